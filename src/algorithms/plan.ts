@@ -1,0 +1,73 @@
+import type { Kernel } from "../kernels/kernel.ts";
+
+/** What a buffer of a plan is for. `input`, `filter`, `output`: the problem's tensors, whichever way they go. */
+export type BufferRole = "input" | "filter" | "output" | "bias" | "workspace";
+
+/** A buffer of a plan. Its place in {@linkcode Plan.buffers} is its id. */
+export interface PlanBuffer {
+  readonly name: string;
+  readonly role: BufferRole;
+  /** What the plan reads and writes, in bytes; a multiple of 4. */
+  readonly bytes: number;
+}
+
+/** A part of a plan's buffer as one binding sees it. */
+export interface PlanBinding {
+  /** Index into {@linkcode Plan.buffers}. */
+  readonly buffer: number;
+  /** In bytes; a multiple of 256. */
+  readonly offset: number;
+  /** In bytes; a multiple of 4. */
+  readonly size: number;
+}
+
+/** One dispatch. */
+export interface Pass {
+  readonly kernel: Kernel;
+  /** One per storage binding of the kernel, in binding order; uniforms come from `uniforms`. */
+  readonly bindings: readonly PlanBinding[];
+  /** Contents of the kernel's `uniform` binding (at most one, the last), if it has one: 32-bit words. */
+  readonly uniforms?: Uint32Array<ArrayBuffer>;
+  /** Workgroups along x, y, z; each at most 65,535. */
+  readonly grid: readonly [number, number, number];
+  /** The direct algorithm's share of multiply-adds, for reports; 0 for transforms. */
+  readonly multiplications: number;
+}
+
+/**
+ * Everything that runs on the device for one problem, as data: made without a GPU, printed by
+ * `wgconv plan`, run by `execute`. Passes run in order; a pass sees what the ones before it wrote.
+ */
+export interface Plan {
+  /** Name of the kernel that does the work: the stable id of records. */
+  readonly kernel: string;
+  readonly algorithm: string;
+  readonly buffers: readonly PlanBuffer[];
+  readonly passes: readonly Pass[];
+  /** Sum of the workspace buffers' bytes. */
+  readonly workspaceBytes: number;
+  /** Multiplications the kernels perform, waste included. */
+  readonly multiplications: number;
+  /** Why this plan, one sentence a line, for `wgconv plan`. */
+  readonly notes: readonly string[];
+}
+
+/** The limits of a device that planning depends on; names are WebGPU's. */
+export interface DeviceLimits {
+  readonly maxComputeWorkgroupStorageSize: number;
+  readonly maxComputeInvocationsPerWorkgroup: number;
+  readonly maxComputeWorkgroupsPerDimension: number;
+  readonly maxStorageBufferBindingSize: number;
+  readonly maxBufferSize: number;
+  readonly maxStorageBuffersPerShaderStage: number;
+}
+
+/** The limits every WebGPU device has. */
+export const DEFAULT_LIMITS: DeviceLimits = {
+  maxComputeWorkgroupStorageSize: 16384,
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupsPerDimension: 65535,
+  maxStorageBufferBindingSize: 128 * 1024 * 1024,
+  maxBufferSize: 256 * 1024 * 1024,
+  maxStorageBuffersPerShaderStage: 8,
+};

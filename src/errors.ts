@@ -1,0 +1,37 @@
+/** Exit codes of the program (DESIGN.md). */
+export const EXIT = {
+  ok: 0,
+  accuracy: 1,
+  usage: 2,
+  unsupported: 3,
+  regression: 4,
+  internal: 5,
+} as const;
+
+/** No suitable GPU, feature or limit: exit 3. The message names what is missing. */
+export class UnsupportedError extends Error {
+  override readonly name = "UnsupportedError";
+}
+
+/** The device was lost, ran out of memory while running, or reported an error of ours: exit 5. */
+export class DeviceError extends Error {
+  override readonly name = "DeviceError";
+}
+
+/** What a run of the engine out of memory for arrays says. */
+const OUT_OF_HOST_MEMORY = /allocation failed|Invalid (typed )?array (buffer )?length/i;
+
+/**
+ * The exit code an error leads to. The built-in classes that our own checks throw (`TypeError` shapes
+ * and types, `RangeError` values, `SyntaxError` text) and the operating system's errors about files
+ * are the user's to mend: 2.
+ */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof UnsupportedError) return EXIT.unsupported;
+  if (error instanceof DeviceError) return EXIT.internal;
+  if (error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message)) {
+    return EXIT.unsupported;
+  }
+  const usage = [TypeError, RangeError, SyntaxError, ...Object.values(Deno.errors)];
+  return usage.some((kind) => error instanceof kind) ? EXIT.usage : EXIT.internal;
+}

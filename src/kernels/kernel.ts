@@ -1,0 +1,21 @@
+/**
+ * A kernel: an immutable record that pure functions make. Its name carries every trait and is the key of
+ * the pipeline cache, of tuning records and of reports, so two different WGSL texts never share a name.
+ */
+export interface Kernel {
+  /** Canonical name, e.g. `implicit_gemm_fwd_f32_128x128x16_8x8_nhwc`. */
+  readonly name: string;
+  /** WGSL without `enable` lines: the GPU provider writes those from `features`. Entry point `main`. */
+  readonly wgsl: string;
+  /** Threads per workgroup along x, y, z. */
+  readonly workgroupSize: readonly [number, number, number];
+  /** Bytes of `var<workgroup>`, which Deno does not check against the limit. */
+  readonly workgroupBytes: number;
+  /** How group 0's bindings are used; the place in the array is the binding number. */
+  readonly bindings: readonly BindingKind[];
+  /** WebGPU features the WGSL needs, e.g. `shader-f16`. */
+  readonly features: readonly string[];
+}
+
+/** `read` and `write` are storage buffers (`read_write` in WGSL), `uniform` a uniform buffer. */
+export type BindingKind = "read" | "write" | "uniform";

@@ -1,0 +1,232 @@
+import { elementCount } from "../tensor/tensor.ts";
+
+/** What is computed: the output, the gradient of the input, or the gradient of the filter. */
+export type Operation = "fwd" | "bwd-data" | "bwd-filter";
+export const OPERATIONS: readonly Operation[] = ["fwd", "bwd-data", "bwd-filter"];
+
+/** The three tensors of a convolution: X, W and Y, or their gradients. */
+export type ConvTensor = "input" | "filter" | "output";
+
+/**
+ * A convolution (cross-correlation, as in every deep-learning library) with one to three spatial axes.
+ * Spatial arrays hold one entry per axis, outermost first: (D,) H, W. A value: made by
+ * {@linkcode convProblem}, never changed.
+ */
+export interface ConvProblem {
+  readonly op: Operation;
+  /** N */
+  readonly batch: number;
+  /** C, of all groups together. */
+  readonly inChannels: number;
+  /** K, of all groups together. */
+  readonly outChannels: number;
+  readonly groups: number;
+  /** (D,) H, W */
+  readonly inputSize: readonly number[];
+  /** (T,) R, S */
+  readonly filterSize: readonly number[];
+  /** (O,) P, Q */
+  readonly outputSize: readonly number[];
+  readonly stride: readonly number[];
+  /** Zeros before the first element of each axis. */
+  readonly paddingBegin: readonly number[];
+  /** Zeros after the last element of each axis. */
+  readonly paddingEnd: readonly number[];
+  /** 1 for none, as in PyTorch. */
+  readonly dilation: readonly number[];
+  readonly name?: string;
+}
+
+/** What {@linkcode convProblem} takes: defaults for all that can be derived. */
+export interface ConvProblemInit {
+  op?: Operation;
+  batch: number;
+  inChannels: number;
+  outChannels: number;
+  groups?: number;
+  inputSize: readonly number[];
+  filterSize: readonly number[];
+  /** Defaults to what the other sizes give. */
+  outputSize?: readonly number[];
+  stride?: readonly number[];
+  paddingBegin?: readonly number[];
+  /** Defaults to `paddingBegin`. */
+  paddingEnd?: readonly number[];
+  dilation?: readonly number[];
+  name?: string;
+}
+
+/** Filter extent with its dilation: (r − 1)·d + 1. */
+export function dilatedSize(filter: number, dilation: number): number {
+  return (filter - 1) * dilation + 1;
+}
+
+/** Output size of one axis: floor((h + p₀ + p₁ − ((r − 1)·d + 1)) / s) + 1; 0 or less where the filter does not fit. */
+export function outputSizeOf(
+  input: number,
+  filter: number,
+  stride: number,
+  paddingBegin: number,
+  paddingEnd: number,
+  dilation: number,
+): number {
+  return Math.floor(
+    (input + paddingBegin + paddingEnd - dilatedSize(filter, dilation)) / stride,
+  ) + 1;
+}
+
+/**
+ * Makes a checked problem.
+ *
+ * @throws {TypeError} if the numbers of spatial axes disagree.
+ * @throws {RangeError} if a value is out of its range, or the sizes do not fit together.
+ */
+export function convProblem(init: ConvProblemInit): ConvProblem {
+  const rank = init.inputSize.length;
+  const every = (value: number) => new Array<number>(rank).fill(value);
+  const groups = init.groups ?? 1;
+  const stride = init.stride ?? every(1);
+  const paddingBegin = init.paddingBegin ?? every(0);
+  const paddingEnd = init.paddingEnd ?? paddingBegin;
+  const dilation = init.dilation ?? every(1);
+  if (rank < 1 || rank > 3) {
+    throw new TypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
+  }
+  const axes = { filterSize: init.filterSize, stride, paddingBegin, paddingEnd, dilation };
+  for (const [what, values] of Object.entries(axes)) {
+    if (values.length !== rank) {
+      throw new TypeError(
+        `Cannot convolve: ${spell(what)} [${values}] has ${values.length} values, ` +
+          `the input has ${rank} spatial axes`,
+      );
+    }
+  }
+  const atLeast = (minimum: number, what: string, values: readonly number[]) => {
+    if (values.some((value) => !Number.isSafeInteger(value) || value < minimum)) {
+      throw new RangeError(`Cannot convolve: ${what} is ${values}, expected >= ${minimum}`);
+    }
+  };
+  atLeast(0, "batch", [init.batch]);
+  atLeast(1, "groups", [groups]);
+  atLeast(0, "the number of input channels", [init.inChannels]);
+  atLeast(0, "the number of output channels", [init.outChannels]);
+  atLeast(0, "the input size", init.inputSize);
+  atLeast(1, "the filter size", init.filterSize);
+  atLeast(1, "stride", stride);
+  atLeast(0, "padding", [...paddingBegin, ...paddingEnd]);
+  atLeast(1, "dilation", dilation);
+  if (init.inChannels % groups !== 0 || init.outChannels % groups !== 0) {
+    throw new RangeError(
+      `Cannot convolve: ${groups} groups do not divide ` +
+        `${init.inChannels} input and ${init.outChannels} output channels`,
+    );
+  }
+  const derived = init.inputSize.map((input, axis) =>
+    outputSizeOf(
+      input,
+      init.filterSize[axis]!,
+      stride[axis]!,
+      paddingBegin[axis]!,
+      paddingEnd[axis]!,
+      dilation[axis]!,
+    )
+  );
+  derived.forEach((size, axis) => {
+    if (size < 1) {
+      throw new RangeError(
+        `Cannot convolve: filter size ${
+          dilatedSize(init.filterSize[axis]!, dilation[axis]!)
+        } (dilated) ` +
+          `is larger than the padded input size ${
+            init.inputSize[axis]! + paddingBegin[axis]! + paddingEnd[axis]!
+          } ` +
+          `on spatial axis ${axis}`,
+      );
+    }
+  });
+  const outputSize = init.outputSize ?? derived;
+  if (outputSize.length !== rank || outputSize.some((size, axis) => size !== derived[axis])) {
+    throw new RangeError(
+      `Cannot convolve: output size is ${outputSize.join("x")}, ` +
+        `input, filter, stride, padding and dilation give ${derived.join("x")}`,
+    );
+  }
+  return {
+    op: init.op ?? "fwd",
+    batch: init.batch,
+    inChannels: init.inChannels,
+    outChannels: init.outChannels,
+    groups,
+    inputSize: [...init.inputSize],
+    filterSize: [...init.filterSize],
+    outputSize: [...outputSize],
+    stride: [...stride],
+    paddingBegin: [...paddingBegin],
+    paddingEnd: [...paddingEnd],
+    dilation: [...dilation],
+    ...(init.name === undefined ? {} : { name: init.name }),
+  };
+}
+
+function spell(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+/** Canonical shape ([N, C, H, W], [K, C/g, R, S] or [N, K, P, Q]) of one of the problem's tensors. */
+export function tensorShape(problem: ConvProblem, which: ConvTensor): number[] {
+  switch (which) {
+    case "input":
+      return [problem.batch, problem.inChannels, ...problem.inputSize];
+    case "filter":
+      return [
+        problem.outChannels,
+        problem.inChannels / problem.groups,
+        ...problem.filterSize,
+      ];
+    case "output":
+      return [problem.batch, problem.outChannels, ...problem.outputSize];
+  }
+}
+
+/** The tensor an operation computes. */
+export function resultTensor(op: Operation): ConvTensor {
+  return op === "fwd" ? "output" : op === "bwd-data" ? "input" : "filter";
+}
+
+/** The two tensors an operation reads, in the order a kernel binds them. */
+export function operandTensors(op: Operation): readonly [ConvTensor, ConvTensor] {
+  return op === "fwd"
+    ? ["input", "filter"]
+    : op === "bwd-data"
+    ? ["output", "filter"]
+    : ["input", "output"];
+}
+
+/**
+ * Products summed into one element of the result, padding counted: the accumulation length L of the
+ * accuracy bound. C/g·R·S forward, K/g·R·S backward-data, N·P·Q backward-filter.
+ */
+export function accumulationLength(problem: ConvProblem): number {
+  const taps = elementCount(problem.filterSize);
+  switch (problem.op) {
+    case "fwd":
+      return (problem.inChannels / problem.groups) * taps;
+    case "bwd-data":
+      return (problem.outChannels / problem.groups) * taps;
+    case "bwd-filter":
+      return problem.batch * elementCount(problem.outputSize);
+  }
+}
+
+/** Flops of the direct algorithm, 2·N·K·P·Q·(C/g)·R·S, for every operation alike. */
+export function directFlops(problem: ConvProblem): number {
+  return 2 * elementCount(tensorShape(problem, "output")) *
+    (problem.inChannels / problem.groups) * elementCount(problem.filterSize);
+}
+
+/** Bytes of the three tensors at `elementBytes` each: the least an operation moves. */
+export function tensorBytes(problem: ConvProblem, elementBytes: number): number {
+  return elementBytes *
+    (["input", "filter", "output"] as const)
+      .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
+}

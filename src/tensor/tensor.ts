@@ -1,0 +1,62 @@
+import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from "./dtype.ts";
+
+/** A dense host tensor in C (row-major) order. What its axes mean is said by a {@linkcode Layout} beside it. */
+export interface Tensor<D extends DType = DType> {
+  readonly dtype: D;
+  readonly shape: readonly number[];
+  readonly data: TypedArrayOf<D>;
+}
+
+/** Number of elements of `shape`; 1 for a scalar's empty shape. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/**
+ * Wraps `data` as a tensor.
+ *
+ * @throws {RangeError} if a size is negative or fractional, or `data` has another number of elements than `shape`.
+ */
+export function tensor<D extends DType>(
+  dtype: D,
+  shape: readonly number[],
+  data: TypedArrayOf<D>,
+): Tensor<D> {
+  if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
+    throw new RangeError(`Cannot make a tensor: shape [${shape}] is not made of sizes >= 0`);
+  }
+  const count = elementCount(shape);
+  if ((data as TensorData).length !== count) {
+    throw new RangeError(
+      `Cannot make a tensor: shape [${shape}] has ${count} elements, data has ${data.length}`,
+    );
+  }
+  return { dtype, shape: [...shape], data };
+}
+
+/** A tensor of zeros. */
+export function zeros<D extends DType>(dtype: D, shape: readonly number[]): Tensor<D> {
+  return tensor(dtype, shape, new (arrayConstructor(dtype))(elementCount(shape)));
+}
+
+/** Row-major strides of `shape`, in elements. */
+export function rowMajorStrides(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= shape[axis]!;
+  }
+  return strides;
+}
+
+/** The multi-dimensional index of flat element `offset` of `shape`. */
+export function unravelIndex(offset: number, shape: readonly number[]): number[] {
+  const index = new Array<number>(shape.length);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const size = shape[axis]!;
+    index[axis] = offset % size;
+    offset = Math.floor(offset / size);
+  }
+  return index;
+}
