@@ -1,0 +1,35 @@
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
+import type { FilterLayout, Layout } from "../tensor/layout.ts";
+import type { DeviceLimits } from "./plan.ts";
+
+/** Names users give algorithms; `auto` lets the planner choose. */
+export type AlgorithmName = "direct" | "implicit-gemm";
+export const ALGORITHM_NAMES: readonly AlgorithmName[] = ["direct", "implicit-gemm"];
+
+/** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
+export interface PlanRequest {
+  readonly problem: ConvProblem;
+  /** Element type of all tensors. */
+  readonly dtype: "f32";
+  /** Layout of activations: input and output, and their gradients. */
+  readonly layout: Layout;
+  readonly filterLayout: FilterLayout;
+  readonly epilogue: Epilogue;
+  readonly algorithm: AlgorithmName | "auto";
+  /** Name of a `TilePolicy` to use in place of the planner's choice. */
+  readonly policy?: string;
+  readonly limits: DeviceLimits;
+  /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
+  readonly workgroupsInFlight?: number;
+  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
+  readonly sizes?: "constant" | "uniform";
+}
+
+/*
+ * The planner, in `planner.ts`:
+ *   planConv(request: PlanRequest): Plan
+ *     throws RangeError where a named algorithm does not support the problem (naming the nearest that does),
+ *     UnsupportedError where the device's limits do not suffice.
+ *   supportedAlgorithms(request): { name: AlgorithmName; reason?: string }[]
+ */
