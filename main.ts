@@ -1,0 +1,4 @@
+/** Starts the command line program. */
+import { main } from "./src/cli/program.ts";
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,102 @@
+import { Command, CommanderError, type CommandUnknownOpts } from "#cli-types";
+import { EXIT, exitCodeOf } from "../errors.ts";
+import { VERSION } from "../version.ts";
+import { ExitCode, isBrokenPipe, oneSentence } from "./failure.ts";
+
+/** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */
+interface Entry {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<CommandUnknownOpts>;
+}
+
+const COMMANDS: readonly Entry[] = [
+  {
+    name: "conv",
+    summary: "convolve .npy tensors: check the result, time it, write it",
+    load: async () => (await import("./conv.ts")).convCommand(),
+  },
+  {
+    name: "bench",
+    summary: "time and check problems of a suite: one JSONL record a case",
+    load: async () => (await import("./bench.ts")).benchCommand(),
+  },
+  {
+    name: "plan",
+    summary: "show what would run and why, without a GPU",
+    load: async () => (await import("./plan.ts")).planCommand(),
+  },
+  {
+    name: "tensor",
+    summary: "make, describe, convert, compare and picture .npy tensors",
+    load: async () => (await import("./tensor.ts")).tensorCommand(),
+  },
+  {
+    name: "devices",
+    summary: "list adapters, their features, limits and drivers",
+    load: async () => (await import("./devices.ts")).devicesCommand(),
+  },
+];
+
+const EXAMPLES = `
+Examples:
+  wgconv tensor make x.npy --shape 1,3,32,32 --fill uniform11 --seed 1
+  wgconv tensor make w.npy --shape 8,3,3,3 --fill normal --seed 2
+  wgconv conv --input x.npy --filter w.npy --output y.npy --padding 1
+  wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm implicit-gemm
+  wgconv bench --suite bench/suites/resnet3x3.txt --op fwd,bwd-data --jsonl out.jsonl
+
+Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
+4 performance regression, 5 device lost or internal error.`;
+
+/**
+ * Runs the program with `args` and returns its exit code. Nothing is thrown: errors become one
+ * sentence on stderr (with the stack where `--debug` is given).
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const debug = args.includes("--debug");
+  const fail = (error: unknown, code: number) => {
+    console.error(`wgconv: ${oneSentence(error)}`);
+    if (debug && error instanceof Error && error.stack) console.error(error.stack);
+    return code;
+  };
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    Deno.exit(fail(event.reason, EXIT.internal));
+  });
+  try {
+    const program = await makeProgram(args);
+    await program.parseAsync(args.filter((arg) => arg !== "--debug"), { from: "user" });
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof ExitCode) return error.code;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (isBrokenPipe(error)) return EXIT.ok;
+    return fail(error, exitCodeOf(error));
+  }
+}
+
+/** The whole command tree, of which only the command that `args` ask for is loaded. */
+async function makeProgram(args: readonly string[]): Promise<CommandUnknownOpts> {
+  const program = new Command("wgconv")
+    .description("Convolutions on any GPU that has Vulkan, Metal or D3D12: .npy in, .npy out.")
+    .version(VERSION, "-V, --version", "print the version")
+    .helpCommand("help [command]", "help on a command")
+    .option("--debug", "print stack traces of errors")
+    .addHelpText("after", EXAMPLES);
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const wanted = words[0] === "help" ? words[1] : words[0];
+  for (const { name, summary, load } of COMMANDS) {
+    program.addCommand((name === wanted ? await load() : new Command(name)).summary(summary));
+  }
+  configure(program);
+  return program;
+}
+
+/** Makes a command and those below it throw in place of exiting, and word errors our way. */
+function configure(command: CommandUnknownOpts): void {
+  command.exitOverride().showSuggestionAfterError().configureOutput({
+    outputError: (text, write) => write(text.replace(/^error: /, "wgconv: ")),
+  });
+  command.commands.forEach(configure);
+}

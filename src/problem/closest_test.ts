@@ -1,0 +1,14 @@
+import assert from "#assert";
+import { closest, editDistance } from "./closest.ts";
+
+Deno.test("editDistance() counts insertions, deletions, substitutions and swaps", () => {
+  assert.equal(editDistance("kitten", "sitting"), 3);
+  assert.equal(editDistance("", "abc"), 3);
+  assert.equal(editDistance("hi", "ih"), 1);
+  assert.equal(editDistance("abc", "abc"), 0);
+});
+
+Deno.test("closest() names the nearest candidate", () => {
+  assert.equal(closest("implicit-gem", ["direct", "implicit-gemm"]), "implicit-gemm");
+  assert.equal(closest("x", []), undefined);
+});
