@@ -1,0 +1,44 @@
+/** A column of a table: its heading, and where its cells stand. */
+export interface Column {
+  readonly title: string;
+  readonly align?: "left" | "right";
+}
+
+/** Renders rows as aligned plain text, columns two spaces apart. */
+export function textTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): string {
+  const widths = columnWidths(columns, rows);
+  const line = (cells: readonly string[]) =>
+    cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join("  ").trimEnd();
+  return [line(columns.map(({ title }) => title)), ...rows.map(line)].join("\n");
+}
+
+/** Renders rows as a GitHub-flavoured Markdown table. */
+export function markdownTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): string {
+  const escaped = rows.map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const widths = columnWidths(columns, escaped).map((width) => Math.max(width, 3));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join(" | ")} |`;
+  const rule = columns.map(({ align }, i) =>
+    align === "right" ? `${"-".repeat(widths[i]! - 1)}:` : "-".repeat(widths[i]!)
+  );
+  return [line(columns.map(({ title }) => title)), line(rule), ...escaped.map(line)].join("\n");
+}
+
+function columnWidths(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): number[] {
+  return columns.map(({ title }, i) =>
+    Math.max(title.length, ...rows.map((row) => row[i]!.length))
+  );
+}
+
+function pad(cell: string, width: number, { align }: Column): string {
+  return align === "right" ? cell.padStart(width) : cell.padEnd(width);
+}
