@@ -1,0 +1,182 @@
+import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./conv_problem.ts";
+
+/** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
+export interface ShapesInit {
+  op: Operation;
+  input?: readonly number[];
+  filter?: readonly number[];
+  /** The output's gradient, for both backward operations. */
+  output?: readonly number[];
+  /** Spatial size of the result of bwd-data; needed where a stride leaves several. */
+  inputSize?: readonly number[];
+  /** Spatial size of the result of bwd-filter; needed where stride or dilation leave several. */
+  filterSize?: readonly number[];
+  groups: number;
+  stride?: readonly number[];
+  /** One value for all, one an axis, or all that come before and then all that come after. */
+  padding?: readonly number[];
+  dilation?: readonly number[];
+}
+
+/**
+ * The problem that the shapes of an operation's two operands describe.
+ *
+ * @throws {TypeError} if ranks disagree or an operand is missing.
+ * @throws {RangeError} if sizes disagree, or the result's size is ambiguous.
+ */
+export function problemFromShapes(init: ShapesInit): ConvProblem {
+  const { op, groups } = init;
+  const [first, second] = operands(init);
+  const rank = first.shape.length - 2;
+  if (second.shape.length !== first.shape.length) {
+    throw new TypeError(
+      `Cannot convolve: ${first.what} has ${first.shape.length} axes [${
+        first.shape.join(", ")
+      }], ` +
+        `${second.what} has ${second.shape.length} [${second.shape.join(", ")}]`,
+    );
+  }
+  if (rank < 1 || rank > 3) {
+    throw new TypeError(
+      `Cannot convolve: ${first.what} has ${first.shape.length} axes, expected 3 to 5`,
+    );
+  }
+  const stride = perAxis("stride", init.stride ?? [1], rank);
+  const dilation = perAxis("dilation", init.dilation ?? [1], rank);
+  const padding = bothSides(init.padding ?? [0], rank);
+  const shared = { op, groups, stride, dilation, ...padding };
+  const pads = padding.paddingBegin.map((begin, axis) => begin + padding.paddingEnd[axis]!);
+  const axes = stride.map((step, axis) => ({ step, spread: dilation[axis]!, pad: pads[axis]! }));
+  if (op === "fwd") {
+    const [input, filter] = [first.shape, second.shape];
+    if (filter[1]! * groups !== input[1]) {
+      throw new RangeError(
+        `Cannot convolve: filter has ${filter[1]} input channels, ` +
+          `input has ${input[1]} (groups = ${groups})`,
+      );
+    }
+    return convProblem({
+      ...shared,
+      batch: input[0]!,
+      inChannels: input[1]!,
+      outChannels: filter[0]!,
+      inputSize: input.slice(2),
+      filterSize: filter.slice(2),
+    });
+  }
+  if (op === "bwd-data") {
+    const [output, filter] = [first.shape, second.shape];
+    if (filter[0] !== output[1]) {
+      throw new RangeError(
+        `Cannot convolve: filter has ${filter[0]} output channels, ` +
+          `the output's gradient has ${output[1]}`,
+      );
+    }
+    const derived = axes.map(({ step, spread, pad }, axis) => {
+      const least = (output[2 + axis]! - 1) * step + dilatedSize(filter[2 + axis]!, spread) - pad;
+      return Array.from({ length: step }, (_, i) => least + i).filter((size) => size >= 0);
+    });
+    return convProblem({
+      ...shared,
+      batch: output[0]!,
+      inChannels: filter[1]! * groups,
+      outChannels: output[1]!,
+      inputSize: chosen("input", "--input-size", init.inputSize, derived),
+      filterSize: filter.slice(2),
+      outputSize: output.slice(2),
+    });
+  }
+  const [input, output] = [first.shape, second.shape];
+  if (input[0] !== output[0]) {
+    throw new RangeError(
+      `Cannot convolve: input has a batch of ${input[0]}, the output's gradient of ${output[0]}`,
+    );
+  }
+  const derived = axes.map(({ step, spread, pad }, axis) => {
+    const most = input[2 + axis]! + pad - (output[2 + axis]! - 1) * step;
+    return Array.from({ length: step }, (_, i) => most - step + 1 + i)
+      .filter((dilated) => dilated >= 1 && (dilated - 1) % spread === 0)
+      .map((dilated) => (dilated - 1) / spread + 1);
+  });
+  return convProblem({
+    ...shared,
+    batch: input[0]!,
+    inChannels: input[1]!,
+    outChannels: output[1]!,
+    inputSize: input.slice(2),
+    filterSize: chosen("filter", "--filter-size", init.filterSize, derived),
+    outputSize: output.slice(2),
+  });
+}
+
+interface Operand {
+  what: string;
+  shape: readonly number[];
+}
+
+/** The two operands of the operation. */
+function operands(init: ShapesInit): [Operand, Operand] {
+  const need = (what: string, shape: readonly number[] | undefined): Operand => {
+    if (!shape) throw new TypeError(`Cannot convolve: ${init.op} needs ${what}`);
+    return { what, shape };
+  };
+  const input = () => need("input", init.input);
+  const filter = () => need("filter", init.filter);
+  const output = () => need("the output's gradient", init.output);
+  return init.op === "fwd"
+    ? [input(), filter()]
+    : init.op === "bwd-data"
+    ? [output(), filter()]
+    : [input(), output()];
+}
+
+/** The result's size: as given, or the only one there is on every axis. */
+function chosen(
+  what: string,
+  option: string,
+  given: readonly number[] | undefined,
+  derived: readonly number[][],
+): readonly number[] {
+  if (given) return perAxis(`${what} size`, given, derived.length);
+  return derived.map((sizes, axis) => {
+    if (sizes.length === 1) return sizes[0]!;
+    const found = sizes.length === 0 ? "no size" : `sizes ${sizes.join(" and ")}`;
+    throw new RangeError(
+      `Cannot derive the ${what} size: ${found} of spatial axis ${axis} ` +
+        `${sizes.length === 0 ? "fits" : "fit"} the other shapes, choose with ${option}`,
+    );
+  });
+}
+
+/** One value an axis; a single one stands for all. */
+function perAxis(what: string, values: readonly number[], rank: number): number[] {
+  if (values.length === 1) return new Array<number>(rank).fill(values[0]!);
+  if (values.length === rank) return [...values];
+  throw new TypeError(
+    `Cannot convolve: ${what} [${values.join(", ")}] has ${values.length} values, ` +
+      `expected 1 or ${rank}, one a spatial axis`,
+  );
+}
+
+/**
+ * Padding of both sides from one value, one an axis (the same before and after), or two an axis: first
+ * all that come before, then all that come after; in 2-D top, left, bottom, right.
+ *
+ * @throws {TypeError} if `values` has another length.
+ */
+export function bothSides(
+  values: readonly number[],
+  rank: number,
+): { paddingBegin: number[]; paddingEnd: number[] } {
+  if (values.length === 2 * rank) {
+    return { paddingBegin: values.slice(0, rank), paddingEnd: values.slice(rank) };
+  }
+  if (values.length !== 1 && values.length !== rank) {
+    throw new TypeError(
+      `Cannot convolve: padding [${values.join(", ")}] has ${values.length} values, ` +
+        `expected 1, ${rank} (one a spatial axis) or ${2 * rank} (all before, then all after)`,
+    );
+  }
+  const begin = perAxis("padding", values, rank);
+  return { paddingBegin: begin, paddingEnd: begin };
+}
