@@ -1,0 +1,45 @@
+import { InvalidArgumentError } from "#cli-types";
+import { closest } from "../problem/closest.ts";
+
+/** Parses `3,3` or `3x3`: whole numbers >= 0. */
+export function parseSizes(text: string): number[] {
+  return text.split(/[,x]/).map((part) => {
+    if (!/^\s*\d+\s*$/.test(part)) {
+      throw new InvalidArgumentError(`expected whole numbers >= 0 such as 3 or 3,3.`);
+    }
+    return Number(part);
+  });
+}
+
+/** Makes a parser of one whole number of at least `minimum`. */
+export function wholeNumber(minimum: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < minimum) {
+      throw new InvalidArgumentError(`expected a whole number >= ${minimum}.`);
+    }
+    return value;
+  };
+}
+
+/** Makes a parser of one of `choices`. */
+export function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = choices.find((choice) => choice === text);
+    if (found !== undefined) return found;
+    throw new InvalidArgumentError(
+      `expected ${choices.join(", ")}; did you mean ${closest(text, choices)}?`,
+    );
+  };
+}
+
+/** Makes a parser of a comma list of `choices`; `all` stands for every one. */
+export function someOf<T extends string>(choices: readonly T[]): (text: string) => T[] {
+  const one = oneOf(choices);
+  return (text) => text === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
+}
+
+/** Gathers the values of an option that may be given several times. */
+export function gather(text: string, gathered: readonly string[] | undefined): string[] {
+  return [...gathered ?? [], text];
+}

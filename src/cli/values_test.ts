@@ -1,0 +1,31 @@
+import assert from "#assert";
+import { gather, oneOf, parseSizes, someOf, wholeNumber } from "./values.ts";
+
+Deno.test("parseSizes() reads lists with commas or crosses", () => {
+  assert.deepEqual(parseSizes("3"), [3]);
+  assert.deepEqual(parseSizes("1,2"), [1, 2]);
+  assert.deepEqual(parseSizes("4x5x6"), [4, 5, 6]);
+  for (const bad of ["", "1,", "-1", "1.5", "a"]) assert.throws(() => parseSizes(bad), bad);
+});
+
+Deno.test("wholeNumber() refuses what is too small or no number", () => {
+  assert.equal(wholeNumber(1)("12"), 12);
+  for (const bad of ["0", "", "1e3", "-2", "99999999999999999999"]) {
+    assert.throws(() => wholeNumber(1)(bad), bad);
+  }
+});
+
+Deno.test("oneOf() suggests the nearest choice", () => {
+  assert.equal(oneOf(["nchw", "nhwc"])("nhwc"), "nhwc");
+  assert.throws(() => oneOf(["nchw", "nhwc"])("nhcw"), /did you mean nhwc\?|did you mean nchw\?/);
+});
+
+Deno.test("someOf() splits lists, and all means every one", () => {
+  assert.deepEqual(someOf(["a", "b", "c"])("c, a"), ["c", "a"]);
+  assert.deepEqual(someOf(["a", "b"])("all"), ["a", "b"]);
+  assert.throws(() => someOf(["a", "b"])("a,x"), /expected a, b/);
+});
+
+Deno.test("gather() collects repeated options", () => {
+  assert.deepEqual(gather("b", gather("a", undefined)), ["a", "b"]);
+});
