@@ -1,0 +1,62 @@
+import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
+
+/** The activation of an epilogue in double precision; GELU is the exact one, x·Φ(x). */
+export function activate(kind: Activation, x: number): number {
+  switch (kind) {
+    case "none":
+      return x;
+    case "relu":
+      return x < 0 ? 0 : x;
+    case "leaky-relu":
+      return x < 0 ? LEAKY_RELU_SLOPE * x : x;
+    case "sigmoid":
+      return sigmoid(x);
+    case "tanh":
+      return Math.tanh(x);
+    case "gelu":
+      // erfc keeps its digits where 1 + erf(x) would cancel; 0·−∞ is 0 here.
+      return x === -Infinity ? 0 : 0.5 * x * erfc(-x * Math.SQRT1_2);
+    case "silu":
+      return x === -Infinity ? 0 : x * sigmoid(x);
+  }
+}
+
+function sigmoid(x: number): number {
+  if (x >= 0) return 1 / (1 + Math.exp(-x));
+  const small = Math.exp(x);
+  return small / (1 + small);
+}
+
+/** Error function, to about 1e-15. */
+export function erf(x: number): number {
+  return Math.abs(x) < SERIES_END ? erfSeries(x) : 1 - erfc(x);
+}
+
+/** Complementary error function, 1 − erf(x), to about 1e-14 of itself. */
+export function erfc(x: number): number {
+  if (Number.isNaN(x)) return NaN;
+  if (x < 0) return 2 - erfc(-x);
+  if (x < SERIES_END) return 1 - erfSeries(x);
+  return x > 27.3 ? 0 : Math.exp(-x * x) / Math.sqrt(Math.PI) * tailFraction(x);
+}
+
+/** Beyond it 1 − erf(x) would cancel, and the continued fraction is quick. */
+const SERIES_END = 1;
+
+/** 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!: all terms of one sign, so nothing cancels. */
+function erfSeries(x: number): number {
+  let term = x;
+  let sum = x;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+    term *= 2 * x * x / (2 * n + 1);
+    sum += term;
+  }
+  return 2 / Math.sqrt(Math.PI) * Math.exp(-x * x) * sum;
+}
+
+/** Continued fraction 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + …)))), evaluated from its far end. */
+function tailFraction(x: number): number {
+  let rest = x;
+  for (let n = Math.ceil(20 + 120 / (x * x)); n > 0; n--) rest = x + (n / 2) / rest;
+  return 1 / rest;
+}

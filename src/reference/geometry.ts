@@ -1,0 +1,76 @@
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import { tensorShape } from "../problem/conv_problem.ts";
+import { rowMajorStrides } from "../tensor/tensor.ts";
+
+/** Element types the reference reads. */
+export type HostArray = Float32Array | Float64Array | Float16Array;
+
+/** Three values, one per spatial axis; a missing leading axis has size 1. */
+export type Triple = [number, number, number];
+
+/**
+ * A problem as the workers' kernels see it: always three spatial axes, strides in elements, plain data
+ * that survives `postMessage`. Strides are of axes (N, C, D, H, W), (K, C, T, R, S) and (N, K, O, P, Q).
+ */
+export interface Geometry {
+  readonly op: ConvProblem["op"];
+  readonly batch: number;
+  readonly groups: number;
+  /** Channels of one group. */
+  readonly inChannels: number;
+  readonly outChannels: number;
+  readonly inputSize: Triple;
+  readonly filterSize: Triple;
+  readonly outputSize: Triple;
+  readonly stride: Triple;
+  readonly padding: Triple;
+  readonly dilation: Triple;
+  readonly inputStrides: number[];
+  readonly filterStrides: number[];
+  readonly outputStrides: number[];
+}
+
+/** Strides in elements, per canonical axis, of the problem's tensors in memory. */
+export interface MemoryStrides {
+  readonly input: readonly number[];
+  readonly filter: readonly number[];
+  readonly output: readonly number[];
+}
+
+/** Canonical (N C H W and so on) strides: of results, and of tensors nobody gave a layout. */
+export function canonicalStrides(problem: ConvProblem): MemoryStrides {
+  return {
+    input: rowMajorStrides(tensorShape(problem, "input")),
+    filter: rowMajorStrides(tensorShape(problem, "filter")),
+    output: rowMajorStrides(tensorShape(problem, "output")),
+  };
+}
+
+/** Pads a problem to three spatial axes. */
+export function geometryOf(problem: ConvProblem, strides: MemoryStrides): Geometry {
+  return {
+    op: problem.op,
+    batch: problem.batch,
+    groups: problem.groups,
+    inChannels: problem.inChannels / problem.groups,
+    outChannels: problem.outChannels / problem.groups,
+    inputSize: triple(problem.inputSize, 1),
+    filterSize: triple(problem.filterSize, 1),
+    outputSize: triple(problem.outputSize, 1),
+    stride: triple(problem.stride, 1),
+    padding: triple(problem.paddingBegin, 0),
+    dilation: triple(problem.dilation, 1),
+    inputStrides: fiveStrides(strides.input),
+    filterStrides: fiveStrides(strides.filter),
+    outputStrides: fiveStrides(strides.output),
+  };
+}
+
+function triple(values: readonly number[], fill: number): Triple {
+  const [a, b, c] = [...new Array<number>(3 - values.length).fill(fill), ...values];
+  return [a!, b!, c!];
+}
+
+function fiveStrides(strides: readonly number[]): number[] {
+  return [strides[0]!, strides[1]!, ...triple(strides.slice(2), 0)];
+}

@@ -1,0 +1,201 @@
+import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { activate } from "./activate.ts";
+import { gemmPlans } from "./gemm_plan.ts";
+import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
+import { sampledWork, wholeWork, type Work } from "./jobs.ts";
+import { runAssignment } from "./pool.ts";
+import { pieceCount } from "./worker_source.ts";
+
+export { activate, erf } from "./activate.ts";
+
+/** A tensor as it lies in memory: flat, its axes in `layout`. */
+export interface HostOperand {
+  readonly data: HostArray;
+  readonly layout: Layout | FilterLayout;
+}
+
+/** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
+export interface ReferenceInputs {
+  readonly input?: HostOperand;
+  readonly filter?: HostOperand;
+  readonly output?: HostOperand;
+  /** One value per output channel, where the epilogue has a bias. */
+  readonly bias?: Float32Array | Float64Array;
+}
+
+export interface ReferenceOptions {
+  /** At least `count` results, equally many per output channel, chosen by `seed`; all where absent. */
+  readonly sample?: { readonly count: number; readonly seed: number };
+  /** Most Workers to start, 0 for none; as many as cores where absent. */
+  readonly workers?: number;
+  /** Forward only. */
+  readonly epilogue?: Epilogue;
+  readonly signal?: AbortSignal;
+  /** Called with the done fraction, 0 to 1, now and then. */
+  readonly onProgress?: (fraction: number) => void;
+}
+
+export interface ReferenceResult {
+  /** Flat index of each value in canonical order ([N, K, P, Q] and so on); absent: all, in order. */
+  readonly indices?: Float64Array;
+  readonly values: Float64Array;
+  /** Σ|a||b| (+ |bias|) of each value: what a bound on its error is a multiple of. */
+  readonly magnitudes: Float64Array;
+  /** Canonical shape of the result. */
+  readonly shape: readonly number[];
+}
+
+/** Multiply-adds that are done on this thread before a Worker has started. */
+const SMALL = { gemm: 3e7, direct: 1e7 };
+
+/**
+ * Computes a convolution or a gradient in double precision on the CPU.
+ *
+ * @throws {TypeError} if an operand is missing or of another size, or `epilogue` is given to a gradient.
+ * @throws {RangeError} if an operand has 2³¹ elements or more, or the sample's count is not positive.
+ * @throws the signal's reason if it is aborted.
+ */
+export async function referenceConv(
+  problem: ConvProblem,
+  inputs: ReferenceInputs,
+  options: ReferenceOptions = {},
+): Promise<ReferenceResult> {
+  const epilogue = options.epilogue ?? NO_EPILOGUE;
+  const [first, second] = operandTensors(problem.op).map((which) =>
+    checkedOperand(problem, which, inputs[which])
+  );
+  checkEpilogue(problem, epilogue, inputs.bias);
+  const memory = canonicalStrides(problem);
+  const strides = { ...memory };
+  for (const which of operandTensors(problem.op)) {
+    strides[which] = stridesInLayout(tensorShape(problem, which), inputs[which]!.layout);
+  }
+  const geometry = geometryOf(problem, strides);
+  const canonical = geometryOf(problem, memory);
+  const result = resultTensor(problem.op);
+  const shape = tensorShape(problem, result);
+  const plans = gemmPlans(geometry, canonical[`${result}Strides`]);
+  const count = elementCount(shape);
+  const work = options.sample !== undefined && samplePays(problem, options.sample, count)
+    ? sampledWork(problem, geometry, options.sample)
+    : wholeWork(geometry, plans, count);
+  const computed = await runAssignment({
+    geometry,
+    plans,
+    work,
+    first: first!,
+    second: second!,
+    values: new Float64Array(work.count),
+    magnitudes: new Float64Array(work.count),
+  }, {
+    workers: workerCount(work, options.workers),
+    signal: options.signal,
+    onProgress: options.onProgress,
+  });
+  const { values, magnitudes } = computed;
+  applyEpilogue(epilogue, inputs.bias, shape, work.indices, values, magnitudes);
+  return {
+    ...(work.indices === undefined ? {} : { indices: work.indices }),
+    values,
+    magnitudes,
+    shape,
+  };
+}
+
+/** Whether a sample of `count` values or more leaves any out. */
+function samplePays(
+  problem: ConvProblem,
+  sample: { count: number },
+  total: number,
+): boolean {
+  if (!(sample.count > 0)) {
+    throw new RangeError(`Cannot sample a reference: count is ${sample.count}, expected > 0`);
+  }
+  const channels = problem.op === "bwd-data" ? problem.inChannels : problem.outChannels;
+  return total > 0 && Math.ceil(sample.count / channels) * channels < total;
+}
+
+function checkedOperand(
+  problem: ConvProblem,
+  which: ConvTensor,
+  operand: HostOperand | undefined,
+): HostArray {
+  const doing = `Cannot compute the ${problem.op} reference`;
+  if (operand === undefined) throw new TypeError(`${doing}: ${which} is missing`);
+  const shape = tensorShape(problem, which);
+  const count = elementCount(shape);
+  const isFilter = operand.layout.includes("k");
+  if (isFilter !== (which === "filter")) {
+    throw new TypeError(`${doing}: ${operand.layout} is no layout of the ${which}`);
+  }
+  if (operand.data.length !== count) {
+    throw new TypeError(
+      `${doing}: ${which} has ${operand.data.length} elements, ` +
+        `its shape [${shape}] has ${count}`,
+    );
+  }
+  if (count >= 2 ** 31) {
+    throw new RangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
+  }
+  return operand.data;
+}
+
+function checkEpilogue(
+  problem: ConvProblem,
+  epilogue: Epilogue,
+  bias: ReferenceInputs["bias"],
+): void {
+  if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
+    throw new TypeError(`Cannot compute the ${problem.op} reference: only fwd has an epilogue`);
+  }
+  if (epilogue.bias && bias?.length !== problem.outChannels) {
+    throw new TypeError(
+      `Cannot compute the ${problem.op} reference: bias has ${bias?.length ?? 0} values, ` +
+        `the output has ${problem.outChannels} channels`,
+    );
+  }
+}
+
+/** Replaces each sum by activation(sum + bias), and adds to the magnitudes what that rounds. */
+function applyEpilogue(
+  epilogue: Epilogue,
+  bias: ReferenceInputs["bias"],
+  shape: readonly number[],
+  indices: Float64Array | undefined,
+  values: Float64Array,
+  magnitudes: Float64Array,
+): void {
+  if (!epilogue.bias && epilogue.activation === "none") return;
+  const area = elementCount(shape.slice(2));
+  for (let i = 0; i < values.length; i++) {
+    const channel = Math.floor((indices?.[i] ?? i) / area) % shape[1]!;
+    const shift = epilogue.bias ? bias![channel]! : 0;
+    const value = activate(epilogue.activation, values[i]! + shift);
+    values[i] = value;
+    magnitudes[i]! += Math.abs(shift) + activationScale(epilogue.activation, value);
+  }
+}
+
+/**
+ * Size of what an activation rounds beyond its argument: a sigmoid of a tiny sum is near 1/2, and tanh is
+ * made of exponentials near 1.
+ */
+function activationScale(kind: Activation, value: number): number {
+  return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
+}
+
+function workerCount(work: Work, most = navigator.hardwareConcurrency): number {
+  const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
+  const pieces = pieceCount(work);
+  if (work.multiplications < small || pieces < 2) return 0;
+  return Math.min(most, pieces, Math.ceil(work.multiplications / small));
+}
