@@ -1,0 +1,121 @@
+/** Bytes at rest that can be read from any place: a file, memory, or a part of either. */
+export interface ByteSource {
+  /** Number of bytes. */
+  readonly size: number;
+  /** Fills `into` from byte `offset` on; returns the bytes read, fewer only at the end. */
+  read(into: Uint8Array, offset: number): Promise<number>;
+  close(): void;
+}
+
+/** Bytes a single system call reads. */
+const PIECE = 4 << 20;
+
+/**
+ * Opens a file, or stdin where `path` is `-`. What cannot be read from any place (stdin, pipes) is
+ * read into memory at once.
+ *
+ * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be opened.
+ */
+export async function openBytes(path: string): Promise<ByteSource> {
+  if (path === "-") return memoryBytes(await readStream(Deno.stdin));
+  let file: Deno.FsFile | undefined;
+  try {
+    file = await Deno.open(path);
+    const { isFile, isDirectory, size } = await file.stat();
+    if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
+    if (isFile) return fileBytes(file, size);
+    const bytes = memoryBytes(await readStream(file));
+    file.close();
+    return bytes;
+  } catch (error) {
+    file?.close();
+    // Deno's message ends with the call, which says nothing to the user.
+    if (error instanceof Error) {
+      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+    }
+    throw error;
+  }
+}
+
+/** Bytes in memory. */
+export function memoryBytes(bytes: Uint8Array): ByteSource {
+  return {
+    size: bytes.length,
+    read(into, offset) {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return Promise.resolve(part.length);
+    },
+    close() {},
+  };
+}
+
+/** A part of `source`, and its owner from now on: closing the part closes the whole. */
+export function sliceBytes(source: ByteSource, start: number, size: number): ByteSource {
+  return {
+    size,
+    read(into, offset) {
+      return source.read(into.subarray(0, Math.max(0, size - offset)), start + offset);
+    },
+    close: () => source.close(),
+  };
+}
+
+/**
+ * Fills `into` from byte `offset` of `source`.
+ *
+ * @throws {SyntaxError} when the source ends before.
+ */
+export async function readExactly(
+  source: ByteSource,
+  into: Uint8Array,
+  offset: number,
+  path: string,
+): Promise<void> {
+  const count = await source.read(into, offset);
+  if (count < into.length) {
+    throw new SyntaxError(
+      `Cannot read ${path}: byte ${offset + count}: expected ${into.length - count} more bytes, ` +
+        "found the end of the file",
+    );
+  }
+}
+
+function fileBytes(file: Deno.FsFile, size: number): ByteSource {
+  let open = true;
+  return {
+    size,
+    // Seek and read stay together in one turn, so that readers of one file cannot cross.
+    read(into, offset) {
+      let count = 0;
+      while (count < into.length) {
+        file.seekSync(offset + count, Deno.SeekMode.Start);
+        const read = file.readSync(into.subarray(count, count + PIECE));
+        if (read === null) break;
+        count += read;
+      }
+      return Promise.resolve(count);
+    },
+    close() {
+      if (open) file.close();
+      open = false;
+    },
+  };
+}
+
+/** All bytes of a stream, in memory that grows with what has come, not with what is promised. */
+async function readStream(file: { readonly readable: ReadableStream<Uint8Array> }) {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of file.readable) {
+    chunks.push(chunk);
+    size += chunk.length;
+  }
+  const bytes = new Uint8Array(size);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,182 @@
+import type { DType } from "../tensor/dtype.ts";
+import { dtypeBytes } from "../tensor/dtype.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { type Literal, parseLiteral } from "./python_literal.ts";
+
+/** What the header of a `.npy` file says. */
+export interface NpyHeader {
+  readonly version: [major: number, minor: number];
+  readonly dtype: DType;
+  /** Byte order of the data; true for one-byte dtypes. */
+  readonly littleEndian: boolean;
+  /** First axis fastest in the data; `shape` is the logical one all the same. */
+  readonly fortranOrder: boolean;
+  readonly shape: number[];
+  /** Bytes before the data. */
+  readonly dataOffset: number;
+}
+
+/** Bytes that hold any header we accept: the magic, the longest length field, the longest text. */
+export const MAX_HEADER_BYTES = 12 + 10_000;
+
+const MAX_TEXT_BYTES = 10_000;
+const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
+const KEYS = ["descr", "fortran_order", "shape"];
+const DESCR_OF: { readonly [D in DType]: string } = {
+  f16: "<f2",
+  f32: "<f4",
+  f64: "<f8",
+  i8: "|i1",
+  u8: "|u1",
+  i16: "<i2",
+  u16: "<u2",
+  i32: "<i4",
+  u32: "<u4",
+  i64: "<i8",
+  u64: "<u8",
+  bool: "|b1",
+};
+const DTYPE_OF = new Map(
+  Object.entries(DESCR_OF).map(([dtype, descr]) => [descr.slice(1), dtype as DType]),
+);
+
+/**
+ * Parses the header at the start of `bytes`, which need hold no more than
+ * {@linkcode MAX_HEADER_BYTES}. `path` stands in the messages of errors.
+ *
+ * @throws {SyntaxError} for bytes that are no `.npy` header.
+ * @throws {TypeError} for dtypes that no tensor holds: objects (pickles), structures, complex numbers, strings.
+ * @throws {RangeError} for a shape with a negative size, or of too many elements to count, and for headers over 10 kB.
+ */
+export function parseNpyHeader(bytes: Uint8Array, path: string): NpyHeader {
+  const refusal = (at: number, text: string) => `Cannot read ${path}: byte ${at}: expected ${text}`;
+  MAGIC.forEach((byte, at) => {
+    if (bytes[at] !== byte) {
+      const found = at < bytes.length ? "other bytes" : "the end of the file";
+      throw new SyntaxError(refusal(at, `the magic "\\x93NUMPY" of a .npy file, found ${found}`));
+    }
+  });
+  const [major, minor] = [bytes[6], bytes[7]];
+  if (major === undefined || minor === undefined || major < 1 || major > 3 || minor !== 0) {
+    const found = minor === undefined ? "the end of the file" : `${major}.${minor}`;
+    throw new SyntaxError(refusal(6, `format version 1.0, 2.0 or 3.0, found ${found}`));
+  }
+  const textStart = major === 1 ? 10 : 12;
+  if (bytes.length < textStart) {
+    throw new SyntaxError(refusal(8, "the length of the header, found the end of the file"));
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const textBytes = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
+  if (textBytes > MAX_TEXT_BYTES) {
+    throw new RangeError(
+      refusal(8, `a header of at most ${MAX_TEXT_BYTES} bytes, found ${textBytes}`),
+    );
+  }
+  const dataOffset = textStart + textBytes;
+  if (bytes.length < dataOffset) {
+    throw new SyntaxError(
+      refusal(bytes.length, `a header of ${textBytes} bytes, found the end of the file`),
+    );
+  }
+  // A character a byte, whatever the version's encoding: what we accept is ASCII, and offsets stay true.
+  const text = Array.from(bytes.subarray(textStart, dataOffset), (b) => String.fromCharCode(b));
+  const entries = parseEntries(text.join(""), textStart, path);
+  const { dtype, littleEndian } = readDescr(entries.descr, refusal);
+  const shape = readShape(entries.shape, dtype, refusal);
+  const order = entries.fortran_order;
+  if (order.kind !== "name" || order.value === "None") {
+    throw new SyntaxError(refusal(order.at, "True or False for fortran_order"));
+  }
+  const fortranOrder = order.value === "True";
+  return { version: [major, minor], dtype, littleEndian, fortranOrder, shape, dataOffset };
+}
+
+type Refusal = (at: number, text: string) => string;
+
+function parseEntries(text: string, at: number, path: string) {
+  let literal: Literal;
+  try {
+    literal = parseLiteral(text, at);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new SyntaxError(`Cannot read ${path}: ${error.message}`);
+  }
+  const keys = literal.kind === "dict" ? [...literal.entries.keys()].sort() : [];
+  if (literal.kind !== "dict" || keys.join() !== KEYS.join()) {
+    const found = literal.kind === "dict"
+      ? `the keys ${keys.join(", ") || "of none"}`
+      : literal.kind;
+    throw new SyntaxError(
+      `Cannot read ${path}: byte ${literal.at}: expected a dict of ${
+        KEYS.join(", ")
+      }, found ${found}`,
+    );
+  }
+  const { entries } = literal;
+  return {
+    descr: entries.get("descr")!,
+    fortran_order: entries.get("fortran_order")!,
+    shape: entries.get("shape")!,
+  };
+}
+
+function readDescr(descr: Literal, refusal: Refusal): { dtype: DType; littleEndian: boolean } {
+  if (descr.kind === "list" || descr.kind === "tuple") {
+    throw new TypeError(refusal(descr.at, "a plain dtype, found a structured one"));
+  }
+  if (descr.kind !== "string") {
+    throw new SyntaxError(refusal(descr.at, `the dtype as a string, found ${descr.kind}`));
+  }
+  const [, order, code] = /^([<>|=]?)(.*)$/s.exec(descr.value)!;
+  const dtype = DTYPE_OF.get(code!);
+  if (dtype === undefined) {
+    const kind = code === "O" ? "Python objects (a pickle)" : `'${descr.value}'`;
+    throw new TypeError(
+      refusal(descr.at, `one of ${[...DTYPE_OF.keys()].join(" ")}, found ${kind}`),
+    );
+  }
+  return { dtype, littleEndian: order !== ">" || dtypeBytes(dtype) === 1 };
+}
+
+function readShape(shape: Literal, dtype: DType, refusal: Refusal): number[] {
+  if (shape.kind !== "tuple") {
+    throw new SyntaxError(refusal(shape.at, `the shape as a tuple, found ${shape.kind}`));
+  }
+  const sizes = shape.items.map((item) => {
+    if (item.kind !== "integer") {
+      throw new SyntaxError(refusal(item.at, `a size as an integer, found ${item.kind}`));
+    }
+    if (item.value < 0 || !Number.isSafeInteger(item.value)) {
+      throw new RangeError(refusal(item.at, `a size from 0 to 2^53 - 1, found ${item.value}`));
+    }
+    return item.value;
+  });
+  const bytes = sizes.includes(0) ? 0 : elementCount(sizes) * dtypeBytes(dtype);
+  if (!Number.isSafeInteger(bytes)) {
+    throw new RangeError(refusal(shape.at, `a shape of fewer than 2^53 bytes, found [${sizes}]`));
+  }
+  return sizes;
+}
+
+/**
+ * The header that NumPy's `np.save` writes before little-endian data in C order: version 1, with
+ * room to grow the first axis in place, padded so that the data starts at a multiple of 64 bytes.
+ *
+ * @throws {RangeError} when the shape has too many axes for the header to hold.
+ */
+export function encodeNpyHeader(dtype: DType, shape: readonly number[]): Uint8Array<ArrayBuffer> {
+  const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
+  const dict = `{'descr': '${DESCR_OF[dtype]}', 'fortran_order': False, 'shape': (${sizes}), }`;
+  const growth = shape.length > 0 ? Math.max(0, 21 - String(shape[0]).length) : 0;
+  const used = dict.length + growth;
+  // As NumPy pads: a whole 64 bytes where none were needed.
+  const padding = 64 - (10 + used + 1) % 64;
+  const text = dict + " ".repeat(growth + padding) + "\n";
+  if (text.length > MAX_TEXT_BYTES) {
+    throw new RangeError(`Cannot write a .npy header: ${shape.length} axes do not fit`);
+  }
+  const header = new Uint8Array(10 + text.length);
+  header.set([...MAGIC, 1, 0, text.length & 0xff, text.length >> 8]);
+  for (let i = 0; i < text.length; i++) header[10 + i] = text.charCodeAt(i);
+  return header;
+}

@@ -1,0 +1,150 @@
+import { Zip, ZipPassThrough } from "fflate";
+import type { Tensor } from "../tensor/tensor.ts";
+import { writeOutput } from "./atomic_write.ts";
+import { type ByteSource, openBytes } from "./bytes.ts";
+import { encodeNpyHeader } from "./header.ts";
+import { npySource, type TensorSource } from "./source.ts";
+import { npyBytes } from "./write.ts";
+import { isZip, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
+
+/** Where `file.npz:member` says to look. */
+interface NpyPath {
+  readonly file: string;
+  readonly member?: string;
+}
+
+/** Largest archive without zip64, which is not written. */
+const MAX_ARCHIVE_BYTES = 0xffffffff;
+
+/**
+ * Opens a tensor and reads its header, not its data. `path` is a `.npy` file, `-` for stdin,
+ * `file.npz:member`, or an `.npz` file with a single member.
+ *
+ * @throws {SyntaxError | TypeError | RangeError} for files that are malformed, hold what no tensor can, or
+ * have short or trailing data; {RangeError} for a member that is not there; {Deno.errors.NotFound} and kin.
+ */
+export async function openNpy(path: string): Promise<TensorSource> {
+  const { file, member } = splitPath(path);
+  const bytes = await openBytes(file);
+  try {
+    if (member === undefined && !await isZip(bytes)) return await npySource(bytes, path);
+    const entries = await readZipDirectory(bytes, file);
+    return await openMember(bytes, findMember(entries, member, file), path);
+  } catch (error) {
+    bytes.close();
+    throw error;
+  }
+}
+
+/** Reads the tensor that {@linkcode openNpy} opens. */
+export async function readNpy(path: string): Promise<Tensor> {
+  using source = await openNpy(path);
+  return await source.read();
+}
+
+/** Names of the tensors in an `.npz` file, as its writer gave them; nothing where `path` is no archive. */
+export async function npzMembers(path: string): Promise<string[] | undefined> {
+  if (path === "-" || splitPath(path).member !== undefined) return undefined;
+  const bytes = await openBytes(path);
+  try {
+    if (!await isZip(bytes)) return undefined;
+    return (await readZipDirectory(bytes, path)).map(memberName);
+  } finally {
+    bytes.close();
+  }
+}
+
+/**
+ * Reads all tensors of an `.npz` file.
+ *
+ * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
+ */
+export async function readNpz(path: string): Promise<Record<string, Tensor>> {
+  const bytes = await openBytes(path);
+  try {
+    const tensors: [string, Tensor][] = [];
+    for (const entry of await readZipDirectory(bytes, path)) {
+      const name = memberName(entry);
+      const source = await openMember(bytes, entry, `${path}:${name}`);
+      tensors.push([name, await source.read()]);
+    }
+    return Object.fromEntries(tensors);
+  } finally {
+    bytes.close();
+  }
+}
+
+/**
+ * Writes tensors as an `.npz` file, stored, whole or not at all; `-` is stdout.
+ *
+ * @throws {RangeError} for archives of 4 GiB and more.
+ */
+export async function writeNpz(path: string, tensors: Record<string, Tensor>): Promise<void> {
+  const members = Object.entries(tensors);
+  const size = members.reduce((sum, [name, { dtype, shape, data }]) => {
+    // Local header, data descriptor, directory entry and end record are less than this.
+    return sum + data.byteLength + encodeNpyHeader(dtype, shape).length + 6 * name.length + 256;
+  }, 0);
+  if (size > MAX_ARCHIVE_BYTES) {
+    throw new RangeError(
+      `Cannot write ${path}: ${size} bytes are more than an .npz of 4 GiB holds`,
+    );
+  }
+  await writeOutput(path, async (write) => {
+    const ready: Uint8Array[] = [];
+    const zip = new Zip((error, data) => {
+      if (error) throw error;
+      ready.push(data);
+    });
+    const flush = async () => {
+      for (const data of ready.splice(0)) await write(data);
+    };
+    for (const [name, value] of members) {
+      const file = new ZipPassThrough(`${name}.npy`);
+      // As NumPy: the same tensors make the same bytes on every day.
+      file.mtime = new Date(1980, 0, 1);
+      zip.add(file);
+      for (const piece of npyBytes(value)) {
+        file.push(piece);
+        await flush();
+      }
+      file.push(new Uint8Array(0), true);
+    }
+    zip.end();
+    await flush();
+  });
+}
+
+/** Splits at the first `.npz:`, the one place where a colon says more than a name does. */
+function splitPath(path: string): NpyPath {
+  const match = /^(.*?\.npz):(.+)$/is.exec(path);
+  return match ? { file: match[1]!, member: match[2]! } : { file: path };
+}
+
+function memberName({ name }: ZipEntry): string {
+  return name.replace(/\.npy$/, "");
+}
+
+function findMember(entries: ZipEntry[], member: string | undefined, file: string): ZipEntry {
+  const list = entries.map(memberName).join(", ") || "none";
+  if (member === undefined) {
+    if (entries.length === 1) return entries[0]!;
+    throw new RangeError(
+      `Cannot read ${file}: expected one member, found ${entries.length}: name one of ` +
+        `${list}, as in ${file}:${entries[0] ? memberName(entries[0]) : "x"}`,
+    );
+  }
+  const found = entries.find((entry) => entry.name === member || memberName(entry) === member);
+  if (found === undefined) {
+    throw new RangeError(`Cannot read ${file}: there is no member ${member}, only: ${list}`);
+  }
+  return found;
+}
+
+async function openMember(
+  bytes: ByteSource,
+  entry: ZipEntry,
+  path: string,
+): Promise<TensorSource> {
+  return await npySource(await openZipEntry(bytes, entry, path), path);
+}

@@ -1,0 +1,105 @@
+import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from "./dtype.ts";
+import { type Tensor, tensor } from "./tensor.ts";
+
+/** Smallest value of an integer dtype, and the first one beyond its largest. */
+interface Range {
+  readonly min: number;
+  readonly limit: number;
+}
+
+const RANGES: { readonly [D in DType]?: Range } = {
+  i8: { min: -(2 ** 7), limit: 2 ** 7 },
+  u8: { min: 0, limit: 2 ** 8 },
+  i16: { min: -(2 ** 15), limit: 2 ** 15 },
+  u16: { min: 0, limit: 2 ** 16 },
+  i32: { min: -(2 ** 31), limit: 2 ** 31 },
+  u32: { min: 0, limit: 2 ** 32 },
+  i64: { min: -(2 ** 63), limit: 2 ** 63 },
+  u64: { min: 0, limit: 2 ** 64 },
+  bool: { min: 0, limit: 2 },
+};
+
+/** Where values come from, for messages. */
+export interface Origin {
+  /** A file or name. */
+  readonly what: string;
+  /** Flat index of the first value. */
+  readonly start: number;
+}
+
+/**
+ * Copies a tensor as another dtype; the same object when it has it already.
+ *
+ * As NumPy's `astype`: floats round to nearest even and overflow to infinity, floats lose their
+ * fraction on the way to integers, and what is not zero (NaN too) is true. Unlike it, NaN, infinity
+ * and values out of range of an integer dtype are refused, not wrapped.
+ *
+ * @throws {RangeError} for a value that `dtype` cannot hold, with its flat index.
+ */
+export function convertDType<D extends DType>(source: Tensor, dtype: D): Tensor<D> {
+  if (source.dtype === dtype) return source as Tensor<D>;
+  const data = new (arrayConstructor(dtype))(source.data.length);
+  convertValues(source.data, source.dtype, data, dtype);
+  return tensor(dtype, source.shape, data);
+}
+
+/**
+ * Converts the values of `from` into the start of `to`, by the rules of {@linkcode convertDType}.
+ *
+ * @throws {RangeError} for a value that `dtype` cannot hold.
+ */
+export function convertValues<D extends DType>(
+  from: TensorData,
+  fromDType: DType,
+  to: TypedArrayOf<D>,
+  dtype: D,
+  origin: Origin = { what: "the tensor", start: 0 },
+): void {
+  const out: TensorData = to;
+  if (dtype === "bool") return toBool(from, out);
+  const range = RANGES[dtype];
+  const checked = range !== undefined && !fits(RANGES[fromDType], range);
+  const refuse = (index: number) => {
+    throw new RangeError(
+      `Cannot convert ${origin.what} to ${dtype}: element ${origin.start + index} is ${
+        from[index]
+      }`,
+    );
+  };
+  if (out instanceof BigInt64Array || out instanceof BigUint64Array) {
+    for (let i = 0; i < from.length; i++) {
+      const value = from[i]!;
+      const whole = typeof value === "bigint" ? value : truncated(value, range!);
+      if (whole === undefined || whole < range!.min || whole >= range!.limit) return refuse(i);
+      out[i] = whole;
+    }
+  } else if (from instanceof BigInt64Array || from instanceof BigUint64Array) {
+    for (let i = 0; i < from.length; i++) {
+      if (checked && !(from[i]! >= range.min && from[i]! < range.limit)) return refuse(i);
+      out[i] = Number(from[i]);
+    }
+  } else if (checked) {
+    for (let i = 0; i < from.length; i++) {
+      const whole = Math.trunc(from[i]!);
+      if (!(whole >= range.min && whole < range.limit)) return refuse(i);
+      out[i] = whole;
+    }
+  } else {
+    out.set(from);
+  }
+}
+
+function toBool(from: TensorData, out: TensorData): void {
+  for (let i = 0; i < from.length; i++) out[i] = from[i] === 0 || from[i] === 0n ? 0 : 1;
+}
+
+/** `value` without its fraction, or nothing where no integer of `range` is that. */
+function truncated(value: number, { min, limit }: Range): bigint | undefined {
+  const whole = Math.trunc(value);
+  return whole >= min && whole < limit ? BigInt(whole) : undefined;
+}
+
+/** Whether every value of an integer dtype of range `inner` lies in `outer`. */
+function fits(inner: Range | undefined, outer: Range): boolean {
+  return inner !== undefined && inner.min >= outer.min && inner.limit <= outer.limit;
+}
