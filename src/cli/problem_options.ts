@@ -1,0 +1,61 @@
+import { Command } from "#cli-types";
+import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { oneOf, parseSizes, wholeNumber } from "./values.ts";
+
+/** `auto` and the algorithms it chooses from. */
+export const ALGORITHM_CHOICES = ["auto", ...ALGORITHM_NAMES] as const;
+
+/** A command with the options that say which problem is meant and how it is to be planned. */
+export function problemCommand(name: string) {
+  return new Command(name)
+    .option("--op <op>", "fwd, bwd-data or bwd-filter", oneOf(OPERATIONS), "fwd" as const)
+    .option("--input <file>", "activations X, for fwd and bwd-filter")
+    .option("--filter <file>", "filter W, for fwd and bwd-data")
+    .option("--grad-output <file>", "gradient dY of the output, for bwd-data and bwd-filter")
+    .option("--bias <file>", "K values added to the output (fwd)")
+    .option("--problem <descriptor>", "seeded data of this problem in place of files")
+    .option("--fill <kind>", `data of --problem: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
+    .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
+    .option(
+      "--input-size <h,w>",
+      "size of bwd-data's result, where stride leaves several",
+      parseSizes,
+    )
+    .option("--filter-size <r,s>", "size of bwd-filter's result, where several fit", parseSizes)
+    .option("--stride <h,w>", "default 1", parseSizes)
+    .option(
+      "--padding <h,w>",
+      "zeros around the input: one value, one an axis, or top,left,bottom,right; default 0",
+      parseSizes,
+    )
+    .option("--dilation <h,w>", "step between filter taps; default 1, no dilation", parseSizes)
+    .option("--groups <g>", "channel groups; default 1", wholeNumber(1))
+    .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS), "nchw" as const)
+    .option(
+      "--filter-layout <name>",
+      `${FILTER_LAYOUTS.join(", ")}; default goes with --layout`,
+      oneOf(FILTER_LAYOUTS),
+    )
+    .option(
+      "--algorithm <name>",
+      ALGORITHM_CHOICES.join(", "),
+      oneOf(ALGORITHM_CHOICES),
+      "auto" as const,
+    )
+    .option("--policy <name>", "tile policy in place of the planner's choice")
+    .option(
+      "--dtype <name>",
+      "type that is computed in: f32",
+      oneOf(["f32"] as const),
+      "f32" as const,
+    )
+    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
+    .option("--json", "print one JSON record");
+}
+
+/** What the options of {@linkcode problemCommand} parse to. */
+export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;

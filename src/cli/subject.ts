@@ -1,0 +1,141 @@
+import { openNpy, type TensorSource } from "../npy/mod.ts";
+import { type ConvProblem, type ConvTensor, operandTensors } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
+import { problemFromShapes } from "../problem/from_shapes.ts";
+import {
+  canonicalShape,
+  type FilterLayout,
+  filterLayoutFor,
+  type Layout,
+} from "../tensor/layout.ts";
+import type { ProblemOptions } from "./problem_options.ts";
+
+/** What a command works on: a problem, how its tensors lie, and the files they come from, if any. */
+export interface Subject extends Disposable {
+  readonly problem: ConvProblem;
+  readonly layout: Layout;
+  readonly filterLayout: FilterLayout;
+  readonly epilogue: Epilogue;
+  /** The operands' files; empty where the data is made. */
+  readonly files: { readonly [which in ConvTensor]?: TensorSource };
+  readonly bias?: TensorSource;
+}
+
+/** The option that names the file of each of the problem's tensors. */
+const OPTION: { readonly [which in ConvTensor]: "input" | "filter" | "gradOutput" } = {
+  input: "input",
+  filter: "filter",
+  output: "gradOutput",
+};
+const FLAG = { input: "--input", filter: "--filter", gradOutput: "--grad-output" } as const;
+
+/**
+ * Opens the files that the options name, without reading their data, and derives the problem.
+ *
+ * @throws {TypeError | RangeError | SyntaxError} if options contradict each other, or shapes do.
+ * @throws what {@linkcode openNpy} throws.
+ */
+export async function openSubject(options: ProblemOptions): Promise<Subject> {
+  const { op, layout } = options;
+  const filterLayout = options.filterLayout ?? filterLayoutFor(layout);
+  if (op !== "fwd" && (options.bias || options.activation !== "none")) {
+    throw new TypeError(`Cannot convolve: bias and activation belong to fwd, not to ${op}`);
+  }
+  checkOptions(options);
+  using opened = new DisposableStack();
+  const open = async (path: string) => opened.use(await openNpy(path));
+  const bias = options.bias === undefined ? undefined : await open(options.bias);
+  const epilogue = { bias: bias !== undefined, activation: options.activation };
+  const files: { [which in ConvTensor]?: TensorSource } = {};
+  if (options.problem === undefined) {
+    for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
+  }
+  const problem = options.problem === undefined
+    ? problemOfFiles(options, files, layout, filterLayout)
+    : parseDescriptor(options.problem, op);
+  if (bias && (bias.shape.length !== 1 || bias.shape[0] !== problem.outChannels)) {
+    throw new RangeError(
+      `Cannot convolve: bias has shape [${bias.shape.join(", ")}], ` +
+        `expected [${problem.outChannels}], one value an output channel`,
+    );
+  }
+  const kept = opened.move();
+  return {
+    problem,
+    layout,
+    filterLayout,
+    epilogue,
+    files,
+    ...(bias ? { bias } : {}),
+    [Symbol.dispose]: () => kept.dispose(),
+  };
+}
+
+/** Refuses options that are missing or that nothing would read. */
+function checkOptions(options: ProblemOptions): void {
+  const { op } = options;
+  const needed: string[] = operandTensors(op).map((which) => OPTION[which]);
+  const given = Object.values(OPTION).filter((name) => options[name] !== undefined);
+  if (options.problem !== undefined) {
+    const extra = [
+      ...given.map((name) => FLAG[name]),
+      ...(options.stride ? ["--stride"] : []),
+      ...(options.padding ? ["--padding"] : []),
+      ...(options.dilation ? ["--dilation"] : []),
+      ...(options.groups ? ["--groups"] : []),
+      ...(options.inputSize ? ["--input-size"] : []),
+      ...(options.filterSize ? ["--filter-size"] : []),
+    ];
+    if (extra.length > 0) {
+      throw new TypeError(`Cannot convolve: --problem says it all, ${extra.join(", ")} must go`);
+    }
+    return;
+  }
+  const flags = operandTensors(op).map((which) => FLAG[OPTION[which]]).join(" and ");
+  if (given.length < 2 || given.some((name) => !needed.includes(name))) {
+    throw new TypeError(`Cannot convolve: ${op} takes ${flags}, or --problem for made data`);
+  }
+  if (options.fill !== undefined) {
+    throw new TypeError("Cannot convolve: --fill goes with --problem, files have their own data");
+  }
+  if (given.length === new Set(given.map((name) => options[name])).size) return;
+  const stdin = given.filter((name) => options[name] === "-");
+  if (stdin.length > 1) throw new TypeError("Cannot convolve: only one file can come from stdin");
+}
+
+/** The problem of the opened files. */
+function problemOfFiles(
+  options: ProblemOptions,
+  files: Subject["files"],
+  layout: Layout,
+  filterLayout: FilterLayout,
+): ConvProblem {
+  const shapeOf = (which: ConvTensor) => {
+    const file = files[which];
+    if (!file) return undefined;
+    if (file.shape.length < 3 || file.shape.length > 5) {
+      throw new TypeError(
+        `Cannot convolve: ${file.path} has shape [${
+          file.shape.join(", ")
+        }], expected 3 to 5 axes ` +
+          `(${which === "filter" ? filterLayout : layout})`,
+      );
+    }
+    return canonicalShape(file.shape, which === "filter" ? filterLayout : layout);
+  };
+  const { op, inputSize, filterSize, stride, padding, dilation } = options;
+  const [input, filter, output] = [shapeOf("input"), shapeOf("filter"), shapeOf("output")];
+  return problemFromShapes({
+    op,
+    groups: options.groups ?? 1,
+    ...(input ? { input } : {}),
+    ...(filter ? { filter } : {}),
+    ...(output ? { output } : {}),
+    ...(inputSize ? { inputSize } : {}),
+    ...(filterSize ? { filterSize } : {}),
+    ...(stride ? { stride } : {}),
+    ...(padding ? { padding } : {}),
+    ...(dilation ? { dilation } : {}),
+  });
+}

@@ -1,0 +1,98 @@
+import type { CaseRecord } from "./record.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatError,
+  formatGflops,
+  formatMilliseconds,
+  significant,
+} from "./format.ts";
+import { type Column, textTable } from "./table.ts";
+
+/** A case in full, a line a fact: what `wgconv conv` prints. */
+export function caseReport(record: CaseRecord): string {
+  const { time_ms: time, accuracy } = record;
+  const made = record.fill ? `${record.fill} data, seed ${record.seed}` : "data of the files";
+  const lines: [string, string][] = [
+    ["problem", `${record.op} ${record.problem}`],
+    ["tensors", `${record.dtype}, ${record.layout} with filter ${record.filter_layout}, ${made}`],
+    ["device", record.device],
+    ["kernel", record.kernel ?? "none"],
+  ];
+  if (record.workspace_bytes !== null) {
+    lines.push(["workspace", formatBytes(record.workspace_bytes)]);
+  }
+  if (time) {
+    lines.push([
+      "time",
+      `${formatMilliseconds(time.median)} median of ${time.samples.length} samples of ` +
+      `${time.repeats} calls (min ${formatMilliseconds(time.min)}, ` +
+      `mad ${formatMilliseconds(time.mad)}, ${time.clock})`,
+    ]);
+  }
+  if (record.gflops !== null) {
+    lines.push(["rate", `${formatGflops(record.gflops)} of ${formatCount(record.flops)} flop`]);
+  }
+  if (accuracy) {
+    lines.push(
+      ["MARE", formatError(accuracy.mare)],
+      [
+        "bound ratio",
+        `${bound(accuracy.max_bound_ratio)} of ${significant(accuracy.bound_limit)} allowed`,
+      ],
+      [
+        "relative L2",
+        `${formatError(accuracy.rel_l2)} of ${formatError(accuracy.rel_l2_limit)} allowed`,
+      ],
+      ["checked", `${formatCount(accuracy.checked)} of ${formatCount(accuracy.of)} outputs`],
+    );
+  }
+  lines.push(["verdict", verdictLine(record)]);
+  return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
+}
+
+/** The verdict with its reason. */
+function verdictLine({ verdict, message }: CaseRecord): string {
+  const word = verdict === "none" ? "not checked" : verdict;
+  return message === undefined ? word : `${word}: ${message}`;
+}
+
+function bound(value: number | null): string {
+  return value === null ? "-" : significant(value);
+}
+
+/** Columns of {@linkcode caseRow}. */
+export const CASE_COLUMNS: readonly Column[] = [
+  { title: "problem" },
+  { title: "op" },
+  { title: "layout" },
+  { title: "kernel" },
+  { title: "time", align: "right" },
+  { title: "GFLOP/s", align: "right" },
+  { title: "workspace", align: "right" },
+  { title: "MARE", align: "right" },
+  { title: "bound", align: "right" },
+  { title: "verdict" },
+];
+
+/** A case as a row of a table: its name, or else its descriptor, and its figures. */
+export function caseRow(record: CaseRecord): string[] {
+  const { time_ms: time, accuracy, workspace_bytes: workspace } = record;
+  return [
+    /n"([^"]+)"$/.exec(record.problem)?.[1] ?? record.problem,
+    record.op,
+    record.layout,
+    record.kernel ?? record.algorithm,
+    time ? formatMilliseconds(time.median) : "-",
+    record.gflops === null ? "-" : record.gflops.toFixed(record.gflops < 100 ? 2 : 0),
+    workspace === null ? "-" : formatBytes(workspace),
+    formatError(accuracy?.mare ?? null),
+    bound(accuracy?.max_bound_ratio ?? null),
+    record.verdict === "none" ? "-" : record.verdict,
+  ];
+}
+
+/** Cases as a plain text table. */
+export function caseTable(records: readonly CaseRecord[]): string {
+  return textTable(CASE_COLUMNS, records.map(caseRow));
+}

@@ -1,0 +1,65 @@
+/**
+ * `deno task test`: format, lint and type checks, then all tests. Tests need a Vulkan driver; where there is none,
+ * lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
+ */
+import {
+  aptInstall,
+  findAdapterName,
+  LAVAPIPE_PACKAGES,
+  succeeds,
+  taskEnvironment,
+} from "./vulkan.ts";
+
+/** Finds a Vulkan driver, or installs one. */
+async function ensureDriver(): Promise<boolean> {
+  let adapter = await findAdapterName();
+  if (adapter === undefined) {
+    console.log("No Vulkan driver was found.");
+    if (await aptInstall(LAVAPIPE_PACKAGES)) adapter = await findAdapterName();
+  }
+  if (adapter === undefined) {
+    console.error(
+      `Cannot test: no Vulkan driver. Install one, e.g. apt-get install ${
+        LAVAPIPE_PACKAGES.join(" ")
+      }`,
+    );
+    return false;
+  }
+  console.log(`Testing on ${adapter}`);
+  return true;
+}
+
+/** Runs `deno test`, shows its output and reads its last count. */
+async function runTests(): Promise<{ passed: number; failed: number; ok: boolean }> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["test", "-A", "--no-check", "--parallel", "--ignore=tests/drivers", ...Deno.args],
+    env: taskEnvironment(),
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  let text = "";
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    Deno.stdout.writeSync(new TextEncoder().encode(chunk));
+  }
+  const counts = [...text.matchAll(/(\d+) passed(?: \([^)]*\))? \| (\d+) failed/g)].at(-1);
+  const { success } = await child.status;
+  return { passed: Number(counts?.[1] ?? 0), failed: Number(counts?.[2] ?? 0), ok: success };
+}
+
+let failed = 0;
+for (const args of [["fmt", "--check"], ["lint"], ["check", "."]]) {
+  console.log(`deno ${args.join(" ")}`);
+  if (!await succeeds(Deno.execPath(), args)) failed++;
+}
+let passed = 0;
+if (await ensureDriver()) {
+  const tests = await runTests();
+  passed = tests.passed;
+  failed += tests.failed;
+  if (!tests.ok && failed === 0) failed = 1;
+} else {
+  failed++;
+}
+console.log(`${passed} passed, ${failed} failed`);
+Deno.exit(failed > 0 || passed === 0 ? 1 : 0);

@@ -1,0 +1,60 @@
+/**
+ * `deno task test:drivers`: the golden cases' full matrix on every driver this machine has: lavapipe, SwiftShader
+ * (Debian's chromium brings it) and SwiftShader through Dawn. Slow: minutes a driver.
+ */
+import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, taskEnvironment } from "./vulkan.ts";
+
+const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
+
+interface Driver {
+  readonly name: string;
+  readonly packages: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const DRIVERS: readonly Driver[] = [
+  { name: "lavapipe", packages: LAVAPIPE_PACKAGES, env: {} },
+  { name: "swiftshader", packages: ["chromium"], env: { VK_DRIVER_FILES: SWIFTSHADER } },
+  {
+    name: "dawn",
+    packages: ["chromium"],
+    env: { VK_DRIVER_FILES: SWIFTSHADER, WGCONV_TEST_BACKEND: "dawn" },
+  },
+];
+
+/** Runs the driver tests on one driver; false where they fail or the driver cannot be had. */
+async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
+  const full = { ...taskEnvironment(), ...env, WGCONV_TEST_MATRIX: "full" };
+  let adapter = await findAdapterName(full);
+  if (adapter === undefined && await aptInstall(packages)) adapter = await findAdapterName(full);
+  if (adapter === undefined) {
+    console.error(`${name}: no such driver, install ${packages.join(" ")}`);
+    return false;
+  }
+  console.log(`${name}: ${adapter}`);
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: ["test", "-A", "tests/drivers"],
+    env: full,
+  }).spawn().status;
+  return success;
+}
+
+const wanted = Deno.args.length > 0 ? Deno.args : DRIVERS.map(({ name }) => name);
+const unknown = wanted.filter((name) => !DRIVERS.some((driver) => driver.name === name));
+if (unknown.length > 0) {
+  console.error(
+    `Unknown driver ${unknown}, expected ${DRIVERS.map(({ name }) => name).join(", ")}`,
+  );
+  Deno.exit(2);
+}
+const results: string[] = [];
+let failures = 0;
+for (const driver of DRIVERS.filter(({ name }) => wanted.includes(name))) {
+  const start = performance.now();
+  const passed = await testDriver(driver);
+  if (!passed) failures++;
+  const seconds = ((performance.now() - start) / 1000).toFixed(0);
+  results.push(`${driver.name}: ${passed ? "passed" : "FAILED"} in ${seconds} s`);
+}
+console.log(results.join("\n"));
+Deno.exit(failures > 0 ? 1 : 0);
