@@ -25,11 +25,3 @@ export interface PlanRequest {
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
   readonly sizes?: "constant" | "uniform";
 }
-
-/*
- * The planner, in `planner.ts`:
- *   planConv(request: PlanRequest): Plan
- *     throws RangeError where a named algorithm does not support the problem (naming the nearest that does),
- *     UnsupportedError where the device's limits do not suffice.
- *   supportedAlgorithms(request): { name: AlgorithmName; reason?: string }[]
- */

@@ -1,0 +1,28 @@
+// <%= it.name %>: one thread a result, one product a step, in the order of the definition.
+<%= it.declarations %>
+<%= it.activation %>
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let id = (workgroup.x + workgroup.y * grid.x) * 64u + t;
+  if (id >= <%= it.count %> * <%= it.splits %>) { return; }
+  let i = id % <%= it.count %>;
+  let split = id / <%= it.count %>;
+  var rest = i;
+<%= it.coordinates %>
+  let first = split * <%= it.termsPerSplit %>;
+  let end = min(first + <%= it.termsPerSplit %>, <%= it.terms %>);
+  var sum = 0.0f;
+  for (var term = first; term < end; term++) {
+    var term_rest = term;
+<%= it.term %>
+    if (inside) {
+      sum = fma(<%= it.a %>, <%= it.b %>, sum);
+    }
+  }
+  <%= it.store %>
+}

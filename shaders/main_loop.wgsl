@@ -1,0 +1,73 @@
+// <%= it.name %>: <%= it.policy.rows %> x <%= it.policy.columns %> results a workgroup, <%= it.policy.threadRows %> x <%= it.policy.threadColumns %> a thread, <%= it.policy.depth %> deep steps.
+<%= it.declarations %>
+
+var<workgroup> a_tile: array<array<vec4f, <%= it.aRow %>>, <%= it.policy.depth %>>;
+var<workgroup> b_tile: array<array<vec4f, <%= it.bRow %>>, <%= it.policy.depth %>>;
+
+@compute @workgroup_size(<%= it.threads %>)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let id = workgroup.x + workgroup.y * grid.x;
+  if (id >= <%= it.workgroups %>) { return; }
+  let row_tile = id % <%= it.rowTiles %>;
+  let column_tile = (id / <%= it.rowTiles %>) % <%= it.columnTiles %>;
+  let batch = id / (<%= it.rowTiles %> * <%= it.columnTiles %>);
+  let group = batch / <%= it.splits %>;
+  let split = batch % <%= it.splits %>;
+  let first_row = row_tile * <%= it.policy.rows %>u;
+  let first_column = column_tile * <%= it.policy.columns %>u;
+  let first_step = split * <%= it.stepsPerSplit %>;
+  let end_step = min(first_step + <%= it.stepsPerSplit %>, <%= it.steps %>);
+
+  let lane = t % 32u;
+  let warp = t / 32u;
+  let tx = (warp % <%= it.warpsX %>u) * <%= it.policy.warp[1] %>u + lane % <%= it.policy.warp[1] %>u;
+  let ty = (warp / <%= it.warpsX %>u) * <%= it.policy.warp[0] %>u + lane / <%= it.policy.warp[1] %>u;
+<% for (let i = 0; i < it.aFragments; i++) { %>
+  let ay<%= i %> = ty + <%= i * it.threadsY %>u;
+<% } %>
+<% for (let j = 0; j < it.bFragments; j++) { %>
+  let bx<%= j %> = tx + <%= j * it.threadsX %>u;
+<% } %>
+
+  // Loaders: what stays fixed for this thread, then the first tile.
+<%= it.places %>
+<%= it.begin %>
+<%= it.registers %>
+  {
+<%= it.fetch %>
+  }
+
+<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { %>
+  var c<%= r %>_<%= j %> = vec4f();
+<% } } %>
+
+  for (var step = first_step; step < end_step; step++) {
+<%= it.store %>
+    workgroupBarrier();
+    // The next tile travels to registers while this one is multiplied; past the end it is not used.
+    {
+<%= it.advance %>
+<%= it.fetch %>
+    }
+<% for (let k = 0; k < it.policy.depth; k++) { %>
+    {
+<% for (let i = 0; i < it.aFragments; i++) { %>
+      let a<%= i %> = a_tile[<%= k %>][ay<%= i %>];
+<% } %>
+<% for (let j = 0; j < it.bFragments; j++) { %>
+      let b<%= j %> = b_tile[<%= k %>][bx<%= j %>];
+<% } %>
+<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { %>
+      c<%= r %>_<%= j %> = fma(vec4f(a<%= Math.floor(r / 4) %>.<%= "xyzw"[r % 4] %>), b<%= j %>, c<%= r %>_<%= j %>);
+<% } } %>
+    }
+<% } %>
+    workgroupBarrier();
+  }
+
+<%= it.epilogue %>
+}

@@ -1,0 +1,22 @@
+// <%= it.name %>: sums the partial results of the splits, compensated (Kahan), and finishes them.
+<%= it.declarations %>
+<%= it.activation %>
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
+  if (i >= <%= it.count %>) { return; }
+  var sum = <%= it.zero %>;
+  var lost = <%= it.zero %>;
+  for (var split = 0u; split < <%= it.splits %>; split++) {
+    let term = <%= it.load %> - lost;
+    let next = sum + term;
+    lost = (next - sum) - term;
+    sum = next;
+  }
+  <%= it.store %>
+}

@@ -1,0 +1,195 @@
+import { UnsupportedError } from "../../errors.ts";
+import { activationText } from "../../kernels/activation.ts";
+import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import {
+  foldGrid,
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizeMode,
+  WHOLE,
+} from "../../kernels/module.ts";
+import { mappedOutput, outputVector } from "../../kernels/output.ts";
+import { packedElements, packFilterKernel, splitTrait } from "../../kernels/pack_filter.ts";
+import { findPolicy, policyTile, TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import type { Pass, Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { pass, reducePass } from "../split_k.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
+import { type Operands, operandsOf } from "./operands.ts";
+import { chooseCut, type Cut, policyFits } from "./policy.ts";
+
+/** Multiprocessors assumed where nobody measured: an H200's. */
+const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
+
+/** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
+export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
+  const { problem, limits } = request;
+  const operands = operandsOf(request);
+  const elements = resultElements(problem);
+  const { policy, splits } = cutOf(request, operands, elements);
+  const { buffers, tensor, bias } = problemBuffers(request);
+  const result = tensor[resultTensor(problem.op)];
+  const passes: Pass[] = [];
+  const grid = (workgroups: number) =>
+    foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension);
+
+  const pack = operands.pack(policy);
+  let aBuffer = tensor.output;
+  if (pack !== undefined) {
+    aBuffer = buffers.add("packed filter", "workspace", packedElements(pack));
+    const kernel = packFilterKernel(
+      pack,
+      mode,
+      buffers.split(tensor.filter),
+      buffers.split(aBuffer),
+    );
+    const workgroups = Math.ceil(packedElements(pack) / 256);
+    if (workgroups > 0) {
+      passes.push(
+        pass(
+          kernel,
+          [buffers.bindings(tensor.filter), buffers.bindings(aBuffer)],
+          grid(workgroups),
+        ),
+      );
+    }
+  }
+
+  const bBuffer = tensor[operandTensors(problem.op)[0]];
+  const target = splits > 1
+    ? buffers.add("partial results", "workspace", splits * elements)
+    : result;
+  const epilogue = splits > 1 ? NO_EPILOGUE : request.epilogue;
+  const module = moduleBuilder(mode);
+  const split = { a: buffers.split(aBuffer), b: buffers.split(bBuffer) };
+  const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
+  const shape = {
+    rows: operands.rows,
+    columns: operands.columns,
+    steps: operands.steps(policy),
+    batches: problem.groups,
+    splits,
+  };
+  const strides = operands.result;
+  const vector = outputVector(
+    { ...strides, base: [strides.group, splits > 1 ? elements : 0] },
+    operands.rows,
+    strides.period,
+  );
+  const out = module.tensor("result", "write", vector === "none" ? 1 : 4, buffers.split(target));
+  const biasAccess = epilogue.bias ? module.tensor("bias", "read", 1, WHOLE) : undefined;
+  const output = mappedOutput(out, {
+    ...outputMap(module, operands),
+    base: `group * ${module.size("out_group", strides.group)}${
+      splits > 1 ? ` + split * ${module.size("out_split", elements)}` : ""
+    }`,
+    vector,
+  }, {
+    ...(biasAccess === undefined ? {} : {
+      bias: (row) => biasAccess.load(`group * ${module.size("out_rows", operands.rows)} + ${row}`),
+    }),
+    activation: epilogue.activation !== "none",
+  });
+  const traits = [
+    operands.trait(policy),
+    `o${vector === "none" ? "1" : vector === "rows" ? "r4" : "c4"}`,
+    ...(splits > 1 ? ["split"] : []),
+    ...(epilogue.bias ? ["bias"] : []),
+    ...(epilogue.activation === "none" ? [] : [epilogue.activation]),
+  ].join("_") + splitTrait(split.a, split.b, buffers.split(target));
+  const kernel = mainLoopKernel(
+    `implicit_gemm_${problem.op.replace("-", "_")}_f32`,
+    traits,
+    mode,
+    module,
+    shape,
+    policy,
+    a,
+    b,
+    { text: output.text, declarations: activationText(epilogue.activation) },
+  );
+  const workgroups = mainLoopWorkgroups(shape, policy);
+  const multiplications = workgroups / splits * policy.rows * policy.columns * shape.steps *
+    policy.depth;
+  passes.push(
+    pass(
+      kernel,
+      [
+        buffers.bindings(aBuffer),
+        buffers.bindings(bBuffer),
+        buffers.bindings(target),
+        biasAccess !== undefined && bias !== undefined ? buffers.bindings(bias) : [],
+      ],
+      grid(workgroups),
+      multiplications,
+    ),
+  );
+  if (splits > 1) {
+    passes.push(reducePass(request, mode, buffers, { partials: target, result, bias }, splits));
+  }
+  return {
+    kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    algorithm: "implicit-gemm",
+    buffers: buffers.list,
+    passes: elements === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications,
+    notes: [
+      `a product of ${operands.rows} x ${operands.columns} x ${shape.steps * policy.depth}` +
+      (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
+      `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ` +
+      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+    ],
+  };
+}
+
+function outputMap(module: ModuleBuilder, operands: Operands) {
+  const { result } = operands;
+  return {
+    rows: module.size("out_rows", operands.rows),
+    columns: module.size("out_columns", operands.columns),
+    rowStride: module.size("out_row_stride", result.row),
+    period: module.size("out_period", result.period),
+    outerStride: module.size("out_outer_stride", result.outer),
+    innerStride: module.size("out_inner_stride", result.inner),
+  };
+}
+
+/** The user's policy, or the cheapest that the device can run. */
+function cutOf(request: PlanRequest, operands: Operands, elements: number): Cut {
+  const { limits } = request;
+  const fits = (policy: TilePolicy) => policyFits(policy, limits, operands.a, operands.b);
+  let candidates = TILE_POLICIES.filter(fits);
+  if (request.policy !== undefined) {
+    const policy = findPolicy(request.policy);
+    if (policy === undefined) {
+      throw new RangeError(
+        `Cannot plan: policy ${request.policy} is none of ${
+          TILE_POLICIES.map(({ name }) => name).join(", ")
+        }`,
+      );
+    }
+    if (!fits(policy)) {
+      throw new UnsupportedError(
+        `Cannot plan: policy ${policy.name} does not fit the device's ` +
+          `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
+          `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
+      );
+    }
+    candidates = [policy];
+  }
+  const multiprocessors = Math.max(
+    1,
+    Math.round((request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT) / 2),
+  );
+  const product = {
+    rows: operands.rows,
+    columns: operands.columns,
+    batches: request.problem.groups,
+    steps: operands.steps,
+    elements,
+  };
+  return chooseCut(product, limits, multiprocessors, candidates);
+}

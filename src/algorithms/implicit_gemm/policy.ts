@@ -1,0 +1,91 @@
+import { mainLoopBytes, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import type { TileLoader } from "../../kernels/loader.ts";
+import { policyThreads, TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import type { DeviceLimits } from "../plan.ts";
+
+/** A product before it is cut: `batches` of rows x columns x depth. */
+export interface Product {
+  readonly rows: number;
+  readonly columns: number;
+  readonly batches: number;
+  /** Depth in steps of a policy: padding depends on the tile's depth. */
+  steps(policy: TilePolicy): number;
+  /** Elements of the result, all batches. */
+  readonly elements: number;
+}
+
+export interface Cut {
+  readonly policy: TilePolicy;
+  readonly splits: number;
+  /** Predicted cost, in multiply-adds of a fully used device. */
+  readonly cost: number;
+}
+
+// Share of the main loop's best rate that a policy reaches with many tiles (docs/performance.md).
+const EFFICIENCY: Readonly<Record<string, number>> = {
+  tiny: 0.25,
+  small: 0.6,
+  wide: 0.9,
+  tall: 0.9,
+  large: 0.85,
+  huge: 1,
+};
+
+// An H200's ratios: its 25 T multiply-adds a second against 1 T elements moved, and 3 µs a dispatch.
+const MULTIPLY_ADDS_PER_ELEMENT = 25;
+const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
+// A workgroup alone on its multiprocessor hides less latency than two.
+const ALONE = 0.75;
+// lavapipe stops a loop after 65,535 iterations without a word.
+const MOST_STEPS = 60_000;
+const MOST_SPLITS = 512;
+
+/** Whether a device can run the main loop with this policy and these tile loaders. */
+export function policyFits(
+  policy: TilePolicy,
+  limits: DeviceLimits,
+  a: Pick<TileLoader, "along">,
+  b: Pick<TileLoader, "along">,
+): boolean {
+  return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
+    mainLoopBytes(policy, a, b) <= limits.maxComputeWorkgroupStorageSize;
+}
+
+/**
+ * The cheapest cut of a product: time of the busiest multiprocessor, waste of padding included, plus
+ * what split-K writes and reads again.
+ *
+ * @param multiprocessors What the device runs side by side.
+ */
+export function chooseCut(
+  product: Product,
+  limits: DeviceLimits,
+  multiprocessors: number,
+  candidates: readonly TilePolicy[] = TILE_POLICIES,
+): Cut {
+  let best: Cut | undefined;
+  for (const policy of candidates) {
+    const steps = product.steps(policy);
+    const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
+    const room = Math.floor(limits.maxBufferSize / (4 * Math.max(1, product.elements)));
+    const most = Math.max(1, Math.min(MOST_SPLITS, steps, room));
+    const least = Math.min(most, Math.max(1, Math.ceil(steps / MOST_STEPS)));
+    for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) {
+      const perSplit = Math.ceil(steps / splits);
+      // A split without steps would be pure waste.
+      if (splits > 1 && perSplit * (splits - 1) >= steps) continue;
+      const workgroups = tiles * splits;
+      const efficiency = (EFFICIENCY[policy.name] ?? 1) *
+        (workgroups <= multiprocessors ? ALONE : 1);
+      // Filling the pipeline and storing costs about as much as two steps.
+      const one = policy.rows * policy.columns * policy.depth * (perSplit + 2) / efficiency;
+      const loop = Math.ceil(workgroups / multiprocessors) * multiprocessors * one;
+      const reduce = splits === 1 ? 0 : (2 * splits + 1) * product.elements *
+          MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
+      const cost = loop + reduce;
+      if (best === undefined || cost < best.cost) best = { policy, splits, cost };
+    }
+  }
+  if (best === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
+  return best;
+}

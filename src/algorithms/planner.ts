@@ -1,0 +1,77 @@
+import { accumulationLength } from "../problem/conv_problem.ts";
+import { UnsupportedError } from "../errors.ts";
+import type { SizeMode } from "../kernels/module.ts";
+import { planDirect } from "./direct/plan.ts";
+import { planImplicitGemm } from "./implicit_gemm/plan.ts";
+import type { Plan } from "./plan.ts";
+import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
+import { resultElements } from "./tensors.ts";
+
+interface Algorithm {
+  /** Why the problem cannot be done, or undefined if it can. */
+  supports(request: PlanRequest): string | undefined;
+  plan(request: PlanRequest, mode: SizeMode): Plan;
+}
+
+const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
+  "direct": { supports: () => undefined, plan: planDirect },
+  "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
+};
+
+/** Every algorithm, with the reason where it does not support the problem. */
+export function supportedAlgorithms(
+  request: PlanRequest,
+): { name: AlgorithmName; reason?: string }[] {
+  return ALGORITHM_NAMES.map((name) => {
+    const reason = ALGORITHMS[name].supports(request);
+    return reason === undefined ? { name } : { name, reason };
+  });
+}
+
+/** Rows of a product below which a tile is mostly padding: depthwise and thin groups. */
+const THIN_ROWS = 8;
+
+/** What `auto` stands for. */
+function choose(request: PlanRequest): AlgorithmName {
+  const { problem } = request;
+  if (problem.groups === 1) return "implicit-gemm";
+  const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
+    problem.groups;
+  return rows < THIN_ROWS ? "direct" : "implicit-gemm";
+}
+
+/**
+ * Plans a convolution: pure, no GPU. Empty results have no passes.
+ *
+ * @throws {RangeError} if a named algorithm does not support the problem, or the epilogue does not fit the operation.
+ * @throws {UnsupportedError} if the device's limits do not suffice.
+ */
+export function planConv(request: PlanRequest): Plan {
+  const { problem, epilogue } = request;
+  if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
+    throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
+  }
+  const name = request.algorithm === "auto" ? choose(request) : request.algorithm;
+  const reason = ALGORITHMS[name].supports(request);
+  if (reason !== undefined) {
+    const other = supportedAlgorithms(request).find((one) => one.reason === undefined)?.name;
+    throw new RangeError(
+      `Cannot plan: ${name} does not support this problem: ${reason}` +
+        (other === undefined ? "" : ` (${other} does)`),
+    );
+  }
+  // Literal zero divisors do not compile; in a uniform they are harmless.
+  const degenerate = accumulationLength(problem) === 0 || resultElements(problem) === 0;
+  const plan = ALGORITHMS[name].plan(request, degenerate ? "uniform" : request.sizes ?? "constant");
+  for (const { kernel } of plan.passes) {
+    const storage = kernel.bindings.filter((kind) => kind !== "uniform").length;
+    const most = request.limits.maxStorageBuffersPerShaderStage;
+    if (storage > most) {
+      throw new UnsupportedError(
+        `Cannot plan: kernel ${kernel.name} binds ${storage} storage buffers, ` +
+          `the device's maxStorageBuffersPerShaderStage is ${most}`,
+      );
+    }
+  }
+  return plan;
+}

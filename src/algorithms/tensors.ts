@@ -1,0 +1,85 @@
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { splitTensor, type TensorSplit } from "../kernels/module.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import type { DeviceLimits, PlanBinding, PlanBuffer } from "./plan.ts";
+import type { PlanRequest } from "./request.ts";
+import { UnsupportedError } from "../errors.ts";
+
+/** Bytes of a buffer of `elements` f32: never too small for one vec4f binding. */
+export function bufferBytes(elements: number): number {
+  return Math.max(16, 4 * elements);
+}
+
+/** Collects a plan's buffers; refuses one that the device cannot hold. */
+export class PlanBuffers {
+  readonly list: PlanBuffer[] = [];
+  readonly #limits: DeviceLimits;
+
+  constructor(limits: DeviceLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Adds a buffer of f32 elements and returns its place.
+   *
+   * @throws {UnsupportedError} if it exceeds the device's `maxBufferSize`.
+   */
+  add(name: string, role: PlanBuffer["role"], elements: number): number {
+    const bytes = bufferBytes(elements);
+    if (bytes > this.#limits.maxBufferSize) {
+      throw new UnsupportedError(
+        `Cannot plan: the ${name} takes ${bytes} bytes, ` +
+          `the device's maxBufferSize is ${this.#limits.maxBufferSize}`,
+      );
+    }
+    return this.list.push({ name, role, bytes }) - 1;
+  }
+
+  /** How a buffer is spread over bindings. */
+  split(buffer: number): TensorSplit {
+    return splitTensor(this.list[buffer]!.bytes, this.#limits.maxStorageBufferBindingSize);
+  }
+
+  /** The bindings of a buffer, in order. */
+  bindings(buffer: number): PlanBinding[] {
+    const { bytes } = this.list[buffer]!;
+    const { parts, partBytes } = this.split(buffer);
+    if (parts === 1) return [{ buffer, offset: 0, size: bytes }];
+    return Array.from({ length: parts }, (_, part) => ({
+      buffer,
+      offset: part * partBytes,
+      size: Math.min(partBytes, bytes - part * partBytes),
+    }));
+  }
+
+  workspaceBytes(): number {
+    return this.list.reduce((sum, { role, bytes }) => role === "workspace" ? sum + bytes : sum, 0);
+  }
+}
+
+/** The problem's tensors (and the bias) as the first buffers of a plan. */
+export function problemBuffers(request: PlanRequest): {
+  buffers: PlanBuffers;
+  tensor: Readonly<Record<ConvTensor, number>>;
+  bias: number | undefined;
+} {
+  const { problem, epilogue } = request;
+  const buffers = new PlanBuffers(request.limits);
+  const tensor: Partial<Record<ConvTensor, number>> = {};
+  for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
+    tensor[which] = buffers.add(which, which, elementCount(tensorShape(problem, which)));
+  }
+  const bias = epilogue.bias ? buffers.add("bias", "bias", problem.outChannels) : undefined;
+  return { buffers, tensor: tensor as Record<ConvTensor, number>, bias };
+}
+
+/** Output elements of a problem's result. */
+export function resultElements(problem: ConvProblem): number {
+  return elementCount(tensorShape(problem, resultTensor(problem.op)));
+}

@@ -1,0 +1,45 @@
+import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
+
+/**
+ * WGSL functions `activate(x: f32) -> f32` and, where asked for, `activate4` on vec4f. Empty for `none`:
+ * the caller leaves the call out.
+ */
+export function activationText(activation: Activation): string {
+  const body = BODIES[activation];
+  if (body === undefined) return "";
+  return `${activation === "gelu" ? ERF : ""}
+fn activate(x: f32) -> f32 {
+  ${body}
+}
+fn activate4(x: vec4f) -> vec4f {
+  return vec4f(activate(x.x), activate(x.y), activate(x.z), activate(x.w));
+}`;
+}
+
+// exp of a non-positive number only: neither sigmoid nor tanh overflows.
+const BODIES: { readonly [A in Activation]?: string } = {
+  "relu": "return select(max(x, 0.0), x, x != x);",
+  "leaky-relu": `return select(x, x * ${LEAKY_RELU_SLOPE}, x < 0.0);`,
+  "sigmoid": "let e = exp(-abs(x)); return select(e, 1.0, x >= 0.0) / (1.0 + e);",
+  // Near zero 1 - e cancels; the odd series up to x^7 is exact to f32 there.
+  "tanh": `if (abs(x) < 0.25) {
+    let s = x * x;
+    return x * (1.0 + s * (-0.33333334 + s * (0.13333334 + s * (-0.053968254 + s * 0.021869488))));
+  }
+  let e = exp(-2.0 * abs(x));
+  return sign(x) * (1.0 - e) / (1.0 + e);`,
+  "silu": "let e = exp(-abs(x)); return x * select(e, 1.0, x >= 0.0) / (1.0 + e);",
+  "gelu": "return 0.5 * x * erfc_f32(-0.70710678 * x);",
+};
+
+// erfc by Abramowitz and Stegun 7.1.26 would err by 1e-7 absolute, which is relative 1e-2 in gelu's left
+// tail; this continued Chebyshev fit (Numerical Recipes, erfcc) has a relative error of 1.2e-7 everywhere.
+const ERF = `
+fn erfc_f32(x: f32) -> f32 {
+  let z = abs(x);
+  let u = 1.0 / (1.0 + 0.5 * z);
+  let p = -1.26551223 + u * (1.00002368 + u * (0.37409196 + u * (0.09678418 + u * (-0.18628806 +
+    u * (0.27886807 + u * (-1.13520398 + u * (1.48851587 + u * (-0.82215223 + u * 0.17087277))))))));
+  let value = u * exp(-z * z + p);
+  return select(value, 2.0 - value, x < 0.0);
+}`;

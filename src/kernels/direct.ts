@@ -1,0 +1,187 @@
+import template from "../../shaders/direct.wgsl" with { type: "text" };
+import {
+  accumulationLength,
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
+import { activationText } from "./activation.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  type TensorSplit,
+} from "./module.ts";
+import { splitTrait } from "./pack_filter.ts";
+
+export interface DirectShape {
+  readonly problem: ConvProblem;
+  readonly layout: Layout;
+  readonly filterLayout: FilterLayout;
+  /** Threads that share one result; more than one leaves partial results to be reduced. */
+  readonly splits: number;
+  readonly mode: SizeMode;
+}
+
+/** The definition of the convolution, one thread a result: slow, simple, the oracle of the other kernels. */
+export function directKernel(
+  shape: DirectShape,
+  epilogue: Epilogue,
+  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
+): SizedKernel {
+  const { problem, layout, filterLayout, mode } = shape;
+  const { op } = problem;
+  const result = resultTensor(op);
+  const [left, right] = operandTensors(op);
+  const module = moduleBuilder(mode);
+  const a = module.tensor(left, "read", 1, tensors[left]);
+  const b = module.tensor(right, "read", 1, tensors[right]);
+  const out = module.tensor(result, "write", 1, tensors[result]);
+  const bias = epilogue.bias
+    ? module.tensor("bias", "read", 1, { parts: 1, partBytes: 0 })
+    : undefined;
+  const rank = problem.filterSize.length;
+  const axes = Array.from({ length: rank }, (_, d) => d);
+  const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
+  const size = (name: string, value: number) => module.size(name, value);
+  const offset = (which: ConvTensor, coordinates: readonly string[]) => {
+    const strides = stridesInLayout(tensorShape(problem, which), layoutOf(which));
+    return coordinates
+      .map((coordinate, axis) =>
+        `${coordinate} * ${size(`${which}_stride${axis}`, strides[axis]!)}`
+      )
+      .join(" + ");
+  };
+  const name = `direct_${op.replace("-", "_")}_f32_${rank}d_${layout}_${filterLayout}${
+    bias ? "_bias" : ""
+  }${epilogue.activation === "none" ? "" : `_${epilogue.activation}`}${
+    splitTrait(tensors[left], tensors[right], tensors[result])
+  }`;
+  const terms = accumulationLength(problem);
+  const call = epilogue.activation === "none" ? "" : "activate";
+  const text = termText(problem, size);
+  const values = {
+    name,
+    count: size("count", elementCount(tensorShape(problem, result))),
+    splits: size("splits", shape.splits),
+    terms: size("terms", terms),
+    termsPerSplit: size("terms_per_split", Math.ceil(terms / shape.splits)),
+    coordinates: coordinatesText(problem, result, layoutOf(result), size),
+    term: text.term,
+    a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
+    b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
+    store: out.store("id", `${call}(sum${bias ? ` + ${bias.load("r1")}` : ""})`),
+    activation: activationText(epilogue.activation),
+  };
+  const wgsl = render(template, { ...values, declarations: module.declarations() });
+  return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0);
+}
+
+/** Declares r0, r1 and s0.. (canonical coordinates) of flat element `rest` of the result. */
+function coordinatesText(
+  problem: ConvProblem,
+  result: ConvTensor,
+  layout: Layout | FilterLayout,
+  size: ModuleBuilder["size"],
+): string {
+  const canonical = tensorShape(problem, result);
+  const name = (axis: number) => axis < 2 ? `r${axis}` : `s${axis - 2}`;
+  return layoutAxes(layout, canonical.length - 2).reverse().map((axis) => {
+    const extent = size(`result${axis}`, canonical[axis]!);
+    return `  let ${name(axis)} = rest % ${extent}; rest /= ${extent};`;
+  }).join("\n");
+}
+
+interface TermText {
+  /** Declares the coordinates of both operands, and `inside`. */
+  readonly term: string;
+  readonly left: readonly string[];
+  readonly right: readonly string[];
+  leftSpatial(axis: number): string;
+  rightSpatial(axis: number): string;
+}
+
+function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
+  const rank = problem.filterSize.length;
+  const axes = Array.from({ length: rank }, (_, d) => d);
+  const groupIn = size("group_in", problem.inChannels / problem.groups);
+  const groupOut = size("group_out", problem.outChannels / problem.groups);
+  const geometry = (d: number) => ({
+    stride: size(`stride${d}`, problem.stride[d]!),
+    padding: size(`padding${d}`, problem.paddingBegin[d]!),
+    dilation: size(`dilation${d}`, problem.dilation[d]!),
+    input: size(`input${d}`, problem.inputSize[d]!),
+    output: size(`output${d}`, problem.outputSize[d]!),
+  });
+  const peel = (prefix: string, extent: (d: number) => string) =>
+    [...axes].reverse().map((d) =>
+      `    let ${prefix}${d} = term_rest % ${extent(d)}; term_rest /= ${extent(d)};`
+    );
+  const inside = `    let inside = ${axes.map((d) => `in${d}`).join(" && ")};`;
+  if (problem.op === "bwd-filter") {
+    return {
+      term: [
+        ...peel("p", (d) => geometry(d).output),
+        ...axes.flatMap((d) => {
+          const g = geometry(d);
+          return [
+            `    let at${d} = p${d} * ${g.stride} + s${d} * ${g.dilation} - ${g.padding};`,
+            `    let in${d} = at${d} < ${g.input};`,
+          ];
+        }),
+        inside,
+      ].join("\n"),
+      left: ["term_rest", `(r0 / ${groupOut} * ${groupIn} + r1)`],
+      right: ["term_rest", "r0"],
+      leftSpatial: (d) => `at${d}`,
+      rightSpatial: (d) => `p${d}`,
+    };
+  }
+  const taps = peel("tap", (d) => size(`taps${d}`, problem.filterSize[d]!));
+  if (problem.op === "fwd") {
+    return {
+      term: [
+        ...taps,
+        ...axes.flatMap((d) => {
+          const g = geometry(d);
+          return [
+            `    let at${d} = s${d} * ${g.stride} + tap${d} * ${g.dilation} - ${g.padding};`,
+            `    let in${d} = at${d} < ${g.input};`,
+          ];
+        }),
+        inside,
+      ].join("\n"),
+      left: ["r0", `(r1 / ${groupOut} * ${groupIn} + term_rest)`],
+      right: ["r1", "term_rest"],
+      leftSpatial: (d) => `at${d}`,
+      rightSpatial: (d) => `tap${d}`,
+    };
+  }
+  const outChannel = `(r1 / ${groupIn} * ${groupOut} + term_rest)`;
+  return {
+    term: [
+      ...taps,
+      ...axes.flatMap((d) => {
+        const g = geometry(d);
+        return [
+          `    let far${d} = s${d} + ${g.padding} - tap${d} * ${g.dilation};`,
+          `    let at${d} = far${d} / ${g.stride};`,
+          `    let in${d} = at${d} < ${g.output} && far${d} % ${g.stride} == 0u;`,
+        ];
+      }),
+      inside,
+    ].join("\n"),
+    left: ["r0", outChannel],
+    right: [outChannel, `(r1 % ${groupIn})`],
+    leftSpatial: (d) => `at${d}`,
+    rightSpatial: (d) => `tap${d}`,
+  };
+}

@@ -1,0 +1,217 @@
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { TileLoader } from "../loader.ts";
+
+/**
+ * The depth of backward-filter: (image, place) of the output gradient, in the order that lies
+ * contiguously in memory.
+ */
+export interface CorrelationDepth {
+  readonly batch: number;
+  /** Output size, one entry a spatial axis. */
+  readonly places: readonly number[];
+  /** Depth counts images fastest (chwn). */
+  readonly batchInner: boolean;
+  readonly tileDepth: number;
+}
+
+interface LoaderText {
+  readonly operand: "a" | "b";
+  readonly module: ModuleBuilder;
+  readonly depth: CorrelationDepth;
+}
+
+/** Declares `{operand}_image{slot}`, `{operand}_spot{slot}` and `{operand}_in{slot}` of a depth slot. */
+function depthText({ operand, module, depth }: LoaderText, slot: number, row: string): string {
+  const total = depth.places.reduce((product, size) => product * size, 1);
+  const batch = module.size("batch", depth.batch);
+  const places = module.size("places", total);
+  const at = `${operand}_d${slot}`;
+  const [image, spot] = depth.batchInner
+    ? [`${at} % ${batch}`, `${at} / ${batch}`]
+    : [`${at} / ${places}`, `${at} % ${places}`];
+  return [
+    `      let ${at} = ${operand}_step * ${depth.tileDepth}u + ${row};`,
+    `      let ${operand}_in${slot} = ${at} < ${batch} * ${places};`,
+    `      let ${operand}_image${slot} = ${image};`,
+    `      let ${operand}_spot${slot} = ${spot};`,
+  ].join("\n");
+}
+
+const stepState = (operand: string) => ({
+  begin: `  var ${operand}_step = first_step;`,
+  step: "",
+  advance: `      ${operand}_step += 1u;`,
+});
+
+/** Strides of the output gradient, in elements; the spatial axes are contiguous among themselves. */
+export interface GradientShape {
+  /** Output channels of a group. */
+  readonly channels: number;
+  readonly channelStride: number;
+  readonly batchStride: number;
+  readonly placeStride: number;
+  readonly vector: 1 | 4;
+  readonly along: "place" | "depth";
+}
+
+/** A of backward-filter: rows are output channels, depth runs over the output gradient. */
+export function gradientLoader(
+  module: ModuleBuilder,
+  gradient: TensorAccess,
+  depth: CorrelationDepth,
+  shape: GradientShape,
+): TileLoader {
+  const { vector } = shape;
+  const text: LoaderText = { operand: "a", module, depth };
+  const scaled = (name: string, index: string, stride: number, contiguous: boolean) =>
+    vector === 4 && contiguous
+      ? `${index} / 4u`
+      : `${index} * ${module.size(`gradient_${name}`, stride / vector)}`;
+  const alongPlace = shape.along === "place";
+  const group = module.size("gradient_group", shape.channels * shape.channelStride / vector);
+  return {
+    vector,
+    along: shape.along,
+    ...stepState("a"),
+    place: (slot, row) =>
+      `  let a_base${slot} = group * ${group} + ${
+        scaled("channel_stride", row, shape.channelStride, alongPlace)
+      };`,
+    depth: (slot, row) =>
+      [
+        depthText(text, slot, row),
+        `      let a_far${slot} = ${
+          scaled(
+            "batch_stride",
+            `a_image${slot}`,
+            shape.batchStride,
+            !alongPlace && depth.batchInner,
+          )
+        } + ${
+          scaled(
+            "place_stride",
+            `a_spot${slot}`,
+            shape.placeStride,
+            !alongPlace && !depth.batchInner,
+          )
+        };`,
+      ].join("\n"),
+    placeStep: () => "",
+    load: (p, k, target) =>
+      `      ${target} = select(${vector === 4 ? "vec4f()" : "0.0f"}, ${
+        gradient.load(`a_base${p} + a_far${k}`)
+      }, a_in${k});`,
+  };
+}
+
+/** One spatial axis of the input under backward-filter. */
+export interface CorrelationAxis {
+  readonly taps: number;
+  readonly size: number;
+  readonly stride: number;
+  readonly padding: number;
+  readonly dilation: number;
+  /** In elements. */
+  readonly sourceStride: number;
+}
+
+export interface CorrelationShape {
+  readonly axes: readonly CorrelationAxis[];
+  /** Input channels of a group. */
+  readonly channels: number;
+  readonly channelStride: number;
+  readonly batchStride: number;
+  /** Columns count channels fastest (krsc) instead of taps. */
+  readonly channelsInner: boolean;
+  readonly vector: 1 | 4;
+  readonly along: "place" | "depth";
+}
+
+/** B of backward-filter: columns are (channel, tap), depth runs over the input at each output place. */
+export function correlationLoader(
+  module: ModuleBuilder,
+  input: TensorAccess,
+  depth: CorrelationDepth,
+  shape: CorrelationShape,
+): TileLoader {
+  const { axes, vector } = shape;
+  const text: LoaderText = { operand: "b", module, depth };
+  const size = (name: string, value: number) => module.size(`input_${name}`, value);
+  const channels = size("channels", shape.channels);
+  const tapCount = size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
+  const group = size("group", shape.channels * shape.channelStride / vector);
+  const channelFar = (index: string) =>
+    vector === 4 && shape.along === "place"
+      ? `${index} / 4u`
+      : `${index} * ${size("channel_stride", shape.channelStride / vector)}`;
+  const batchFar = (index: string) =>
+    vector === 4 && shape.along === "depth"
+      ? `${index} / 4u`
+      : `${index} * ${size("batch_stride", shape.batchStride / vector)}`;
+  const all = axes.map((_, d) => d);
+  const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
+  return {
+    vector,
+    along: shape.along,
+    ...stepState("b"),
+    place: (slot, column) => {
+      const [channel, tap] = shape.channelsInner
+        ? [`b_column${slot} % ${channels}`, `b_column${slot} / ${channels}`]
+        : [`b_column${slot} / ${tapCount}`, `b_column${slot} % ${tapCount}`];
+      const lines = [
+        `  let b_column${slot} = ${column};`,
+        `  var b_tap${slot} = ${tap};`,
+      ];
+      for (let d = axes.length - 1; d >= 0; d--) {
+        const axis = axes[d]!;
+        const taps = size(`taps${d}`, axis.taps);
+        const coordinate = d === 0 ? `b_tap${slot}` : `(b_tap${slot} % ${taps})`;
+        lines.push(
+          `  let b_shift${slot}_${d} = ${coordinate} * ${size(`dilation${d}`, axis.dilation)} - ${
+            size(`padding${d}`, axis.padding)
+          };`,
+        );
+        if (d > 0) lines.push(`  b_tap${slot} /= ${taps};`);
+      }
+      lines.push(
+        `  let b_base${slot} = group * ${group} + ${channelFar(`(${channel})`)} + ${
+          all.map((d) => `b_shift${slot}_${d} * ${step[d]}`).join(" + ")
+        };`,
+      );
+      return lines.join("\n");
+    },
+    depth: (slot, row) => {
+      const lines = [depthText(text, slot, row), `      var b_rest${slot} = b_spot${slot};`];
+      for (let d = axes.length - 1; d >= 0; d--) {
+        const width = size(`places${d}`, depth.places[d]!);
+        const coordinate = d === 0 ? `b_rest${slot}` : `(b_rest${slot} % ${width})`;
+        lines.push(
+          `      let b_at${slot}_${d} = ${coordinate} * ${size(`stride${d}`, axes[d]!.stride)};`,
+        );
+        if (d > 0) lines.push(`      b_rest${slot} /= ${width};`);
+      }
+      lines.push(
+        `      let b_far${slot} = ${batchFar(`b_image${slot}`)} + ${
+          all.map((d) => `b_at${slot}_${d} * ${step[d]}`).join(" + ")
+        };`,
+      );
+      return lines.join("\n");
+    },
+    placeStep: () => "",
+    load: (p, k, target) => {
+      // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
+      const inside = all
+        .filter((d) => module.mode === "uniform" || needsMask(axes[d]!, depth.places[d]!))
+        .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
+      return `      ${target} = select(${vector === 4 ? "vec4f()" : "0.0f"}, ${
+        input.load(`b_base${p} + b_far${k}`)
+      }, ${[`b_in${k}`, ...inside].join(" && ")});`;
+    },
+  };
+}
+
+/** Whether some tap of some place falls outside the input. */
+function needsMask(axis: CorrelationAxis, places: number): boolean {
+  const last = (places - 1) * axis.stride + (axis.taps - 1) * axis.dilation - axis.padding;
+  return axis.padding > 0 || last >= axis.size;
+}

@@ -1,0 +1,186 @@
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { TileLoader } from "../loader.ts";
+
+/** One spatial axis as the gather sees it: `places` of the result, `taps` of the filter, `size` of the source. */
+export interface GatherAxis {
+  readonly places: number;
+  readonly taps: number;
+  readonly size: number;
+  readonly stride: number;
+  readonly padding: number;
+  readonly dilation: number;
+  /** Stride of the source along this axis, in elements. */
+  readonly sourceStride: number;
+}
+
+export interface GatherShape {
+  /** Forward: source = place·stride + tap·dilation − padding. Backward: place = source·stride + tap·dilation − padding, solved for source. */
+  readonly direction: "forward" | "backward";
+  readonly axes: readonly GatherAxis[];
+  readonly batch: number;
+  /** Source channels of a group. */
+  readonly channels: number;
+  /** Channels in the depth order, at least `channels`: a multiple of the tile depth, or `channels` itself. */
+  readonly paddedChannels: number;
+  readonly batchStride: number;
+  readonly channelStride: number;
+  /** Columns count images fastest (chwn) instead of places. */
+  readonly batchInner: boolean;
+  readonly vector: 1 | 4;
+  readonly along: "place" | "depth";
+  readonly tileDepth: number;
+}
+
+/**
+ * Implicit GEMM's B operand for forward and backward-data: column = (image, place), depth = (tap,
+ * channel), channels fastest. Where the padded channels are a multiple of the tile depth, a step lies
+ * within one tap, and all of its index arithmetic is per column; otherwise each depth is decomposed.
+ */
+export function gatherLoader(
+  module: ModuleBuilder,
+  source: TensorAccess,
+  shape: GatherShape,
+): TileLoader {
+  const { axes, direction, vector } = shape;
+  const size = (name: string, value: number) => module.size(`gather_${name}`, value);
+  const elements = (name: string, stride: number) => size(name, stride / vector);
+  const perTap = shape.paddedChannels % shape.tileDepth === 0;
+  const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
+  const blocks = size("blocks", Math.ceil(shape.paddedChannels / shape.tileDepth));
+  const channels = size("channels", shape.channels);
+  const padded = size("padded_channels", shape.paddedChannels);
+  const batch = size("batch", shape.batch);
+  const places = size("places", axes.reduce((product, axis) => product * axis.places, 1));
+  const taps = axes.map((axis, d) => size(`taps${d}`, axis.taps));
+  const tapCount = size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
+  const sizes = axes.map((axis, d) => size(`size${d}`, axis.size));
+  const strides = axes.map((axis, d) => size(`stride${d}`, axis.stride));
+  const paddings = axes.map((axis, d) => size(`padding${d}`, axis.padding));
+  const dilations = axes.map((axis, d) => size(`dilation${d}`, axis.dilation));
+  const widths = axes.map((axis, d) => size(`places${d}`, axis.places));
+  const steps = axes.map((axis, d) => elements(`step${d}`, axis.sourceStride));
+  const groupStride = elements("group_stride", shape.channels * shape.channelStride);
+  const batchStride = vector === 4 && shape.batchStride === 1
+    ? undefined
+    : elements("batch_stride", shape.batchStride);
+  const channelStride = vector === 4 && shape.channelStride === 1
+    ? undefined
+    : elements("channel_stride", shape.channelStride);
+  const unit = (index: string, stride: string | undefined) =>
+    stride === undefined ? `${index} / 4u` : `${index} * ${stride}`;
+  // The tap of a depth index, one coordinate an axis, innermost first.
+  const decomposeTap = (tap: string, name: (d: number) => string, indent: string) => {
+    const lines = [`${indent}var tap_rest = ${tap};`];
+    for (let d = axes.length - 1; d > 0; d--) {
+      lines.push(`${indent}${name(d)} = tap_rest % ${taps[d]}; tap_rest /= ${taps[d]};`);
+    }
+    return [...lines, `${indent}${name(0)} = tap_rest;`];
+  };
+  // Source coordinate and whether it exists, for origin `o` and tap `k`. Unsigned: below zero is huge.
+  const reach = (d: number, o: string, k: string, suffix: string) =>
+    direction === "forward"
+      ? [
+        `      let at${d}${suffix} = ${o} + ${k} * ${dilations[d]};`,
+        `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]};`,
+      ]
+      : [
+        `      let far${d}${suffix} = ${o} - ${k} * ${dilations[d]};`,
+        `      let at${d}${suffix} = far${d}${suffix} / ${strides[d]};`,
+        `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]} && far${d}${suffix} % ${
+          strides[d]
+        } == 0u;`,
+      ];
+  const gathered = (placeSlot: number, tap: (d: number) => string, suffix: string) => {
+    const all = axes.map((_, d) => d);
+    return [
+      ...all.flatMap((d) => reach(d, `b_origin${placeSlot}_${d}`, tap(d), suffix)),
+      `      let inside${suffix} = ${all.map((d) => `in${d}${suffix}`).join(" && ")};`,
+      `      let offset${suffix} = b_base${placeSlot} + ${
+        all.map((d) => `at${d}${suffix} * ${steps[d]}`).join(" + ")
+      };`,
+    ].join("\n");
+  };
+  const zero = vector === 4 ? "vec4f()" : "0.0f";
+
+  const place = (slot: number, column: string) => {
+    const lines = [`  let b_column${slot} = ${column};`];
+    const [image, spot] = shape.batchInner
+      ? [`b_column${slot} % ${batch}`, `b_column${slot} / ${batch}`]
+      : [`b_column${slot} / ${places}`, `b_column${slot} % ${places}`];
+    lines.push(
+      `  let b_base${slot} = ${unit(`(${image})`, batchStride)} + group * ${groupStride};`,
+      `  var b_spot${slot} = ${spot};`,
+    );
+    for (let d = axes.length - 1; d >= 0; d--) {
+      const coordinate = d === 0 ? `b_spot${slot}` : `(b_spot${slot} % ${widths[d]})`;
+      lines.push(
+        direction === "forward"
+          ? `  let b_origin${slot}_${d} = ${coordinate} * ${strides[d]} - ${paddings[d]};`
+          : `  let b_origin${slot}_${d} = ${coordinate} + ${paddings[d]};`,
+      );
+      if (d > 0) lines.push(`  b_spot${slot} /= ${widths[d]};`);
+    }
+    return lines.join("\n");
+  };
+
+  if (perTap) {
+    const next = (d: number): string =>
+      d === 0
+        ? "b_tap0 += 1u;"
+        : `b_tap${d} += 1u; if (b_tap${d} == ${taps[d]}) { b_tap${d} = 0u; ${next(d - 1)} }`;
+    return {
+      vector,
+      along: shape.along,
+      begin: [
+        `  var b_block = first_step % ${blocks};`,
+        ...axes.map((_, d) => `  var b_tap${d} = 0u;`),
+        "  {",
+        ...decomposeTap(`first_step / ${blocks}`, (d) => `b_tap${d}`, "    "),
+        "  }",
+      ].join("\n"),
+      step: `      let b_channel = b_block * ${shape.tileDepth}u;`,
+      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
+        next(axes.length - 1)
+      } }`,
+      place,
+      depth: (slot, row) =>
+        [
+          `      let b_c${slot} = b_channel + ${row};`,
+          `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
+        ].join("\n"),
+      placeStep: (slot) => gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
+      load: (p, k, target) => {
+        const inside = masked ? `inside_p${p} && b_c${k} < ${channels}` : `inside_p${p}`;
+        const value = source.load(`offset_p${p} + b_far${k}`);
+        return `      ${target} = select(${zero}, ${value}, ${inside});`;
+      },
+    };
+  }
+  return {
+    vector,
+    along: shape.along,
+    begin: "  var b_step = first_step;",
+    step: "",
+    advance: "      b_step += 1u;",
+    place,
+    depth: (slot, row) =>
+      [
+        `      let b_k${slot} = b_step * ${shape.tileDepth}u + ${row};`,
+        `      let b_far${slot} = ${unit(`(b_k${slot} % ${padded})`, channelStride)};`,
+        ...axes.map((_, d) => `      var b_tap${slot}_${d} = 0u;`),
+        "      {",
+        ...decomposeTap(`b_k${slot} / ${padded}`, (d) => `b_tap${slot}_${d}`, "        "),
+        "      }",
+        `      let b_in${slot} = b_k${slot} < ${padded} * ${tapCount};`,
+      ].join("\n"),
+    placeStep: () => "",
+    load: (p, k, target) =>
+      [
+        "      {",
+        gathered(p, (d) => `b_tap${k}_${d}`, ""),
+        `      let value = ${source.load(`offset + b_far${k}`)};`,
+        `      ${target} = select(${zero}, value, inside && b_in${k});`,
+        "      }",
+      ].join("\n"),
+  };
+}

@@ -1,0 +1,174 @@
+import { Eta } from "eta";
+import type { BindingKind, Kernel } from "./kernel.ts";
+
+/** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
+export type SizeMode = "constant" | "uniform";
+
+/** How a kernel reaches one storage tensor. Indexes count `vector` elements. */
+export interface TensorAccess {
+  readonly vector: 1 | 4;
+  load(index: string): string;
+  /** A statement. */
+  store(index: string, value: string): string;
+}
+
+/**
+ * Collects what a WGSL module needs beside its body: bindings in order, and sizes that become literals
+ * or fields of one uniform struct. Lives only inside the function that makes a kernel.
+ */
+export interface ModuleBuilder {
+  readonly mode: SizeMode;
+  /** WGSL expression (u32) of a size. The same name always stands for the same value. */
+  size(name: string, value: number): string;
+  /** Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one. */
+  tensor(name: string, kind: "read" | "write", vector: 1 | 4, split: TensorSplit): TensorAccess;
+  declarations(): string;
+  bindings(): BindingKind[];
+  /** Contents of the uniform binding, or undefined if there is none. */
+  uniforms(): Uint32Array<ArrayBuffer> | undefined;
+}
+
+/** How a tensor is spread over bindings: `bytes` each, the last one the rest. */
+export interface TensorSplit {
+  readonly parts: number;
+  readonly partBytes: number;
+}
+
+export const WHOLE: TensorSplit = { parts: 1, partBytes: 0 };
+
+/** Spreads `bytes` over as few bindings as the limit allows, at offsets that any device takes (256). */
+export function splitTensor(bytes: number, maxBindingBytes: number): TensorSplit {
+  if (bytes <= maxBindingBytes) return WHOLE;
+  const partBytes = Math.floor(maxBindingBytes / 256) * 256;
+  return { parts: Math.ceil(bytes / partBytes), partBytes };
+}
+
+export function moduleBuilder(mode: SizeMode): ModuleBuilder {
+  const kinds: BindingKind[] = [];
+  const text: string[] = [];
+  const sizes = new Map<string, number>();
+  return {
+    mode,
+    size(name, value) {
+      const known = sizes.get(name);
+      if (known !== undefined && known !== value) {
+        throw new Error(`Cannot make a kernel: size ${name} is ${known} and ${value}`);
+      }
+      if (!Number.isInteger(value) || value < 0 || value > 0xffffffff) {
+        throw new RangeError(`Cannot make a kernel: size ${name} = ${value} is no 32-bit index`);
+      }
+      if (mode === "constant") return `${value}u`;
+      sizes.set(name, value);
+      return `sizes.${name}`;
+    },
+    tensor(name, kind, vector, split) {
+      const type = vector === 4 ? "vec4f" : "f32";
+      const access = kind === "read" ? "read" : "read_write";
+      const names = Array.from(
+        { length: split.parts },
+        (_, part) => split.parts === 1 ? name : `${name}_${part}`,
+      );
+      for (const part of names) {
+        text.push(
+          `@group(0) @binding(${kinds.length}) var<storage, ${access}> ${part}: array<${type}>;`,
+        );
+        kinds.push(kind);
+      }
+      if (split.parts === 1) {
+        return {
+          vector,
+          load: (index) => `${name}[${index}]`,
+          store: (index, value) => `${name}[${index}] = ${value};`,
+        };
+      }
+      const partVectors = split.partBytes / (4 * vector);
+      const last = split.parts - 1;
+      const choose = (line: (part: string, index: string) => string) =>
+        names.map((part, place) => {
+          const index = place === 0 ? "i" : `i - ${place * partVectors}u`;
+          const body = line(part, index);
+          return place === last
+            ? `  ${body}`
+            : `  if (i < ${(place + 1) * partVectors}u) { ${body} }`;
+        }).join("\n");
+      text.push(
+        kind === "read"
+          ? `fn load_${name}(i: u32) -> ${type} {\n${choose((p, i) => `return ${p}[${i}];`)}\n}`
+          : `fn store_${name}(i: u32, value: ${type}) {\n${
+            choose((p, i) => `${p}[${i}] = value; return;`)
+          }\n}`,
+      );
+      return {
+        vector,
+        load: (index) => `load_${name}(${index})`,
+        store: (index, value) => `store_${name}(${index}, ${value});`,
+      };
+    },
+    declarations() {
+      if (sizes.size === 0) return text.join("\n");
+      const fields = [...sizes.keys()].map((name) => `  ${name}: u32,`).join("\n");
+      return [
+        ...text,
+        `struct Sizes {\n${fields}\n}`,
+        `@group(0) @binding(${kinds.length}) var<uniform> sizes: Sizes;`,
+      ].join("\n");
+    },
+    bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
+    uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
+  };
+}
+
+const eta = new Eta({ autoEscape: false, autoTrim: ["nl", false], useWith: false });
+
+/** Renders a template of `shaders/`; `it` holds its values. */
+export function render(template: string, it: object): string {
+  return eta.renderString(template, it);
+}
+
+/** A kernel and, in `uniform` mode, the sizes of this problem for it. */
+export interface SizedKernel {
+  readonly kernel: Kernel;
+  readonly uniforms?: Uint32Array<ArrayBuffer>;
+}
+
+/** Finishes a kernel. Baked sizes enter the name as a hash, since another problem has another text. */
+export function sizedKernel(
+  traits: string,
+  mode: SizeMode,
+  wgsl: string,
+  module: ModuleBuilder,
+  workgroupSize: Kernel["workgroupSize"],
+  workgroupBytes: number,
+): SizedKernel {
+  const uniforms = module.uniforms();
+  return {
+    kernel: {
+      name: mode === "constant" ? `${traits}.${hash(wgsl)}` : traits,
+      wgsl,
+      workgroupSize,
+      workgroupBytes,
+      bindings: module.bindings(),
+      features: [],
+    },
+    ...(uniforms === undefined ? {} : { uniforms }),
+  };
+}
+
+/** 32-bit FNV-1a in hexadecimal. */
+function hash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) {
+    value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  }
+  return value.toString(16).padStart(8, "0");
+}
+
+/** A grid of at least `count` workgroups; the kernel rebuilds the index as x + y·grid.x and drops the tail. */
+export function foldGrid(count: number, maxPerDimension: number): [number, number, number] {
+  if (count <= maxPerDimension) return [count, 1, 1];
+  const y = Math.ceil(count / maxPerDimension);
+  if (y > maxPerDimension) {
+    throw new RangeError(`Cannot plan: ${count} workgroups exceed the device's grid`);
+  }
+  return [Math.ceil(count / y), y, 1];
+}

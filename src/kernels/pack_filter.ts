@@ -1,0 +1,71 @@
+import template from "../../shaders/pack_filter.wgsl" with { type: "text" };
+import {
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  type TensorSplit,
+} from "./module.ts";
+
+/** The filter as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
+export interface PackShape {
+  readonly groups: number;
+  readonly rows: number;
+  readonly paddedRows: number;
+  readonly channels: number;
+  readonly paddedChannels: number;
+  readonly taps: number;
+  /** taps·paddedChannels, rounded up to the tile's depth. */
+  readonly depth: number;
+  readonly groupStride: number;
+  readonly rowStride: number;
+  readonly channelStride: number;
+  readonly tapStride: number;
+}
+
+/** Elements of the packed filter. */
+export function packedElements(shape: PackShape): number {
+  return shape.groups * shape.paddedRows * shape.depth;
+}
+
+/** Copies a filter of any layout to [group][depth][rows], padded, for {@linkcode packedFilterLoader}. */
+export function packFilterKernel(
+  shape: PackShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  packed: TensorSplit,
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const from = module.tensor("filter", "read", 1, source);
+  const to = module.tensor("packed", "write", 1, packed);
+  const name = `pack_filter_f32${splitTrait(source, packed)}`;
+  const size = (key: Exclude<keyof PackShape, never>) => module.size(key, shape[key]);
+  const values = {
+    name,
+    count: module.size("count", packedElements(shape)),
+    rows: size("rows"),
+    paddedRows: size("paddedRows"),
+    channels: size("channels"),
+    paddedChannels: size("paddedChannels"),
+    depth: size("depth"),
+    groupStride: size("groupStride"),
+    rowStride: size("rowStride"),
+    channelStride: size("channelStride"),
+    tapStride: size("tapStride"),
+    // Depth beyond the last tap is padding too.
+    store: to.store(
+      "i",
+      `select(0.0f, ${from.load("offset")}, inside && tap < ${module.size("taps", shape.taps)})`,
+    ),
+  };
+  const wgsl = render(template, { ...values, declarations: module.declarations() });
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+}
+
+/** Enters a kernel's name where tensors take several bindings. */
+export function splitTrait(...splits: readonly TensorSplit[]): string {
+  return splits.every((split) => split.parts === 1)
+    ? ""
+    : `_parts${splits.map((split) => `${split.parts}x${split.partBytes}`).join("_")}`;
+}
