@@ -99,7 +99,9 @@ export function makeGemm(multiply: Multiply): Gemm {
     depth: number,
   ): void {
     const rows = job.rowEnd - job.rowStart, columns = job.columnEnd - job.columnStart;
-    const channelStride = plan.gatherStrides[1]!;
+    const channelStride = plan.gatherStrides[1]!, denseChannel = plan.denseChannel;
+    // Locals: the engine need not fear that a call changes them.
+    const toA = a, toB = b, places = offsets;
     const gatherBase = job.group * plan.channels * channelStride;
     const denseBase = job.group * plan.denseGroup + job.rowStart * plan.denseRow;
     for (let k = 0; k < depth;) {
@@ -108,18 +110,20 @@ export function makeGemm(multiply: Multiply): Gemm {
       const run = Math.min(depth - k, plan.channels - channel);
       gatherOffsets(plan, tap, job.columnStart, columns);
       for (let j = 0; j < columns; j++) {
-        const offset = offsets[j]!;
+        const offset = places[j]!;
         let to = (j & ~3) * depth + 4 * k + (j & 3);
-        let at = gatherBase + offset + channel * channelStride;
-        for (let i = 0; i < run; i++, to += 4, at += channelStride) {
-          b[to] = offset < 0 ? 0 : gathered[at]!;
+        if (offset < 0) {
+          for (let i = 0; i < run; i++, to += 4) toB[to] = 0;
+          continue;
         }
+        let at = gatherBase + offset + channel * channelStride;
+        for (let i = 0; i < run; i++, to += 4, at += channelStride) toB[to] = gathered[at]!;
       }
       for (let row = 0; row < rows; row++) {
         let to = (row & ~3) * depth + 4 * k + (row & 3);
         let at = denseBase + row * plan.denseRow + plan.denseTaps[tap]! +
-          channel * plan.denseChannel;
-        for (let i = 0; i < run; i++, to += 4, at += plan.denseChannel) a[to] = dense[at]!;
+          channel * denseChannel;
+        for (let i = 0; i < run; i++, to += 4, at += denseChannel) toA[to] = dense[at]!;
       }
       k += run;
     }
@@ -138,13 +142,14 @@ export function makeGemm(multiply: Multiply): Gemm {
     const columns = list?.length ?? job.columnEnd - job.columnStart;
     const gatherBase = job.group * plan.channels * plan.gatherStrides[1]!;
     const denseBase = job.group * plan.denseGroup + job.rowStart * plan.denseRow;
+    const toA = a, toB = b, places = offsets;
     positionOffsets(plan.grid, plan.densePositions, from, depth, (k, offset) => {
-      offsets[k] = offset;
+      places[k] = offset;
     });
     for (let row = 0; row < rows; row++) {
       const base = denseBase + row * plan.denseRow;
       let to = (row & ~3) * depth + (row & 3);
-      for (let k = 0; k < depth; k++, to += 4) a[to] = dense[base + offsets[k]!]!;
+      for (let k = 0; k < depth; k++, to += 4) toA[to] = dense[base + places[k]!]!;
     }
     let known = -1;
     for (let j = 0; j < columns; j++) {
@@ -155,8 +160,8 @@ export function makeGemm(multiply: Multiply): Gemm {
       const base = gatherBase + (column - tap * plan.channels) * plan.gatherStrides[1]!;
       let to = (j & ~3) * depth + (j & 3);
       for (let k = 0; k < depth; k++, to += 4) {
-        const offset = offsets[k]!;
-        b[to] = offset < 0 ? 0 : gathered[base + offset]!;
+        const offset = places[k]!;
+        toB[to] = offset < 0 ? 0 : gathered[base + offset]!;
       }
     }
   }

@@ -141,13 +141,6 @@ export function columnCount(plan: GemmPlan): number {
     : plan.channels * (plan.taps.length / 3);
 }
 
-/** Products summed into each element. */
-export function depthOf(plan: GemmPlan): number {
-  return plan.columns === "pixels"
-    ? plan.channels * (plan.taps.length / 3)
-    : plan.batch * plan.grid[0] * plan.grid[1] * plan.grid[2];
-}
-
 function allTaps(size: Triple): Triple[] {
   const taps: Triple[] = [];
   for (let t = 0; t < size[0]; t++) {

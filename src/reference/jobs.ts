@@ -1,7 +1,7 @@
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { GemmJob } from "./gemm_kernel.ts";
-import { columnCount, depthOf, type GemmPlan } from "./gemm_plan.ts";
+import { columnCount, type GemmPlan } from "./gemm_plan.ts";
 import type { Geometry } from "./geometry.ts";
 import { randomStream, samplePlaces } from "./sample.ts";
 
@@ -26,13 +26,21 @@ export interface Work {
 /** Rows a block keeps packed: 256 x 256 doubles stay in a core's L2 cache. */
 const BLOCK_ROWS = 256;
 const BLOCK_COLUMNS = 128;
+/** Narrower blocks would spend their time packing rows. */
+const FEWEST_COLUMNS = 8;
+const PIECES_PER_CORE = 4;
 /** Sampled filter gradients: so many output channels share their (c, r, s), 64 bytes of an NHWC pixel. */
 const SHARED_ROWS = 16;
 /** Below so many rows the 4x4 kernel wastes more than packing gains. */
 const FEWEST_ROWS = 3;
 
-/** All of the result. */
-export function wholeWork(g: Geometry, plans: readonly GemmPlan[], count: number): Work {
+/** All of the result, in some pieces for each of `cores`. */
+export function wholeWork(
+  g: Geometry,
+  plans: readonly GemmPlan[],
+  count: number,
+  cores: number,
+): Work {
   const depth = averageDepth(g);
   const work = { count, multiplications: count * depth };
   if (plans.every((plan) => plan.rows < FEWEST_ROWS)) {
@@ -40,9 +48,10 @@ export function wholeWork(g: Geometry, plans: readonly GemmPlan[], count: number
   }
   const gemm = plans.flatMap((plan, at) => {
     const columns = columnCount(plan);
-    // Few columns over a great depth, as filter gradients have, still make work for several cores.
-    const wide = columns * depthOf(plan) * plan.rows > 2 ** 24 ? Math.ceil(columns / 32) : columns;
-    const width = Math.min(BLOCK_COLUMNS, Math.max(8, (wide + 3) & ~3));
+    const bands = ranges(plan.rows, BLOCK_ROWS).length * g.groups * plans.length;
+    // Few columns, as small pictures and filter gradients have, still make work for every core.
+    const share = Math.ceil((columns * bands) / (PIECES_PER_CORE * Math.max(1, cores)));
+    const width = Math.min(BLOCK_COLUMNS, Math.max(FEWEST_COLUMNS, (share + 3) & ~3));
     return ranges(plan.rows, BLOCK_ROWS).flatMap(([rowStart, rowEnd]) =>
       ranges(columns, width).flatMap(([columnStart, columnEnd]) =>
         Array.from(

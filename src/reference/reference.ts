@@ -85,9 +85,10 @@ export async function referenceConv(
   const shape = tensorShape(problem, result);
   const plans = gemmPlans(geometry, canonical[`${result}Strides`]);
   const count = elementCount(shape);
+  const cores = options.workers ?? navigator.hardwareConcurrency;
   const work = options.sample !== undefined && samplePays(problem, options.sample, count)
     ? sampledWork(problem, geometry, options.sample)
-    : wholeWork(geometry, plans, count);
+    : wholeWork(geometry, plans, count, cores);
   const computed = await runAssignment({
     geometry,
     plans,
@@ -97,7 +98,7 @@ export async function referenceConv(
     values: new Float64Array(work.count),
     magnitudes: new Float64Array(work.count),
   }, {
-    workers: workerCount(work, options.workers),
+    workers: workerCount(work, cores),
     signal: options.signal,
     onProgress: options.onProgress,
   });
@@ -193,7 +194,7 @@ function activationScale(kind: Activation, value: number): number {
   return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
 }
 
-function workerCount(work: Work, most = navigator.hardwareConcurrency): number {
+function workerCount(work: Work, most: number): number {
   const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
   const pieces = pieceCount(work);
   if (work.multiplications < small || pieces < 2) return 0;
