@@ -26,12 +26,12 @@ fn main(
   let warp = t / 32u;
   let tx = (warp % <%= it.warpsX %>u) * <%= it.policy.warp[1] %>u + lane % <%= it.policy.warp[1] %>u;
   let ty = (warp / <%= it.warpsX %>u) * <%= it.policy.warp[0] %>u + lane / <%= it.policy.warp[1] %>u;
-<% for (let i = 0; i < it.aFragments; i++) { %>
+<% for (let i = 0; i < it.aFragments; i++) { -%>
   let ay<%= i %> = ty + <%= i * it.threadsY %>u;
-<% } %>
-<% for (let j = 0; j < it.bFragments; j++) { %>
+<% } -%>
+<% for (let j = 0; j < it.bFragments; j++) { -%>
   let bx<%= j %> = tx + <%= j * it.threadsX %>u;
-<% } %>
+<% } -%>
 
   // Loaders: what stays fixed for this thread, then the first tile.
 <%= it.places %>
@@ -41,9 +41,9 @@ fn main(
 <%= it.fetch %>
   }
 
-<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { %>
+<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { -%>
   var c<%= r %>_<%= j %> = vec4f();
-<% } } %>
+<% } } -%>
 
   for (var step = first_step; step < end_step; step++) {
 <%= it.store %>
@@ -53,19 +53,19 @@ fn main(
 <%= it.advance %>
 <%= it.fetch %>
     }
-<% for (let k = 0; k < it.policy.depth; k++) { %>
+<% for (let k = 0; k < it.policy.depth; k++) { -%>
     {
-<% for (let i = 0; i < it.aFragments; i++) { %>
+<% for (let i = 0; i < it.aFragments; i++) { -%>
       let a<%= i %> = a_tile[<%= k %>][ay<%= i %>];
-<% } %>
-<% for (let j = 0; j < it.bFragments; j++) { %>
+<% } -%>
+<% for (let j = 0; j < it.bFragments; j++) { -%>
       let b<%= j %> = b_tile[<%= k %>][bx<%= j %>];
-<% } %>
-<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { %>
+<% } -%>
+<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { -%>
       c<%= r %>_<%= j %> = fma(vec4f(a<%= Math.floor(r / 4) %>.<%= "xyzw"[r % 4] %>), b<%= j %>, c<%= r %>_<%= j %>);
-<% } } %>
+<% } } -%>
     }
-<% } %>
+<% } -%>
     workgroupBarrier();
   }
 

@@ -66,7 +66,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
-        (_, part) => split.parts === 1 ? name : `${name}_${part}`,
+        // `filter` alone is a reserved word.
+        (_, part) => split.parts === 1 ? `${name}_data` : `${name}_data${part}`,
       );
       for (const part of names) {
         text.push(
@@ -77,8 +78,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       if (split.parts === 1) {
         return {
           vector,
-          load: (index) => `${name}[${index}]`,
-          store: (index, value) => `${name}[${index}] = ${value};`,
+          load: (index) => `${name}_data[${index}]`,
+          store: (index, value) => `${name}_data[${index}] = ${value};`,
         };
       }
       const partVectors = split.partBytes / (4 * vector);
@@ -118,7 +119,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   };
 }
 
-const eta = new Eta({ autoEscape: false, autoTrim: ["nl", false], useWith: false });
+const eta = new Eta({ autoEscape: false, autoTrim: false, useWith: false });
 
 /** Renders a template of `shaders/`; `it` holds its values. */
 export function render(template: string, it: object): string {
