@@ -1,0 +1,164 @@
+import { DeviceError, UnsupportedError } from "../errors.ts";
+import { BUFFER_USAGE, MAP_READ } from "./constants.ts";
+import type { GpuDevice } from "./device.ts";
+
+/** Larger `writeBuffer` calls are slower and hold a second copy of the data. */
+const UPLOAD_PIECE = 4 << 20;
+
+/** Each wait for the device costs Deno 10 ms, so a download fetches this much at a time. */
+const STAGING_BYTES = 64 << 20;
+
+/** `getMappedRange` copies in Deno, so a mapped buffer is read in pieces of this size. */
+const READ_PIECE = 16 << 20;
+
+/** Takes one piece of a download; `offset` counts from the download's first byte. */
+export type PieceReader = (piece: Uint8Array, offset: number) => void | Promise<void>;
+
+/**
+ * Makes a storage buffer of at least `bytes` bytes, rounded up to a multiple of 4, of zeros. The device
+ * says later whether it had the memory: the next `preparePlan`, `execute` or `download` then throws an
+ * {@linkcode UnsupportedError} with this buffer's label.
+ *
+ * @throws {UnsupportedError} over the device's `maxBufferSize`
+ * @throws {DeviceError} when the device is closed or lost
+ */
+export function createBuffer(gpu: GpuDevice, bytes: number, label: string): GPUBuffer {
+  const usage = BUFFER_USAGE.storage | BUFFER_USAGE.copySource | BUFFER_USAGE.copyDestination;
+  return allocate(gpu, bytes, label, usage);
+}
+
+/** As {@linkcode createBuffer}, for any use. */
+export function allocate(gpu: GpuDevice, bytes: number, label: string, usage: number): GPUBuffer {
+  gpu.check(`Cannot allocate ${label}`);
+  if (!Number.isSafeInteger(bytes) || bytes < 0) {
+    throw new RangeError(`Cannot allocate ${label}: ${bytes} is no number of bytes`);
+  }
+  const size = Math.max(4, roundUp4(bytes));
+  const limit = gpu.limits.maxBufferSize;
+  if (size > limit) {
+    throw new UnsupportedError(
+      `Cannot allocate ${label}: needs ${size} bytes, the device's maxBufferSize is ${limit}`,
+    );
+  }
+  return gpu.watch(
+    "out-of-memory",
+    () => gpu.device.createBuffer({ label, size, usage }),
+    () =>
+      new UnsupportedError(
+        `Cannot allocate ${label}: needs ${size} bytes, the device is out of memory`,
+      ),
+  );
+}
+
+/**
+ * Copies `data` into `buffer` from `byteOffset` (a multiple of 4) on. Where the data's bytes are no
+ * multiple of 4, up to three zeros follow them.
+ *
+ * @throws {RangeError} where the data does not fit
+ */
+export function upload(
+  gpu: GpuDevice,
+  buffer: GPUBuffer,
+  byteOffset: number,
+  data: ArrayBufferView,
+): void {
+  gpu.check("Cannot upload");
+  // Deno ends the process on a bad range, so it is checked here.
+  checkRange("upload", buffer, byteOffset, data.byteLength);
+  const queue = gpu.device.queue;
+  for (let start = 0; start < data.byteLength; start += UPLOAD_PIECE) {
+    const length = Math.min(UPLOAD_PIECE, data.byteLength - start);
+    queue.writeBuffer(buffer, byteOffset + start, pieceOf(data, start, length));
+    // Starts the copy and frees the piece's staging memory.
+    queue.submit([]);
+  }
+}
+
+/**
+ * Copies `bytes` bytes of `buffer` from `byteOffset` (a multiple of 4) on to `into`: an array of at least
+ * that length, or a function that gets them piece by piece, in order. Pieces are valid during the call only.
+ *
+ * @throws {RangeError} where the range exceeds the buffer or the array
+ * @throws {DeviceError} on errors of the device, this or earlier work's
+ */
+export async function download(
+  gpu: GpuDevice,
+  buffer: GPUBuffer,
+  byteOffset: number,
+  bytes: number,
+  into: Uint8Array | PieceReader,
+): Promise<void> {
+  const doing = "Cannot download";
+  await gpu.settle(doing);
+  checkRange("download", buffer, byteOffset, bytes);
+  if (into instanceof Uint8Array && into.byteLength < bytes) {
+    throw new RangeError(
+      `Cannot download: ${bytes} bytes do not fit an array of ${into.byteLength}`,
+    );
+  }
+  if (bytes === 0) return;
+  const take: PieceReader = into instanceof Uint8Array ? (p, at) => into.set(p, at) : into;
+  const usage = BUFFER_USAGE.mapRead | BUFFER_USAGE.copyDestination;
+  const staging = allocate(gpu, Math.min(bytes, STAGING_BYTES), "staging for a download", usage);
+  try {
+    for (let start = 0; start < bytes; start += STAGING_BYTES) {
+      const length = Math.min(STAGING_BYTES, bytes - start);
+      const encoder = gpu.device.createCommandEncoder();
+      encoder.copyBufferToBuffer(buffer, byteOffset + start, staging, 0, roundUp4(length));
+      gpu.device.queue.submit([encoder.finish()]);
+      await mapForReading(gpu, staging, doing);
+      for (let at = 0; at < length; at += READ_PIECE) {
+        const part = Math.min(READ_PIECE, length - at);
+        const mapped = staging.getMappedRange(at, roundUp4(part));
+        await take(new Uint8Array(mapped, 0, part), start + at);
+      }
+      staging.unmap();
+    }
+  } finally {
+    staging.destroy();
+  }
+}
+
+/** Maps a `MAP_READ` buffer after all work submitted so far; throws what went wrong in that work. */
+export async function mapForReading(
+  gpu: GpuDevice,
+  buffer: GPUBuffer,
+  doing: string,
+): Promise<void> {
+  try {
+    await buffer.mapAsync(MAP_READ);
+  } catch (cause) {
+    await gpu.settle(doing);
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new DeviceError(`${doing}: ${reason}`, { cause });
+  }
+  await gpu.settle(doing);
+}
+
+function checkRange(verb: string, buffer: GPUBuffer, byteOffset: number, bytes: number): void {
+  const name = buffer.label ? `buffer ${buffer.label}` : "the buffer";
+  if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset % 4 !== 0) {
+    throw new RangeError(`Cannot ${verb}: offset ${byteOffset} is no multiple of 4`);
+  }
+  if (byteOffset + roundUp4(bytes) > buffer.size) {
+    throw new RangeError(
+      `Cannot ${verb}: ${bytes} bytes at offset ${byteOffset} exceed ${name} of ${buffer.size} bytes`,
+    );
+  }
+}
+
+/** Bytes `start` to `start + length` of a view, padded with zeros to a multiple of 4. */
+function pieceOf(data: ArrayBufferView, start: number, length: number): Uint8Array<ArrayBuffer> {
+  const { buffer } = data;
+  const offset = data.byteOffset + start;
+  if (buffer instanceof ArrayBuffer && length % 4 === 0) {
+    return new Uint8Array(buffer, offset, length);
+  }
+  const piece = new Uint8Array(roundUp4(length));
+  piece.set(new Uint8Array(buffer, offset, length));
+  return piece;
+}
+
+function roundUp4(bytes: number): number {
+  return Math.ceil(bytes / 4) * 4;
+}

@@ -1,0 +1,107 @@
+import { resolve } from "#path";
+import { pathToFileURL } from "node:url";
+import { UnsupportedError } from "../errors.ts";
+import { enableLine, type GpuProvider } from "./provider.ts";
+
+/** What the npm package `webgpu` exports, as far as it is used. */
+interface DawnModule {
+  create(flags: string[]): GPU;
+  readonly globals: Readonly<Record<string, { prototype?: Record<string, unknown> } | undefined>>;
+}
+
+type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
+
+const PACKAGE = "webgpu@0.6.2";
+
+const DIRECTIVES = {
+  "shader-f16": "f16",
+  "subgroups": "subgroups",
+  "chromium-experimental-subgroup-matrix": "chromium_experimental_subgroup_matrix",
+};
+
+/** Subgroup matrices and NVIDIA's f16 are behind toggles, and timestamps come in steps of 65 µs without. */
+const DEFAULT_FLAGS = [
+  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
+  "disable-dawn-features=timestamp_quantization",
+];
+
+/** Methods that give promises, by class. */
+const ASYNC_METHODS: readonly (readonly [string, string])[] = [
+  ["GPU", "requestAdapter"],
+  ["GPUAdapter", "requestDevice"],
+  ["GPUBuffer", "mapAsync"],
+  ["GPUDevice", "createComputePipelineAsync"],
+  ["GPUDevice", "popErrorScope"],
+  ["GPUQueue", "onSubmittedWorkDone"],
+  ["GPUShaderModule", "getCompilationInfo"],
+];
+
+/**
+ * Dawn as a Node-API addon, from npm or from the file `WGCONV_DAWN` names (the package's `index.js`).
+ *
+ * @throws {UnsupportedError} where the addon cannot be loaded
+ */
+export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
+  const dawn = await importDawn();
+  for (const [type, method] of ASYNC_METHODS) keepTurning(dawn.globals[type]?.prototype, method);
+  return {
+    name: "dawn",
+    gpu: dawn.create(mergeFlags([...DEFAULT_FLAGS, ...flags])),
+    enableLines: (features) => enableLine(features, DIRECTIVES),
+    close() {},
+  };
+}
+
+/** Joins the values of flags of the same name, since Dawn keeps only the last of each. */
+export function mergeFlags(flags: readonly string[]): string[] {
+  const values = new Map<string, string[]>();
+  for (const flag of flags) {
+    const split = flag.indexOf("=");
+    const name = split < 0 ? flag : flag.slice(0, split);
+    const list = values.get(name) ?? [];
+    if (split >= 0) list.push(flag.slice(split + 1));
+    values.set(name, list);
+  }
+  return [...values].map(([name, list]) => list.length === 0 ? name : `${name}=${list.join(",")}`);
+}
+
+async function importDawn(): Promise<DawnModule> {
+  const path = Deno.env.get("WGCONV_DAWN");
+  // Computed, so that neither `deno cache` nor the bundler fetches the addon.
+  const specifier = path ? pathToFileURL(resolve(path)).href : ["npm", PACKAGE].join(":");
+  try {
+    return await import(specifier);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const hint = path
+      ? "WGCONV_DAWN must name the index.js of the npm package webgpu"
+      : "it comes from npm; without a network set WGCONV_DAWN to the index.js of the package webgpu";
+    throw new UnsupportedError(`Cannot load Dawn from ${specifier}: ${reason} (${hint})`, {
+      cause,
+    });
+  }
+}
+
+let waiting = 0;
+let timer: ReturnType<typeof setInterval> | undefined;
+const patched = new WeakSet<AsyncMethod>();
+
+/** Dawn resolves its promises only while Deno's event loop turns, so a timer runs until they are. */
+function keepTurning(prototype: Record<string, unknown> | undefined, method: string): void {
+  const original = prototype?.[method] as AsyncMethod | undefined;
+  if (prototype === undefined || original === undefined || patched.has(original)) return;
+  const wrapped: AsyncMethod = async function (...values) {
+    waiting++;
+    timer ??= setInterval(() => {}, 1);
+    try {
+      return await original.apply(this, values);
+    } finally {
+      if (--waiting === 0) {
+        clearInterval(timer);
+        timer = undefined;
+      }
+    }
+  };
+  patched.add(wrapped);
+  prototype[method] = wrapped;
+}

@@ -1,0 +1,107 @@
+import { DeviceError } from "../errors.ts";
+import type { BindingKind, Kernel } from "../kernels/kernel.ts";
+import { STAGE_COMPUTE } from "./constants.ts";
+import type { GpuDevice } from "./device.ts";
+
+/** A kernel ready to be dispatched. */
+export interface CompiledKernel {
+  readonly pipeline: GPUComputePipeline;
+  /** Of group 0. */
+  readonly layout: GPUBindGroupLayout;
+}
+
+/** An entry of a device's cache. */
+export interface CachedPipeline {
+  readonly wgsl: string;
+  readonly compiled: Promise<CompiledKernel>;
+}
+
+const BUFFER_TYPES: Readonly<Record<BindingKind, GPUBufferBindingType>> = {
+  read: "read-only-storage",
+  write: "storage",
+  uniform: "uniform",
+};
+
+/**
+ * The kernel's pipeline, compiled once a device and name.
+ *
+ * @throws {TypeError} where another WGSL text has the same name
+ * @throws {DeviceError} where it does not compile, with the line of WGSL
+ */
+export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKernel> {
+  const cached = gpu.pipelines.get(kernel.name);
+  if (cached !== undefined) {
+    if (cached.wgsl === kernel.wgsl) return cached.compiled;
+    throw new TypeError(`Cannot compile ${kernel.name}: other WGSL has the same name`);
+  }
+  const compiled = compileKernel(
+    gpu.device,
+    gpu.provider.enableLines(kernel.features) + kernel.wgsl,
+    kernel,
+  );
+  gpu.pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });
+  return compiled;
+}
+
+/** Compiles `code`, which is the kernel's WGSL behind its `enable` lines. */
+async function compileKernel(
+  device: GPUDevice,
+  code: string,
+  kernel: Kernel,
+): Promise<CompiledKernel> {
+  // No await until the scope is popped: scopes are a stack that other work shares.
+  device.pushErrorScope("validation");
+  const module = device.createShaderModule({ label: kernel.name, code });
+  const layout = bindGroupLayout(device, kernel.bindings);
+  const outcome = createPipeline(device, module, layout, kernel.name);
+  const scoped = await device.popErrorScope();
+  const pipeline = await outcome;
+  if (scoped === null && !(pipeline instanceof Error)) return { pipeline, layout };
+  const { messages } = await module.getCompilationInfo();
+  const first = messages.find((message) => message.type === "error");
+  const reason = first !== undefined
+    ? describeMessage(first, code)
+    : scoped?.message ?? (pipeline instanceof Error ? pipeline.message : "unknown error");
+  throw new DeviceError(`Cannot compile ${kernel.name}: ${reason.trim()}`);
+}
+
+/** Group 0's layout for bindings in order. */
+export function bindGroupLayout(
+  device: GPUDevice,
+  bindings: readonly BindingKind[],
+): GPUBindGroupLayout {
+  return device.createBindGroupLayout({
+    entries: bindings.map((kind, binding) => ({
+      binding,
+      visibility: STAGE_COMPUTE,
+      buffer: { type: BUFFER_TYPES[kind] },
+    })),
+  });
+}
+
+/** Makes the pipeline of entry point `main`; an error is returned, since nobody awaits it at once. */
+export async function createPipeline(
+  device: GPUDevice,
+  module: GPUShaderModule,
+  layout: GPUBindGroupLayout,
+  label: string,
+): Promise<GPUComputePipeline | Error> {
+  try {
+    return await device.createComputePipelineAsync({
+      label,
+      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: "main" },
+    });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** A compiler's message with the line of `code` it is about, which follows on a line of its own. */
+export function describeMessage(message: GPUCompilationMessage, code: string): string {
+  const text = message.message.trim();
+  const line = code.split("\n")[message.lineNum - 1];
+  if (message.lineNum === 0 || line === undefined) return text;
+  return `${text} (line ${message.lineNum}, column ${message.linePos})\n` +
+    `${String(message.lineNum).padStart(5)} | ${line}`;
+}
