@@ -1,0 +1,123 @@
+import assert from "#assert";
+import { join } from "#path";
+import { writeAtomically } from "./atomic_write.ts";
+
+async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir();
+  try {
+    await body(dir);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+function names(dir: string): string[] {
+  return [...Deno.readDirSync(dir)].map(({ name }) => name).sort();
+}
+
+Deno.test("writeAtomically() shows the file only when it is whole", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "out.txt");
+    await Deno.writeTextFile(path, "old");
+    await writeAtomically(path, async (write) => {
+      await write(new TextEncoder().encode("new "));
+      assert.equal(await Deno.readTextFile(path), "old");
+      await write(new TextEncoder().encode("text"));
+    });
+    assert.equal(await Deno.readTextFile(path), "new text");
+    assert.deepEqual(names(dir), ["out.txt"]);
+  });
+});
+
+Deno.test("writeAtomically() leaves the old file and no temporary after an error", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "out.txt");
+    await Deno.writeTextFile(path, "old");
+    const failing = writeAtomically(path, async (write) => {
+      await write(new Uint8Array(100));
+      throw new RangeError("no more");
+    });
+    await assert.rejects(failing, { message: "no more" });
+    assert.equal(await Deno.readTextFile(path), "old");
+    assert.deepEqual(names(dir), ["out.txt"]);
+  });
+});
+
+Deno.test("writeAtomically() names the path where it cannot write", async () => {
+  await inTempDir(async (dir) => {
+    const write = (path: string) => writeAtomically(path, async (write) => await write(bytes));
+    const bytes = new Uint8Array(8);
+    const missing = join(dir, "none", "x.npy");
+    await assert.rejects(write(missing), {
+      name: "NotFound",
+      message: `Cannot write ${missing}: there is no directory ${join(dir, "none")}`,
+    });
+    await assert.rejects(write(dir), { name: "IsADirectory" });
+  });
+});
+
+Deno.test({
+  name: "writeAtomically() writes through a link and keeps the file's mode",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    await inTempDir(async (dir) => {
+      const [file, link] = [join(dir, "file"), join(dir, "link")];
+      await Deno.writeTextFile(file, "old", { mode: 0o600 });
+      await Deno.symlink(file, link);
+      await writeAtomically(link, async (write) => await write(new TextEncoder().encode("new")));
+      assert.equal(await Deno.readTextFile(file), "new");
+      assert((await Deno.lstat(link)).isSymlink);
+      assert.equal((await Deno.stat(file)).mode! & 0o777, 0o600);
+    });
+  },
+});
+
+Deno.test({
+  name: "writeAtomically() says that the disk is full, and writes to devices as they are",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const body = async (write: (chunk: Uint8Array) => Promise<void>) => {
+      await write(new Uint8Array(8));
+    };
+    await assert.rejects(writeAtomically("/dev/full", body), {
+      name: "WriteZero",
+      message: "Cannot write /dev/full: the disk is full",
+    });
+    await writeAtomically("/dev/null", body);
+    assert((await Deno.stat("/dev/null")).isCharDevice);
+  },
+});
+
+const CONFIG = join(import.meta.dirname!, "..", "..", "deno.json");
+const CHILD = `
+  import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
+  await writeAtomically(Deno.args[0], async (write) => {
+    while (true) {
+      await write(new Uint8Array(1 << 16));
+      console.log("written");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+`;
+
+for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+  Deno.test({
+    name: `writeAtomically() removes its temporary on ${signal} and exits ${code}`,
+    ignore: Deno.build.os === "windows",
+    fn: async () => {
+      await inTempDir(async (dir) => {
+        const script = join(dir, "child.ts");
+        await Deno.writeTextFile(script, CHILD);
+        const args = ["run", "-A", "--no-check", "--config", CONFIG, script, join(dir, "out.npy")];
+        const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped" }).spawn();
+        const output = child.stdout.getReader();
+        await output.read();
+        assert(names(dir).some((name) => name.startsWith("out.npy.tmp-")), names(dir).join());
+        child.kill(signal);
+        while (!(await output.read()).done);
+        assert.equal((await child.status).code, code);
+        assert.deepEqual(names(dir), ["child.ts"]);
+      });
+    },
+  });
+}

@@ -1,0 +1,191 @@
+import assert from "#assert";
+import { join } from "#path";
+import { unzipSync, zipSync } from "fflate";
+import { convertDType } from "../tensor/convert.ts";
+import { DTYPES } from "../tensor/dtype.ts";
+import { type Tensor, tensor } from "../tensor/tensor.ts";
+import { memoryBytes } from "./bytes.ts";
+import { npzMembers, openNpy, readNpy, readNpz, writeNpz } from "./npz.ts";
+import { npyBytes, writeNpy } from "./write.ts";
+import { openZipEntry, readZipDirectory } from "./zip.ts";
+
+const FIXTURES = join(import.meta.dirname!, "..", "..", "fixtures");
+const SAMPLE = join(FIXTURES, "sample.npz");
+
+async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir();
+  try {
+    await body(dir);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+function bytesOf(value: Tensor): Uint8Array {
+  return new Uint8Array([...npyBytes(value)].flatMap((piece) => [...piece]));
+}
+
+const COUNTING = tensor("f32", [3, 4], Float32Array.from({ length: 12 }, (_, i) => i));
+
+Deno.test("writeNpy() and readNpy() round-trip every dtype", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npy");
+    for (const dtype of DTYPES) {
+      const value = convertDType(COUNTING, dtype);
+      await writeNpy(path, value);
+      assert.deepEqual(await readNpy(path), value);
+    }
+    assert.deepEqual([...Deno.readDirSync(dir)].map(({ name }) => name), ["x.npy"]);
+  });
+});
+
+Deno.test("readNpz() reads NumPy's stored and deflated archives", async () => {
+  const stored = await readNpz(SAMPLE);
+  assert.deepEqual(Object.keys(stored), ["x", "w"]);
+  assert.deepEqual(stored["x"]!.shape, [1, 3, 8, 8]);
+  assert.deepEqual(stored["w"]!.shape, [2, 3, 3, 3]);
+  const deflated = await readNpz(join(FIXTURES, "sample_compressed.npz"));
+  assert.deepEqual(deflated["x"], stored["x"]);
+});
+
+Deno.test("openNpy() takes a member, and a lone member without its name", async () => {
+  const { x, w } = await readNpz(SAMPLE);
+  assert.deepEqual(await readNpy(`${SAMPLE}:w`), w);
+  assert.deepEqual(await readNpy(`${SAMPLE}:w.npy`), w);
+  assert.deepEqual(await readNpy(join(FIXTURES, "sample_compressed.npz")), x);
+  assert.deepEqual(await npzMembers(SAMPLE), ["x", "w"]);
+  await assert.rejects(openNpy(SAMPLE), /expected one member, found 2: name one of x, w, as in /);
+  await assert.rejects(openNpy(`${SAMPLE}:q`), /there is no member q, only: x, w$/);
+  await assert.rejects(openNpy("no/such.npz:x"), {
+    name: "NotFound",
+    message: /^Cannot read no\/such\.npz: /,
+  });
+});
+
+Deno.test("writeNpz() makes an archive that fflate and readNpz() read", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npz");
+    const tensors = { a: COUNTING, b: tensor("i64", [], new BigInt64Array([-5n])) };
+    await writeNpz(path, tensors);
+    assert.deepEqual(await readNpz(path), tensors);
+    const unzipped = unzipSync(await Deno.readFile(path));
+    assert.deepEqual(unzipped["a.npy"], bytesOf(COUNTING));
+  });
+});
+
+Deno.test("chunksAs() gives values in C order, converted, and keeps to the size", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npz");
+    const big = tensor("f64", [300_000], Float64Array.from({ length: 300_000 }, (_, i) => i % 251));
+    const packed = { "big.npy": bytesOf(big), "x.npy": bytesOf(COUNTING) };
+    await Deno.writeFile(path, zipSync(packed, { level: 6 }));
+    using source = await openNpy(`${path}:big`);
+    const values: number[] = [];
+    const buffers = new Set<ArrayBuffer>();
+    for await (const chunk of source.chunksAs("u8", 70_000)) {
+      assert(chunk.length <= 70_000);
+      buffers.add(chunk.buffer);
+      values.push(...chunk);
+    }
+    assert.deepEqual(values, [...big.data]);
+    assert.equal(buffers.size, 1);
+    // Backwards: the stream starts again.
+    assert.deepEqual(await source.readAs("f64"), big);
+  });
+});
+
+Deno.test("chunksAs() turns Fortran order and both byte orders around", async () => {
+  const dict = "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }";
+  const data = [0, 0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5];
+  const head = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, dict.length, 0];
+  const bytes = new Uint8Array([...head, ...new TextEncoder().encode(dict), ...data]);
+  await inTempDir(async (dir) => {
+    const path = join(dir, "f.npy");
+    await Deno.writeFile(path, bytes);
+    using source = await openNpy(path);
+    const chunks: number[][] = [];
+    for await (const chunk of source.chunksAs("f32", 4)) chunks.push([...chunk]);
+    assert.deepEqual(chunks, [[0, 1, 2, 3], [4, 5]]);
+  });
+});
+
+Deno.test("readAs() names the file and the element that an integer dtype cannot hold", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npy");
+    await writeNpy(path, tensor("f32", [3], new Float32Array([1, 2, 300])));
+    using source = await openNpy(path);
+    await assert.rejects(source.readAs("i8"), {
+      name: "RangeError",
+      message: `Cannot convert ${path} to i8: element 2 is 300`,
+    });
+  });
+});
+
+Deno.test("openZipEntry() refuses archives that lie about sizes and checksums", async () => {
+  const small = zipSync({ "x.npy": bytesOf(COUNTING) }, { level: 9 });
+  const read = async (change: (view: DataView, directory: number) => void) => {
+    const bytes = small.slice();
+    const view = new DataView(bytes.buffer);
+    change(view, view.getUint32(bytes.length - 6, true));
+    const source = memoryBytes(bytes);
+    const [entry] = await readZipDirectory(source, "x.npz");
+    const file = await openZipEntry(source, entry!, "x.npz");
+    await file.read(new Uint8Array(file.size), 0);
+  };
+  await read(() => {});
+  const cases: [(view: DataView, at: number) => void, RegExp][] = [
+    [(view, at) => view.setUint32(at + 24, 0xfffffff0, true), /expected sizes that agree/],
+    [(view, at) => view.setUint32(at + 24, 500, true), /expected 500 inflated bytes, found 176/],
+    [(view, at) => view.setUint32(at + 24, 100, true), /expected 100 inflated bytes, found more/],
+    [(view, at) => view.setUint32(at + 20, 0xfffffff0, true), /bytes of data, found the end/],
+    [(view, at) => view.setUint32(at + 42, 0xfffffff0, true), /expected a zip local header/],
+    [(view, at) => view.setUint32(at + 16, 0, true), /expected data with the checksum 00000000/],
+    [(view, at) => view.setUint16(at + 10, 93, true), /stored or deflated entry, found .* 93/],
+    [(view, at) => view.setUint16(at + 8, 1, true), /an entry that is not encrypted/],
+    [(view) => view.setUint32(small.length - 6, 1 << 30, true), /a zip directory inside the file/],
+    [(view) => view.setUint32(small.length - 22, 0, true), /the end record of a zip archive/],
+  ];
+  for (const [change, message] of cases) await assert.rejects(read(change), message);
+});
+
+Deno.test("readZipDirectory() takes the wide sizes of zip64 archives", async () => {
+  const small = zipSync({ "x.npy": bytesOf(COUNTING) }, { level: 0 });
+  const view = new DataView(small.buffer);
+  const start = view.getUint32(small.length - 6, true);
+  const directory = small.slice(start, small.length - 22);
+  const [size, packed] = [view.getUint32(start + 24, true), view.getUint32(start + 20, true)];
+  const extra = new DataView(new ArrayBuffer(28));
+  [1, 24].forEach((value, i) => extra.setUint16(2 * i, value, true));
+  [size, packed, 0].forEach((value, i) => extra.setBigUint64(4 + 8 * i, BigInt(value), true));
+  const entry = new DataView(directory.buffer);
+  for (const at of [20, 24, 42]) entry.setUint32(at, 0xffffffff, true);
+  entry.setUint16(30, extra.byteLength, true);
+
+  const end64 = new DataView(new ArrayBuffer(56 + 20 + 22));
+  const directorySize = directory.length + extra.byteLength;
+  end64.setUint32(0, 0x06064b50, true);
+  end64.setBigUint64(32, 1n, true);
+  end64.setBigUint64(40, BigInt(directorySize), true);
+  end64.setBigUint64(48, BigInt(start), true);
+  end64.setUint32(56, 0x07064b50, true);
+  end64.setBigUint64(64, BigInt(start + directorySize), true);
+  end64.setUint32(76, 0x06054b50, true);
+  for (const at of [86, 88, 92]) end64.setUint32(at, 0xffffffff, true);
+
+  const parts = [small.subarray(0, start), directory, extra.buffer, end64.buffer];
+  const bytes = memoryBytes(new Uint8Array(parts.flatMap((part) => [...new Uint8Array(part)])));
+  const [found] = await readZipDirectory(bytes, "x.npz");
+  assert.deepEqual({ ...found, crc: 0 }, {
+    name: "x.npy",
+    method: 0,
+    encrypted: false,
+    crc: 0,
+    size,
+    compressedSize: packed,
+    offset: 0,
+  });
+  const file = await openZipEntry(bytes, found!, "x.npz");
+  const content = new Uint8Array(file.size);
+  await file.read(content, 0);
+  assert.deepEqual(content, bytesOf(COUNTING));
+});
