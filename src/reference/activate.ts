@@ -29,7 +29,7 @@ function sigmoid(x: number): number {
 
 /** Error function, to about 1e-15. */
 export function erf(x: number): number {
-  return Math.abs(x) < SERIES_END ? erfSeries(x) : 1 - erfc(x);
+  return Math.abs(x) < 3 ? erfSeries(x) : 1 - erfc(x);
 }
 
 /** Complementary error function, 1 − erf(x), to about 1e-14 of itself. */
@@ -41,7 +41,7 @@ export function erfc(x: number): number {
 }
 
 /** Beyond it 1 − erf(x) would cancel, and the continued fraction is quick. */
-const SERIES_END = 1;
+const SERIES_END = 1.5;
 
 /** 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!: all terms of one sign, so nothing cancels. */
 function erfSeries(x: number): number {

@@ -1,0 +1,327 @@
+import assert from "#assert";
+import fc from "fast-check";
+import {
+  type ConvProblem,
+  convProblem,
+  type ConvProblemInit,
+  OPERATIONS,
+  outputSizeOf,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { LAYOUTS } from "../tensor/layout.ts";
+import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { referenceConv, type ReferenceResult } from "./reference.ts";
+import { inputsOf, naiveConv, randomTensors, withOp } from "./test_data.ts";
+
+const axis = fc.record({
+  input: fc.integer({ min: 1, max: 9 }),
+  filter: fc.integer({ min: 1, max: 4 }),
+  stride: fc.integer({ min: 1, max: 4 }),
+  dilation: fc.integer({ min: 1, max: 3 }),
+  begin: fc.integer({ min: 0, max: 3 }),
+  end: fc.integer({ min: 0, max: 3 }),
+}).filter((a) => outputSizeOf(a.input, a.filter, a.stride, a.begin, a.end, a.dilation) >= 1);
+
+const problems: fc.Arbitrary<ConvProblemInit> = fc.record({
+  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  batch: fc.integer({ min: 1, max: 3 }),
+  groups: fc.integer({ min: 1, max: 3 }),
+  inChannels: fc.integer({ min: 1, max: 5 }),
+  outChannels: fc.integer({ min: 1, max: 6 }),
+}).map(({ axes, batch, groups, inChannels, outChannels }) => ({
+  batch,
+  groups,
+  inChannels: groups * inChannels,
+  outChannels: groups * outChannels,
+  inputSize: axes.map((a) => a.input),
+  filterSize: axes.map((a) => a.filter),
+  stride: axes.map((a) => a.stride),
+  dilation: axes.map((a) => a.dilation),
+  paddingBegin: axes.map((a) => a.begin),
+  paddingEnd: axes.map((a) => a.end),
+}));
+
+/** Largest difference of values and magnitudes, in units of the magnitude (or of 1 where that is 0). */
+function difference(
+  got: ReferenceResult,
+  want: { values: Float64Array; magnitudes: Float64Array },
+): number {
+  let worst = 0;
+  for (let i = 0; i < got.values.length; i++) {
+    const at = got.indices?.[i] ?? i;
+    const scale = want.magnitudes[at]! || 1;
+    worst = Math.max(
+      worst,
+      Math.abs(got.values[i]! - want.values[at]!) / scale,
+      Math.abs(got.magnitudes[i]! - want.magnitudes[at]!) / scale,
+    );
+  }
+  return worst;
+}
+
+Deno.test("referenceConv() equals the definition for any shape, operation and layout", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(...LAYOUTS),
+      fc.integer(),
+      async (init, op, layout, seed) => {
+        const problem = withOp(init, op);
+        const tensors = randomTensors(problem, seed);
+        const got = await referenceConv(problem, inputsOf(problem, tensors, layout), {
+          workers: 0,
+        });
+        assert.deepEqual(got.shape, tensorShape(problem, resultTensor(op)));
+        assert.equal(got.values.length, elementCount(got.shape));
+        assert.ok(difference(got, naiveConv(problem, tensors)) < 1e-14);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("referenceConv() samples the same values it computes whole", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(...LAYOUTS),
+      fc.integer({ min: 1, max: 200 }),
+      async (init, op, layout, count) => {
+        const problem = withOp(init, op);
+        const tensors = randomTensors(problem, count);
+        const sample = { count, seed: count };
+        const inputs = inputsOf(problem, tensors, layout);
+        const got = await referenceConv(problem, inputs, { sample, workers: 0 });
+        const total = elementCount(got.shape);
+        assert.ok(got.values.length >= Math.min(count, total));
+        if (got.indices === undefined) assert.equal(got.values.length, total);
+        else assert.equal(new Set(got.indices).size, got.values.length);
+        assert.ok(difference(got, naiveConv(problem, tensors)) < 1e-14);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("referenceConv() keeps the adjoint identity", async () => {
+  await fc.assert(
+    fc.asyncProperty(problems, fc.integer(), async (init, seed) => {
+      const tensors = randomTensors(convProblem(init), seed);
+      const [y, dx, dw] = await Promise.all(OPERATIONS.map(async (op) => {
+        const problem = withOp(init, op);
+        const { values } = await referenceConv(problem, inputsOf(problem, tensors));
+        return values;
+      })) as [Float64Array, Float64Array, Float64Array];
+      const forward = inner(y, tensors.output);
+      assert.ok(Math.abs(forward - inner(dx, tensors.input)) < 1e-11);
+      assert.ok(Math.abs(forward - inner(dw, tensors.filter)) < 1e-11);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+function inner(a: Float64Array, b: Float64Array): number {
+  return a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+}
+
+/** Large enough for Workers, and for more than one block of rows, columns and depth. */
+const LARGE: ConvProblemInit = {
+  batch: 8,
+  inChannels: 60,
+  outChannels: 262,
+  groups: 2,
+  inputSize: [15, 17],
+  filterSize: [3, 3],
+  stride: [2, 1],
+  paddingBegin: [1, 0],
+  paddingEnd: [0, 2],
+};
+
+Deno.test("referenceConv() on Workers equals referenceConv() on one thread", async () => {
+  for (const op of OPERATIONS) {
+    const problem = withOp(LARGE, op);
+    const tensors = randomTensors(problem, 3);
+    const inputs = inputsOf(problem, tensors, "nhwc");
+    const progress: number[] = [];
+    const many = await referenceConv(problem, inputs, {
+      workers: 2,
+      onProgress: (fraction) => progress.push(fraction),
+    });
+    assert.equal(progress.at(-1), 1);
+    assert.ok(many.values.buffer instanceof SharedArrayBuffer, "expected Workers to have run");
+    const one = await referenceConv(problem, inputs, { workers: 0 });
+    assert.deepEqual(many.values, one.values.map((value) => value));
+    assert.deepEqual(many.magnitudes, one.magnitudes);
+  }
+  const deep = convProblem({
+    op: "bwd-filter",
+    batch: 8,
+    inChannels: 8,
+    outChannels: 40,
+    inputSize: [56, 56],
+    filterSize: [3, 3],
+  });
+  const inputs = inputsOf(deep, randomTensors(deep, 3), "nhwc");
+  const sampled = await referenceConv(deep, inputs, {
+    workers: 2,
+    sample: { count: 2000, seed: 1 },
+  });
+  assert.ok(sampled.values.buffer instanceof SharedArrayBuffer, "expected Workers to have run");
+  assert.equal(sampled.values.length, 2000);
+  assert.ok(difference(sampled, await referenceConv(deep, inputs, { workers: 0 })) < 1e-14);
+});
+
+Deno.test("referenceConv() keeps Σ|a||b| when the first negative value comes late", async () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 700,
+    outChannels: 5,
+    inputSize: [3],
+    filterSize: [1],
+  });
+  const tensors = randomTensors(problem, 1);
+  for (const which of ["input", "filter"] as const) {
+    tensors[which].forEach((value, i) => tensors[which][i] = Math.abs(value));
+  }
+  tensors.input[699 * 3] = -0.5;
+  const got = await referenceConv(problem, inputsOf(problem, tensors));
+  assert.ok(difference(got, naiveConv(problem, tensors)) < 1e-14);
+});
+
+Deno.test("referenceConv() samples every channel equally, corners and the last element included", async () => {
+  const init = {
+    batch: 4,
+    inChannels: 6,
+    outChannels: 10,
+    inputSize: [20, 30],
+    filterSize: [5, 5],
+  };
+  for (const op of OPERATIONS) {
+    const problem: ConvProblem = withOp(init, op);
+    const axis = op === "bwd-filter" ? 0 : 1;
+    const inputs = inputsOf(problem, randomTensors(problem, 1));
+    const got = await referenceConv(problem, inputs, { sample: { count: 195, seed: 7 } });
+    const places = Array.from(got.indices!, (index) => unravelIndex(index, got.shape));
+    const channels = got.shape[axis]!;
+    const counts = new Array<number>(channels).fill(0);
+    for (const place of places) counts[place[axis]!]!++;
+    assert.deepEqual(counts, new Array<number>(channels).fill(Math.ceil(195 / channels)));
+    const text = new Set(places.map((place) => place.slice(2).join()));
+    const [h, w] = [got.shape[2]! - 1, got.shape[3]! - 1];
+    for (const corner of [`0,0`, `${h},0`, `0,${w}`, `${h},${w}`]) {
+      assert.ok(text.has(corner), `${op}: corner ${corner} is not sampled`);
+    }
+    assert.ok(got.indices!.includes(elementCount(got.shape) - 1), `${op}: no last element`);
+    const again = await referenceConv(problem, inputs, { sample: { count: 195, seed: 7 } });
+    assert.deepEqual(again.indices, got.indices);
+    const other = await referenceConv(problem, inputs, { sample: { count: 195, seed: 8 } });
+    assert.notDeepEqual(other.indices, got.indices);
+  }
+});
+
+Deno.test("referenceConv() adds bias and activation, and their magnitude", async () => {
+  const problem = convProblem({
+    batch: 2,
+    inChannels: 3,
+    outChannels: 4,
+    inputSize: [5, 5],
+    filterSize: [3, 3],
+  });
+  const tensors = randomTensors(problem, 5);
+  const bias = Float32Array.of(1, -2, 0.5, -0.25);
+  const plain = naiveConv(problem, tensors);
+  const got = await referenceConv(problem, { ...inputsOf(problem, tensors), bias }, {
+    epilogue: { bias: true, activation: "relu" },
+  });
+  got.values.forEach((value, i) => {
+    const shift = bias[Math.floor(i / 9) % 4]!;
+    assert.ok(Math.abs(value - Math.max(0, plain.values[i]! + shift)) < 1e-14);
+    assert.ok(Math.abs(got.magnitudes[i]! - plain.magnitudes[i]! - Math.abs(shift)) < 1e-14);
+  });
+});
+
+Deno.test("referenceConv() gives an empty result, or zeros, for empty tensors", async () => {
+  const init = { batch: 0, inChannels: 2, outChannels: 3, inputSize: [4, 4], filterSize: [3, 3] };
+  const empty = withOp(init, "fwd");
+  const y = await referenceConv(empty, inputsOf(empty, randomTensors(empty, 1)), {
+    sample: { count: 10, seed: 1 },
+  });
+  assert.deepEqual([y.shape, y.values.length], [[0, 3, 2, 2], 0]);
+  const gradient = withOp(init, "bwd-filter");
+  const dw = await referenceConv(gradient, inputsOf(gradient, randomTensors(gradient, 1)));
+  assert.deepEqual(dw.values, new Float64Array(54));
+});
+
+Deno.test("referenceConv() computes a tiny problem in a few milliseconds", async () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 3,
+    outChannels: 4,
+    inputSize: [8, 8],
+    filterSize: [3, 3],
+  });
+  const inputs = inputsOf(problem, randomTensors(problem, 1));
+  await referenceConv(problem, inputs);
+  const start = performance.now();
+  await referenceConv(problem, inputs);
+  assert.ok(performance.now() - start < 50);
+});
+
+Deno.test("referenceConv() refuses operands that do not fit", async () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 1,
+    outChannels: 1,
+    inputSize: [4],
+    filterSize: [2],
+  });
+  const inputs = inputsOf(problem, randomTensors(problem, 1));
+  await assert.rejects(
+    referenceConv(problem, { input: inputs.input! }),
+    new TypeError("Cannot compute the fwd reference: filter is missing"),
+  );
+  await assert.rejects(
+    referenceConv(problem, { ...inputs, filter: { data: new Float32Array(3), layout: "kcrs" } }),
+    new TypeError(
+      "Cannot compute the fwd reference: filter has 3 elements, its shape [1,1,2] has 2",
+    ),
+  );
+  await assert.rejects(
+    referenceConv(problem, { ...inputs, input: { ...inputs.input!, layout: "kcrs" } }),
+    /kcrs is no layout of the input/,
+  );
+  await assert.rejects(
+    referenceConv(problem, inputs, { epilogue: { bias: true, activation: "none" } }),
+    /bias has 0 values, the output has 1 channels/,
+  );
+  await assert.rejects(
+    referenceConv(problem, inputs, { sample: { count: 0, seed: 1 } }),
+    /count is 0, expected > 0/,
+  );
+});
+
+Deno.test("referenceConv() stops when its signal is aborted", async () => {
+  const problem = convProblem({
+    batch: 16,
+    inChannels: 256,
+    outChannels: 256,
+    inputSize: [28, 28],
+    filterSize: [3, 3],
+  });
+  const inputs = inputsOf(problem, randomTensors(problem, 1));
+  for (const workers of [0, 2]) {
+    const start = performance.now();
+    await assert.rejects(
+      referenceConv(problem, inputs, { workers, signal: AbortSignal.timeout(150) }),
+      { name: "TimeoutError" },
+    );
+    assert.ok(performance.now() - start < 2000);
+  }
+  await assert.rejects(
+    referenceConv(problem, inputs, { signal: AbortSignal.abort(new Error("no")) }),
+    new Error("no"),
+  );
+});
