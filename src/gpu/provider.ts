@@ -1,3 +1,5 @@
+import { prepareEnvironment } from "./environment.ts";
+
 /** A WebGPU implementation: Deno's own (`wgpu`), or the npm package `webgpu` (`dawn`). */
 export type Backend = "wgpu" | "dawn";
 
@@ -40,6 +42,7 @@ export async function loadProvider(
   backend: Backend,
   options: ProviderOptions = {},
 ): Promise<GpuProvider> {
+  prepareEnvironment();
   if (backend === "dawn") {
     const { loadDawn } = await import("./dawn.ts");
     return await loadDawn(options.dawnFlags ?? []);

@@ -1,0 +1,71 @@
+import assert from "#assert";
+import { formatDevices } from "./devices.ts";
+
+/** Runs `wgconv devices` in a process of its own. */
+async function runDevices(args: string[], env: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", new URL("../../main.ts", import.meta.url).href, "devices", ...args],
+    env,
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+Deno.test("wgconv devices --json lists adapters with hidden features, limits and drivers", async () => {
+  const { code, stdout, stderr } = await runDevices(["--json"]);
+  assert.equal(code, 0, stderr);
+  const { schema, kind, backend, adapters, drivers } = JSON.parse(stdout);
+  assert.deepEqual([schema, kind, backend], [1, "devices", "wgpu"]);
+  assert.ok(adapters.length >= 1);
+  assert.notEqual(adapters[0].adapter, "");
+  assert.ok(adapters[0].features.includes("subgroups"));
+  assert.ok(adapters[0].limits.maxComputeWorkgroupStorageSize >= 16384);
+  assert.equal(drivers.length > 0, Deno.build.os === "linux");
+});
+
+Deno.test("wgconv devices prints a page for people", async () => {
+  const { code, stdout, stderr } = await runDevices([]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^ {2}features .*timestamp-query/m);
+  assert.match(stdout, /^ {4}maxBufferSize +\d+ \([\d.]+ GiB\)$/m);
+});
+
+Deno.test("wgconv devices ends with 3 and says what to install where there is no driver", async () => {
+  const { code, stdout, stderr } = await runDevices([], { VK_DRIVER_FILES: "/nonexistent.json" });
+  assert.equal(code, 3);
+  assert.match(stdout, /^Vulkan drivers: none found$/m);
+  assert.match(stderr, /Cannot open a GPU: no Vulkan driver.*mesa-vulkan-drivers libvulkan1/);
+});
+
+Deno.test("formatDevices() tells what an adapter has and lacks", () => {
+  const lines = formatDevices(
+    [{
+      adapter: "Some GPU",
+      vendor: "1",
+      backend: "wgpu",
+      software: false,
+      driver: "9.8",
+      features: ["b", "c"],
+      limits: { maxBufferSize: 3 * 2 ** 29, maxComputeWorkgroupsPerDimension: 65535 },
+      subgroupSize: [32, 64],
+    }],
+    [{ manifest: "m.json", library: "lib.so", apiVersion: "1.3.0" }],
+    ["a", "b"],
+  );
+  assert.deepEqual(lines, [
+    "Some GPU",
+    "  backend    wgpu",
+    "  kind       GPU",
+    "  vendor     1",
+    "  driver     9.8",
+    "  subgroups  32 to 64 threads",
+    "  features   b",
+    "  missing    a",
+    "  limits",
+    "    maxBufferSize                      1610612736 (1.5 GiB)",
+    "    maxComputeWorkgroupsPerDimension   65535",
+    "",
+    "Vulkan drivers",
+    "  lib.so  1.3.0  m.json",
+  ]);
+});

@@ -1,0 +1,77 @@
+import assert from "#assert";
+import { mergeFlags } from "./dawn.ts";
+
+const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
+
+/** Opens Dawn's device in a process of its own, runs saxpy twice, and tells what it got. */
+const PROGRAM = `
+const { download } = await import("${import.meta.resolve("./buffers.ts")}");
+const { openDevice } = await import("${import.meta.resolve("./device.ts")}");
+const { execute, preparePlan } = await import("${import.meta.resolve("./execute.ts")}");
+const { saxpyBuffers, saxpyPlan } = await import("${import.meta.resolve("./test_plans.ts")}");
+try {
+  using gpu = await openDevice({ backend: "dawn", optionalFeatures: ["subgroups"] });
+  const plan = saxpyPlan();
+  using buffers = saxpyBuffers(gpu, plan);
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const { clock, samplesNs } = await execute(gpu, prepared, { samples: 2, repeats: 8 });
+  const z = new Float32Array(1000);
+  await download(gpu, buffers.get("output"), 0, 4000, new Uint8Array(z.buffer));
+  const wrong = z.findIndex((value, i) => value !== 12 * i + 0.5);
+  const broken = saxpyPlan({}, { name: "test_broken", wgsl: "fn main( {" });
+  const message = await preparePlan(gpu, broken, buffers).catch((error) => error.message);
+  console.log(JSON.stringify({ info: gpu.info, clock, samplesNs, wrong, message }));
+} catch (error) {
+  console.log(JSON.stringify({ error: error.name, message: error.message }));
+}`;
+
+async function runDawn(env: Record<string, string>) {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", PROGRAM],
+    env,
+  }).output();
+  const errors = new TextDecoder().decode(stderr);
+  assert.equal(code, 0, `the process ended with ${code}: ${errors}`);
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("Dawn says what to install where it finds no driver it accepts", async () => {
+  const { error, message } = await runDawn({ VK_DRIVER_FILES: "/nonexistent.json" });
+  assert.equal(error, "UnsupportedError");
+  assert.match(message, /^Cannot open a GPU through Dawn: .*SwiftShader/);
+});
+
+Deno.test("loadProvider() says how to name Dawn's package where it does not load", async () => {
+  const { error, message } = await runDawn({ WGCONV_DAWN: "no/such/index.js" });
+  assert.equal(error, "UnsupportedError");
+  assert.match(message, /^Cannot load Dawn from file:.*WGCONV_DAWN must name the index\.js/);
+});
+
+// Registered only where Debian's chromium has brought the driver: Dawn refuses old lavapipe.
+if (exists(SWIFTSHADER)) {
+  Deno.test("Dawn runs a plan on SwiftShader and its process ends well", async () => {
+    const result = await runDawn({ VK_DRIVER_FILES: SWIFTSHADER });
+    assert.equal(result.error, undefined, result.message);
+    assert.equal(result.info.backend, "dawn");
+    assert.equal(result.info.software, true);
+    assert.equal(result.wrong, -1);
+    assert.equal(result.clock, "timestamp");
+    assert.ok(result.samplesNs.every((ns: number) => ns > 0), result.samplesNs.join());
+    assert.match(result.message, /^Cannot compile test_broken: .*\(line 1, column \d+\)/s);
+  });
+}
+
+Deno.test("mergeFlags() joins the values of flags of one name", () => {
+  assert.deepEqual(
+    mergeFlags(["enable-dawn-features=a,b", "backend=null", "enable-dawn-features=c", "verbose"]),
+    ["enable-dawn-features=a,b,c", "backend=null", "verbose"],
+  );
+});

@@ -1,0 +1,50 @@
+import { type AdapterSummary, LIMIT_NAMES, requestAdapter, summarize } from "./adapter.ts";
+import { COMPUTE_FEATURES, grantedFeatures } from "./features.ts";
+import { type Backend, loadProvider } from "./provider.ts";
+
+/** An adapter with all that planning and people ask about. */
+export interface AdapterDescription extends AdapterSummary {
+  /** Names that `openDevice` takes, those that `adapter.features` hides included. */
+  readonly features: readonly string[];
+  /** By WebGPU's names; bytes or counts. */
+  readonly limits: Readonly<Record<string, number>>;
+  /** Least and largest number of threads in a subgroup. */
+  readonly subgroupSize: readonly [number, number];
+}
+
+/**
+ * The adapters a backend can choose: its first choice and, where another one, the CPU's. Empty where
+ * there is none.
+ *
+ * @throws {UnsupportedError} where the backend cannot be loaded
+ */
+export async function describeAdapters(backend: Backend): Promise<AdapterDescription[]> {
+  const provider = await loadProvider(backend);
+  const found: AdapterDescription[] = [];
+  for (const forceFallback of [false, true]) {
+    const adapter = await requestAdapter(provider, forceFallback);
+    if (adapter === null) continue;
+    const summary = summarize(adapter, backend);
+    const known = found.some(({ adapter, driver }) =>
+      adapter === summary.adapter && driver === summary.driver
+    );
+    if (!known) found.push(await describe(adapter, summary));
+  }
+  provider.close();
+  return found;
+}
+
+async function describe(
+  adapter: GPUAdapter,
+  summary: AdapterSummary,
+): Promise<AdapterDescription> {
+  const granted = await grantedFeatures(adapter, COMPUTE_FEATURES, summary.backend === "dawn");
+  const listed: string[] = [...adapter.features];
+  const { subgroupMinSize, subgroupMaxSize } = adapter.info;
+  return {
+    ...summary,
+    features: [...new Set([...granted, ...listed])],
+    limits: Object.fromEntries(LIMIT_NAMES.map((name) => [name, adapter.limits[name]])),
+    subgroupSize: [subgroupMinSize, subgroupMaxSize],
+  };
+}
