@@ -1,0 +1,53 @@
+import { type ConvProblem, directFlops } from "../problem/conv_problem.ts";
+import { printDescriptor } from "../problem/descriptor.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import type { AccuracyRecord, CaseRecord, TimeRecord, Verdict } from "../report/record.ts";
+import type { Layouts } from "./operands.ts";
+
+/** What is known of a case before it runs. */
+export interface CaseSetup extends Layouts {
+  readonly problem: ConvProblem;
+  /** As asked for; the plan's own name takes its place. */
+  readonly algorithm: string;
+  readonly device: string;
+  /** Fill and seed of made data. */
+  readonly made?: { readonly fill: string; readonly seed: number };
+}
+
+/** What came out. */
+export interface CaseOutcome {
+  readonly plan?: Plan;
+  readonly time?: TimeRecord;
+  readonly accuracy?: AccuracyRecord;
+  readonly verdict: Verdict;
+  readonly message?: string;
+}
+
+/** The record of a case. */
+export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
+  const { problem, made } = setup;
+  const { plan, time, accuracy, verdict, message } = outcome;
+  const flops = directFlops(problem);
+  return {
+    schema: 1,
+    kind: "case",
+    provider: "wgconv",
+    problem: printDescriptor(problem),
+    op: problem.op,
+    algorithm: plan?.algorithm ?? setup.algorithm,
+    kernel: plan?.kernel ?? null,
+    device: setup.device,
+    dtype: "f32",
+    layout: setup.layout,
+    filter_layout: setup.filterLayout,
+    time_ms: time ?? null,
+    gflops: time && time.median > 0 ? flops / time.median / 1e6 : null,
+    flops,
+    multiplications: plan?.multiplications ?? null,
+    workspace_bytes: plan?.workspaceBytes ?? null,
+    accuracy: accuracy ?? null,
+    verdict,
+    ...(message === undefined ? {} : { message }),
+    ...(made ?? {}),
+  };
+}

@@ -1,0 +1,153 @@
+import { Command } from "#cli-types";
+import { runSuite } from "../bench/run_suite.ts";
+import { parseSuite } from "../bench/suite.ts";
+import { EXIT } from "../errors.ts";
+import { type GpuDevice, openDevice } from "../gpu/device.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptors } from "../problem/descriptor.ts";
+import { caseTable } from "../report/case_report.ts";
+import { environmentRecord } from "../report/environment.ts";
+import type { CaseRecord, ReportRecord } from "../report/record.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { LAYOUTS } from "../tensor/layout.ts";
+import { ExitCode } from "./failure.ts";
+import { printer, progress } from "./output.ts";
+import { ALGORITHM_CHOICES } from "./problem_options.ts";
+import { gather, oneOf, someOf, wholeNumber } from "./values.ts";
+
+const EXAMPLES = `
+Lists are separated by commas, and all stands for every choice; the cases are their cross product.
+A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. Data is seeded;
+what was timed is what is checked.
+
+Examples:
+  wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl
+  wgconv bench --problem mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm
+  wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
+
+Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
+
+/** `wgconv bench`: one timed and checked record a case. */
+export function benchCommand() {
+  return new Command("bench")
+    .description(
+      "Time and check problems: one JSONL record a case, written as soon as it is known.",
+    )
+    .option("--suite <file>", "descriptors, one a line; may be given several times", gather)
+    .option(
+      "--problem <descriptor>",
+      "a problem; may be given several times, may hold lists",
+      gather,
+    )
+    .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
+    .option("--algorithm <list>", ALGORITHM_CHOICES.join(", "), someOf(ALGORITHM_CHOICES), [
+      "auto" as const,
+    ])
+    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS), ["nchw" as const])
+    .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
+    .option(
+      "--check <how>",
+      "none, sample or full",
+      oneOf(["none", "sample", "full"] as const),
+      "sample" as const,
+    )
+    .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
+    .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
+    .option("--runs <n>", "timed samples a case", wholeNumber(1), 15)
+    .option("--fill-ms <ms>", "time that the calls of a sample fill", wholeNumber(0), 5)
+    .option(
+      "--cache <how>",
+      "hot: the same buffers for every call; cold: copies in turn",
+      oneOf(["hot", "cold"] as const),
+      "hot" as const,
+    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
+    .option("--json", "as --jsonl -")
+    .addHelpText("after", EXAMPLES)
+    .action(async (options) => {
+      const problems = (options.problem ?? []).flatMap((text) => parseDescriptors(text));
+      for (const path of options.suite ?? []) {
+        problems.push(...parseSuite(await Deno.readTextFile(path), path));
+      }
+      if (problems.length === 0) {
+        throw new TypeError("Cannot bench: no problem, give --suite or --problem");
+      }
+      const target = options.json ? "-" : options.jsonl;
+      using records = recordSink(target);
+      const out = printer(target === "-" ? "stderr" : "stdout");
+      const shown = progress();
+      let described = false;
+      const open = async () => {
+        const gpu = await openDevice({ backend: options.backend });
+        if (!described) records.write(environmentRecord(describe(gpu), options.seed));
+        described = true;
+        return gpu;
+      };
+      const cases: CaseRecord[] = [];
+      const suite = runSuite(
+        {
+          problems,
+          ops: options.op,
+          layouts: options.layout,
+          algorithms: options.algorithm,
+          policies: options.policy.split(","),
+          check: options.check,
+          cache: options.cache,
+          fill: options.fill,
+          seed: options.seed,
+          protocol: { samples: options.runs, fillMs: options.fillMs },
+        },
+        open,
+        (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
+      );
+      for await (const record of suite) {
+        records.write(record);
+        cases.push(record);
+      }
+      shown.done();
+      out.line(caseTable(cases));
+      for (const { problem, op, verdict, message } of cases) {
+        if (verdict === "error" || verdict === "fail") {
+          out.line(`${verdict}: ${op} ${problem}: ${message}`);
+        }
+      }
+      const code = benchExitCode(cases);
+      if (code !== EXIT.ok) throw new ExitCode(code);
+    });
+}
+
+/** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */
+export function benchExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): number {
+  if (cases.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
+  const errors = cases.filter(({ verdict }) => verdict === "error").length;
+  if (errors === cases.length) return EXIT.usage;
+  return errors > 0 ? EXIT.internal : EXIT.ok;
+}
+
+function describe({ info, limits }: GpuDevice) {
+  return {
+    backend: info.backend,
+    adapter: info.adapter,
+    driver: info.driver ?? "",
+    limits: { ...limits },
+  };
+}
+
+/** Writes records as lines, each at once; nowhere without a target. */
+function recordSink(target: string | undefined): Disposable & { write(r: ReportRecord): void } {
+  if (target === undefined) return { write: () => {}, [Symbol.dispose]: () => {} };
+  if (target === "-") {
+    const out = printer("stdout");
+    return { write: (record) => out.line(JSON.stringify(record)), [Symbol.dispose]: () => {} };
+  }
+  const file = Deno.openSync(target, { write: true, create: true, truncate: true });
+  return {
+    write(record) {
+      const bytes = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
+      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    },
+    [Symbol.dispose]: () => file.close(),
+  };
+}

@@ -1,0 +1,65 @@
+import { BACKENDS } from "../gpu/provider.ts";
+import { EXIT } from "../errors.ts";
+import { caseReport } from "../report/case_report.ts";
+import { writeNpy } from "../npy/mod.ts";
+import { memoryShape } from "../bench/operands.ts";
+import { resultTensor } from "../problem/conv_problem.ts";
+import { tensor } from "../tensor/tensor.ts";
+import { computeOnCpu, computeOnGpu } from "./compute.ts";
+import { ExitCode } from "./failure.ts";
+import { printer } from "./output.ts";
+import { problemCommand } from "./problem_options.ts";
+import { openSubject } from "./subject.ts";
+import { oneOf, wholeNumber } from "./values.ts";
+
+const CHECKS = ["none", "sample", "full"] as const;
+const DEVICES = ["gpu", "cpu"] as const;
+
+const EXAMPLES = `
+Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
+chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
+to f32. A path may be file.npz:member, or - for stdin and stdout.
+
+Examples:
+  wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
+  wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
+  wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
+  wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
+  wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
+  wgconv conv --input x.npy --filter w.npy --device cpu --output -  | wgconv tensor info -
+
+Exit 1 says that the accuracy check failed; the output is written nonetheless.`;
+
+/** `wgconv conv`: one convolution or gradient, checked and timed. */
+export function convCommand() {
+  return problemCommand("conv")
+    .description(
+      "Convolve, or take a gradient: run it on the GPU, check it against FP64, time it, write it.",
+    )
+    .option("--output <file>", "where the result goes, in --layout; - is stdout")
+    .option("--check <how>", "none, sample or full", oneOf(CHECKS), "sample" as const)
+    .option("--runs <n>", "timed runs", wholeNumber(1), 5)
+    .option(
+      "--device <name>",
+      "gpu, or cpu: the reference, no driver needed",
+      oneOf(DEVICES),
+      "gpu" as const,
+    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .addHelpText("after", EXAMPLES)
+    .action(async (options) => {
+      using subject = await openSubject(options);
+      const compute = options.device === "cpu" ? computeOnCpu : computeOnGpu;
+      const { record, result } = await compute(subject, options);
+      if (options.output !== undefined) {
+        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
+        await writeNpy(options.output, tensor("f32", shape, result));
+      }
+      const out = printer(options.output === "-" ? "stderr" : "stdout");
+      out.line(options.json ? JSON.stringify(record) : caseReport(record));
+      if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+    });
+}
+
+/** What the options of `wgconv conv` parse to. */
+export type ConvOptions = ReturnType<ReturnType<typeof convCommand>["opts"]>;

@@ -1,0 +1,234 @@
+import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
+import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
+import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { directFlops } from "../problem/conv_problem.ts";
+import { printDescriptor } from "../problem/descriptor.ts";
+import { formatBytes, formatCount } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import { oneSentence } from "./failure.ts";
+import { printer } from "./output.ts";
+import { problemCommand, type ProblemOptions } from "./problem_options.ts";
+import { openSubject, type Subject } from "./subject.ts";
+import { oneOf } from "./values.ts";
+
+const EXAMPLES = `
+A plan is data: it is made without a GPU, from the limits that every WebGPU device has, from those of a
+file (JSON with WebGPU's names, such as the first line of a bench's JSONL), or from this machine's.
+
+Examples:
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
+  wgconv plan --input x.npy --filter w.npy --padding 1 --all
+  wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl`;
+
+/** `wgconv plan`: what would run and why. */
+export function planCommand() {
+  return problemCommand("plan")
+    .description(
+      "Show what would run for a problem, and why. Files are opened for their shapes only.",
+    )
+    .option("--limits <what>", "default, or a JSON file of device limits", "default")
+    .option(
+      "--device <name>",
+      "gpu: use this machine's limits",
+      oneOf(["none", "gpu"] as const),
+      "none" as const,
+    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--all", "list what every algorithm would do")
+    .option("--wgsl", "print the shaders")
+    .addHelpText("after", EXAMPLES)
+    .action(async (options) => {
+      using subject = await openSubject(options);
+      const limits = options.device === "gpu"
+        ? await deviceLimits(options.backend)
+        : await readLimitsFile(options.limits);
+      const request = planRequest(subject, options, limits);
+      const out = printer("stdout");
+      if (options.all) {
+        const rows = allPlans(request);
+        out.line(options.json ? JSON.stringify(rows) : allTable(rows));
+        return;
+      }
+      const plan = planConv(request);
+      if (options.wgsl) {
+        for (const [name, wgsl] of shaders(plan)) out.line(`// ${name}\n${wgsl}`);
+      } else {
+        out.line(options.json ? planJson(subject, plan) : planReport(subject, plan));
+      }
+    });
+}
+
+function planRequest(subject: Subject, options: ProblemOptions, limits: DeviceLimits): PlanRequest {
+  const { problem, layout, filterLayout, epilogue } = subject;
+  return {
+    problem,
+    dtype: options.dtype,
+    layout,
+    filterLayout,
+    epilogue,
+    algorithm: options.algorithm,
+    limits,
+    ...(options.policy === undefined ? {} : { policy: options.policy }),
+  };
+}
+
+async function deviceLimits(backend: (typeof BACKENDS)[number]): Promise<DeviceLimits> {
+  const { openDevice } = await import("../gpu/device.ts");
+  using gpu = await openDevice({ backend });
+  return gpu.limits;
+}
+
+/**
+ * Reads device limits from the first line of a file, or from the whole of it; those it lacks are the defaults.
+ *
+ * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is no number.
+ */
+async function readLimitsFile(path: string): Promise<DeviceLimits> {
+  if (path === "default") return DEFAULT_LIMITS;
+  const json = limitsObject(await Deno.readTextFile(path), path);
+  const limits: Record<string, number> = { ...DEFAULT_LIMITS };
+  for (const name of Object.keys(DEFAULT_LIMITS)) {
+    const value = json[name];
+    if (value === undefined) continue;
+    if (typeof value !== "number") {
+      throw new TypeError(`Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no number`);
+    }
+    limits[name] = value;
+  }
+  return { ...DEFAULT_LIMITS, ...limits };
+}
+
+function limitsObject(text: string, path: string): Record<string, unknown> {
+  for (const candidate of [text, text.slice(0, Math.max(0, text.indexOf("\n")))]) {
+    const parsed = tryJson(candidate);
+    if (typeof parsed !== "object" || parsed === null) continue;
+    const { limits } = parsed as { limits?: unknown };
+    return (typeof limits === "object" && limits !== null ? limits : parsed) as Record<
+      string,
+      unknown
+    >;
+  }
+  throw new SyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What one algorithm would do, or why it would not. */
+interface Option {
+  readonly algorithm: AlgorithmName;
+  readonly kernel?: string;
+  readonly passes?: number;
+  readonly workspace_bytes?: number;
+  readonly multiplications?: number;
+  readonly reason?: string;
+}
+
+function allPlans(request: PlanRequest): Option[] {
+  return supportedAlgorithms(request).map(({ name, reason }) => {
+    if (reason !== undefined) return { algorithm: name, reason };
+    try {
+      const plan = planConv({ ...request, algorithm: name });
+      return {
+        algorithm: name,
+        kernel: plan.kernel,
+        passes: plan.passes.length,
+        workspace_bytes: plan.workspaceBytes,
+        multiplications: plan.multiplications,
+      };
+    } catch (error) {
+      return { algorithm: name, reason: oneSentence(error) };
+    }
+  });
+}
+
+function allTable(rows: readonly Option[]): string {
+  const columns = [
+    { title: "algorithm" },
+    { title: "kernel" },
+    { title: "passes", align: "right" },
+    { title: "workspace", align: "right" },
+    { title: "multiplications", align: "right" },
+  ] as const;
+  return textTable(
+    columns,
+    rows.map((row) =>
+      row.reason === undefined
+        ? [
+          row.algorithm,
+          row.kernel ?? "",
+          String(row.passes),
+          formatBytes(row.workspace_bytes ?? 0),
+          formatCount(row.multiplications ?? 0),
+        ]
+        : [row.algorithm, row.reason, "-", "-", "-"]
+    ),
+  );
+}
+
+/** The plan's different shaders by kernel name. */
+function shaders(plan: Plan): Map<string, string> {
+  return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
+}
+
+function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): string {
+  const flops = directFlops(problem);
+  const ratio = plan.multiplications > 0
+    ? ` (${(plan.multiplications / (flops / 2)).toFixed(2)}` +
+      " of the direct algorithm's)"
+    : "";
+  const lines: [string, string][] = [
+    ["problem", `${problem.op} ${printDescriptor(problem)}`],
+    ["tensors", `f32, ${layout} with filter ${filterLayout}`],
+    ["algorithm", plan.algorithm],
+    ["kernel", plan.kernel],
+    ["workspace", formatBytes(plan.workspaceBytes)],
+    ["flops", formatCount(flops)],
+    ["multiplies", formatCount(plan.multiplications) + ratio],
+    ...plan.buffers.map(({ name, role, bytes }): [string, string] => [
+      "buffer",
+      `${name}${name === role ? "" : ` (${role})`}, ${formatBytes(bytes)}`,
+    ]),
+    ...plan.passes.map(({ kernel, grid }): [string, string] => [
+      "pass",
+      `${kernel.name}, grid ${grid.join("x")}, workgroup ${kernel.workgroupSize.join("x")}, ` +
+      `${formatBytes(kernel.workgroupBytes)} shared`,
+    ]),
+    ...plan.notes.map((note): [string, string] => ["note", note]),
+  ];
+  return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
+}
+
+function planJson({ problem, layout, filterLayout }: Subject, plan: Plan): string {
+  return JSON.stringify({
+    schema: 1,
+    kind: "plan",
+    problem: printDescriptor(problem),
+    op: problem.op,
+    dtype: "f32",
+    layout,
+    filter_layout: filterLayout,
+    algorithm: plan.algorithm,
+    kernel: plan.kernel,
+    workspace_bytes: plan.workspaceBytes,
+    flops: directFlops(problem),
+    multiplications: plan.multiplications,
+    buffers: plan.buffers,
+    passes: plan.passes.map(({ kernel, grid, multiplications }) => ({
+      kernel: kernel.name,
+      grid,
+      workgroup_size: kernel.workgroupSize,
+      workgroup_bytes: kernel.workgroupBytes,
+      features: kernel.features,
+      multiplications,
+    })),
+    notes: plan.notes,
+  });
+}
