@@ -69,7 +69,7 @@ export function benchCommand() {
     .action(async (options) => {
       const problems = (options.problem ?? []).flatMap((text) => parseDescriptors(text));
       for (const path of options.suite ?? []) {
-        problems.push(...parseSuite(await Deno.readTextFile(path), path));
+        problems.push(...parseSuite(await readText(path), path));
       }
       if (problems.length === 0) {
         throw new TypeError("Cannot bench: no problem, give --suite or --problem");
@@ -124,6 +124,16 @@ export function benchExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): nu
   const errors = cases.filter(({ verdict }) => verdict === "error").length;
   if (errors === cases.length) return EXIT.usage;
   return errors > 0 ? EXIT.internal : EXIT.ok;
+}
+
+/** Reads a file; its errors name it. */
+async function readText(path: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
+  }
 }
 
 function describe({ info, limits }: GpuDevice) {

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "#cli-types";
-import { closest } from "../problem/closest.ts";
+import { suggestion } from "../problem/closest.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
 export function parseSizes(text: string): number[] {
@@ -27,9 +27,7 @@ export function oneOf<T extends string>(choices: readonly T[]): (text: string) =
   return (text) => {
     const found = choices.find((choice) => choice === text);
     if (found !== undefined) return found;
-    throw new InvalidArgumentError(
-      `expected ${choices.join(", ")}; did you mean ${closest(text, choices)}?`,
-    );
+    throw new InvalidArgumentError(`expected ${choices.join(", ")}${suggestion(text, choices)}`);
   };
 }
 

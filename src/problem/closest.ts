@@ -1,12 +1,21 @@
-/** The candidate that takes the fewest edits to become `word`; the first of equals. */
+/**
+ * The candidate that takes the fewest edits to become `word`, the first of equals; undefined where even that
+ * changes more than half of it.
+ */
 export function closest(word: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined;
-  let fewest = Infinity;
+  let fewest = Math.max(1, word.length / 2) + 0.5;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
     if (edits < fewest) [best, fewest] = [candidate, edits];
   }
   return best;
+}
+
+/** `, did you mean "x"?` for the {@linkcode closest} candidate; empty where there is none. */
+export function suggestion(word: string, candidates: readonly string[]): string {
+  const found = closest(word, candidates);
+  return found === undefined ? "" : `, did you mean "${found}"?`;
 }
 
 /** Insertions, deletions, substitutions and swaps of neighbours between two words. */

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { closest, editDistance } from "./closest.ts";
+import { closest, editDistance, suggestion } from "./closest.ts";
 
 Deno.test("editDistance() counts insertions, deletions, substitutions and swaps", () => {
   assert.equal(editDistance("kitten", "sitting"), 3);
@@ -11,4 +11,9 @@ Deno.test("editDistance() counts insertions, deletions, substitutions and swaps"
 Deno.test("closest() names the nearest candidate", () => {
   assert.equal(closest("implicit-gem", ["direct", "implicit-gemm"]), "implicit-gemm");
   assert.equal(closest("x", []), undefined);
+});
+
+Deno.test("suggestion() is silent where nothing is near", () => {
+  assert.equal(suggestion("hi", ["mb", "ih"]), ', did you mean "ih"?');
+  assert.equal(suggestion("winograd", ["auto", "direct"]), "");
 });

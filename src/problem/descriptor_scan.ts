@@ -1,4 +1,4 @@
-import { closest } from "./closest.ts";
+import { suggestion } from "./closest.ts";
 
 /** A key of a descriptor with its values: several where the text holds a list or a range. */
 export interface Entry {
@@ -42,7 +42,7 @@ export function scanDescriptor(text: string): { entries: Entry[]; name?: string 
       return { entries, name: scanName(text, at + 1) };
     }
     if (!KEYS.includes(word)) {
-      throw syntaxError(text, at, `unknown key "${word}", did you mean "${closest(word, KEYS)}"?`);
+      throw syntaxError(text, at, `unknown key "${word}"${suggestion(word, KEYS)}`);
     }
     if (entries.some(({ key }) => key === word)) {
       throw syntaxError(text, at, `"${word}" is given twice`);
