@@ -132,7 +132,13 @@ export async function mapForReading(
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new DeviceError(`${doing}: ${reason}`, { cause });
   }
-  await gpu.settle(doing);
+  try {
+    await gpu.settle(doing);
+  } catch (error) {
+    // The buffer must be free for the next caller, who may go on after this error.
+    buffer.unmap();
+    throw error;
+  }
 }
 
 function checkRange(verb: string, buffer: GPUBuffer, byteOffset: number, bytes: number): void {

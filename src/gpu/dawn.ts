@@ -1,17 +1,7 @@
-import { resolve } from "#path";
-import { pathToFileURL } from "node:url";
-import { UnsupportedError } from "../errors.ts";
+import { loadAddon } from "./dawn_addon.ts";
 import { enableLine, type GpuProvider } from "./provider.ts";
 
-/** What the npm package `webgpu` exports, as far as it is used. */
-interface DawnModule {
-  create(flags: string[]): GPU;
-  readonly globals: Readonly<Record<string, { prototype?: Record<string, unknown> } | undefined>>;
-}
-
 type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
-
-const PACKAGE = "webgpu@0.6.2";
 
 const DIRECTIVES = {
   "shader-f16": "f16",
@@ -42,7 +32,7 @@ const ASYNC_METHODS: readonly (readonly [string, string])[] = [
  * @throws {UnsupportedError} where the addon cannot be loaded
  */
 export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
-  const dawn = await importDawn();
+  const dawn = await loadAddon();
   for (const [type, method] of ASYNC_METHODS) keepTurning(dawn.globals[type]?.prototype, method);
   return {
     name: "dawn",
@@ -63,23 +53,6 @@ export function mergeFlags(flags: readonly string[]): string[] {
     values.set(name, list);
   }
   return [...values].map(([name, list]) => list.length === 0 ? name : `${name}=${list.join(",")}`);
-}
-
-async function importDawn(): Promise<DawnModule> {
-  const path = Deno.env.get("WGCONV_DAWN");
-  // Computed, so that neither `deno cache` nor the bundler fetches the addon.
-  const specifier = path ? pathToFileURL(resolve(path)).href : ["npm", PACKAGE].join(":");
-  try {
-    return await import(specifier);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const hint = path
-      ? "WGCONV_DAWN must name the index.js of the npm package webgpu"
-      : "it comes from npm; without a network set WGCONV_DAWN to the index.js of the package webgpu";
-    throw new UnsupportedError(`Cannot load Dawn from ${specifier}: ${reason} (${hint})`, {
-      cause,
-    });
-  }
 }
 
 let waiting = 0;

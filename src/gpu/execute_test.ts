@@ -151,6 +151,19 @@ Deno.test("execute() refuses counts that are none, and no plan", async () => {
   await assert.rejects(execute(gpu, prepared, { repeats: 1.5 }), RangeError);
 });
 
+Deno.test("execute() throws an error of the device, and works again after it", async () => {
+  using gpu = await openDevice();
+  const plan = saxpyPlan();
+  using buffers = saxpyBuffers(gpu, plan);
+  using prepared = await preparePlan(gpu, plan, buffers);
+  gpu.device.createBuffer({ size: 2 ** 52, usage: 0x80 });
+  await assert.rejects(execute(gpu, prepared), {
+    name: "DeviceError",
+    message: /^Cannot execute: .*4503599627370496/,
+  });
+  assert.equal((await execute(gpu, prepared)).samplesNs.length, 1);
+});
+
 Deno.test("execute() after close is a DeviceError", async () => {
   const gpu = await openDevice();
   const plan = saxpyPlan();
