@@ -1,0 +1,83 @@
+import assert from "#assert";
+import { convertDType } from "./convert.ts";
+import { type DType, DTYPES } from "./dtype.ts";
+import { type Tensor, tensor } from "./tensor.ts";
+
+function f64(...values: number[]) {
+  return tensor("f64", [values.length], new Float64Array(values));
+}
+
+function convert(values: number[], ...dtypes: DType[]): number[] {
+  let last: Tensor = f64(...values);
+  for (const dtype of dtypes) last = convertDType(last, dtype);
+  return Array.from(last.data, Number);
+}
+
+Deno.test("convertDType() keeps small whole numbers between all dtypes", () => {
+  for (const from of DTYPES) {
+    for (const to of DTYPES) {
+      const values = from === "bool" || to === "bool" ? [0, 1] : [0, 1, 5, 127];
+      assert.deepEqual(convert(values, from, to), values, `${from} to ${to}`);
+    }
+  }
+});
+
+Deno.test("convertDType() is the same object where nothing changes, and keeps the shape", () => {
+  const source = tensor("i32", [2, 1], new Int32Array([1, 2]));
+  assert.equal(convertDType(source, "i32"), source);
+  assert.deepEqual(convertDType(source, "i64").shape, [2, 1]);
+});
+
+Deno.test("convertDType() rounds floats to nearest even and overflows to infinity", () => {
+  assert.deepEqual(convert([2049, 2051, 1e5, -1e5, NaN], "f16"), [
+    2048,
+    2052,
+    Infinity,
+    -Infinity,
+    NaN,
+  ]);
+  assert.deepEqual(convert([1 + 2 ** -24, 1 + 3 * 2 ** -24], "f32"), [1, 1 + 2 ** -22]);
+});
+
+Deno.test("convertDType() cuts fractions off and makes all but zero true", () => {
+  assert.deepEqual(convert([-1.9, -0.9, 0.9, 127.9, -128.9], "i8"), [-1, 0, 0, 127, -128]);
+  assert.deepEqual(convert([-0.9, 255.9], "u8"), [0, 255]);
+  assert.deepEqual(convert([-1.5, 2 ** 40 + 0.5], "i64"), [-1, 2 ** 40]);
+  assert.deepEqual(convert([0, -0, 0.1, -5, NaN], "bool"), [0, 0, 1, 1, 1]);
+  assert.deepEqual(convert([0, -3], "i64", "bool"), [0, 1]);
+});
+
+Deno.test("convertDType() keeps 64-bit integers whole", () => {
+  const large = tensor("i64", [2], new BigInt64Array([2n ** 63n - 1n, 2n ** 53n + 1n]));
+  assert.deepEqual(
+    convertDType(large, "u64").data,
+    new BigUint64Array([2n ** 63n - 1n, 2n ** 53n + 1n]),
+  );
+});
+
+Deno.test("convertDType() refuses values that an integer dtype cannot hold", () => {
+  const cases: [value: number, dtypes: DType[]][] = [
+    [NaN, ["i32"]],
+    [Infinity, ["i64"]],
+    [128, ["i8"]],
+    [-129, ["i8"]],
+    [-1, ["i64", "u8"]],
+    [-1, ["i8", "u64"]],
+    [-1, ["i64", "u64"]],
+    [2 ** 63, ["u64", "i64"]],
+    [2 ** 63, ["i64"]],
+    [2 ** 64, ["u64"]],
+    [300, ["i16", "u8"]],
+    [40000, ["u16", "i16"]],
+    [2 ** 32, ["i64", "u32"]],
+  ];
+  for (const [value, dtypes] of cases) {
+    const to = dtypes.at(-1);
+    assert.throws(() => convert([0, value], ...dtypes), {
+      name: "RangeError",
+      message: `Cannot convert the tensor to ${to}: element 1 is ${
+        dtypes.length > 1 ? BigInt(value) : value
+      }`,
+    });
+  }
+});

@@ -1,0 +1,94 @@
+import { convertValues } from "./convert.ts";
+import { arrayConstructor, type DType, type TensorData } from "./dtype.ts";
+import { normalQuantile, RandomWords } from "./random.ts";
+import { elementCount, type Tensor, tensor, zeros } from "./tensor.ts";
+
+/**
+ * How values are drawn: `uniform01` from [0, 1), `uniform11` from [-1, 1), `normal` with mean 0 and
+ * deviation 1, `integer` whole numbers from -8 to 8, or 0 to 8 in unsigned dtypes and 0 to 1 in bool.
+ */
+export type FillKind = "uniform01" | "uniform11" | "normal" | "integer";
+
+export const FILL_KINDS: readonly FillKind[] = ["uniform01", "uniform11", "normal", "integer"];
+
+/** Values drawn at once: they stay in the cache. */
+const BLOCK = 4096;
+
+/**
+ * A tensor of seeded random values, the same bits on every machine. Uniform values have 24 bits (11 in
+ * f16), so that the dtype holds them exactly and f32 and f64 get the same ones; normal values are
+ * rounded to the dtype.
+ *
+ * @throws {TypeError} for integer dtypes with a fill other than `integer`.
+ * @throws {RangeError} for a seed that is no whole number >= 0, or sizes that are none.
+ */
+export function fillTensor<D extends DType>(
+  dtype: D,
+  shape: readonly number[],
+  kind: FillKind,
+  seed: number,
+): Tensor<D> {
+  const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
+  if (!real && kind !== "integer") {
+    throw new TypeError(`Cannot fill with ${kind}: ${dtype} takes only the fill integer`);
+  }
+  const random = new RandomWords(seed);
+  if (shape.includes(0)) return zeros(dtype, shape);
+  // Sizes are checked before memory is taken for them.
+  const empty = tensor(dtype, [0, ...shape], new (arrayConstructor(dtype))(0));
+  const result = zeros(dtype, empty.shape.slice(1));
+  const data: TensorData = result.data;
+  const words = new Uint32Array(BLOCK);
+  const values = new Float64Array(BLOCK);
+  const draw = drawing(dtype, kind);
+  const count = elementCount(shape);
+  for (let start = 0; start < count; start += BLOCK) {
+    random.fill(words);
+    draw(words, values);
+    const block = values.subarray(0, Math.min(BLOCK, count - start));
+    if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+      const part = data.subarray(start, start + block.length);
+      convertValues(block, "f64", part, dtype === "i64" ? "i64" : "u64");
+    } else {
+      data.set(block, start);
+    }
+  }
+  return result;
+}
+
+/** Turns words into values; each is a loop of its own, which the engine makes fast. */
+function drawing(dtype: DType, kind: FillKind): (words: Uint32Array, values: Float64Array) => void {
+  const drop = dtype === "f16" ? 21 : 8;
+  switch (kind) {
+    case "uniform01":
+      return (words, values) => scale(words, values, drop, 1 / (1 << (32 - drop)), 0);
+    case "uniform11":
+      return (words, values) => scale(words, values, drop, 1 / (1 << (31 - drop)), -1);
+    case "normal":
+      return dtype === "f64" ? normals : singleNormals;
+    case "integer": {
+      const [low, high] = dtype === "bool" ? [0, 1] : dtype.startsWith("u") ? [0, 8] : [-8, 8];
+      return (words, values) => integers(words, values, low, high - low + 1);
+    }
+  }
+}
+
+function scale(words: Uint32Array, values: Float64Array, drop: number, step: number, base: number) {
+  for (let i = 0; i < words.length; i++) values[i] = (words[i]! >>> drop) * step + base;
+}
+
+function normals(words: Uint32Array, values: Float64Array) {
+  for (let i = 0; i < words.length; i++) values[i] = normalQuantile(words[i]!);
+}
+
+/** Rounded to f32 first, so that f16 does not depend on the way a machine rounds to it. */
+function singleNormals(words: Uint32Array, values: Float64Array) {
+  for (let i = 0; i < words.length; i++) values[i] = Math.fround(normalQuantile(words[i]!));
+}
+
+function integers(words: Uint32Array, values: Float64Array, low: number, count: number) {
+  // The product is exact; the bias of 2^-32 a value cannot be seen.
+  for (let i = 0; i < words.length; i++) {
+    values[i] = low + Math.floor(words[i]! * count / 0x1_0000_0000);
+  }
+}
