@@ -19,6 +19,8 @@ export interface PlanRequest {
   readonly algorithm: AlgorithmName | "auto";
   /** Name of a `TilePolicy` to use in place of the planner's choice. */
   readonly policy?: string;
+  /** Workgroups that share the depth of a tile, in place of the planner's choice. */
+  readonly splits?: number;
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number;

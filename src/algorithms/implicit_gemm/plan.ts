@@ -191,5 +191,5 @@ function cutOf(request: PlanRequest, operands: Operands, elements: number): Cut 
     steps: operands.steps,
     elements,
   };
-  return chooseCut(product, limits, multiprocessors, candidates);
+  return chooseCut(product, limits, multiprocessors, candidates, request.splits);
 }

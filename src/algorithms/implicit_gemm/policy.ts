@@ -56,12 +56,14 @@ export function policyFits(
  * what split-K writes and reads again.
  *
  * @param multiprocessors What the device runs side by side.
+ * @param forcedSplits The user's number of splits, taken as it is up to what the problem allows.
  */
 export function chooseCut(
   product: Product,
   limits: DeviceLimits,
   multiprocessors: number,
   candidates: readonly TilePolicy[] = TILE_POLICIES,
+  forcedSplits?: number,
 ): Cut {
   let best: Cut | undefined;
   for (const policy of candidates) {
@@ -70,10 +72,15 @@ export function chooseCut(
     const room = Math.floor(limits.maxBufferSize / (4 * Math.max(1, product.elements)));
     const most = Math.max(1, Math.min(MOST_SPLITS, steps, room));
     const least = Math.min(most, Math.max(1, Math.ceil(steps / MOST_STEPS)));
-    for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) {
+    const forced = forcedSplits === undefined ? undefined : Math.min(most, forcedSplits);
+    for (
+      let splits = forced ?? least;
+      splits <= (forced ?? most);
+      splits += splits < 32 ? 1 : 16
+    ) {
       const perSplit = Math.ceil(steps / splits);
       // A split without steps would be pure waste.
-      if (splits > 1 && perSplit * (splits - 1) >= steps) continue;
+      if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const workgroups = tiles * splits;
       const efficiency = (EFFICIENCY[policy.name] ?? 1) *
         (workgroups <= multiprocessors ? ALONE : 1);
