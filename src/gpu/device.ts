@@ -73,7 +73,11 @@ export class GpuDevice implements Disposable {
    * against the clock once, at the first call (about 0.2 s); 1 for Dawn, which converts.
    */
   nsPerTick(): Promise<number> {
-    this.#nsPerTick ??= this.exclusive(() => measureNsPerTick(this));
+    this.#nsPerTick ??= this.exclusive(() => measureNsPerTick(this)).catch((error) => {
+      // An error of other work that surfaced here is no reason not to try again.
+      this.#nsPerTick = undefined;
+      throw error;
+    });
     return this.#nsPerTick;
   }
 

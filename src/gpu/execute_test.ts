@@ -156,6 +156,7 @@ Deno.test("execute() throws an error of the device, and works again after it", a
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using prepared = await preparePlan(gpu, plan, buffers);
+  await gpu.nsPerTick();
   gpu.device.createBuffer({ size: 2 ** 52, usage: 0x80 });
   await assert.rejects(execute(gpu, prepared), {
     name: "DeviceError",
