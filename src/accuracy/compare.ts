@@ -1,0 +1,29 @@
+import { rowMajorStrides, type Tensor } from "../tensor/tensor.ts";
+import { measureAccuracy } from "./measure.ts";
+import type { AccuracyReport } from "./report.ts";
+
+/**
+ * The metrics between two tensors of one shape. Nothing is known of the sums they were made by, so |ref|
+ * stands in for Σ|a||b|: the bound ratio is the largest relative error in roundings of `got`'s dtype, and
+ * infinite where `ref` is 0 and `got` is not. Axis 1 counts as channels, where there is one.
+ *
+ * @throws {TypeError} if the shapes differ.
+ */
+export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
+  const { shape } = ref;
+  if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
+    throw new TypeError(`Cannot compare tensors: shapes are [${got.shape}] and [${shape}]`);
+  }
+  const values = numbers(ref);
+  return measureAccuracy(numbers(got), { values, magnitudes: values.map(Math.abs), shape }, {
+    strides: rowMajorStrides(shape),
+    channelAxis: shape.length > 1 ? 1 : 0,
+    unitRoundoff: got.dtype === "f64" ? 2 ** -53 : got.dtype === "f16" ? 2 ** -11 : 2 ** -24,
+  });
+}
+
+function numbers({ data }: Tensor): Float64Array {
+  const values = new Float64Array(data.length);
+  for (let i = 0; i < values.length; i++) values[i] = Number(data[i]!);
+  return values;
+}

@@ -1,0 +1,95 @@
+import type { Activation } from "../problem/epilogue.ts";
+import { noiseAllowance } from "./channels.ts";
+import type { AccuracyReport } from "./report.ts";
+
+/** What a correct kernel's errors stay below (docs/accuracy.md). */
+export interface Gate {
+  /** Limit of |y − ref| / (u · Σ|a||b|) of every output. */
+  readonly maxBoundRatio: number;
+  /** Limit of ‖y − ref‖ / ‖ref‖ ... */
+  readonly maxRelL2: number;
+  /** ... or, on data that cancels more than random signs do, of ‖y − ref‖ / ‖Σ|a||b|‖. */
+  readonly maxMagnitudeL2: number;
+  /** Limit of one channel's RMS over the median channel's, where each has many outputs. */
+  readonly maxChannelRmsRatio: number;
+}
+
+export interface GateOptions {
+  /** Products summed into an output: `accumulationLength(problem)`. */
+  readonly accumulationLength: number;
+  /** Of the accumulation: 2⁻²⁴ for f32. */
+  readonly unitRoundoff: number;
+  /** How much the algorithm enlarges rounding errors: 1 for sums of products, more for Winograd. */
+  readonly amplification?: number;
+  /** The epilogue's; GPUs approximate exponentials. */
+  readonly activation?: Activation;
+}
+
+/** Of √L: twice what 10⁴ outputs of positive data reach, 8 standard deviations of one. */
+const BOUND_FACTOR = 2;
+/** Of √L·u: healthy f32 kernels stay below 0.45. */
+const L2_FACTOR = 1;
+const CHANNEL_FACTOR = 2;
+/** Roundings that WGSL allows an exponential and a division, in units of the argument. */
+const ACTIVATION_RATIO = 16;
+
+/** The limits for one problem. */
+export function gateFor(options: GateOptions): Gate {
+  const { unitRoundoff, amplification = 1, activation = "none" } = options;
+  const root = Math.sqrt(Math.max(1, options.accumulationLength));
+  const extra = ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
+  return {
+    maxBoundRatio: BOUND_FACTOR * root * amplification + extra,
+    maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
+    maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
+    maxChannelRmsRatio: CHANNEL_FACTOR,
+  };
+}
+
+/** What `rel_l2` may reach on the data of `report`. */
+export function relL2Limit(report: AccuracyReport, gate: Gate): number {
+  return Math.max(gate.maxRelL2, gate.maxMagnitudeL2 * report.condition);
+}
+
+/** What `channel_rms_ratio` may reach with the outputs that were checked: more where they are few. */
+export function channelRmsLimit(report: AccuracyReport, gate: Gate): number {
+  return Math.max(
+    gate.maxChannelRmsRatio,
+    noiseAllowance(report.worst_channel_checked, report.channels),
+  );
+}
+
+/** Whether the results pass, and each reason why not, as a clause that can follow another. */
+export function judge(
+  report: AccuracyReport,
+  gate: Gate,
+): { verdict: "pass" | "fail"; reasons: string[] } {
+  const reasons: string[] = [];
+  const compared = report.checked - report.nan - report.inf - report.mismatched;
+  if (report.mismatched > 0) {
+    const things = report.mismatched === 1 ? "output is" : "outputs are";
+    reasons.push(
+      `${report.mismatched} ${things} NaN or infinite where the reference is not the same, ` +
+        "or the other way round",
+    );
+  } else if (compared <= 0) {
+    reasons.push("no finite output was checked");
+  }
+  const above = (what: string, value: number, limit: number) => {
+    if (!(value <= limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
+  };
+  if (report.mismatched === 0) {
+    above("bound ratio", report.max_bound_ratio, gate.maxBoundRatio);
+  }
+  above("relative L2 error", report.rel_l2, relL2Limit(report, gate));
+  above(
+    `RMS error of channel ${report.worst_channel} over the median channel's`,
+    report.channel_rms_ratio,
+    channelRmsLimit(report, gate),
+  );
+  return { verdict: reasons.length === 0 ? "pass" : "fail", reasons };
+}
+
+function figure(value: number): string {
+  return Number.isFinite(value) ? `${Number(value.toPrecision(3))}` : `${value}`;
+}

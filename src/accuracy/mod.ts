@@ -1,0 +1,11 @@
+export { compareTensors } from "./compare.ts";
+export {
+  channelRmsLimit,
+  type Gate,
+  gateFor,
+  type GateOptions,
+  judge,
+  relL2Limit,
+} from "./gate.ts";
+export { measureAccuracy, type MeasureOptions } from "./measure.ts";
+export type { AccuracyReport, WorstElement } from "./report.ts";

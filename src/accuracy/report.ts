@@ -1,0 +1,48 @@
+/** An output, and what it should be. */
+export interface WorstElement {
+  /** Index in canonical axes: N K P Q, N C H W or K C R S. */
+  readonly index: number[];
+  readonly got: number;
+  readonly ref: number;
+}
+
+/**
+ * How far results are from their reference. Names are those of the record schema. Relative figures are over
+ * outputs with a finite reference other than 0, and `null` where there is none.
+ */
+export interface AccuracyReport {
+  /** Mean of |y − ref| / |ref|. */
+  readonly mare: number | null;
+  /** Quantiles of the same, to 0.2 %. */
+  readonly median_rel: number | null;
+  readonly p99_rel: number | null;
+  readonly max_rel: number | null;
+  /** Largest |y − ref| in units of float32's last place at ref. */
+  readonly max_ulp: number | null;
+  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
+  readonly rel_l2: number;
+  /** Largest |y − ref| / (u · Σ|a||b|). */
+  readonly max_bound_ratio: number;
+  /** Mean of (y − ref) / Σ|a||b|: a bias, as truncation has it, shows here. */
+  readonly mean_signed: number;
+  /** ‖Σ|a||b|‖ / ‖ref‖: how much the data cancels; 1 for positive data. */
+  readonly condition: number;
+  /** RMS of error / Σ|a||b| of the channel that stands out most, over the median channel's. */
+  readonly channel_rms_ratio: number;
+  readonly worst_channel: number;
+  /** Outputs that the worst channel's RMS is of, and channels that have one. */
+  readonly worst_channel_checked: number;
+  readonly channels: number;
+  /** NaN and infinite values among the checked results. */
+  readonly nan: number;
+  readonly inf: number;
+  /** Outputs that are NaN or infinite where the reference is not the same, or the other way round. */
+  readonly mismatched: number;
+  /** Outputs whose reference is 0: left out of relative figures, not of the bound ratio. */
+  readonly zero_ref: number;
+  /** Outputs compared, out of `total`. */
+  readonly checked: number;
+  readonly total: number;
+  /** The largest bound ratios, largest first. */
+  readonly worst: readonly WorstElement[];
+}
