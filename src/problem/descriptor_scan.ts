@@ -58,6 +58,8 @@ export function scanDescriptor(text: string): { entries: Entry[]; name?: string 
 function scanName(text: string, start: number): string {
   if (text[start] !== '"') {
     if (start === text.length) throw syntaxError(text, start, "the name after n is missing");
+    const quote = text.indexOf('"', start);
+    if (quote >= 0) throw syntaxError(text, quote, "a quote inside the name");
     return text.slice(start);
   }
   const end = text.indexOf('"', start + 1);

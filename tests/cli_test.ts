@@ -1,0 +1,192 @@
+import assert from "#assert";
+import { readNpy, writeNpy } from "../src/npy/mod.ts";
+import { tensor } from "../src/tensor/tensor.ts";
+import { VERSION } from "../src/version.ts";
+import config from "../deno.json" with { type: "json" };
+import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
+
+Deno.test("wgconv --version prints the version of deno.json", async () => {
+  const { code, stdout } = await wgconv(["--version"]);
+  assert.equal(code, 0);
+  assert.equal(stdout, `${VERSION}\n`);
+  assert.equal(VERSION, config.version);
+});
+
+Deno.test("wgconv --help lists every command, and help of a command has examples", async () => {
+  const { code, stdout } = await wgconv(["--help"]);
+  assert.equal(code, 0);
+  for (const name of ["conv", "bench", "plan", "tensor", "devices"]) {
+    assert.match(stdout, new RegExp(`^ {2}${name} `, "m"));
+    const help = await wgconv([name, "--help"]);
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, new RegExp(`Examples:\\n {2}wgconv ${name}`));
+  }
+});
+
+Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => {
+  const cases: [string[], RegExp][] = [
+    [["covn"], /^wgconv: unknown command 'covn'\n\(Did you mean conv\?\)\n$/],
+    [["conv", "--inptu", "x"], /^wgconv: unknown option '--inptu'\n\(Did you mean --input\?\)\n$/],
+    [["conv", "--layout", "nchww"], /did you mean "nchw"\?/],
+    [["conv"], /^wgconv: Cannot convolve: fwd takes --input and --filter/],
+    [["conv", "--problem", "ic1ih4oc1kh"], /at column 12\n {2}ic1ih4oc1kh\n {13}\^\n$/],
+    [["conv", "--problem", "ic1ih4oc1kh3", "--stride", "2"], /--problem says it all, --stride/],
+    [["conv", "--input", "no.npy", "--filter", "no.npy"], /^wgconv: Cannot read no\.npy: /],
+    [["bench"], /^wgconv: Cannot bench: no problem/],
+    [["bench", "--suite", "none.txt"], /^wgconv: Cannot read none\.txt: there is no such file\n$/],
+    [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /^wgconv: Cannot plan: policy x/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await wgconv(args);
+    assert.equal(code, 2, args.join(" "));
+    assert.match(stderr, message);
+  }
+});
+
+Deno.test("--debug adds the stack to an error", async () => {
+  const { code, stderr } = await wgconv(["bench", "--debug"]);
+  assert.equal(code, 2);
+  assert.match(stderr, /\n {4}at .*bench\.ts/);
+});
+
+Deno.test("wgconv conv convolves files on the GPU: checked, timed, written", async () => {
+  using temporary = temporaryDirectory();
+  const at = (name: string) => `${temporary.path}/${name}.npy`;
+  // A 3 x 3 sum over a ramp, which float32 holds exactly.
+  await writeNpy(
+    at("x"),
+    tensor("f32", [1, 1, 3, 4], Float32Array.from({ length: 12 }, (_, i) => i)),
+  );
+  await writeNpy(at("w"), tensor("f64", [1, 1, 3, 3], new Float64Array(9).fill(1)));
+  await writeNpy(at("b"), tensor("f32", [1], Float32Array.of(-50)));
+  const files = ["--input", at("x"), "--filter", at("w")];
+  const plain = await wgconv(["conv", ...files, "--output", at("y"), "--check", "full"]);
+  assert.equal(plain.code, 0, plain.stderr);
+  assert.match(plain.stdout, /^verdict +pass$/m);
+  assert.match(plain.stdout, /^checked +2 of 2 outputs$/m);
+  const y = await readNpy(at("y"));
+  assert.deepEqual(y, tensor("f32", [1, 1, 1, 2], Float32Array.of(45, 54)));
+  const biased = ["--bias", at("b"), "--activation", "relu", "--output", at("z")];
+  const streamed = await wgconv(["conv", ...files, ...biased, "--check", "none", "--json"]);
+  assert.equal(streamed.code, 0, streamed.stderr);
+  const record = JSON.parse(streamed.stdout);
+  assert.equal(record.kind, "case");
+  assert.equal(record.verdict, "none");
+  assert.equal(record.accuracy, null);
+  assert.deepEqual((await readNpy(at("z"))).data, Float32Array.of(0, 4));
+});
+
+Deno.test("wgconv conv takes gradients in every layout and writes their shapes", async () => {
+  using temporary = temporaryDirectory();
+  const out = `${temporary.path}/out.npy`;
+  const problem = "g2mb2ic4ih7iw6oc6kh3sh2ph1";
+  const shapes: [string, string, number[]][] = [
+    ["fwd", "nhwc", [2, 4, 3, 6]],
+    ["bwd-data", "chwn", [4, 7, 6, 2]],
+    ["bwd-filter", "nhwc", [6, 3, 3, 2]],
+  ];
+  for (const [op, layout, shape] of shapes) {
+    const args = ["conv", "--problem", problem, "--op", op, "--layout", layout, "--output", out];
+    const { code, stderr } = await wgconv(args);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual((await readNpy(out)).shape, shape);
+  }
+});
+
+Deno.test("wgconv conv says which shapes disagree, and writes nothing", async () => {
+  using temporary = temporaryDirectory();
+  const at = (name: string) => `${temporary.path}/${name}.npy`;
+  await writeNpy(at("x"), tensor("f32", [1, 3, 4, 4], new Float32Array(48)));
+  await writeNpy(at("w"), tensor("f32", [1, 2, 3, 3], new Float32Array(18)));
+  const args = ["conv", "--input", at("x"), "--filter", at("w"), "--output", at("y")];
+  const { code, stderr } = await wgconv(args);
+  assert.equal(code, 2);
+  const sentence = "Cannot convolve: filter has 2 input channels, input has 3 (groups = 1)";
+  assert.equal(stderr, `wgconv: ${sentence}\n`);
+  await assert.rejects(() => Deno.stat(at("y")), Deno.errors.NotFound);
+});
+
+Deno.test("wgconv conv keeps stdout for the tensor with --output -", async () => {
+  const args = ["conv", "--problem", "mb1ic1ih3oc1kh3", "--device", "cpu", "--output", "-"];
+  const { code, stdout, stderr } = await wgconv(args);
+  assert.equal(code, 0);
+  assert.equal(stdout.slice(1, 6), "NUMPY");
+  assert.match(stderr, /^verdict /m);
+});
+
+Deno.test("without a driver, conv exits 3 with a hint, and the CPU computes", async () => {
+  const args = ["conv", "--problem", "mb1ic1ih3oc1kh3"];
+  const gpu = await wgconv(args, { env: NO_DRIVER });
+  assert.equal(gpu.code, 3);
+  assert.match(gpu.stderr, /^wgconv: .*; --device cpu computes without a GPU\n$/);
+  const cpu = await wgconv([...args, "--device", "cpu"], { env: NO_DRIVER });
+  assert.equal(cpu.code, 0);
+  assert.match(cpu.stdout, /^device +CPU/m);
+});
+
+Deno.test("an empty batch gives an empty output", async () => {
+  using temporary = temporaryDirectory();
+  const out = `${temporary.path}/y.npy`;
+  const { code, stdout } = await wgconv([
+    "conv",
+    ...["--problem", "mb0ic2ih4oc3kh3", "--output", out],
+  ]);
+  assert.equal(code, 0);
+  assert.match(stdout, /the result is empty/);
+  assert.deepEqual((await readNpy(out)).shape, [0, 3, 2, 2]);
+});
+
+Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", async () => {
+  const args = ["plan", "--problem", "mb1ic4ih8oc4kh3"];
+  const plan = await wgconv(args, { env: NO_DRIVER });
+  assert.equal(plan.code, 0, plan.stderr);
+  assert.match(plan.stdout, /^algorithm +implicit-gemm$/m);
+  const json = await wgconv([...args, "--algorithm", "direct", "--json"]);
+  assert.equal(JSON.parse(json.stdout).algorithm, "direct");
+  const wgsl = await wgconv([...args, "--wgsl"]);
+  assert.match(wgsl.stdout, /@compute/);
+  const all = await wgconv([...args, "--all"]);
+  assert.match(all.stdout, /^direct .*\nimplicit-gemm /m);
+});
+
+Deno.test("wgconv bench writes an environment line and a record a case", async () => {
+  using temporary = temporaryDirectory();
+  const jsonl = `${temporary.path}/out.jsonl`;
+  const suite = `${temporary.path}/suite.txt`;
+  await Deno.writeTextFile(suite, '# one\nmb1ic4ih6oc4kh3n"one"\n');
+  const lists = ["--op", "all", "--algorithm", "direct,implicit-gemm", "--runs", "2"];
+  const { code, stdout, stderr } = await wgconv([
+    "bench",
+    ...["--suite", suite, "--jsonl", jsonl, "--fill-ms", "0", ...lists],
+  ]);
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout.trimEnd().split("\n").length, 1 + 6);
+  const lines = (await Deno.readTextFile(jsonl)).trimEnd().split("\n");
+  const [environment, ...cases] = lines.map((line) => JSON.parse(line));
+  assert.equal(environment.kind, "environment");
+  assert.equal(environment.schema, 1);
+  assert.deepEqual(
+    cases.map(({ op, algorithm, verdict }) => [op, algorithm, verdict]),
+    ["fwd", "bwd-data", "bwd-filter"].flatMap((op) => [
+      [op, "direct", "pass"],
+      [op, "implicit-gemm", "pass"],
+    ]),
+  );
+  for (const { time_ms, problem } of cases) {
+    assert.ok(time_ms.median > 0 && time_ms.samples.length === 2);
+    assert.equal(problem, 'mb1ic4ih6oc4oh4kh3n"one"');
+  }
+});
+
+Deno.test("wgconv bench goes on after a case that cannot run, and exits 5", async () => {
+  const big = "mb64ic512ih224oc512kh3";
+  const { code, stdout } = await wgconv([
+    "bench",
+    ...["--problem", big, "--problem", "mb1ic4ih6oc4kh3", "--runs", "1", "--fill-ms", "0"],
+  ]);
+  assert.equal(code, 5);
+  assert.match(stdout, /^error: fwd mb64ic512.*maxBufferSize/m);
+  assert.match(stdout, /^mb1ic4ih6oc4oh4kh3 .* pass$/m);
+  const none = await wgconv(["bench", "--problem", big, "--runs", "1"]);
+  assert.equal(none.code, 2);
+});
