@@ -1,4 +1,4 @@
-import type { CaseRecord } from "./record.ts";
+import type { AccuracyRecord, CaseRecord } from "./record.ts";
 import {
   formatBytes,
   formatCount,
@@ -35,7 +35,7 @@ export function caseReport(record: CaseRecord): string {
   }
   if (accuracy) {
     lines.push(
-      ["MARE", formatError(accuracy.mare)],
+      ["MARE", mareLine(accuracy)],
       [
         "bound ratio",
         `${bound(accuracy.max_bound_ratio)} of ${significant(accuracy.bound_limit)} allowed`,
@@ -49,6 +49,13 @@ export function caseReport(record: CaseRecord): string {
   }
   lines.push(["verdict", verdictLine(record)]);
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
+}
+
+/** MARE, and why it is large where a few references near zero carry it. */
+function mareLine({ mare, median_rel }: AccuracyRecord): string {
+  const line = `${formatError(mare)} (median ${formatError(median_rel)})`;
+  const skewed = mare !== null && median_rel !== null && mare > 100 * median_rel;
+  return skewed ? `${line}: references near zero carry the mean, the bound ratio counts` : line;
 }
 
 /** The verdict with its reason. */
