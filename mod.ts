@@ -32,4 +32,6 @@ export { type Backend, BACKENDS } from "./src/gpu/provider.ts";
 
 export * from "./src/reference/reference.ts";
 
+export * from "./src/accuracy/mod.ts";
+
 export * from "./src/report/record.ts";

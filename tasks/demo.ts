@@ -4,7 +4,7 @@
  */
 import { encode } from "fast-png";
 import { main } from "../src/cli/program.ts";
-import { readNpy, tensor, writeNpy } from "../mod.ts";
+import { openDevice, readNpy, tensor, UnsupportedError, writeNpy } from "../mod.ts";
 import { contactSheet, type Picture, pictures } from "./demo_pictures.ts";
 import { FILTER_NAMES, photoFilter } from "./demo_filter.ts";
 
@@ -18,17 +18,24 @@ async function run(...args: string[]): Promise<void> {
   if (code !== 0) Deno.exit(code);
 }
 
-async function hasAdapter(): Promise<boolean> {
+/** Whether a device opens: not every adapter that a system offers does. */
+async function hasDevice(): Promise<boolean> {
   // Some drivers complain on stderr without it.
   if (!Deno.env.has("XDG_RUNTIME_DIR")) Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
-  return await navigator.gpu?.requestAdapter().catch(() => null) != null;
+  try {
+    using _gpu = await openDevice();
+    return true;
+  } catch (error) {
+    if (error instanceof UnsupportedError) return false;
+    throw error;
+  }
 }
 
 async function writePicture(name: string, picture: Picture): Promise<void> {
   await Deno.writeFile(`${OUT}/${name}.png`, encode(picture));
 }
 
-const device = await hasAdapter() ? "gpu" : "cpu";
+const device = await hasDevice() ? "gpu" : "cpu";
 if (device === "cpu") {
   console.log("There is no Vulkan driver here: the demo runs on the CPU backend.");
 }

@@ -4,6 +4,7 @@ import { type Tensor, tensor } from "../mod.ts";
 type Kernel = readonly (readonly number[])[];
 
 const GAUSSIAN: Kernel = outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1], 1 / 256);
+const BLUR: Kernel = outer([0, 1, 2, 1, 0], [0, 1, 2, 1, 0], 1 / 16);
 const SHARPEN: Kernel = combine([[delta(), 2.5], [GAUSSIAN, -1.5]]);
 const SOBEL_X: Kernel = outer([0, 1, 2, 1, 0], [0, -1, 0, 1, 0], 1 / 4);
 const SOBEL_Y: Kernel = outer([0, -1, 0, 1, 0], [0, 1, 2, 1, 0], 1 / 4);
@@ -22,9 +23,9 @@ const RGB = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 
 /** One entry an output channel: its name, its kernel, what each input channel weighs. */
 const CHANNELS: readonly [name: string, kernel: Kernel, weights: readonly number[]][] = [
-  ["blur, red", GAUSSIAN, RGB[0]!],
-  ["blur, green", GAUSSIAN, RGB[1]!],
-  ["blur, blue", GAUSSIAN, RGB[2]!],
+  ["blur, red", BLUR, RGB[0]!],
+  ["blur, green", BLUR, RGB[1]!],
+  ["blur, blue", BLUR, RGB[2]!],
   ["sharpen, red", SHARPEN, RGB[0]!],
   ["sharpen, green", SHARPEN, RGB[1]!],
   ["sharpen, blue", SHARPEN, RGB[2]!],

@@ -1,7 +1,10 @@
 /** Finding and installing a Vulkan driver, for the tasks that need one. */
 
-const PROBE = "const a = await navigator.gpu?.requestAdapter().catch(() => null);" +
-  "console.log(a ? a.info.description || 'unnamed adapter' : '');";
+const MOD = new URL("../mod.ts", import.meta.url);
+/** Opens a device: not every adapter that a system offers can be. */
+const PROBE = `import { openDevice } from ${JSON.stringify(MOD.href)};
+console.log((await openDevice()).info.adapter);
+Deno.exit();`;
 
 /** Environment of child processes: some drivers want `XDG_RUNTIME_DIR`. */
 export function taskEnvironment(): Record<string, string> {

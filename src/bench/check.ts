@@ -1,3 +1,4 @@
+import { channelRmsLimit, gateFor, judge, measureAccuracy, relL2Limit } from "../accuracy/mod.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -5,11 +6,11 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import type { Epilogue } from "../problem/epilogue.ts";
+import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import { referenceConv, type ReferenceResult } from "../reference/reference.ts";
 import type { AccuracyRecord, Verdict } from "../report/record.ts";
+import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { pickCanonical } from "./canonical.ts";
 import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./operands.ts";
 
 /** Unit roundoff of f32, in which the kernels accumulate. */
@@ -17,9 +18,12 @@ const UNIT_ROUNDOFF = 2 ** -24;
 
 /** Problems of so few flops are checked whole, whatever was asked for. */
 const WHOLE_FLOPS = 2e8;
-/** A sample's size: at least this many outputs, and enough of each channel for its RMS to mean something. */
+/** A sample's size: at least this many outputs ... */
 const SAMPLE_COUNT = 4096;
-const SAMPLE_PER_CHANNEL = 16;
+/** ... and enough of each channel for its RMS to mean something, ... */
+const SAMPLE_PER_CHANNEL = 64;
+/** ... but no more multiply-adds than these: a second or so of two cores. */
+const SAMPLE_PRODUCTS = 2e9;
 
 /** What a reference is computed from. */
 export interface ReferenceRequest extends Layouts {
@@ -34,6 +38,7 @@ export interface ReferenceRequest extends Layouts {
 /** The FP64 reference of a case: it serves every algorithm. */
 export interface Reference extends ReferenceResult, Layouts {
   readonly problem: ConvProblem;
+  readonly activation: Activation;
 }
 
 /** An accuracy report and what the gate makes of it. */
@@ -47,7 +52,7 @@ export interface Checked {
 export async function computeReference(request: ReferenceRequest): Promise<Reference> {
   const { problem, layout, filterLayout, operands, epilogue, seed, onProgress } = request;
   const shape = tensorShape(problem, resultTensor(problem.op));
-  const count = Math.max(SAMPLE_COUNT, SAMPLE_PER_CHANNEL * shape[channelAxis(problem)]!);
+  const count = sampleCount(shape[channelAxis(problem)]!, accumulationLength(problem));
   const whole = request.mode === "full" || directFlops(problem) <= WHOLE_FLOPS ||
     elementCount(shape) <= count;
   const result = await referenceConv(problem, referenceInputs(problem, operands, request), {
@@ -55,50 +60,31 @@ export async function computeReference(request: ReferenceRequest): Promise<Refer
     ...(problem.op === "fwd" ? { epilogue } : {}),
     ...(onProgress ? { onProgress } : {}),
   });
-  return { ...result, problem, layout, filterLayout };
+  return { ...result, problem, layout, filterLayout, activation: epilogue.activation };
 }
 
 /** Compares a result, as it lies in memory, with its reference. */
 export function checkAgainst(reference: Reference, result: Float32Array): Checked {
-  const { problem, shape, indices, values, magnitudes } = reference;
+  const { problem, shape } = reference;
   const layout = layoutOf(resultTensor(problem.op), reference);
-  const got = pickCanonical(
-    result,
-    indices ?? Float64Array.from({ length: values.length }, (_, i) => i),
-    shape,
-    layout,
-  );
-  let ratio = 0, mare = 0, n = 0;
-  values.forEach((v, i) => {
-    const e = Math.abs(got[i]! - v);
-    if (v !== 0) {
-      mare += e / Math.abs(v);
-      n++;
-    }
-    ratio = Math.max(ratio, e / (UNIT_ROUNDOFF * magnitudes[i]!) || 0);
+  const report = measureAccuracy(result, reference, {
+    strides: stridesInLayout(shape, layout),
+    channelAxis: channelAxis(problem),
+    unitRoundoff: UNIT_ROUNDOFF,
   });
-  const limit = 8 * Math.sqrt(accumulationLength(problem));
-  return {
-    accuracy: {
-      mare: mare / n,
-      median_rel: null,
-      p99_rel: null,
-      max_rel: null,
-      max_ulp: null,
-      rel_l2: null,
-      max_bound_ratio: ratio,
-      mean_signed: null,
-      nan: 0,
-      inf: 0,
-      zero_ref: 0,
-      checked: values.length,
-      of: elementCount(shape),
-      bound_limit: limit,
-      rel_l2_limit: 0,
-      worst: [],
-    },
-    verdict: ratio < limit ? "pass" : "fail",
+  const gate = gateFor({
+    accumulationLength: accumulationLength(problem),
+    unitRoundoff: UNIT_ROUNDOFF,
+    activation: reference.activation,
+  });
+  const { verdict, reasons } = judge(report, gate);
+  const accuracy = {
+    ...report,
+    bound_limit: gate.maxBoundRatio,
+    rel_l2_limit: relL2Limit(report, gate),
+    channel_rms_limit: channelRmsLimit(report, gate),
   };
+  return { accuracy, verdict, ...(reasons.length > 0 ? { message: reasons.join("; ") } : {}) };
 }
 
 /** Computes the reference and compares a result with it. */
@@ -106,6 +92,12 @@ export async function checkResult(
   request: ReferenceRequest & { readonly result: Float32Array },
 ): Promise<Checked> {
   return checkAgainst(await computeReference(request), request.result);
+}
+
+/** Outputs of a sample, for results of so many channels and products an output. */
+function sampleCount(channels: number, products: number): number {
+  const affordable = Math.floor(SAMPLE_PRODUCTS / Math.max(1, products));
+  return Math.max(SAMPLE_COUNT, Math.min(SAMPLE_PER_CHANNEL * channels, affordable));
 }
 
 /** The axis of the result that a bad channel would show on: K, or C of an input gradient. */

@@ -44,7 +44,12 @@ export function caseReport(record: CaseRecord): string {
         "relative L2",
         `${formatError(accuracy.rel_l2)} of ${formatError(accuracy.rel_l2_limit)} allowed`,
       ],
-      ["checked", `${formatCount(accuracy.checked)} of ${formatCount(accuracy.of)} outputs`],
+      [
+        "channel RMS",
+        `${significant(accuracy.channel_rms_ratio)} of ` +
+        `${significant(accuracy.channel_rms_limit)} times the median channel's allowed`,
+      ],
+      ["checked", `${formatCount(accuracy.checked)} of ${formatCount(accuracy.total)} outputs`],
     );
   }
   lines.push(["verdict", verdictLine(record)]);

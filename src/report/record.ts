@@ -3,6 +3,8 @@
  * ignores fields it does not know, so fields may be added and never change their meaning.
  */
 
+import type { AccuracyReport } from "../accuracy/mod.ts";
+
 /** First line of a stream: where and how the cases were run. */
 export interface EnvironmentRecord {
   readonly schema: 1;
@@ -32,34 +34,11 @@ export interface TimeRecord {
   readonly clock: string;
 }
 
-/** An output element and its reference. */
-export interface WorstRecord {
-  /** Index in the result's canonical axes: N K P Q, N C H W or K C R S. */
-  readonly index: readonly number[];
-  readonly got: number;
-  readonly ref: number;
-}
-
-/** Metrics of DESIGN.md against the FP64 reference; `null` where no element defines one. */
-export interface AccuracyRecord {
-  readonly mare: number | null;
-  readonly median_rel: number | null;
-  readonly p99_rel: number | null;
-  readonly max_rel: number | null;
-  readonly max_ulp: number | null;
-  readonly rel_l2: number | null;
-  readonly max_bound_ratio: number | null;
-  readonly mean_signed: number | null;
-  readonly nan: number;
-  readonly inf: number;
-  readonly zero_ref: number;
-  /** Elements compared, out of `of`. */
-  readonly checked: number;
-  readonly of: number;
-  /** What the gate allows. */
+/** Metrics against the FP64 reference, and what the gate allows. */
+export interface AccuracyRecord extends AccuracyReport {
   readonly bound_limit: number;
   readonly rel_l2_limit: number;
-  readonly worst: readonly WorstRecord[];
+  readonly channel_rms_limit: number;
 }
 
 /** `none`: accuracy was not asked for. `error`: the case did not run to its end. */
