@@ -13,8 +13,14 @@ import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../src/tensor/layout.ts";
 
-const [descriptors = "", ops = "", layouts = "", policies = "auto", splits = "auto", samples = "5"] =
-  Deno.args;
+const [
+  descriptors = "",
+  ops = "",
+  layouts = "",
+  policies = "auto",
+  splits = "auto",
+  samples = "5",
+] = Deno.args;
 using gpu = await openDevice();
 console.log(gpu.info.adapter);
 for (const descriptor of descriptors.split(",")) {
@@ -59,7 +65,12 @@ async function rate(
   const flops = directFlops(problem);
   const first = await execute(gpu, prepared, { samples: 1, repeats: 2, warmup: 1 });
   const repeats = Math.max(1, Math.ceil(5e6 / first.samplesNs[0]!));
-  const timed = await execute(gpu, prepared, { samples: Number(samples), repeats, warmup: 1 });
+  // An idle GPU clocks down; a quarter of a second of work brings it back.
+  const timed = await execute(gpu, prepared, {
+    samples: Number(samples),
+    repeats,
+    warmup: 50 * repeats,
+  });
   const median = timed.samplesNs.toSorted((a, b) => a - b)[timed.samplesNs.length >> 1]!;
   const used = /policy (\w+).*?(?:split in (\d+)|no split)/.exec(plan.notes[1] ?? "");
   return `${used?.[1]}/${used?.[2] ?? 1} ${(flops / median / 1e3).toFixed(1)}`;

@@ -24,11 +24,11 @@ export interface Cut {
 // Share of the main loop's best rate that a policy reaches with many tiles (docs/performance.md).
 const EFFICIENCY: Readonly<Record<string, number>> = {
   tiny: 0.25,
-  small: 0.6,
-  wide: 0.9,
-  tall: 0.9,
+  small: 0.86,
+  wide: 0.96,
+  tall: 1,
   large: 0.85,
-  huge: 1,
+  huge: 0.98,
 };
 
 // An H200's ratios: its 25 T multiply-adds a second against 1 T elements moved, and 3 µs a dispatch.
