@@ -189,3 +189,12 @@ Deno.test("readZipDirectory() takes the wide sizes of zip64 archives", async () 
   await file.read(content, 0);
   assert.deepEqual(content, bytesOf(COUNTING));
 });
+
+Deno.test("writeNpy() refuses to put a .npy file where an archive should be", async () => {
+  for (const path of ["x.npz", "x.npz:a"]) {
+    await assert.rejects(writeNpy(path, COUNTING), {
+      name: "TypeError",
+      message: `Cannot write ${path}: expected a .npy path, archives are only read`,
+    });
+  }
+});

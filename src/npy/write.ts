@@ -7,9 +7,13 @@ const PIECE = 4 << 20;
 /**
  * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout.
  *
+ * @throws {TypeError} for a path of an archive, which nothing is added to.
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
 export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
+  if (/\.npz(:|$)/i.test(path)) {
+    throw new TypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
+  }
   await writeOutput(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
   });

@@ -1,0 +1,80 @@
+import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
+import { openNpy } from "../npy/mod.ts";
+import { formatCount, formatError, significant } from "../report/format.ts";
+
+/** What `wgconv tensor diff` finds. */
+export interface TensorDiff {
+  readonly got: string;
+  readonly reference: string;
+  readonly shape: readonly number[];
+  readonly accuracy: AccuracyReport;
+  readonly max_rel_l2: number;
+  readonly verdict: "pass" | "fail";
+  /** Why the verdict is `fail`. */
+  readonly message?: string;
+}
+
+/**
+ * Compares two tensors in FP64. What is NaN or infinite in one alone fails, and so does a comparison of
+ * nothing.
+ *
+ * @throws {TypeError} when their shapes differ, known before their data is read.
+ */
+export async function diffTensors(
+  gotPath: string,
+  referencePath: string,
+  maxRelL2: number,
+): Promise<TensorDiff> {
+  using got = await openNpy(gotPath);
+  using reference = await openNpy(referencePath);
+  const { shape } = reference;
+  if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
+    throw new TypeError(
+      `Cannot compare: ${gotPath} has shape [${got.shape}], ${referencePath} has [${shape}]`,
+    );
+  }
+  const accuracy = compareTensors(await got.read(), await reference.read());
+  const message = failure(accuracy, maxRelL2);
+  return {
+    got: gotPath,
+    reference: referencePath,
+    shape,
+    accuracy,
+    max_rel_l2: maxRelL2,
+    verdict: message === undefined ? "pass" : "fail",
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+function failure(accuracy: AccuracyReport, maxRelL2: number): string | undefined {
+  const { checked, mismatched, rel_l2: relL2 } = accuracy;
+  if (checked === 0) return "the tensors are empty";
+  if (mismatched > 0) {
+    return `${formatCount(mismatched)} elements are NaN or infinite in one tensor alone`;
+  }
+  return relL2 <= maxRelL2
+    ? undefined
+    : `relative L2 error ${formatError(relL2)} is above ${formatError(maxRelL2)}`;
+}
+
+/** The report of `wgconv tensor diff`. */
+export function diffReport({ shape, accuracy, max_rel_l2, verdict, message }: TensorDiff): string {
+  const lines: [label: string, value: string][] = [
+    ["compared", `${formatCount(accuracy.checked)} elements, [${shape.join(", ")}]`],
+    ["relative L2", `${formatError(accuracy.rel_l2)} of ${formatError(max_rel_l2)} allowed`],
+    ["MARE", formatError(accuracy.mare)],
+    ["median relative", formatError(accuracy.median_rel)],
+    ["p99 relative", formatError(accuracy.p99_rel)],
+    ["max relative", formatError(accuracy.max_rel)],
+    ["max ulp (f32)", accuracy.max_ulp === null ? "-" : significant(accuracy.max_ulp)],
+    ["mean signed", formatError(accuracy.mean_signed)],
+    ["NaN, Inf", `${formatCount(accuracy.nan)}, ${formatCount(accuracy.inf)}`],
+    ["zero references", formatCount(accuracy.zero_ref)],
+    ...accuracy.worst.map(({ index, got, ref }, i): [string, string] => [
+      i === 0 ? "worst" : "",
+      `[${index.join(", ")}] got ${got}, reference ${ref}`,
+    ]),
+    ["verdict", message === undefined ? verdict : `${verdict}: ${message}`],
+  ];
+  return lines.map(([label, value]) => `${label.padEnd(17)}${value}`).join("\n");
+}

@@ -1,0 +1,99 @@
+import { openNpy, readNpy, writeNpy, writeOutput } from "../npy/mod.ts";
+import { formatBytes } from "../report/format.ts";
+import type { DType } from "../tensor/dtype.ts";
+import { type FillKind, fillTensor } from "../tensor/fill.ts";
+import {
+  convertLayout,
+  FILTER_LAYOUTS,
+  type FilterLayout,
+  type Layout,
+  LAYOUTS,
+} from "../tensor/layout.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { picture, type PictureOptions } from "./tensor_picture.ts";
+
+/** A file that was written: the fields of its JSON report, and `text`, the same for people. */
+export interface Written {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Fills a tensor and writes it. */
+export async function makeTensor(
+  path: string,
+  { shape, fill, dtype, seed }: {
+    readonly shape: readonly number[];
+    readonly fill: FillKind;
+    readonly dtype: DType;
+    readonly seed: number;
+  },
+): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
+  const made = fillTensor(dtype, shape, fill, seed);
+  await writeNpy(path, made);
+  return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
+}
+
+/** Reads a tensor, converts its dtype and layout, and writes it. */
+export async function convertTensor(
+  input: string,
+  path: string,
+  { dtype, fromLayout, toLayout }: {
+    readonly dtype?: DType | undefined;
+    readonly fromLayout?: Layout | FilterLayout | undefined;
+    readonly toLayout?: Layout | FilterLayout | undefined;
+  },
+): Promise<Written & { readonly layout?: string | undefined }> {
+  if ((fromLayout === undefined) !== (toLayout === undefined)) {
+    throw new TypeError(`Cannot convert ${input}: --from-layout and --to-layout go together`);
+  }
+  using source = await openNpy(input);
+  if (fromLayout !== undefined && toLayout !== undefined) {
+    checkLayouts(input, source.shape, fromLayout, toLayout);
+  }
+  const read = await source.readAs(dtype ?? source.dtype);
+  const converted = fromLayout && toLayout ? convertLayout(read, fromLayout, toLayout) : read;
+  await writeNpy(path, converted);
+  return { ...written(path, converted, toLayout ? `, ${toLayout}` : ""), layout: toLayout };
+}
+
+function checkLayouts(
+  path: string,
+  shape: readonly number[],
+  from: Layout | FilterLayout,
+  to: Layout | FilterLayout,
+): void {
+  const families: readonly (readonly string[])[] = [LAYOUTS, FILTER_LAYOUTS];
+  if (!families.some((family) => family.includes(from) && family.includes(to))) {
+    throw new TypeError(
+      `Cannot convert ${path}: ${from} and ${to} are not both layouts of activations, or of filters`,
+    );
+  }
+  if (shape.length < 3 || shape.length > 5) {
+    throw new TypeError(
+      `Cannot convert ${path}: layout ${from} has 3 to 5 axes, the tensor has ${shape.length}`,
+    );
+  }
+}
+
+/** Makes a PNG file of a tensor. */
+export async function showTensor(
+  input: string,
+  path: string,
+  options: PictureOptions,
+): Promise<Written> {
+  const [source, { encode }] = await Promise.all([readNpy(input), import("fast-png")]);
+  const { range, ...image } = picture(source, input, options);
+  const png = encode({ ...image, depth: 8 });
+  await writeOutput(path, async (write) => await write(png));
+  const { width, height, channels } = image;
+  const fields = { path, width, height, channels, range };
+  const colours = channels === 3 ? "RGB" : "grey";
+  const text = `${path}: ${width} x ${height} ${colours}, values ${range[0]} to ${range[1]}`;
+  return { ...fields, text };
+}
+
+function written(path: string, { dtype, shape, data }: Tensor, more: string) {
+  const name = path === "-" ? "stdout" : path;
+  const text = `${name}: ${dtype} [${shape.join(", ")}]${more}, ${formatBytes(data.byteLength)}`;
+  return { path, dtype, shape, bytes: data.byteLength, text };
+}

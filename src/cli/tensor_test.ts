@@ -1,0 +1,232 @@
+import assert from "#assert";
+import { join } from "#path";
+import { decode } from "fast-png";
+import { readNpy, writeNpy } from "../npy/mod.ts";
+import { fillTensor } from "../tensor/fill.ts";
+import { type Tensor, tensor } from "../tensor/tensor.ts";
+
+const ROOT = join(import.meta.dirname!, "..", "..");
+const SAMPLE = join(ROOT, "fixtures", "sample.npz");
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Runs `wgconv tensor` with `args` in `dir`. */
+async function run(dir: string, args: string[], input?: Uint8Array): Promise<Ran> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", join(ROOT, "main.ts"), "tensor", ...args],
+    cwd: dir,
+    stdin: input ? "piped" : "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  if (input) {
+    const writer = child.stdin.getWriter();
+    await writer.write(input);
+    await writer.close();
+  }
+  const { code, stdout, stderr } = await child.output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, out: text(stdout), err: text(stderr), bytes: stdout };
+}
+
+function cliTest(name: string, body: (dir: string) => Promise<void>): void {
+  Deno.test(`wgconv tensor ${name}`, async () => {
+    const dir = await Deno.makeTempDir();
+    try {
+      await body(dir);
+    } finally {
+      await Deno.remove(dir, { recursive: true });
+    }
+  });
+}
+
+function counting(...shape: number[]): Tensor {
+  const count = shape.reduce((a, b) => a * b, 1);
+  return tensor("f32", shape, Float32Array.from({ length: count }, (_, i) => i));
+}
+
+cliTest("make writes the seeded tensor it was asked for", async (dir) => {
+  const args = ["--shape", "2,3", "--fill", "normal", "--dtype", "f16", "--seed", "5"];
+  const { code, out } = await run(dir, ["make", "x.npy", ...args, "--json"]);
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), {
+    path: "x.npy",
+    dtype: "f16",
+    shape: [2, 3],
+    bytes: 12,
+    fill: "normal",
+    seed: 5,
+  });
+  assert.deepEqual(await readNpy(join(dir, "x.npy")), fillTensor("f16", [2, 3], "normal", 5));
+});
+
+cliTest("make writes to stdout, and info reads it from stdin", async (dir) => {
+  const made = await run(dir, [
+    "make",
+    "-",
+    "--shape",
+    "scalar",
+    "--fill",
+    "integer",
+    "--dtype=i8",
+  ]);
+  assert.equal(made.code, 0);
+  assert.equal(made.bytes.length, 129);
+  assert.match(made.err, /^stdout: i8 \[\], integer, seed 1, 1 B\n$/);
+  const { code, out } = await run(dir, ["info", "-", "--json"], made.bytes);
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), {
+    path: "-",
+    dtype: "i8",
+    shape: [],
+    elements: 1,
+    bytes: 1,
+    byte_order: "little",
+    order: "C",
+    version: "1.0",
+    data_offset: 128,
+  });
+});
+
+cliTest("info lists the members of archives", async (dir) => {
+  const { code, out } = await run(dir, ["info", SAMPLE, `${SAMPLE}:w`]);
+  assert.equal(code, 0);
+  const rows = out.trimEnd().split("\n").map((line) => line.replace(SAMPLE, "sample.npz"));
+  assert.equal(rows.length, 4);
+  assert.match(rows[1]!, /^sample\.npz:x +f32 +\[1, 3, 8, 8\] +192 +768 B +little-endian, C order/);
+  assert.match(rows[2]!, /^sample\.npz:w +f32 +\[2, 3, 3, 3\]/);
+  assert.equal(rows[3], rows[2]);
+});
+
+cliTest("info answers for a file of 3 GiB without reading it", async (dir) => {
+  const path = join(dir, "big.npy");
+  await writeNpy(path, tensor("u8", [0], new Uint8Array(0)));
+  const header = new TextDecoder("latin1").decode(await Deno.readFile(path));
+  const text = header.replace("(0,), }", `(${3 * 2 ** 30},), }`).slice(0, 127) + "\n";
+  const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+  bytes.set([0x93], 0);
+  await Deno.writeFile(path, bytes);
+  await Deno.truncate(path, 128 + 3 * 2 ** 30);
+  const { code, out } = await run(dir, ["info", path, "--json"]);
+  assert.equal(code, 0);
+  assert.equal(JSON.parse(out).bytes, 3 * 2 ** 30);
+});
+
+cliTest("convert changes layout and dtype, and back", async (dir) => {
+  const source = counting(1, 2, 3, 2);
+  await writeNpy(join(dir, "x.npy"), source);
+  const there = ["--from-layout", "nchw", "--to-layout", "nhwc", "--dtype", "i16"];
+  assert.equal((await run(dir, ["convert", "x.npy", "y.npy", ...there])).code, 0);
+  const y = await readNpy(join(dir, "y.npy"));
+  assert.equal(y.dtype, "i16");
+  assert.deepEqual(y.shape, [1, 3, 2, 2]);
+  assert.deepEqual([...y.data], [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]);
+  const back = ["--from-layout", "nhwc", "--to-layout", "nchw", "--dtype", "f32", "--json"];
+  const { out } = await run(dir, ["convert", "y.npy", "y.npy", ...back]);
+  assert.equal(JSON.parse(out).layout, "nchw");
+  assert.deepEqual(await readNpy(join(dir, "y.npy")), source);
+});
+
+cliTest("convert serves filters of one and three spatial axes", async (dir) => {
+  await writeNpy(join(dir, "w1.npy"), counting(2, 1, 3));
+  await writeNpy(join(dir, "w3.npy"), counting(2, 3, 1, 1, 2));
+  const layouts = ["--from-layout", "kcrs", "--to-layout", "crsk"];
+  await run(dir, ["convert", "w1.npy", "w1.npy", ...layouts]);
+  await run(dir, ["convert", "w3.npy", "w3.npy", ...layouts]);
+  assert.deepEqual([...(await readNpy(join(dir, "w1.npy"))).data], [0, 3, 1, 4, 2, 5]);
+  assert.deepEqual((await readNpy(join(dir, "w3.npy"))).shape, [3, 1, 1, 2, 2]);
+});
+
+cliTest("convert refuses in one sentence with exit 2 and writes nothing", async (dir) => {
+  await writeNpy(join(dir, "x.npy"), counting(2, 200));
+  const cases: [args: string[], message: RegExp][] = [
+    [["--from-layout", "nchw"], /--from-layout and --to-layout go together/],
+    [["--from-layout", "nchw", "--to-layout", "krsc"], /nchw and krsc are not both layouts of/],
+    [["--from-layout", "nchw", "--to-layout", "nhwc"], /has 3 to 5 axes, the tensor has 2/],
+    [["--dtype", "i8"], /Cannot convert x\.npy to i8: element 128 is 128$/],
+    [["--dtype", "f8"], /option '--dtype <name>' argument 'f8' is invalid/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, out, err } = await run(dir, ["convert", "x.npy", "y.npy", ...args]);
+    assert.equal(code, 2, err);
+    assert.equal(out, "");
+    assert.match(err.trimEnd(), message);
+    assert.match(err, /^wgconv: .*\n$/);
+  }
+  assert.deepEqual([...Deno.readDirSync(dir)].map(({ name }) => name), ["x.npy"]);
+});
+
+cliTest("diff passes, fails with exit 1, and refuses other shapes with exit 2", async (dir) => {
+  const source = counting(2, 2, 50);
+  const off = counting(2, 2, 50);
+  off.data[150] = 151;
+  await writeNpy(join(dir, "a.npy"), off);
+  await writeNpy(join(dir, "b.npy"), source);
+  await writeNpy(join(dir, "c.npy"), counting(200));
+  await writeNpy(join(dir, "nan.npy"), tensor("f32", [200], new Float32Array(200).fill(NaN)));
+  await writeNpy(join(dir, "empty.npy"), counting(0, 3));
+
+  const same = await run(dir, ["diff", "b.npy", "b.npy"]);
+  assert.equal(same.code, 0);
+  assert.match(same.out, /^verdict +pass$/m);
+
+  const failed = await run(dir, ["diff", "a.npy", "b.npy", "--json"]);
+  assert.equal(failed.code, 1);
+  const diff = JSON.parse(failed.out);
+  const norm = Math.sqrt(199 * 200 * 399 / 6);
+  assert(Math.abs(diff.accuracy.rel_l2 - 1 / norm) < 1e-15);
+  assert(Math.abs(diff.accuracy.mare - 1 / 150 / 199) < 1e-15);
+  assert.equal(diff.accuracy.zero_ref, 1);
+  assert.deepEqual(diff.accuracy.worst, [{ index: [1, 1, 0], got: 151, ref: 150 }]);
+  assert.equal(diff.verdict, "fail");
+
+  assert.equal((await run(dir, ["diff", "a.npy", "b.npy", "--max-rel-l2", "1e-2"])).code, 0);
+  const shapes = await run(dir, ["diff", "a.npy", "c.npy"]);
+  assert.equal(shapes.code, 2);
+  assert.equal(shapes.err, "wgconv: Cannot compare: a.npy has shape [2,2,50], c.npy has [200]\n");
+  const nan = await run(dir, ["diff", "nan.npy", "c.npy", "--max-rel-l2", "1e9"]);
+  assert.equal(nan.code, 1);
+  assert.match(nan.out, /^verdict +fail: 200 elements are NaN or infinite in one tensor alone$/m);
+  const empty = await run(dir, ["diff", "empty.npy", "empty.npy"]);
+  assert.equal(empty.code, 1);
+  assert.match(empty.out, /^verdict +fail: the tensors are empty$/m);
+});
+
+cliTest("show writes a PNG of the values", async (dir) => {
+  await writeNpy(join(dir, "x.npy"), counting(2, 4, 2, 3));
+  const args = ["show", "x.npy", "x.png", "--layout", "nchw", "--json"];
+  const { code, out } = await run(dir, [...args, "--index", "1", "--channel", "2"]);
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), {
+    path: "x.png",
+    width: 3,
+    height: 2,
+    channels: 1,
+    range: [36, 41],
+  });
+  const png = decode(await Deno.readFile(join(dir, "x.png")));
+  assert.deepEqual([png.width, png.height, png.channels], [3, 2, 1]);
+  assert.deepEqual([...png.data], [0, 51, 102, 153, 204, 255]);
+  const refused = await run(dir, args);
+  assert.equal(refused.code, 2);
+  assert.equal(
+    refused.err,
+    "wgconv: Cannot show x.npy: 4 channels make no picture: pick one with --channel\n",
+  );
+});
+
+cliTest("info says what is wrong with a file in one sentence with exit 2", async (dir) => {
+  await Deno.writeTextFile(join(dir, "x.npy"), "no tensor");
+  const { code, out, err } = await run(dir, ["info", "x.npy"]);
+  assert.equal(code, 2);
+  assert.equal(out, "");
+  assert.match(err, /^wgconv: Cannot read x\.npy: byte 0: expected the magic .*\n$/);
+  const missing = await run(dir, ["info", "none.npy"]);
+  assert.equal(missing.code, 2);
+  assert.match(missing.err, /^wgconv: Cannot read none\.npy: No such file/);
+});
