@@ -12,8 +12,14 @@ export interface TimingProtocol {
   readonly fillMs: number;
 }
 
-/** Calls warm the device up for so long before samples are taken, as clocks need it. */
-const WARM_UP_MS = 20;
+/**
+ * Calls warm the device up for so long before samples are taken: an H200 that idled between two cases
+ * ran at 345 instead of 1980 MHz until it had been busy for a good part of this.
+ */
+const WARM_UP_MS = 300;
+/** A software device has no clocks to raise. */
+const WARM_UP_SOFTWARE_MS = 20;
+const MOST_WARM_UPS = 8192;
 /** What is slow gets fewer samples, so that a case ends in about this time. */
 const BUDGET_MS = 10_000;
 const MOST_REPEATS = 4096;
@@ -34,7 +40,10 @@ export async function timePlan(
   const samples = protocolSamples(protocol, estimateMs);
   if (samples <= 1) return timeRecord(first.samplesNs, 1, first.clock);
   const repeats = protocolRepeats(protocol, estimateMs);
-  const warmup = protocol.fillMs === 0 ? 0 : Math.min(100, Math.ceil(WARM_UP_MS / estimateMs));
+  const warmUpMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : WARM_UP_MS;
+  const warmup = protocol.fillMs === 0
+    ? 0
+    : Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
   const run = await execute(gpu, prepared, { samples, repeats, warmup, estimateNs });
   return timeRecord(run.samplesNs, repeats, run.clock);
 }
