@@ -69,7 +69,8 @@ export function chooseCut(
   for (const policy of candidates) {
     const steps = product.steps(policy);
     const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
-    const room = Math.floor(limits.maxBufferSize / (4 * Math.max(1, product.elements)));
+    const bytes = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
+    const room = Math.floor(bytes / (4 * Math.max(1, product.elements)));
     const most = Math.max(1, Math.min(MOST_SPLITS, steps, room));
     const least = Math.min(most, Math.max(1, Math.ceil(steps / MOST_STEPS)));
     const forced = forcedSplits === undefined ? undefined : Math.min(most, forcedSplits);

@@ -1,0 +1,150 @@
+import assert from "#assert";
+import { UnsupportedError } from "../errors.ts";
+import { type ConvProblem, convProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
+import { chooseCut } from "./implicit_gemm/policy.ts";
+import { DEFAULT_LIMITS } from "./plan.ts";
+import { planConv, supportedAlgorithms } from "./planner.ts";
+import type { PlanRequest } from "./request.ts";
+
+const conv2 = convProblem({
+  batch: 64,
+  inChannels: 64,
+  outChannels: 64,
+  inputSize: [56, 56],
+  filterSize: [3, 3],
+  paddingBegin: [1, 1],
+});
+
+const h200 = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxBufferSize: 2 ** 32,
+};
+
+function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "auto",
+    limits: h200,
+    ...more,
+  };
+}
+
+Deno.test("planConv() plans every operation and layout, and its bindings lie inside its buffers", () => {
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (const algorithm of ["direct", "implicit-gemm"] as const) {
+        const plan = planConv(request({ ...conv2, op }, { layout, algorithm }));
+        assert.ok(plan.passes.length >= 1);
+        for (const { kernel, bindings, grid } of plan.passes) {
+          assert.equal(bindings.length, kernel.bindings.length);
+          assert.ok(grid.every((size) => size >= 1 && size <= 65_535));
+          for (const { buffer, offset, size } of bindings) {
+            assert.ok(offset % 256 === 0 && size > 0);
+            assert.ok(offset + size <= plan.buffers[buffer]!.bytes);
+          }
+        }
+      }
+    }
+  }
+});
+
+Deno.test("planConv() is a pure function", () => {
+  assert.deepEqual(planConv(request(conv2)), planConv(request(conv2)));
+});
+
+Deno.test("planConv() counts as workspace what it allocates beyond the problem's tensors", () => {
+  const plan = planConv(request({ ...conv2, op: "bwd-filter" }));
+  const own = plan.buffers.filter(({ role }) => role === "workspace");
+  assert.equal(plan.workspaceBytes, own.reduce((sum, { bytes }) => sum + bytes, 0));
+  assert.ok(plan.workspaceBytes > 0);
+  assert.equal(planConv(request(conv2, { algorithm: "direct" })).workspaceBytes, 0);
+});
+
+Deno.test("planConv() multiplies no less than the definition", () => {
+  for (const op of OPERATIONS) {
+    const plan = planConv(request({ ...conv2, op }, { algorithm: "implicit-gemm" }));
+    assert.ok(plan.multiplications >= 64 * 64 * 64 * 56 * 56 * 9);
+  }
+});
+
+Deno.test("planConv() splits the depth where tiles are fewer than the device holds", () => {
+  const deep = convProblem({
+    batch: 1,
+    inChannels: 512,
+    outChannels: 64,
+    inputSize: [7, 7],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const plan = planConv(request(deep));
+  assert.match(plan.kernel, /_split$/);
+  assert.equal(plan.passes.at(-1)!.kernel.name.startsWith("reduce_splits"), true);
+  assert.doesNotMatch(planConv(request(conv2)).kernel, /_split/);
+});
+
+Deno.test("planConv() takes the policy and the splits it is told", () => {
+  const plan = planConv(request(conv2, { policy: "huge", splits: 3 }));
+  assert.match(plan.kernel, /^implicit_gemm_fwd_f32_128x128x16_.*_split$/);
+  assert.throws(() => planConv(request(conv2, { policy: "enormous" })), RangeError);
+  assert.throws(
+    () => planConv(request(conv2, { policy: "huge", layout: "nhwc", limits: DEFAULT_LIMITS })),
+    UnsupportedError,
+  );
+});
+
+Deno.test("planConv() fits WebGPU's least limits, splitting tensors over bindings", () => {
+  const problem = { ...conv2, batch: 240 };
+  const sized = convProblem(problem);
+  const plan = planConv(request(sized, { limits: DEFAULT_LIMITS, algorithm: "implicit-gemm" }));
+  assert.ok(plan.passes.every(({ kernel }) => kernel.workgroupBytes <= 16_384));
+  assert.equal(plan.passes.at(-1)!.bindings.length, 5);
+});
+
+Deno.test("planConv() refuses what no buffer of the device can hold", () => {
+  const large = convProblem({ ...conv2, batch: 4096 });
+  assert.throws(
+    () => planConv(request(large, { limits: DEFAULT_LIMITS })),
+    (error: Error) =>
+      error instanceof UnsupportedError && /input takes 3288334336 bytes/.test(error.message),
+  );
+});
+
+Deno.test("planConv() keeps bias and activation to the forward operation", () => {
+  const epilogue = { bias: true, activation: "relu" } as const;
+  assert.throws(() => planConv(request({ ...conv2, op: "bwd-data" }, { epilogue })), RangeError);
+  assert.match(planConv(request(conv2, { epilogue })).kernel, /_bias_relu$/);
+});
+
+Deno.test("planConv() leaves an empty result without passes", () => {
+  assert.deepEqual(planConv(request(convProblem({ ...conv2, batch: 0 }))).passes, []);
+});
+
+Deno.test("auto takes direct where a group's rows would leave a tile empty", () => {
+  const depthwise = convProblem({ ...conv2, groups: 64 });
+  assert.equal(planConv(request(depthwise)).algorithm, "direct");
+  assert.equal(planConv(request(conv2)).algorithm, "implicit-gemm");
+  assert.deepEqual(supportedAlgorithms(request(depthwise)).map(({ reason }) => reason), [
+    undefined,
+    undefined,
+  ]);
+});
+
+Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {
+  const product = { rows: 64, columns: 64, batches: 1, steps: () => 10, elements: 4096 };
+  for (const multiprocessors of [1, 8, 132]) {
+    const { splits } = chooseCut(product, h200, multiprocessors);
+    assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
+  }
+  assert.equal(chooseCut(product, h200, 132, undefined, 4).splits, 4);
+  assert.equal(chooseCut(product, h200, 132, undefined, 99).splits, 10);
+});

@@ -1,0 +1,87 @@
+/**
+ * The golden cases on the driver at hand: nchw whole and three cases of the other layouts, or with
+ * WGCONV_TEST_MATRIX=full (`deno task test:drivers`) all of them. WGCONV_TEST_BACKEND=dawn runs them through Dawn.
+ */
+import assert from "#assert";
+import { openDevice } from "../../src/gpu/device.ts";
+import { OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { type GoldenRun, runGolden } from "../golden_conv.ts";
+
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const cases = loadGoldenCases();
+/** A stride that leaves a remainder, groups, and channels that divide nothing. */
+const FEW = ["stride2_3x3", "groups_4", "odd_channels"];
+
+const MATRIX = (["direct", "implicit-gemm"] as const).flatMap((algorithm) =>
+  OPERATIONS.flatMap((op) =>
+    LAYOUTS.map((layout): GoldenRun => ({ op, algorithm, layout, policy: "tiny" }))
+  )
+);
+
+for (const run of MATRIX) {
+  const { op, algorithm, layout } = run;
+  const chosen = full || layout === "nchw" ? cases : cases.filter(({ name }) => FEW.includes(name));
+  Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
+    using gpu = await openDevice({ backend });
+    assert.ok(chosen.length >= 3);
+    for (const golden of chosen) {
+      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+      assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+    }
+  });
+}
+
+Deno.test("every policy agrees with PyTorch where nothing divides its tiles", async () => {
+  using gpu = await openDevice({ backend });
+  const policies = full ? ["small", "wide", "tall", "large", "huge"] : ["small", "wide"];
+  const golden = cases.find(({ name }) => name === "pointwise")!;
+  for (const policy of policies) {
+    for (const op of OPERATIONS) {
+      const run: GoldenRun = { op, algorithm: "implicit-gemm", layout: "nhwc", policy };
+      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+      assert.equal(verdict, "pass", `${policy} with ${kernel}: ${message}`);
+    }
+  }
+});
+
+Deno.test("tensors larger than one binding are read and written in parts", async () => {
+  using gpu = await openDevice({ backend });
+  const golden = cases.find(({ name }) => name === "stride2_3x3")!;
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      const limits = { maxStorageBufferBindingSize: 12_288 };
+      const run: GoldenRun = {
+        op,
+        algorithm: "implicit-gemm",
+        layout,
+        policy: "tiny",
+        splits: 1,
+        limits,
+      };
+      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+      assert.match(kernel, /_parts/);
+      assert.equal(verdict, "pass", `${kernel}: ${message}`);
+    }
+  }
+});
+
+Deno.test("baked sizes compute what sizes from a uniform compute", async () => {
+  using gpu = await openDevice({ backend });
+  for (const name of FEW) {
+    const golden = cases.find((one) => one.name === name)!;
+    for (const op of OPERATIONS) {
+      const run: GoldenRun = {
+        op,
+        algorithm: "implicit-gemm",
+        layout: "nchw",
+        policy: "tiny",
+        sizes: "constant",
+      };
+      const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+      assert.equal(verdict, "pass", `${name} with ${kernel}: ${message}`);
+    }
+  }
+});

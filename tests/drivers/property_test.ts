@@ -1,0 +1,202 @@
+/** Random problems of one to three axes on the driver at hand, against the FP64 reference. */
+import assert from "#assert";
+import fc from "fast-check";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { AlgorithmName } from "../../src/algorithms/request.ts";
+import { checkResult } from "../../src/bench/check.ts";
+import { runPlan } from "../../src/bench/gpu_case.ts";
+import { fillOperand } from "../../src/bench/operands.ts";
+import type { HostOperands } from "../../src/bench/operands.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  type ConvTensor,
+  dilatedSize,
+  operandTensors,
+  type Operation,
+  OPERATIONS,
+} from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+
+const axis = fc.record({
+  filter: fc.integer({ min: 1, max: 4 }),
+  more: fc.integer({ min: 0, max: 7 }),
+  stride: fc.integer({ min: 1, max: 3 }),
+  dilation: fc.integer({ min: 1, max: 2 }),
+  begin: fc.integer({ min: 0, max: 3 }),
+  end: fc.integer({ min: 0, max: 3 }),
+});
+
+/** Problems whose filter fits, with every option of the definition. */
+const problems = fc.record({
+  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  batch: fc.integer({ min: 1, max: 4 }),
+  groups: fc.constantFrom(1, 1, 2, 3),
+  groupIn: fc.integer({ min: 1, max: 9 }),
+  groupOut: fc.integer({ min: 1, max: 9 }),
+}).map(({ axes, batch, groups, groupIn, groupOut }) => ({
+  batch,
+  groups,
+  inChannels: groups * groupIn,
+  outChannels: groups * groupOut,
+  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
+    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
+  ),
+  filterSize: axes.map(({ filter }) => filter),
+  stride: axes.map(({ stride }) => stride),
+  paddingBegin: axes.map(({ begin }) => begin),
+  paddingEnd: axes.map(({ end }) => end),
+  dilation: axes.map(({ dilation }) => dilation),
+}));
+
+async function conv(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  operands: HostOperands,
+  algorithm: AlgorithmName,
+  layout: Layout,
+  epilogue: Epilogue = NO_EPILOGUE,
+  splits?: number,
+) {
+  const filterLayout = filterLayoutFor(layout);
+  const plan = planConv({
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout,
+    epilogue,
+    algorithm,
+    policy: "tiny",
+    ...(splits === undefined ? {} : { splits }),
+    limits: gpu.limits,
+    sizes: "uniform",
+  });
+  const { result } = await runPlan(gpu, problem, plan, operands, { samples: 1, fillMs: 0 });
+  const checked = await checkResult({
+    problem,
+    epilogue,
+    operands,
+    layout,
+    filterLayout,
+    mode: "full",
+    seed: 1,
+    result,
+  });
+  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  return result;
+}
+
+function operandsOf(problem: ConvProblem, layout: Layout, which: readonly ConvTensor[]) {
+  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+  const operands: Partial<Record<ConvTensor, Float32Array<ArrayBuffer>>> = {};
+  for (const name of which) operands[name] = fillOperand(problem, name, layouts, "uniform11", 7);
+  return operands;
+}
+
+Deno.test("random problems agree with the reference, in every operation and layout", async () => {
+  using gpu = await openDevice({ backend });
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom<AlgorithmName>("direct", "implicit-gemm"),
+      async (init, op, layout, algorithm) => {
+        const problem = convProblem({ ...init, op });
+        const operands = operandsOf(problem, layout, operandTensors(op));
+        await conv(gpu, problem, operands, algorithm, layout);
+      },
+    ),
+    { numRuns: full ? 400 : 60, seed: 20261120 },
+  );
+});
+
+Deno.test("the three operations are adjoint to each other", async () => {
+  using gpu = await openDevice({ backend });
+  const dot = (a: Float32Array, b: Float32Array) =>
+    a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+  const length = (a: Float32Array) => Math.sqrt(dot(a, a));
+  await fc.assert(
+    fc.asyncProperty(problems, async (init) => {
+      const layout = "nhwc";
+      const problem = convProblem(init);
+      const operands = operandsOf(problem, layout, ["input", "filter", "output"]);
+      const { input, filter, output } = operands as Required<typeof operands>;
+      const run = (op: Operation) =>
+        conv(gpu, { ...problem, op }, operands, "implicit-gemm", layout);
+      const y = await run("fwd");
+      const dx = await run("bwd-data");
+      const dw = await run("bwd-filter");
+      const left = dot(y, output);
+      // Each result is right to f32 rounding, so the products agree to that share of the norms.
+      const room = 1e-5 * (length(y) * length(output) + length(dx) * length(input) + 1e-3);
+      assert.ok(Math.abs(left - dot(dx, input)) < room, `${left} and ${dot(dx, input)}`);
+      assert.ok(Math.abs(left - dot(dw, filter)) < room, `${left} and ${dot(dw, filter)}`);
+    }),
+    { numRuns: full ? 60 : 10, seed: 4 },
+  );
+});
+
+Deno.test("bias and activations follow the sum, with and without split depth", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 2,
+    inChannels: 9,
+    outChannels: 10,
+    groups: 1,
+    inputSize: [7, 6],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const bias = Float32Array.from({ length: 10 }, (_, k) => (k - 5) * 0.7);
+  const input = operandsOf(problem, "nchw", ["input"]);
+  // Sums from about -6 to 6 meet every part of the activations.
+  const filter = operandsOf(problem, "nchw", ["filter"]).filter!.map((value) => value * 2);
+  for (const activation of ACTIVATIONS) {
+    for (const algorithm of ["direct", "implicit-gemm"] as const) {
+      for (const splits of algorithm === "direct" ? [1] : [1, 3]) {
+        const epilogue = { bias: true, activation };
+        await conv(gpu, problem, { ...input, filter, bias }, algorithm, "nchw", epilogue, splits);
+      }
+    }
+    const epilogue = { bias: false, activation };
+    await conv(gpu, problem, { ...input, filter }, "implicit-gemm", "nhwc", epilogue, 2);
+  }
+});
+
+Deno.test("an operation without products gives zeros, or the bias", async () => {
+  using gpu = await openDevice({ backend });
+  const sizes = { inputSize: [3, 3], filterSize: [2, 2] };
+  const noImages = convProblem({
+    ...sizes,
+    op: "bwd-filter",
+    batch: 0,
+    inChannels: 2,
+    outChannels: 3,
+  });
+  const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
+  for (const algorithm of ["direct", "implicit-gemm"] as const) {
+    const plan = (problem: ConvProblem, epilogue: Epilogue) =>
+      planConv({
+        problem,
+        dtype: "f32",
+        layout: "nchw",
+        filterLayout: "kcrs",
+        epilogue,
+        algorithm,
+        limits: gpu.limits,
+      });
+    const once = { samples: 1, fillMs: 0 };
+    const zero = await runPlan(gpu, noImages, plan(noImages, NO_EPILOGUE), {}, once);
+    assert.deepEqual([...zero.result], new Array(24).fill(0));
+    const bias = Float32Array.of(1, 2, 3);
+    const withBias = plan(noChannels, { bias: true, activation: "none" });
+    const { result } = await runPlan(gpu, noChannels, withBias, { bias }, once);
+    assert.deepEqual([...result], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+  }
+});
