@@ -16,9 +16,9 @@ export interface WorstChannel {
 }
 
 /** Healthy channels differ by their data: measured 0.81 to 1.14 of the median (docs/accuracy.md). */
-const HEALTHY_SPREAD = 1.2;
-/** Normal quantile of one false alarm in a million checks. */
-const ALARM_Z = 4.75;
+const HEALTHY_SPREAD = 1.15;
+/** Normal quantile of one false alarm in 10⁵ checks. */
+const ALARM_Z = 4.26;
 /** How far the median channel itself may lie below its expectation, in its standard deviations. */
 const MEDIAN_Z = 3;
 
@@ -48,7 +48,7 @@ export function channelErrors(count: number, unitRoundoff: number): ChannelError
         const checked = counts[channel]!;
         if (checked === 0) return;
         const ratio = value / base;
-        const excess = ratio / noiseAllowance(checked, channels);
+        const excess = ratio / noiseAllowance(checked, channels, 1);
         if (excess > most) {
           most = excess;
           worst = { ratio, channel, checked, channels };
@@ -61,14 +61,16 @@ export function channelErrors(count: number, unitRoundoff: number): ChannelError
 
 /**
  * What the ratio of one channel's RMS to the median channel's may reach by chance, when each is the RMS of
- * `checked` normal errors and the largest of `channels` is looked at: the χ² quantile by Wilson and
- * Hilferty's cube root, over the low side of the median, times the spread of healthy kernels. It falls to
- * 1.2 as `checked` grows; with 16 outputs a channel it is about 2.9.
+ * `checked` errors and the largest of `channels` is looked at: the χ² quantile by Wilson and Hilferty's
+ * cube root, over the low side of the median, times the spread of healthy kernels. It falls to that spread
+ * as `checked` grows; docs/accuracy.md has a table.
+ *
+ * @param tail How many errors say as little about the RMS as one normal error does: 1 for normal ones.
  */
-export function noiseAllowance(checked: number, channels: number): number {
+export function noiseAllowance(checked: number, channels: number, tail: number): number {
   if (channels < 2) return HEALTHY_SPREAD;
-  const sigma = Math.sqrt(2 / (9 * checked));
-  const mean = 1 - sigma * sigma;
+  const sigma = Math.sqrt((2 * tail) / (9 * checked));
+  const mean = Math.max(1 - sigma * sigma, 0.5);
   // The largest of many: the normal quantile of p / channels, by its tail's leading term.
   const z = Math.sqrt(ALARM_Z * ALARM_Z + 2 * Math.log(channels));
   const low = mean - MEDIAN_Z * sigma * Math.sqrt(Math.PI / (2 * channels));

@@ -1,0 +1,127 @@
+import assert from "#assert";
+import { gateFor, judge, measureAccuracy } from "./mod.ts";
+import { KERNELS, simulate, type SimulatedCase, simulatedCase } from "./simulated.ts";
+
+const UNIT_ROUNDOFF = 2 ** -24;
+const CHANNELS = 32;
+const OUTPUTS = 64;
+
+function check(given: SimulatedCase, results: Float32Array) {
+  const { channels, outputs, depth } = given;
+  const report = measureAccuracy(results, given.reference, {
+    strides: [channels * outputs, outputs, 1],
+    channelAxis: 1,
+    unitRoundoff: UNIT_ROUNDOFF,
+  });
+  const gate = gateFor({ accumulationLength: depth, unitRoundoff: UNIT_ROUNDOFF });
+  return { report, ...judge(report, gate) };
+}
+
+for (const fill of ["uniform01", "normal"] as const) {
+  for (const depth of [288, 4608]) {
+    Deno.test(`judge() passes healthy kernels and finds one bad channel: ${fill}, depth ${depth}`, async () => {
+      const given = await simulatedCase(fill, depth, CHANNELS, OUTPUTS);
+      for (const [name, kernel] of Object.entries(KERNELS)) {
+        const results = simulate(given, kernel);
+        const healthy = check(given, results);
+        assert.deepEqual([healthy.verdict, healthy.reasons], ["pass", []], name);
+        for (const channel of [0, 13, CHANNELS - 1]) {
+          const bad = results.slice();
+          for (let i = channel * OUTPUTS; i < (channel + 1) * OUTPUTS; i++) {
+            const ref = given.reference.values[i]!;
+            bad[i] = ref + 4 * (bad[i]! - ref);
+          }
+          const found = check(given, bad);
+          assert.equal(found.verdict, "fail", `${name}, channel ${channel}`);
+          assert.equal(found.report.worst_channel, channel);
+          assert.match(found.reasons.join("; "), new RegExp(`RMS error of channel ${channel} `));
+          // What the gate has to be better than: one RMS over everything.
+          assert.ok(found.report.rel_l2 < 2 * healthy.report.rel_l2);
+        }
+      }
+    });
+
+    Deno.test(`judge() finds gross errors: ${fill}, depth ${depth}`, async () => {
+      const given = await simulatedCase(fill, depth, CHANNELS, OUTPUTS);
+      const results = simulate(given, KERNELS.fused!);
+      const broken = (change: (values: Float32Array) => void) => {
+        const copy = results.slice();
+        change(copy);
+        return check(given, copy);
+      };
+      const one = broken((y) => y[77] = y[77]! * 1.001 + 0.01);
+      assert.equal(one.verdict, "fail");
+      assert.deepEqual(one.report.worst[0]?.index, [0, 1, 13]);
+      const nan = broken((y) => y[5] = NaN);
+      assert.deepEqual([nan.verdict, nan.report.nan, nan.report.mismatched], ["fail", 1, 1]);
+      assert.deepEqual(nan.report.worst[0]?.index, [0, 0, 5]);
+      assert.deepEqual(nan.reasons, [
+        "1 output is NaN or infinite where the reference is not the same, or the other way round",
+      ]);
+      assert.equal(broken((y) => y[5] = Infinity).verdict, "fail");
+      const zeros = broken((y) => y.fill(0));
+      assert.deepEqual([zeros.verdict, zeros.report.rel_l2], ["fail", 1]);
+      const swapped = broken((y) => {
+        const first = y.slice(0, OUTPUTS);
+        y.copyWithin(0, OUTPUTS, 2 * OUTPUTS);
+        y.set(first, OUTPUTS);
+      });
+      assert.equal(swapped.verdict, "fail");
+    });
+  }
+}
+
+Deno.test("judge() passes exact results of integers, and finds one that is off", async () => {
+  const given = await simulatedCase("integer", 288, CHANNELS, OUTPUTS);
+  const results = simulate(given, KERNELS.fused!);
+  const exact = check(given, results);
+  assert.deepEqual([exact.verdict, exact.report.max_bound_ratio], ["pass", 0]);
+  assert.deepEqual([exact.report.mare, exact.report.channel_rms_ratio], [0, 0]);
+  results[9]! += 1;
+  assert.equal(check(given, results).verdict, "fail");
+});
+
+Deno.test("judge() passes a single channel, and single outputs", async () => {
+  for (const [channels, outputs] of [[1, 64], [1, 1], [16, 1], [2, 2]] as const) {
+    for (const depth of [1, 9, 288]) {
+      const given = await simulatedCase("normal", depth, channels, outputs);
+      const { verdict, reasons } = check(given, simulate(given, KERNELS.fused!));
+      assert.deepEqual([verdict, reasons], ["pass", []], `${channels}x${outputs}, ${depth}`);
+    }
+  }
+});
+
+Deno.test("judge() allows more relative error where the data cancels", () => {
+  const reference = {
+    values: Float64Array.of(1e-3, -1e-3),
+    magnitudes: Float64Array.of(1, 1),
+    shape: [1, 1, 2],
+  };
+  const options = { strides: [2, 2, 1], channelAxis: 1, unitRoundoff: UNIT_ROUNDOFF };
+  const gate = gateFor({ accumulationLength: 9, unitRoundoff: UNIT_ROUNDOFF });
+  const rounded = reference.values.map((value) => value + 0.5 * UNIT_ROUNDOFF);
+  const report = measureAccuracy(rounded, reference, options);
+  assert.ok(report.rel_l2 > gate.maxRelL2);
+  assert.equal(judge(report, gate).verdict, "pass");
+  const wrong = reference.values.map((value) => value + 3 * UNIT_ROUNDOFF);
+  assert.equal(judge(measureAccuracy(wrong, reference, options), gate).verdict, "fail");
+});
+
+Deno.test("judge() fails where nothing was checked", () => {
+  const gate = gateFor({ accumulationLength: 9, unitRoundoff: UNIT_ROUNDOFF });
+  const options = { strides: [1, 1, 1], channelAxis: 1, unitRoundoff: UNIT_ROUNDOFF };
+  for (const value of [[], [NaN]]) {
+    const values = Float64Array.from(value);
+    const reference = { values, magnitudes: values, shape: [1, 1, values.length] };
+    const verdict = judge(measureAccuracy(values, reference, options), gate);
+    assert.deepEqual(verdict, { verdict: "fail", reasons: ["no finite output was checked"] });
+  }
+});
+
+Deno.test("gateFor() follows √L, the amplification and the activation", () => {
+  const gate = gateFor({ accumulationLength: 400, unitRoundoff: 2 ** -24, amplification: 3 });
+  assert.deepEqual([gate.maxBoundRatio, gate.maxChannelRmsRatio], [120, 2]);
+  assert.equal(gate.maxRelL2, 60 * 2 ** -24);
+  const tanh = gateFor({ accumulationLength: 400, unitRoundoff: 2 ** -24, activation: "tanh" });
+  assert.equal(tanh.maxBoundRatio, 56);
+});
