@@ -1,0 +1,63 @@
+/**
+ * The golden matrix as a program, for machines without the sources:
+ *   deno bundle tests/drivers/golden_main.ts -o .gpu/golden.js; deno run -A .gpu/golden.js
+ * Both algorithms, every operation and layout, and every policy with baked sizes. Ends with `N passed, N failed`.
+ */
+import { openDevice } from "../../src/gpu/device.ts";
+import { TILE_POLICIES } from "../../src/kernels/policy.ts";
+import { OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { type GoldenRun, runGolden } from "../golden_conv.ts";
+
+using gpu = await openDevice();
+console.log(gpu.info.adapter);
+const cases = loadGoldenCases();
+const few = cases.slice(0, 14);
+let passed = 0;
+let failed = 0;
+
+async function run(runs: readonly GoldenRun[], chosen: typeof cases) {
+  for (const run of runs) {
+    let worst = 0;
+    for (const golden of chosen) {
+      const { verdict, message, kernel, accuracy } = await runGolden(gpu, golden, run);
+      worst = Math.max(worst, accuracy.max_bound_ratio ?? 0);
+      if (verdict === "pass") {
+        passed++;
+        continue;
+      }
+      failed++;
+      console.log(`FAILED ${golden.name} with ${kernel}: ${message}`);
+    }
+    const { op, algorithm, layout, policy, sizes } = run;
+    const label = [op, algorithm, layout, policy, sizes].filter((word) => word !== undefined);
+    console.log(
+      `${label.join(" ")}: ${chosen.length} cases, worst bound ratio ${worst.toFixed(2)}`,
+    );
+  }
+}
+
+const algorithms = ["direct", "implicit-gemm"] as const;
+await run(
+  algorithms.flatMap((algorithm) =>
+    OPERATIONS.flatMap((op) => LAYOUTS.map((layout): GoldenRun => ({ op, algorithm, layout })))
+  ),
+  cases,
+);
+await run(
+  TILE_POLICIES.flatMap(({ name }) =>
+    OPERATIONS.flatMap((op) =>
+      LAYOUTS.map((layout): GoldenRun => ({
+        op,
+        algorithm: "implicit-gemm",
+        layout,
+        policy: name,
+        sizes: "constant",
+      }))
+    )
+  ),
+  few,
+);
+console.log(`${passed} passed, ${failed} failed`);
+if (failed > 0) Deno.exitCode = 1;
