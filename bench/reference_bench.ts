@@ -1,5 +1,5 @@
 /**
- * Speed of the FP64 reference: `deno run -A bench/reference_bench.ts [more cores...]`. Flops are the direct
+ * Speed of the FP64 reference: `deno run -A bench/reference_bench.ts`. Flops are the direct
  * algorithm's; a signed problem computes as many again for Σ|a||b|.
  */
 import {
@@ -7,9 +7,9 @@ import {
   convProblem,
   type ConvProblemInit,
   directFlops,
+  operandTensors,
   type Operation,
   OPERATIONS,
-  operandTensors,
   tensorShape,
 } from "../src/problem/conv_problem.ts";
 import { referenceConv, type ReferenceInputs } from "../src/reference/reference.ts";
@@ -40,11 +40,13 @@ function square(batch: number, inChannels: number, outChannels: number, size: nu
 
 function operands(problem: ConvProblem, layout: Layout, low: number): ReferenceInputs {
   const random = randomStream(1);
-  return Object.fromEntries(operandTensors(problem.op).map((which) => {
-    const data = new Float32Array(elementCount(tensorShape(problem, which)));
-    for (let i = 0; i < data.length; i++) data[i] = low + (1 - low) * random();
-    return [which, { data, layout: which === "filter" ? filterLayoutFor(layout) : layout }];
-  }));
+  return Object.fromEntries(
+    operandTensors(problem.op).map((which) => {
+      const data = new Float32Array(elementCount(tensorShape(problem, which)));
+      for (let i = 0; i < data.length; i++) data[i] = low + (1 - low) * random();
+      return [which, { data, layout: which === "filter" ? filterLayoutFor(layout) : layout }];
+    }),
+  );
 }
 
 async function rate(
