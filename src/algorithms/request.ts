@@ -23,7 +23,7 @@ export interface PlanRequest {
   readonly splits?: number;
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
-  readonly workgroupsInFlight?: number;
+  readonly workgroupsInFlight?: number | undefined;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
   readonly sizes?: "constant" | "uniform";
 }

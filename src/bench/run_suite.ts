@@ -182,6 +182,7 @@ function planRequest(gpu: GpuDevice, one: Case): PlanRequest {
     epilogue: NO_EPILOGUE,
     algorithm: one.algorithm,
     limits: gpu.limits,
+    workgroupsInFlight: gpu.workgroupsInFlight,
     ...(one.policy === "auto" ? {} : { policy: one.policy }),
   };
 }

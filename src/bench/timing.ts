@@ -41,9 +41,7 @@ export async function timePlan(
   if (samples <= 1) return timeRecord(first.samplesNs, 1, first.clock);
   const repeats = protocolRepeats(protocol, estimateMs);
   const warmUpMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : WARM_UP_MS;
-  const warmup = protocol.fillMs === 0
-    ? 0
-    : Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
+  const warmup = Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
   const run = await execute(gpu, prepared, { samples, repeats, warmup, estimateNs });
   return timeRecord(run.samplesNs, repeats, run.clock);
 }

@@ -49,6 +49,7 @@ export async function computeOnGpu(subject: Subject, options: ConvOptions): Prom
     epilogue,
     algorithm: options.algorithm,
     limits: gpu.limits,
+    workgroupsInFlight: gpu.workgroupsInFlight,
     ...(options.policy === undefined ? {} : { policy: options.policy }),
   });
   const streamed = options.check === "none";

@@ -37,6 +37,8 @@ export class GpuDevice implements Disposable {
   readonly limits: DeviceLimits;
   /** Features granted of those asked for. */
   readonly features: ReadonlySet<string>;
+  /** Workgroups that run side by side, where that is known: a software device runs two a core. */
+  readonly workgroupsInFlight: number | undefined;
   /** Whether passes can be timed on the device. */
   readonly timestamps: boolean;
   /** Pipelines by kernel name (`pipelines.ts`). */
@@ -57,6 +59,7 @@ export class GpuDevice implements Disposable {
     this.info = parts.info;
     this.limits = parts.limits;
     this.features = parts.features;
+    this.workgroupsInFlight = parts.info.software ? 2 * navigator.hardwareConcurrency : undefined;
     this.timestamps = parts.features.has("timestamp-query");
     this.device.addEventListener("uncapturederror", (event) => {
       event.preventDefault();

@@ -31,6 +31,9 @@ const EFFICIENCY: Readonly<Record<string, number>> = {
   huge: 0.98,
 };
 
+/** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
+const FEW_MULTIPROCESSORS = 16;
+
 // An H200's ratios: its 25 T multiply-adds a second against 1 T elements moved, and 3 µs a dispatch.
 const MULTIPLY_ADDS_PER_ELEMENT = 25;
 const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
@@ -83,8 +86,9 @@ export function chooseCut(
       // A split without steps would be pure waste.
       if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const workgroups = tiles * splits;
-      const efficiency = (EFFICIENCY[policy.name] ?? 1) *
-        (workgroups <= multiprocessors ? ALONE : 1);
+      const efficiency = multiprocessors < FEW_MULTIPROCESSORS
+        ? 1
+        : (EFFICIENCY[policy.name] ?? 1) * (workgroups <= multiprocessors ? ALONE : 1);
       // Filling the pipeline and storing costs about as much as two steps.
       const one = policy.rows * policy.columns * policy.depth * (perSplit + 2) / efficiency;
       const loop = Math.ceil(workgroups / multiprocessors) * multiprocessors * one;
