@@ -4,29 +4,46 @@
  */
 import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, taskEnvironment } from "./vulkan.ts";
 
+const MANIFESTS = "/usr/share/vulkan/icd.d";
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
 
 interface Driver {
   readonly name: string;
   readonly packages: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+  /** What makes the Vulkan loader take this driver. */
+  readonly env: () => Record<string, string>;
 }
 
 const DRIVERS: readonly Driver[] = [
-  { name: "lavapipe", packages: LAVAPIPE_PACKAGES, env: {} },
-  { name: "swiftshader", packages: ["chromium"], env: { VK_DRIVER_FILES: SWIFTSHADER } },
+  { name: "lavapipe", packages: LAVAPIPE_PACKAGES, env: lavapipe },
+  {
+    name: "swiftshader",
+    packages: ["chromium"],
+    env: () => ({ VK_DRIVER_FILES: SWIFTSHADER }),
+  },
   {
     name: "dawn",
     packages: ["chromium"],
-    env: { VK_DRIVER_FILES: SWIFTSHADER, WGCONV_TEST_BACKEND: "dawn" },
+    env: () => ({ VK_DRIVER_FILES: SWIFTSHADER, WGCONV_TEST_BACKEND: "dawn" }),
   },
 ];
 
+/** Lavapipe's own manifest, lest a GPU's driver is taken. */
+function lavapipe(): Record<string, string> {
+  try {
+    const manifests = [...Deno.readDirSync(MANIFESTS)].map(({ name }) => name);
+    const own = manifests.find((name) => name.startsWith("lvp_icd"));
+    return own === undefined ? {} : { VK_DRIVER_FILES: `${MANIFESTS}/${own}` };
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return {};
+    throw error;
+  }
+}
+
 /** Runs the driver tests on one driver; false where they fail or the driver cannot be had. */
 async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
-  const full = { ...taskEnvironment(), ...env, WGCONV_TEST_MATRIX: "full" };
-  let adapter = await findAdapterName(full);
-  if (adapter === undefined && await aptInstall(packages)) adapter = await findAdapterName(full);
+  let adapter = await findAdapterName(env());
+  if (adapter === undefined && await aptInstall(packages)) adapter = await findAdapterName(env());
   if (adapter === undefined) {
     console.error(`${name}: no such driver, install ${packages.join(" ")}`);
     return false;
@@ -34,7 +51,7 @@ async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
   console.log(`${name}: ${adapter}`);
   const { success } = await new Deno.Command(Deno.execPath(), {
     args: ["test", "-A", "tests/drivers"],
-    env: full,
+    env: { ...taskEnvironment(), ...env(), WGCONV_TEST_MATRIX: "full" },
   }).spawn().status;
   return success;
 }
