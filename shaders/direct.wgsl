@@ -1,6 +1,6 @@
 // <%= it.name %>: one thread a result, one product a step, in the order of the definition.
 <%= it.declarations %>
-<%= it.activation %>
+<%= it.functions %>
 
 @compute @workgroup_size(64)
 fn main(

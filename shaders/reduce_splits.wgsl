@@ -1,6 +1,6 @@
 // <%= it.name %>: sums the partial results of the splits, compensated (Kahan), and finishes them.
 <%= it.declarations %>
-<%= it.activation %>
+<%= it.functions %>
 
 @compute @workgroup_size(256)
 fn main(

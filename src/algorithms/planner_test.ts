@@ -3,7 +3,7 @@ import { UnsupportedError } from "../errors.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
-import { chooseCut } from "./implicit_gemm/policy.ts";
+import { chooseCut } from "./cut.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv, supportedAlgorithms } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";

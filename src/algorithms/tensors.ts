@@ -6,6 +6,8 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { splitTensor, type TensorSplit } from "../kernels/module.ts";
+import type { ReduceShape } from "../kernels/reduce_splits.ts";
+import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import type { DeviceLimits, PlanBinding, PlanBuffer } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
@@ -82,4 +84,35 @@ export function problemBuffers(request: PlanRequest): {
 /** Output elements of a problem's result. */
 export function resultElements(problem: ConvProblem): number {
   return elementCount(tensorShape(problem, resultTensor(problem.op)));
+}
+
+/** How the partial results of a convolution lie: rows are the channels of its result. */
+export function reduceShape(request: PlanRequest, splits: number): ReduceShape {
+  const { problem, epilogue } = request;
+  const which = resultTensor(problem.op);
+  const shape = tensorShape(problem, which);
+  const elements = elementCount(shape);
+  const channels = shape[1]!;
+  const channelStride = stridesInLayout(shape, request.layout)[1]!;
+  if (!epilogue.bias) {
+    // Nobody asks for rows: one long one takes the widest vectors.
+    return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
+  }
+  return channelStride === 1
+    ? {
+      elements,
+      splits,
+      rows: channels,
+      rowStride: 1,
+      columns: elements / channels,
+      columnStride: channels,
+    }
+    : {
+      elements,
+      splits,
+      rows: channels,
+      rowStride: channelStride,
+      columns: channelStride,
+      columnStride: 1,
+    };
 }

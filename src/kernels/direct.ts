@@ -7,10 +7,9 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import type { Epilogue } from "../problem/epilogue.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
-import { activationText } from "./activation.ts";
+import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
@@ -18,9 +17,9 @@ import {
   type SizedKernel,
   sizedKernel,
   type SizeMode,
+  splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { splitTrait } from "./pack_filter.ts";
 
 export interface DirectShape {
   readonly problem: ConvProblem;
@@ -34,7 +33,7 @@ export interface DirectShape {
 /** The definition of the convolution, one thread a result: slow, simple, the oracle of the other kernels. */
 export function directKernel(
   shape: DirectShape,
-  epilogue: Epilogue,
+  epilogue: EpilogueFactory,
   tensors: Readonly<Record<ConvTensor, TensorSplit>>,
 ): SizedKernel {
   const { problem, layout, filterLayout, mode } = shape;
@@ -45,9 +44,7 @@ export function directKernel(
   const a = module.tensor(left, "read", 1, tensors[left]);
   const b = module.tensor(right, "read", 1, tensors[right]);
   const out = module.tensor(result, "write", 1, tensors[result]);
-  const bias = epilogue.bias
-    ? module.tensor("bias", "read", 1, { parts: 1, partBytes: 0 })
-    : undefined;
+  const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
   const axes = Array.from({ length: rank }, (_, d) => d);
   const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
@@ -61,12 +58,9 @@ export function directKernel(
       .join(" + ");
   };
   const name = `direct_${op.replace("-", "_")}_f32_${rank}d_${layout}_${filterLayout}${
-    bias ? "_bias" : ""
-  }${epilogue.activation === "none" ? "" : `_${epilogue.activation}`}${
-    splitTrait(tensors[left], tensors[right], tensors[result])
-  }`;
+    epilogueTrait(steps)
+  }${splitTrait(tensors[left], tensors[right], tensors[result])}`;
   const terms = accumulationLength(problem);
-  const call = epilogue.activation === "none" ? "" : "activate";
   const text = termText(problem, size);
   const values = {
     name,
@@ -78,8 +72,17 @@ export function directKernel(
     term: text.term,
     a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
     b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
-    store: out.store("id", `${call}(sum${bias ? ` + ${bias.load("r1")}` : ""})`),
-    activation: activationText(epilogue.activation),
+    store: out.store(
+      "id",
+      applyEpilogue(steps, "sum", {
+        width: 1,
+        side: "rows",
+        row: "r1",
+        column: "s0",
+        offset: "id",
+      }),
+    ),
+    functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0);

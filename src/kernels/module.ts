@@ -23,6 +23,8 @@ export interface ModuleBuilder {
   /** Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one. */
   tensor(name: string, kind: "read" | "write", vector: 1 | 4, split: TensorSplit): TensorAccess;
   declarations(): string;
+  /** Names of the bound tensors, in order. */
+  tensors(): string[];
   bindings(): BindingKind[];
   /** Contents of the uniform binding, or undefined if there is none. */
   uniforms(): Uint32Array<ArrayBuffer> | undefined;
@@ -46,6 +48,7 @@ export function splitTensor(bytes: number, maxBindingBytes: number): TensorSplit
 export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   const kinds: BindingKind[] = [];
   const text: string[] = [];
+  const bound: string[] = [];
   const sizes = new Map<string, number>();
   return {
     mode,
@@ -62,6 +65,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       return `sizes.${name}`;
     },
     tensor(name, kind, vector, split) {
+      bound.push(name);
       const type = vector === 4 ? "vec4f" : "f32";
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
@@ -114,6 +118,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         `@group(0) @binding(${kinds.length}) var<uniform> sizes: Sizes;`,
       ].join("\n");
     },
+    tensors: () => [...bound],
     bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
     uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
   };
@@ -129,6 +134,8 @@ export function render(template: string, it: object): string {
 /** A kernel and, in `uniform` mode, the sizes of this problem for it. */
 export interface SizedKernel {
   readonly kernel: Kernel;
+  /** Names of the tensors it binds, in order. */
+  readonly tensors: readonly string[];
   readonly uniforms?: Uint32Array<ArrayBuffer>;
 }
 
@@ -151,6 +158,7 @@ export function sizedKernel(
       bindings: module.bindings(),
       features: [],
     },
+    tensors: module.tensors(),
     ...(uniforms === undefined ? {} : { uniforms }),
   };
 }
@@ -172,4 +180,11 @@ export function foldGrid(count: number, maxPerDimension: number): [number, numbe
     throw new RangeError(`Cannot plan: ${count} workgroups exceed the device's grid`);
   }
   return [Math.ceil(count / y), y, 1];
+}
+
+/** Enters a kernel's name where tensors take several bindings. */
+export function splitTrait(...splits: readonly TensorSplit[]): string {
+  return splits.every((split) => split.parts === 1)
+    ? ""
+    : `_parts${splits.map((split) => `${split.parts}x${split.partBytes}`).join("_")}`;
 }

@@ -1,3 +1,4 @@
+import { applyEpilogue, type EpilogueStep } from "./epilogue.ts";
 import type { TensorAccess } from "./module.ts";
 
 /** Where the thread tile lies, as WGSL expressions of the first row and column of each 4x4 fragment. */
@@ -15,10 +16,12 @@ export interface OutputStore {
   text(places: FragmentPlaces): string;
 }
 
+/** The side along which four results leave in one store. */
+export type OutputVector = "rows" | "columns" | "none";
+
 /**
  * Offsets of a result in its tensor: row·rowStride + ⌊column / period⌋·outerStride + (column mod
- * period)·innerStride, in elements. `vector` says which side is contiguous and divides by four, so that
- * four results leave in one store.
+ * period)·innerStride, in elements.
  */
 export interface OutputMap {
   readonly rows: string;
@@ -29,7 +32,7 @@ export interface OutputMap {
   readonly innerStride: string;
   /** Offset of the batch and split of this workgroup. */
   readonly base: string;
-  readonly vector: "rows" | "columns" | "none";
+  readonly vector: OutputVector;
 }
 
 /** The side along which four results can be stored at once, given the strides in elements. */
@@ -37,7 +40,7 @@ export function outputVector(
   strides: { row: number; outer: number; inner: number; base: readonly number[] },
   rows: number,
   period: number,
-): OutputMap["vector"] {
+): OutputVector {
   const divides = (...values: number[]) => values.every((value) => value % 4 === 0);
   if (strides.inner === 1 && divides(strides.row, strides.outer, period, ...strides.base)) {
     return "columns";
@@ -48,25 +51,16 @@ export function outputVector(
   return "none";
 }
 
-/** What is done to a finished sum before it is stored. */
-export interface Finish {
-  /** WGSL expression of the bias of a row, or undefined. */
-  bias?: (row: string) => string;
-  /** Whether `activate` and `activate4` are declared. */
-  activation: boolean;
-}
-
-/** Stores the thread tile through an {@linkcode OutputMap}. */
+/** Stores the thread tile through an {@linkcode OutputMap}, each value after the epilogue's steps. */
 export function mappedOutput(
   out: TensorAccess,
   map: OutputMap,
-  finish: Finish,
-): Pick<OutputStore, "text"> {
-  const call = (width: 1 | 4, value: string) =>
-    finish.activation ? `activate${width === 4 ? 4 : ""}(${value})` : value;
+  steps: readonly EpilogueStep[],
+): OutputStore {
   const columnOffset = (column: string) =>
     `(${column} / ${map.period}) * ${map.outerStride} + (${column} % ${map.period}) * ${map.innerStride}`;
   return {
+    declarations: steps.map(({ declarations }) => declarations).join("\n"),
     text({ fragmentRows, fragmentColumns, row, column }) {
       const lines: string[] = [`  let out_base = ${map.base};`];
       const say = (line: string) => lines.push(`  ${line}`);
@@ -84,21 +78,32 @@ export function mappedOutput(
       }
       return lines.join("\n");
 
+      function store(
+        value: string,
+        width: 1 | 4,
+        place: { row: string; column: string },
+        at: string,
+      ) {
+        say(`  if (${place.column} < ${map.columns}) {`);
+        say(`    let at = ${width === 4 ? `(${at}) / 4u` : at};`);
+        const side = map.vector === "rows" ? "rows" : "columns";
+        const result = applyEpilogue(steps, value, { width, side, ...place, offset: "at" });
+        say(`    ${out.store("at", result)}`);
+        say("  }");
+      }
+
       /** Four rows of one column at a time. */
       function storeRows(i: number) {
         say(`if (row${i} < ${map.rows}) {`);
-        const bias = finish.bias;
-        if (bias) {
-          const values = [0, 1, 2, 3].map((y) => bias(`(row${i} + ${y}u)`));
-          say(`  let bias = vec4f(${values.join(", ")});`);
-        }
         for (let j = 0; j < fragmentColumns; j++) {
           [..."xyzw"].forEach((component, x) => {
             const sums = [0, 1, 2, 3].map((y) => `c${4 * i + y}_${j}.${component}`);
-            const value = `vec4f(${sums.join(", ")})${bias ? " + bias" : ""}`;
-            const index = `(offset${j}_${x} + row${i} * ${map.rowStride}) / 4u`;
-            say(
-              `  if (column${j} + ${x}u < ${map.columns}) { ${out.store(index, call(4, value))} }`,
+            const place = { row: `row${i}`, column: `(column${j} + ${x}u)` };
+            store(
+              `vec4f(${sums.join(", ")})`,
+              4,
+              place,
+              `offset${j}_${x} + row${i} * ${map.rowStride}`,
             );
           });
         }
@@ -106,21 +111,18 @@ export function mappedOutput(
       }
 
       function storeRow(i: number, y: number) {
-        say(`if (row${i} + ${y}u < ${map.rows}) {`);
-        if (finish.bias) say(`  let bias = ${finish.bias(`(row${i} + ${y}u)`)};`);
-        say(`  let row_offset = (row${i} + ${y}u) * ${map.rowStride};`);
+        const here = `(row${i} + ${y}u)`;
+        say(`if (${here} < ${map.rows}) {`);
+        say(`  let row_offset = ${here} * ${map.rowStride};`);
         for (let j = 0; j < fragmentColumns; j++) {
           const sum = `c${4 * i + y}_${j}`;
           if (map.vector === "columns") {
-            const value = finish.bias ? `${sum} + vec4f(bias)` : sum;
-            const store = out.store(`(offset${j}_0 + row_offset) / 4u`, call(4, value));
-            say(`  if (column${j} < ${map.columns}) { ${store} }`);
+            store(sum, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
             continue;
           }
           [..."xyzw"].forEach((component, x) => {
-            const value = `${sum}.${component}${finish.bias ? " + bias" : ""}`;
-            const store = out.store(`offset${j}_${x} + row_offset`, call(1, value));
-            say(`  if (column${j} + ${x}u < ${map.columns}) { ${store} }`);
+            const place = { row: here, column: `(column${j} + ${x}u)` };
+            store(`${sum}.${component}`, 1, place, `offset${j}_${x} + row_offset`);
           });
         }
         say("}");

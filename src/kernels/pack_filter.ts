@@ -5,6 +5,7 @@ import {
   type SizedKernel,
   sizedKernel,
   type SizeMode,
+  splitTrait,
   type TensorSplit,
 } from "./module.ts";
 
@@ -61,11 +62,4 @@ export function packFilterKernel(
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
-}
-
-/** Enters a kernel's name where tensors take several bindings. */
-export function splitTrait(...splits: readonly TensorSplit[]): string {
-  return splits.every((split) => split.parts === 1)
-    ? ""
-    : `_parts${splits.map((split) => `${split.parts}x${split.partBytes}`).join("_")}`;
 }

@@ -1,62 +1,81 @@
 import template from "../../shaders/reduce_splits.wgsl" with { type: "text" };
-import type { Epilogue } from "../problem/epilogue.ts";
-import { activationText } from "./activation.ts";
+import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   moduleBuilder,
   render,
   type SizedKernel,
   sizedKernel,
   type SizeMode,
+  splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { splitTrait } from "./pack_filter.ts";
 
+/** Partial results lie one after the other, each as the result does. */
 export interface ReduceShape {
-  /** Elements of the result; partial results lie one after the other. */
+  /** Elements of the result. */
   readonly elements: number;
   readonly splits: number;
-  /** Channel of element i: ⌊i / channelStride⌋ mod channels; for the bias. */
-  readonly channels: number;
-  readonly channelStride: number;
+  /** Row of element i: ⌊i / rowStride⌋ mod rows; likewise its column. For epilogues that ask. */
+  readonly rows: number;
+  readonly rowStride: number;
+  readonly columns: number;
+  readonly columnStride: number;
 }
 
-/** Sums the splits' partial results in a fixed order with compensation, adds bias, applies the activation. */
-export function reduceSplitsKernel(
-  shape: ReduceShape,
-  mode: SizeMode,
-  epilogue: Epilogue,
-  splits: { partials: TensorSplit; output: TensorSplit },
-): SizedKernel {
-  const module = moduleBuilder(mode);
-  const vector = !epilogue.bias && shape.elements % 4 === 0 ? 4 : 1;
-  const partials = module.tensor("partials", "read", vector, splits.partials);
-  const output = module.tensor("output", "write", vector, splits.output);
-  const bias = epilogue.bias
-    ? module.tensor("bias", "read", 1, { parts: 1, partBytes: 0 })
-    : undefined;
-  const name = `reduce_splits_f32x${vector}${bias ? "_bias" : ""}${
-    epilogue.activation === "none" ? "" : `_${epilogue.activation}`
-  }${splitTrait(splits.partials, splits.output)}`;
-  const count = module.size("count", shape.elements / vector);
-  const channel = `(i / ${module.size("channel_stride", shape.channelStride)}) % ${
-    module.size("channels", shape.channels)
-  }`;
-  const sum = bias ? `sum + ${bias.load(channel)}` : "sum";
-  const activate = vector === 4 ? "activate4" : "activate";
-  const values = {
-    name,
-    count,
-    zero: vector === 4 ? "vec4f()" : "0.0f",
-    splits: module.size("splits", shape.splits),
-    load: partials.load(`split * ${count} + i`),
-    store: output.store("i", epilogue.activation === "none" ? sum : `${activate}(${sum})`),
-    activation: activationText(epilogue.activation),
-  };
-  const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+/** Four elements at a time where they share a row or a column and lie along the other. */
+function reduceVector(shape: ReduceShape): { width: 1 | 4; side: "rows" | "columns" } {
+  const along = (stride: number, size: number, other: number) =>
+    stride === 1 && size % 4 === 0 && other % 4 === 0;
+  if (shape.elements % 4 === 0) {
+    if (along(shape.columnStride, shape.columns, shape.rowStride)) {
+      return { width: 4, side: "columns" };
+    }
+    if (along(shape.rowStride, shape.rows, shape.columnStride)) return { width: 4, side: "rows" };
+  }
+  return { width: 1, side: "columns" };
 }
 
 /** Threads of a {@linkcode reduceSplitsKernel}: one per vector. */
-export function reduceThreads(shape: ReduceShape, epilogue: Epilogue): number {
-  return !epilogue.bias && shape.elements % 4 === 0 ? shape.elements / 4 : shape.elements;
+export function reduceThreads(shape: ReduceShape): number {
+  return shape.elements / reduceVector(shape).width;
+}
+
+/** Sums the splits' partial results in a fixed order with compensation, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads. */
+export function reduceSplitsKernel(
+  shape: ReduceShape,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  splits: { partials: TensorSplit; result: TensorSplit },
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const { width, side } = reduceVector(shape);
+  const partials = module.tensor("partials", "read", width, splits.partials);
+  const result = module.tensor("result", "write", width, splits.result);
+  const steps = epilogue(module, width, (row) => row);
+  const name = `reduce_splits_f32x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
+    splitTrait(splits.partials, splits.result)
+  }`;
+  const count = module.size("count", shape.elements / width);
+  const coordinate = (what: "row" | "column", stride: number, extent: number) =>
+    `((i * ${width}u / ${module.size(`${what}_stride`, stride)}) % ${
+      module.size(`${what}s`, extent)
+    })`;
+  const sum = applyEpilogue(steps, "sum", {
+    width,
+    side,
+    row: coordinate("row", shape.rowStride, shape.rows),
+    column: coordinate("column", shape.columnStride, shape.columns),
+    offset: "i",
+  });
+  const values = {
+    name,
+    count,
+    zero: width === 4 ? "vec4f()" : "0.0f",
+    splits: module.size("splits", shape.splits),
+    load: partials.load(`split * ${count} + i`),
+    store: result.store("i", sum),
+    functions: steps.map(({ declarations }) => declarations).join("\n"),
+  };
+  const wgsl = render(template, { ...values, declarations: module.declarations() });
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
 }

@@ -1,5 +1,6 @@
 import { directKernel } from "../../kernels/direct.ts";
-import { foldGrid, type SizeMode, WHOLE } from "../../kernels/module.ts";
+import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { type SizeMode, WHOLE } from "../../kernels/module.ts";
 import {
   accumulationLength,
   type ConvTensor,
@@ -7,11 +8,11 @@ import {
   operandTensors,
   resultTensor,
 } from "../../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import { pass, reducePass } from "../split_k.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { pass, reducePass } from "../passes.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 
 // lavapipe stops a loop after 65,535 iterations without a word.
 const MOST_TERMS = 60_000;
@@ -32,30 +33,22 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
     split[which] = buffers.split(tensor[which]);
   }
   split[resultTensor(problem.op)] = buffers.split(partials);
-  const epilogue = splits > 1 ? NO_EPILOGUE : request.epilogue;
+  const epilogue = convEpilogue(request.epilogue);
   const kernel = directKernel(
     { problem, layout: request.layout, filterLayout: request.filterLayout, splits, mode },
-    epilogue,
+    splits > 1 ? NO_STEPS : epilogue,
     split,
   );
   const multiplications = directFlops(problem) / 2;
-  const main = pass(
-    kernel,
-    [
-      buffers.bindings(tensor[left]),
-      buffers.bindings(tensor[right]),
-      buffers.bindings(partials),
-      epilogue.bias && bias !== undefined ? buffers.bindings(bias) : [],
-    ],
-    foldGrid(
-      Math.ceil(elements * splits / 64),
-      request.limits.maxComputeWorkgroupsPerDimension,
-    ),
-    multiplications,
-  );
-  const passes = splits > 1
-    ? [main, reducePass(request, mode, buffers, { partials, result, bias }, splits)]
-    : [main];
+  const places = { ...tensor, bias, [resultTensor(problem.op)]: partials };
+  const workgroups = Math.ceil(elements * splits / 64);
+  const passes = [pass(kernel, buffers, places, workgroups, request.limits, multiplications)];
+  if (splits > 1) {
+    const shape = reduceShape(request, splits);
+    passes.push(
+      reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, request.limits),
+    );
+  }
   return {
     kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "direct",

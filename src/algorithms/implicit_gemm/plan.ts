@@ -1,24 +1,23 @@
 import { UnsupportedError } from "../../errors.ts";
-import { activationText } from "../../kernels/activation.ts";
+import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import {
-  foldGrid,
   type ModuleBuilder,
   moduleBuilder,
   type SizeMode,
-  WHOLE,
+  splitTrait,
 } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
-import { packedElements, packFilterKernel, splitTrait } from "../../kernels/pack_filter.ts";
+import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
 import { findPolicy, policyTile, TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import { pass, reducePass } from "../split_k.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { pass, reducePass } from "../passes.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
-import { chooseCut, type Cut, policyFits } from "./policy.ts";
+import { chooseCut, type Cut, policyFits } from "../cut.ts";
 
 /** Multiprocessors assumed where nobody measured: an H200's. */
 const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
@@ -32,8 +31,6 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const { buffers, tensor, bias } = problemBuffers(request);
   const result = tensor[resultTensor(problem.op)];
   const passes: Pass[] = [];
-  const grid = (workgroups: number) =>
-    foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension);
 
   const pack = operands.pack(policy);
   let aBuffer = tensor.output;
@@ -46,22 +43,15 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
       buffers.split(aBuffer),
     );
     const workgroups = Math.ceil(packedElements(pack) / 256);
-    if (workgroups > 0) {
-      passes.push(
-        pass(
-          kernel,
-          [buffers.bindings(tensor.filter), buffers.bindings(aBuffer)],
-          grid(workgroups),
-        ),
-      );
-    }
+    const places = { filter: tensor.filter, packed: aBuffer };
+    if (workgroups > 0) passes.push(pass(kernel, buffers, places, workgroups, limits));
   }
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];
   const target = splits > 1
     ? buffers.add("partial results", "workspace", splits * elements)
     : result;
-  const epilogue = splits > 1 ? NO_EPILOGUE : request.epilogue;
+  const epilogue = convEpilogue(request.epilogue);
   const module = moduleBuilder(mode);
   const split = { a: buffers.split(aBuffer), b: buffers.split(bBuffer) };
   const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
@@ -78,27 +68,25 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     operands.rows,
     strides.period,
   );
-  const out = module.tensor("result", "write", vector === "none" ? 1 : 4, buffers.split(target));
-  const biasAccess = epilogue.bias ? module.tensor("bias", "read", 1, WHOLE) : undefined;
+  const width = vector === "none" ? 1 : 4;
+  const out = module.tensor("result", "write", width, buffers.split(target));
+  const steps = (splits > 1 ? NO_STEPS : epilogue)(
+    module,
+    width,
+    (row) => `group * ${module.size("out_rows", operands.rows)} + ${row}`,
+  );
   const output = mappedOutput(out, {
     ...outputMap(module, operands),
     base: `group * ${module.size("out_group", strides.group)}${
       splits > 1 ? ` + split * ${module.size("out_split", elements)}` : ""
     }`,
     vector,
-  }, {
-    ...(biasAccess === undefined ? {} : {
-      bias: (row) => biasAccess.load(`group * ${module.size("out_rows", operands.rows)} + ${row}`),
-    }),
-    activation: epilogue.activation !== "none",
-  });
-  const traits = [
-    operands.trait(policy),
-    `o${vector === "none" ? "1" : vector === "rows" ? "r4" : "c4"}`,
-    ...(splits > 1 ? ["split"] : []),
-    ...(epilogue.bias ? ["bias"] : []),
-    ...(epilogue.activation === "none" ? [] : [epilogue.activation]),
-  ].join("_") + splitTrait(split.a, split.b, buffers.split(target));
+  }, steps);
+  const traits = `${operands.trait(policy)}_o${
+    vector === "none" ? "1" : vector === "rows" ? "r4" : "c4"
+  }${splits > 1 ? "_split" : ""}${epilogueTrait(steps)}${
+    splitTrait(split.a, split.b, buffers.split(target))
+  }`;
   const kernel = mainLoopKernel(
     `implicit_gemm_${problem.op.replace("-", "_")}_f32`,
     traits,
@@ -108,26 +96,24 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     policy,
     a,
     b,
-    { text: output.text, declarations: activationText(epilogue.activation) },
+    output,
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = workgroups / splits * policy.rows * policy.columns * shape.steps *
     policy.depth;
-  passes.push(
-    pass(
-      kernel,
-      [
-        buffers.bindings(aBuffer),
-        buffers.bindings(bBuffer),
-        buffers.bindings(target),
-        biasAccess !== undefined && bias !== undefined ? buffers.bindings(bias) : [],
-      ],
-      grid(workgroups),
-      multiplications,
-    ),
-  );
+  const places = {
+    packed: aBuffer,
+    [operandTensors(problem.op)[0]]: bBuffer,
+    ...(pack === undefined ? { output: aBuffer } : {}),
+    result: target,
+    bias,
+  };
+  passes.push(pass(kernel, buffers, places, workgroups, limits, multiplications));
   if (splits > 1) {
-    passes.push(reducePass(request, mode, buffers, { partials: target, result, bias }, splits));
+    const partials = { partials: target, result, bias };
+    passes.push(
+      reducePass(reduceShape(request, splits), mode, epilogue, buffers, partials, limits),
+    );
   }
   return {
     kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),

@@ -1,7 +1,7 @@
-import { mainLoopBytes, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
-import type { TileLoader } from "../../kernels/loader.ts";
-import { policyThreads, TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
-import type { DeviceLimits } from "../plan.ts";
+import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
+import type { TileLoader } from "../kernels/loader.ts";
+import { policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
+import type { DeviceLimits } from "./plan.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {

@@ -1,0 +1,50 @@
+import { foldGrid, type SizedKernel, type SizeMode } from "../kernels/module.ts";
+import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
+import type { EpilogueFactory } from "../kernels/epilogue.ts";
+import type { DeviceLimits, Pass } from "./plan.ts";
+import type { PlanBuffers } from "./tensors.ts";
+
+/**
+ * A pass of `workgroups` workgroups.
+ *
+ * @param places The plan's buffer for each tensor name the kernel binds.
+ */
+export function pass(
+  { kernel, tensors, uniforms }: SizedKernel,
+  buffers: PlanBuffers,
+  places: Readonly<Record<string, number | undefined>>,
+  workgroups: number,
+  limits: DeviceLimits,
+  multiplications = 0,
+): Pass {
+  const bindings = tensors.flatMap((name) => {
+    const place = places[name];
+    if (place === undefined) {
+      throw new Error(`Cannot plan: no buffer for ${name} of ${kernel.name}`);
+    }
+    return buffers.bindings(place);
+  });
+  return {
+    kernel,
+    bindings,
+    ...(uniforms === undefined ? {} : { uniforms }),
+    grid: foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension),
+    multiplications,
+  };
+}
+
+/** The pass that sums the partial results of split depth and finishes them. */
+export function reducePass(
+  shape: ReduceShape,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  buffers: PlanBuffers,
+  places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
+  limits: DeviceLimits,
+): Pass {
+  const kernel = reduceSplitsKernel(shape, mode, epilogue, {
+    partials: buffers.split(places.partials),
+    result: buffers.split(places.result),
+  });
+  return pass(kernel, buffers, places, Math.ceil(reduceThreads(shape) / 256), limits);
+}

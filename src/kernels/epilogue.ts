@@ -1,0 +1,115 @@
+import type { Activation } from "../problem/epilogue.ts";
+import { activationText } from "./activation.ts";
+import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
+
+/** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
+export interface EpiloguePlace {
+  readonly width: 1 | 4;
+  /** Along which side the four values lie. */
+  readonly side: "rows" | "columns";
+  /** Row and column of the first value. */
+  readonly row: string;
+  readonly column: string;
+  /** Index into the result in units of `width`. */
+  readonly offset: string;
+}
+
+/**
+ * One step between a finished sum and its store: what CUTLASS calls an epilogue policy. Steps compose in
+ * order, in the main loop's store and in the reduction of split depth alike.
+ */
+export interface EpilogueStep {
+  /** Enters the kernel's name. */
+  readonly trait: string;
+  /** WGSL functions it calls. */
+  readonly declarations: string;
+  apply(value: string, place: EpiloguePlace): string;
+}
+
+/** Applies steps in order. */
+export function applyEpilogue(
+  steps: readonly EpilogueStep[],
+  value: string,
+  place: EpiloguePlace,
+): string {
+  return steps.reduce((text, step) => step.apply(text, place), value);
+}
+
+/** `_bias_relu`, as it stands in kernel names; empty without steps. */
+export function epilogueTrait(steps: readonly EpilogueStep[]): string {
+  return steps.map(({ trait }) => `_${trait}`).join("");
+}
+
+/** A literal that WGSL reads back to the same f32. */
+function literal(value: number): string {
+  const text = String(Math.fround(value));
+  return `${/[.e]/.test(text) ? text : `${text}.0`}f`;
+}
+
+/** value·factor. */
+export function scaleStep(name: string, factor: number): EpilogueStep {
+  return {
+    trait: `${name}${factor}`,
+    declarations: "",
+    apply: (value) => `(${value}) * ${literal(factor)}`,
+  };
+}
+
+/** value + factor·tensor at the same place; the tensor lies as the result does. */
+export function addTensorStep(
+  name: string,
+  tensor: TensorAccess,
+  factor: number,
+): EpilogueStep {
+  return {
+    trait: factor === 1 ? name : `${name}${factor}`,
+    declarations: "",
+    apply: (value, { offset }) =>
+      `${value} + ${factor === 1 ? "" : `${literal(factor)} * `}${tensor.load(offset)}`,
+  };
+}
+
+/** value + bias of its row or column, which `index` may turn into a place of the bias tensor. */
+export function biasStep(
+  module: ModuleBuilder,
+  side: "rows" | "columns",
+  split: TensorSplit,
+  index: (at: string) => string = (at) => at,
+): EpilogueStep {
+  const bias = module.tensor("bias", "read", 1, split);
+  return {
+    trait: side === "rows" ? "bias" : "column_bias",
+    declarations: "",
+    apply(value, place) {
+      const at = side === "rows" ? place.row : place.column;
+      if (place.width === 1) return `${value} + ${bias.load(index(at))}`;
+      if (place.side !== side) return `${value} + vec4f(${bias.load(index(at))})`;
+      const four = [0, 1, 2, 3].map((i) => bias.load(index(`(${at} + ${i}u)`)));
+      return `${value} + vec4f(${four.join(", ")})`;
+    },
+  };
+}
+
+/** activation(value). */
+export function activationStep(activation: Exclude<Activation, "none">): EpilogueStep {
+  return {
+    trait: activation,
+    declarations: activationText(activation),
+    apply: (value, { width }) => `${width === 4 ? "activate4" : "activate"}(${value})`,
+  };
+}
+
+/**
+ * Makes the steps for one kernel, binding what they read to its module.
+ *
+ * @param width Of the values they will be applied to.
+ * @param rowIndex Turns a row within the group into a row of the whole.
+ */
+export type EpilogueFactory = (
+  module: ModuleBuilder,
+  width: 1 | 4,
+  rowIndex: (row: string) => string,
+) => EpilogueStep[];
+
+/** No steps: what the main loop stores where the depth is split. */
+export const NO_STEPS: EpilogueFactory = () => [];

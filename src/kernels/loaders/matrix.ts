@@ -1,0 +1,63 @@
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { TileLoader } from "../loader.ts";
+
+/** One operand of a matrix product as it lies in memory, row-major, batches one after the other. */
+export interface MatrixShape {
+  /** Rows of A or columns of B. */
+  readonly places: number;
+  readonly depth: number;
+  /** Which side is contiguous. */
+  readonly along: "place" | "depth";
+  readonly vector: 1 | 4;
+  /** Elements from one batch to the next; 0 for a matrix that all batches share. */
+  readonly batchStride: number;
+  readonly tileDepth: number;
+}
+
+/** Vectors of four need a contiguous side of whole vectors. */
+export function matrixVector(
+  shape: Pick<MatrixShape, "places" | "depth" | "along" | "batchStride">,
+): 1 | 4 {
+  const contiguous = shape.along === "place" ? shape.places : shape.depth;
+  return contiguous % 4 === 0 && shape.batchStride % 4 === 0 ? 4 : 1;
+}
+
+/** A or B of a plain product. */
+export function matrixLoader(
+  module: ModuleBuilder,
+  operand: "a" | "b",
+  matrix: TensorAccess,
+  shape: MatrixShape,
+): TileLoader {
+  const { vector, along, tileDepth } = shape;
+  const size = (name: string, value: number) => module.size(`${operand}_${name}`, value);
+  const leading = size("leading", (along === "place" ? shape.places : shape.depth) / vector);
+  const batch = size("batch_stride", shape.batchStride / vector);
+  const masked = module.mode === "uniform" || shape.depth % tileDepth !== 0;
+  const units = (index: string) => vector === 4 ? `${index} / 4u` : index;
+  const zero = vector === 4 ? "vec4f()" : "0.0f";
+  return {
+    vector,
+    along,
+    begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
+    step: "",
+    advance: `      ${operand}_deep += ${tileDepth}u;`,
+    place: (slot, place) =>
+      `  let ${operand}_base${slot} = group * ${batch} + ${
+        along === "place" ? units(place) : `${place} * ${leading}`
+      };`,
+    depth: (slot, row) =>
+      [
+        `      let ${operand}_d${slot} = ${operand}_deep + ${row};`,
+        `      let ${operand}_far${slot} = ${
+          along === "place" ? `${operand}_d${slot} * ${leading}` : units(`${operand}_d${slot}`)
+        };`,
+      ].join("\n"),
+    placeStep: () => "",
+    load: (place, depth, target) => {
+      const value = matrix.load(`${operand}_base${place} + ${operand}_far${depth}`);
+      const inside = `${operand}_d${depth} < ${size("depth", shape.depth)}`;
+      return `      ${target} = ${masked ? `select(${zero}, ${value}, ${inside})` : value};`;
+    },
+  };
+}
