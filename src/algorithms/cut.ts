@@ -1,6 +1,7 @@
+import { UnsupportedError } from "../errors.ts";
 import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
 import type { TileLoader } from "../kernels/loader.ts";
-import { policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
+import { findPolicy, policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
@@ -100,4 +101,53 @@ export function chooseCut(
   }
   if (best === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
   return best;
+}
+
+/** What a request says of cutting. */
+export interface CutRequest {
+  readonly policy?: string;
+  readonly splits?: number;
+  readonly limits: DeviceLimits;
+  readonly workgroupsInFlight?: number | undefined;
+}
+
+/** Multiprocessors assumed where nobody measured: an H200's 132 with two workgroups each. */
+const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
+
+/**
+ * The user's policy and splits, or the cheapest that the device can run.
+ *
+ * @throws {RangeError} if the policy is unknown.
+ * @throws {UnsupportedError} if it does not fit the device.
+ */
+export function cutProduct(
+  request: CutRequest,
+  product: Product,
+  a: Pick<TileLoader, "along">,
+  b: Pick<TileLoader, "along">,
+): Cut {
+  const { limits } = request;
+  const fits = (policy: TilePolicy) => policyFits(policy, limits, a, b);
+  let candidates = TILE_POLICIES.filter(fits);
+  if (request.policy !== undefined) {
+    const policy = findPolicy(request.policy);
+    if (policy === undefined) {
+      throw new RangeError(
+        `Cannot plan: policy ${request.policy} is none of ${
+          TILE_POLICIES.map(({ name }) => name).join(", ")
+        }`,
+      );
+    }
+    if (!fits(policy)) {
+      throw new UnsupportedError(
+        `Cannot plan: policy ${policy.name} does not fit the device's ` +
+          `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
+          `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
+      );
+    }
+    candidates = [policy];
+  }
+  const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
+  const multiprocessors = Math.max(1, Math.round(inFlight / 2));
+  return chooseCut(product, limits, multiprocessors, candidates, request.splits);
 }

@@ -1,7 +1,19 @@
 import type { Kernel } from "../kernels/kernel.ts";
 
-/** What a buffer of a plan is for. `input`, `filter`, `output`: the problem's tensors, whichever way they go. */
-export type BufferRole = "input" | "filter" | "output" | "bias" | "workspace";
+/**
+ * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,
+ * `c`, `residual` and `output`: a product's.
+ */
+export type BufferRole =
+  | "input"
+  | "filter"
+  | "output"
+  | "bias"
+  | "a"
+  | "b"
+  | "c"
+  | "residual"
+  | "workspace";
 
 /** A buffer of a plan. Its place in {@linkcode Plan.buffers} is its id. */
 export interface PlanBuffer {

@@ -1,4 +1,3 @@
-import { UnsupportedError } from "../../errors.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import {
@@ -9,7 +8,7 @@ import {
 } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
-import { findPolicy, policyTile, TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import { policyTile } from "../../kernels/policy.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
@@ -17,17 +16,25 @@ import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
-import { chooseCut, type Cut, policyFits } from "../cut.ts";
-
-/** Multiprocessors assumed where nobody measured: an H200's. */
-const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
+import { cutProduct } from "../cut.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
 export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
   const operands = operandsOf(request);
   const elements = resultElements(problem);
-  const { policy, splits } = cutOf(request, operands, elements);
+  const { policy, splits } = cutProduct(
+    request,
+    {
+      rows: operands.rows,
+      columns: operands.columns,
+      batches: problem.groups,
+      steps: operands.steps,
+      elements,
+    },
+    operands.a,
+    operands.b,
+  );
   const { buffers, tensor, bias } = problemBuffers(request);
   const result = tensor[resultTensor(problem.op)];
   const passes: Pass[] = [];
@@ -141,41 +148,4 @@ function outputMap(module: ModuleBuilder, operands: Operands) {
     outerStride: module.size("out_outer_stride", result.outer),
     innerStride: module.size("out_inner_stride", result.inner),
   };
-}
-
-/** The user's policy, or the cheapest that the device can run. */
-function cutOf(request: PlanRequest, operands: Operands, elements: number): Cut {
-  const { limits } = request;
-  const fits = (policy: TilePolicy) => policyFits(policy, limits, operands.a, operands.b);
-  let candidates = TILE_POLICIES.filter(fits);
-  if (request.policy !== undefined) {
-    const policy = findPolicy(request.policy);
-    if (policy === undefined) {
-      throw new RangeError(
-        `Cannot plan: policy ${request.policy} is none of ${
-          TILE_POLICIES.map(({ name }) => name).join(", ")
-        }`,
-      );
-    }
-    if (!fits(policy)) {
-      throw new UnsupportedError(
-        `Cannot plan: policy ${policy.name} does not fit the device's ` +
-          `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
-          `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
-      );
-    }
-    candidates = [policy];
-  }
-  const multiprocessors = Math.max(
-    1,
-    Math.round((request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT) / 2),
-  );
-  const product = {
-    rows: operands.rows,
-    columns: operands.columns,
-    batches: request.problem.groups,
-    steps: operands.steps,
-    elements,
-  };
-  return chooseCut(product, limits, multiprocessors, candidates, request.splits);
 }

@@ -1,0 +1,177 @@
+import {
+  activationStep,
+  addTensorStep,
+  biasStep,
+  type EpilogueFactory,
+  epilogueTrait,
+  NO_STEPS,
+  scaleStep,
+} from "../../kernels/epilogue.ts";
+import { matrixLoader, matrixVector } from "../../kernels/loaders/matrix.ts";
+import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
+import { mappedOutput, outputVector } from "../../kernels/output.ts";
+import { policyTile } from "../../kernels/policy.ts";
+import {
+  gemmOperands,
+  type GemmProblem,
+  gemmShape,
+  type GemmTensor,
+} from "../../problem/gemm_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { cutProduct } from "../cut.ts";
+import { pass, reducePass } from "../passes.ts";
+import type { DeviceLimits, Plan } from "../plan.ts";
+import { PlanBuffers } from "../tensors.ts";
+
+/** All that planning a product needs to know. */
+export interface GemmRequest {
+  readonly problem: GemmProblem;
+  readonly dtype: "f32";
+  /** Name of a `TilePolicy` in place of the planner's choice. */
+  readonly policy?: string;
+  /** Workgroups that share the depth of a tile, in place of the planner's choice. */
+  readonly splits?: number;
+  readonly limits: DeviceLimits;
+  readonly workgroupsInFlight?: number | undefined;
+  readonly sizes?: SizeMode;
+}
+
+/**
+ * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
+ * of zeros.
+ *
+ * @throws {RangeError} if the policy is unknown.
+ * @throws {UnsupportedError} if the device's limits do not suffice.
+ */
+export function planGemm(request: GemmRequest): Plan {
+  const { problem, limits } = request;
+  const { m, n, k, batch, transpose } = problem;
+  // Literal zero divisors do not compile; in a uniform they are harmless.
+  const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
+  const aAlong = transpose[0] === "n" ? "depth" as const : "place" as const;
+  const bAlong = transpose[1] === "n" ? "place" as const : "depth" as const;
+  const aShape = { places: m, depth: k, along: aAlong, batchStride: m * k };
+  const bShape = { places: n, depth: k, along: bAlong, batchStride: k * n };
+  const elements = batch * m * n;
+  const { policy, splits } = cutProduct(
+    request,
+    {
+      rows: m,
+      columns: n,
+      batches: batch,
+      steps: ({ depth }) => Math.ceil(k / depth),
+      elements,
+    },
+    { along: aAlong },
+    { along: bAlong },
+  );
+
+  const buffers = new PlanBuffers(limits);
+  const place: Partial<Record<GemmTensor, number>> = {};
+  for (const which of [...gemmOperands(problem), "output"] as const) {
+    place[which] = buffers.add(which, which, elementCount(gemmShape(problem, which)));
+  }
+  const { a: aBuffer, b: bBuffer, output: result } = place as Record<GemmTensor, number>;
+  const target = splits > 1
+    ? buffers.add("partial results", "workspace", splits * elements)
+    : result;
+  const module = moduleBuilder(mode);
+  const aVector = matrixVector(aShape);
+  const bVector = matrixVector(bShape);
+  const a = module.tensor("a", "read", aVector, buffers.split(aBuffer));
+  const b = module.tensor("b", "read", bVector, buffers.split(bBuffer));
+  const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
+  const vector = outputVector(strides, m, n);
+  const width = vector === "none" ? 1 : 4;
+  const out = module.tensor("result", "write", width, buffers.split(target));
+  const epilogue = gemmEpilogue(problem, buffers, place);
+  const steps = (splits > 1 ? NO_STEPS : epilogue)(module, width, (row) => row);
+  const columns = module.size("n", n);
+  const output = mappedOutput(out, {
+    rows: module.size("m", m),
+    columns,
+    rowStride: columns,
+    period: columns,
+    outerStride: module.size("zero", 0),
+    innerStride: module.size("one", 1),
+    base: `group * ${module.size("out_batch", m * n)}${
+      splits > 1 ? ` + split * ${module.size("out_split", elements)}` : ""
+    }`,
+    vector,
+  }, steps);
+  const shape = { rows: m, columns: n, steps: Math.ceil(k / policy.depth), batches: batch, splits };
+  const suffix = `${transpose}_a${aVector}b${bVector}_o${width}${splits > 1 ? "_split" : ""}${
+    epilogueTrait(steps)
+  }${splitTrait(buffers.split(aBuffer), buffers.split(bBuffer), buffers.split(target))}`;
+  const tileDepth = policy.depth;
+  const kernel = mainLoopKernel(
+    "gemm_f32",
+    suffix,
+    mode,
+    module,
+    shape,
+    policy,
+    matrixLoader(module, "a", a, { ...aShape, vector: aVector, tileDepth }),
+    matrixLoader(module, "b", b, { ...bShape, vector: bVector, tileDepth }),
+    output,
+  );
+  const workgroups = mainLoopWorkgroups(shape, policy);
+  const multiplications = workgroups / splits * policy.rows * policy.columns * shape.steps *
+    tileDepth;
+  const passes = [
+    pass(kernel, buffers, { ...place, result: target }, workgroups, limits, multiplications),
+  ];
+  if (splits > 1) {
+    const reduce = {
+      elements,
+      splits,
+      rows: m,
+      rowStride: n,
+      columns: n,
+      columnStride: 1,
+    };
+    passes.push(
+      reducePass(reduce, mode, epilogue, buffers, { ...place, partials: target, result }, limits),
+    );
+  }
+  return {
+    kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    algorithm: "gemm",
+    buffers: buffers.list,
+    passes: elements === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications,
+    notes: [
+      `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ` +
+      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+    ],
+  };
+}
+
+/** α, then β·C, then bias, then the activation, then the residual. */
+function gemmEpilogue(
+  problem: GemmProblem,
+  buffers: PlanBuffers,
+  place: Partial<Record<GemmTensor, number>>,
+): EpilogueFactory {
+  return (module, width, rowIndex) => {
+    const tensor = (name: "c" | "residual") =>
+      module.tensor(name, "read", width, buffers.split(place[name]!));
+    const { alpha, beta, bias, activation, residual } = problem;
+    return [
+      ...(alpha === 1 ? [] : [scaleStep("alpha", alpha)]),
+      ...(beta === 0 ? [] : [addTensorStep("beta", tensor("c"), beta)]),
+      ...(bias === "none" ? [] : [
+        biasStep(
+          module,
+          bias === "row" ? "rows" : "columns",
+          buffers.split(place.bias!),
+          bias === "row" ? rowIndex : undefined,
+        ),
+      ]),
+      ...(activation === "none" ? [] : [activationStep(activation)]),
+      ...(residual ? [addTensorStep("residual", tensor("residual"), 1)] : []),
+    ];
+  };
+}

@@ -1,0 +1,97 @@
+import type { Activation } from "./epilogue.ts";
+
+/** Which operands are stored transposed: A's letter, then B's. */
+export type Transpose = "nn" | "nt" | "tn" | "tt";
+export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
+
+/** Where a bias of a product lies: one value a row (M of them) or a column (N). */
+export type BiasSide = "none" | "row" | "column";
+
+/**
+ * D = activation(α·op(A)·op(B) + β·C + bias) + residual, for each of `batch` products. All matrices are
+ * row-major; op(A) is m x k, op(B) is k x n, C, D and the residual are m x n.
+ */
+export interface GemmProblem {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly batch: number;
+  readonly transpose: Transpose;
+  readonly alpha: number;
+  /** Of C, which is not read where this is 0. */
+  readonly beta: number;
+  readonly bias: BiasSide;
+  readonly activation: Activation;
+  readonly residual: boolean;
+  readonly name?: string;
+}
+
+export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
+
+/**
+ * Makes a checked problem; what is left out is the plain product.
+ *
+ * @throws {RangeError} if a size is no integer >= 0, or a factor is not finite.
+ */
+export function gemmProblem(
+  init: Pick<GemmProblem, "m" | "n" | "k"> & Partial<GemmProblem>,
+): GemmProblem {
+  const problem: GemmProblem = {
+    batch: 1,
+    transpose: "nn",
+    alpha: 1,
+    beta: 0,
+    bias: "none",
+    activation: "none",
+    residual: false,
+    ...init,
+  };
+  for (const name of ["m", "n", "k", "batch"] as const) {
+    const size = problem[name];
+    if (!Number.isSafeInteger(size) || size < 0) {
+      throw new RangeError(`Cannot multiply: ${name} is ${size}, expected >= 0`);
+    }
+  }
+  for (const name of ["alpha", "beta"] as const) {
+    if (!Number.isFinite(problem[name])) {
+      throw new RangeError(
+        `Cannot multiply: ${name} is ${problem[name]}, expected a finite number`,
+      );
+    }
+  }
+  return problem;
+}
+
+/** Shape in memory of one of the problem's tensors; batched ones have the batch in front. */
+export function gemmShape(problem: GemmProblem, which: GemmTensor): number[] {
+  const { m, n, k, transpose } = problem;
+  const batched = (...shape: number[]) => problem.batch === 1 ? shape : [problem.batch, ...shape];
+  switch (which) {
+    case "a":
+      return transpose[0] === "n" ? batched(m, k) : batched(k, m);
+    case "b":
+      return transpose[1] === "n" ? batched(k, n) : batched(n, k);
+    case "bias":
+      return [problem.bias === "row" ? m : n];
+    case "c":
+    case "residual":
+    case "output":
+      return batched(m, n);
+  }
+}
+
+/** The tensors a problem reads, in the order of its definition. */
+export function gemmOperands(problem: GemmProblem): GemmTensor[] {
+  return [
+    "a",
+    "b",
+    ...(problem.beta === 0 ? [] : ["c"] as const),
+    ...(problem.bias === "none" ? [] : ["bias"] as const),
+    ...(problem.residual ? ["residual"] as const : []),
+  ];
+}
+
+/** 2·batch·m·n·k. */
+export function gemmFlops({ batch, m, n, k }: GemmProblem): number {
+  return 2 * batch * m * n * k;
+}
