@@ -4,6 +4,13 @@ import type { Activation } from "./epilogue.ts";
 export type Transpose = "nn" | "nt" | "tn" | "tt";
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
+/**
+ * What is computed in: elements of A, B, C, bias and residual have this type, and so has the result, but
+ * for `i8`, whose products are summed in i32.
+ */
+export type GemmDType = "f32" | "f16" | "i8" | "f64";
+export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
+
 /** Where a bias of a product lies: one value a row (M of them) or a column (N). */
 export type BiasSide = "none" | "row" | "column";
 

@@ -190,7 +190,7 @@ function applyEpilogue(
  * Size of what an activation rounds beyond its argument: a sigmoid of a tiny sum is near 1/2, and tanh is
  * made of exponentials near 1.
  */
-function activationScale(kind: Activation, value: number): number {
+export function activationScale(kind: Activation, value: number): number {
   return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
 }
 

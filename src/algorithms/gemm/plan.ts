@@ -13,13 +13,14 @@ import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.t
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { policyTile } from "../../kernels/policy.ts";
 import {
+  type GemmDType,
   gemmOperands,
   type GemmProblem,
   gemmShape,
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { cutProduct } from "../cut.ts";
+import { type Cut, cutProduct } from "../cut.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
 import { PlanBuffers } from "../tensors.ts";
@@ -27,7 +28,7 @@ import { PlanBuffers } from "../tensors.ts";
 /** All that planning a product needs to know. */
 export interface GemmRequest {
   readonly problem: GemmProblem;
-  readonly dtype: "f32";
+  readonly dtype: GemmDType;
   /** Name of a `TilePolicy` in place of the planner's choice. */
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
@@ -37,35 +38,57 @@ export interface GemmRequest {
   readonly sizes?: SizeMode;
 }
 
+/** How a matrix operand runs through memory. */
+function along(problem: GemmProblem) {
+  const { transpose } = problem;
+  return {
+    a: transpose[0] === "n" ? "depth" as const : "place" as const,
+    b: transpose[1] === "n" ? "place" as const : "depth" as const,
+  };
+}
+
 /**
- * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
- * of zeros.
+ * The policy and splits that {@linkcode planGemm} takes, with their predicted cost.
  *
- * @throws {RangeError} if the policy is unknown.
- * @throws {UnsupportedError} if the device's limits do not suffice.
+ * @throws as {@linkcode planGemm}.
  */
-export function planGemm(request: GemmRequest): Plan {
-  const { problem, limits } = request;
-  const { m, n, k, batch, transpose } = problem;
-  // Literal zero divisors do not compile; in a uniform they are harmless.
-  const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
-  const aAlong = transpose[0] === "n" ? "depth" as const : "place" as const;
-  const bAlong = transpose[1] === "n" ? "place" as const : "depth" as const;
-  const aShape = { places: m, depth: k, along: aAlong, batchStride: m * k };
-  const bShape = { places: n, depth: k, along: bAlong, batchStride: k * n };
-  const elements = batch * m * n;
-  const { policy, splits } = cutProduct(
+export function cutGemm(request: GemmRequest): Cut {
+  const { m, n, k, batch } = request.problem;
+  const { a, b } = along(request.problem);
+  return cutProduct(
     request,
     {
       rows: m,
       columns: n,
       batches: batch,
       steps: ({ depth }) => Math.ceil(k / depth),
-      elements,
+      elements: batch * m * n,
     },
-    { along: aAlong },
-    { along: bAlong },
+    { along: a },
+    { along: b },
   );
+}
+
+/**
+ * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
+ * of zeros.
+ *
+ * @throws {RangeError} if the policy is unknown, or there are no kernels of the dtype.
+ * @throws {UnsupportedError} if the device's limits do not suffice.
+ */
+export function planGemm(request: GemmRequest): Plan {
+  const { problem, limits } = request;
+  if (request.dtype !== "f32") {
+    throw new RangeError(`Cannot plan: there is no ${request.dtype} product, f32 is supported`);
+  }
+  const { m, n, k, batch, transpose } = problem;
+  // Literal zero divisors do not compile; in a uniform they are harmless.
+  const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
+  const { a: aAlong, b: bAlong } = along(problem);
+  const aShape = { places: m, depth: k, along: aAlong, batchStride: m * k };
+  const bShape = { places: n, depth: k, along: bAlong, batchStride: k * n };
+  const elements = batch * m * n;
+  const { policy, splits } = cutGemm(request);
 
   const buffers = new PlanBuffers(limits);
   const place: Partial<Record<GemmTensor, number>> = {};
