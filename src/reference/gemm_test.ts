@@ -1,0 +1,153 @@
+import assert from "#assert";
+import fc from "fast-check";
+import {
+  gemmOperands,
+  type GemmProblem,
+  gemmProblem,
+  gemmShape,
+  type GemmTensor,
+  TRANSPOSES,
+} from "../problem/gemm_problem.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { activate } from "./activate.ts";
+import { type GemmInputs, referenceGemm } from "./gemm.ts";
+import { randomStream } from "./sample.ts";
+
+function operandsOf(problem: GemmProblem, seed: number): GemmInputs {
+  const random = randomStream(seed);
+  const make = (which: GemmTensor) =>
+    Float64Array.from(
+      { length: elementCount(gemmShape(problem, which)) },
+      () => 2 * random() - 1,
+    );
+  return Object.fromEntries(gemmOperands(problem).map((which) => [which, make(which)]));
+}
+
+/** The definition, one result at a time. */
+function naiveGemm(problem: GemmProblem, operands: GemmInputs) {
+  const { m, n, k, batch, transpose, alpha, beta } = problem;
+  const { a, b, c, bias, residual } = operands;
+  const values: number[] = [];
+  const magnitudes: number[] = [];
+  for (let one = 0; one < batch; one++) {
+    for (let i = 0; i < m; i++) {
+      for (let j = 0; j < n; j++) {
+        let sum = 0, size = 0;
+        for (let l = 0; l < k; l++) {
+          const left = a![one * m * k + (transpose[0] === "n" ? i * k + l : l * m + i)]!;
+          const right = b![one * k * n + (transpose[1] === "n" ? l * n + j : j * k + l)]!;
+          sum += left * right;
+          size += Math.abs(left * right);
+        }
+        const terms = [
+          beta === 0 ? 0 : beta * c![(one * m + i) * n + j]!,
+          problem.bias === "none" ? 0 : bias![problem.bias === "row" ? i : j]!,
+        ];
+        const skip = problem.residual ? residual![(one * m + i) * n + j]! : 0;
+        const argument = terms.reduce((total, term) => total + term, alpha * sum);
+        values.push(activate(problem.activation, argument) + skip);
+        magnitudes.push(
+          [...terms, skip].reduce((total, term) => total + Math.abs(term), Math.abs(alpha) * size),
+        );
+      }
+    }
+  }
+  return { values, magnitudes };
+}
+
+const problems = fc.record({
+  m: fc.integer({ min: 0, max: 9 }),
+  n: fc.integer({ min: 0, max: 9 }),
+  k: fc.integer({ min: 0, max: 9 }),
+  batch: fc.integer({ min: 0, max: 3 }),
+  transpose: fc.constantFrom(...TRANSPOSES),
+  alpha: fc.constantFrom(1, -0.5, 0),
+  beta: fc.constantFrom(0, 1, -2),
+  bias: fc.constantFrom("none" as const, "row" as const, "column" as const),
+  activation: fc.constantFrom(...ACTIVATIONS),
+  residual: fc.boolean(),
+}).map(gemmProblem);
+
+/** Asserts that results are the definition's, to `1e-14` of the largest term. */
+function assertSame(
+  got: { values: Float64Array; magnitudes: Float64Array; indices?: Float64Array },
+  want: { values: number[]; magnitudes: number[] },
+  alsoMagnitudes: boolean,
+) {
+  got.values.forEach((value, i) => {
+    const at = got.indices?.[i] ?? i;
+    const room = 1e-13 * (1 + want.magnitudes[at]!);
+    assert.ok(Math.abs(value - want.values[at]!) <= room, `${value}, not ${want.values[at]}`);
+    const size = got.magnitudes[i]!;
+    if (alsoMagnitudes) assert.ok(Math.abs(size - want.magnitudes[at]!) <= room);
+    else assert.ok(size >= want.magnitudes[at]! - room);
+  });
+}
+
+Deno.test("referenceGemm() equals the definition for any size, transpose and epilogue", async () => {
+  await fc.assert(
+    fc.asyncProperty(problems, fc.integer(), async (problem, seed) => {
+      const operands = operandsOf(problem, seed);
+      const got = await referenceGemm(problem, operands, { workers: 0 });
+      assert.deepEqual(got.shape, [problem.batch, problem.m, problem.n]);
+      assert.equal(got.values.length, elementCount(got.shape));
+      const exact = !["sigmoid", "tanh"].includes(problem.activation);
+      assertSame(got, naiveGemm(problem, operands), exact);
+    }),
+    { numRuns: 300, seed: 20261121 },
+  );
+});
+
+Deno.test("referenceGemm() covers one row, one column, no depth and nothing", async () => {
+  for (const transpose of TRANSPOSES) {
+    for (const [m, n, k] of [[1, 70, 33], [70, 1, 33], [1, 1, 5], [4, 5, 0], [0, 5, 3]] as const) {
+      const problem = gemmProblem({ m, n, k, transpose, beta: 0.5, bias: "row" });
+      const operands = operandsOf(problem, m + n);
+      assertSame(await referenceGemm(problem, operands), naiveGemm(problem, operands), true);
+    }
+  }
+});
+
+Deno.test("referenceGemm() samples every row of every product of the batch", async () => {
+  const problem = gemmProblem({ m: 6, n: 50, k: 7, batch: 3, transpose: "tn", residual: true });
+  const operands = operandsOf(problem, 5);
+  const got = await referenceGemm(problem, operands, { sample: { count: 90, seed: 1 } });
+  assert.equal(got.values.length, 90);
+  const rows = new Set(Array.from(got.indices!, (index) => Math.floor(index / 50)));
+  assert.equal(rows.size, 18);
+  assertSame(got, naiveGemm(problem, operands), true);
+});
+
+Deno.test("referenceGemm() reads f16 and i8, and computes the same on Workers", async () => {
+  const problem = gemmProblem({ m: 3, n: 4, k: 2 });
+  const a = [1, -2, 3, 4, -5, 6];
+  const b = [1, 2, 3, 4, 5, 6, 7, -8];
+  const want = [-9, -10, -11, 20, 23, 30, 37, -20, 25, 26, 27, -68];
+  for (const kind of [Float16Array, Int8Array, Float32Array]) {
+    const { values } = await referenceGemm(problem, { a: kind.from(a), b: kind.from(b) });
+    assert.deepEqual([...values], want);
+  }
+  const large = gemmProblem({ m: 500, n: 600, k: 400, transpose: "nt" });
+  const bytes = (which: "a" | "b") =>
+    Int8Array.from({ length: elementCount(gemmShape(large, which)) }, (_, i) => i * 7 % 251);
+  const operands = { a: bytes("a"), b: bytes("b") };
+  const [one, many] = [
+    await referenceGemm(large, operands, { workers: 0 }),
+    await referenceGemm(large, operands, { workers: 2 }),
+  ];
+  assert.deepEqual(one.values, new Float64Array(many.values));
+});
+
+Deno.test("referenceGemm() names the operand that is missing or of another size", async () => {
+  const problem = gemmProblem({ m: 2, n: 3, k: 4, beta: 1 });
+  const a = new Float32Array(8);
+  const b = new Float32Array(12);
+  await assert.rejects(() => referenceGemm(problem, { a, b }), {
+    name: "TypeError",
+    message: "Cannot compute the gemm reference: c is missing",
+  });
+  await assert.rejects(() => referenceGemm(problem, { a, b: a, c: a }), {
+    message: "Cannot compute the gemm reference: b has 8 elements, its shape [4,3] has 12",
+  });
+});
