@@ -1,0 +1,73 @@
+/**
+ * Products as text: `m n k [ta tb] [xB]`, where ta and tb are n or t (how A and B are stored), and xB is a
+ * batch of B.
+ */
+import { type GemmProblem, gemmProblem, type Transpose } from "./gemm_problem.ts";
+
+/** What a line says of a product. */
+export type GemmSize = Pick<GemmProblem, "m" | "n" | "k" | "transpose" | "batch">;
+
+/**
+ * Parses one product.
+ *
+ * @throws {SyntaxError} with column and caret.
+ */
+export function parseGemm(text: string): GemmProblem {
+  const words = [...text.matchAll(/\S+/g)].map(({ 0: word, index }) => ({ word, index }));
+  const fail = (index: number, what: string) =>
+    new SyntaxError(
+      `Cannot parse product: ${what}, at column ${index + 1}\n  ${text}\n  ${" ".repeat(index)}^`,
+    );
+  const [m, n, k] = (["m", "n", "k"] as const).map((name, place) => {
+    const found = words[place];
+    if (!found) throw fail(text.trimEnd().length, `${name} is missing, expected m n k [ta tb]`);
+    if (!isCount(found.word)) throw fail(found.index, `${name} is no whole number >= 0`);
+    return Number(found.word);
+  }) as [number, number, number];
+  let rest = words.slice(3);
+  let batch = 1;
+  const last = rest.at(-1);
+  if (last?.word.startsWith("x")) {
+    if (!isCount(last.word.slice(1))) throw fail(last.index, "expected a batch such as x3");
+    batch = Number(last.word.slice(1));
+    rest = rest.slice(0, -1);
+  }
+  let transpose: Transpose = "nn";
+  if (rest.length > 0) {
+    const wrong = rest.slice(0, 2).find(({ word }) => word !== "n" && word !== "t");
+    if (wrong) throw fail(wrong.index, `"${wrong.word}" is no transpose, expected n or t`);
+    if (rest.length < 2) throw fail(text.trimEnd().length, "the transpose of B is missing");
+    if (rest.length > 2) throw fail(rest[2]!.index, "expected the end of the line");
+    transpose = `${rest[0]!.word}${rest[1]!.word}` as Transpose;
+  }
+  return gemmProblem({ m, n, k, transpose, batch });
+}
+
+function isCount(word: string): boolean {
+  return /^\d+$/.test(word) && Number.isSafeInteger(Number(word));
+}
+
+/** Prints what {@linkcode parseGemm} reads back; `n n` and a batch of 1 go without saying. */
+export function printGemm({ m, n, k, transpose, batch }: GemmSize): string {
+  const stored = transpose === "nn" && batch === 1 ? [] : [...transpose];
+  return [m, n, k, ...stored, ...(batch === 1 ? [] : [`x${batch}`])].join(" ");
+}
+
+/**
+ * Products of a suite file's text: one a line, `#` starts a comment, blank lines are skipped.
+ *
+ * @param source The file's name, for messages.
+ * @throws {SyntaxError} with file, line, column and a caret.
+ */
+export function parseGemmSuite(text: string, source: string): GemmProblem[] {
+  return text.split(/\r?\n/).flatMap((line, index) => {
+    const product = line.replace(/#.*/, "").trimEnd();
+    if (product.trim() === "") return [];
+    try {
+      return [parseGemm(product)];
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      throw new SyntaxError(`${source}:${index + 1}: ${error.message}`);
+    }
+  });
+}
