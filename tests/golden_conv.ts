@@ -2,7 +2,7 @@ import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
 import { checkAgainst, type Checked } from "../src/bench/check.ts";
-import { runPlan } from "../src/bench/gpu_case.ts";
+import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { operandTensors, type Operation } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -57,7 +57,10 @@ export async function runGolden(
     limits: { ...gpu.limits, ...run.limits },
     sizes: run.sizes ?? "uniform",
   });
-  const { result } = await runPlan(gpu, problem, plan, operands, { samples: 1, fillMs: 0 });
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
+    samples: 1,
+    fillMs: 0,
+  });
   // Magnitudes are ours; the values that count are PyTorch's.
   const { magnitudes, shape } = await magnitudesOf(golden, op);
   const reference = {

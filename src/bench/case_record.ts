@@ -4,14 +4,32 @@ import type { Plan } from "../algorithms/plan.ts";
 import type { AccuracyRecord, CaseRecord, TimeRecord, Verdict } from "../report/record.ts";
 import type { Layouts } from "./operands.ts";
 
-/** What is known of a case before it runs. */
-export interface CaseSetup extends Layouts {
-  readonly problem: ConvProblem;
+/** What is known of a case before it runs; fields as in {@linkcode CaseRecord}. */
+export interface CaseSetup {
+  readonly problem: string;
+  readonly op: string;
+  readonly flops: number;
+  readonly dtype: string;
+  readonly layout: string;
+  readonly filterLayout?: string;
+  readonly epilogue?: string;
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
   readonly device: string;
   /** Fill and seed of made data. */
   readonly made?: { readonly fill: string; readonly seed: number };
+}
+
+/** What a convolution puts into its {@linkcode CaseSetup}. */
+export function convSetup(problem: ConvProblem, { layout, filterLayout }: Layouts) {
+  return {
+    problem: printDescriptor(problem),
+    op: problem.op,
+    flops: directFlops(problem),
+    dtype: "f32",
+    layout,
+    filterLayout,
+  };
 }
 
 /** What came out. */
@@ -25,21 +43,21 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { problem, made } = setup;
+  const { flops, made, filterLayout, epilogue } = setup;
   const { plan, time, accuracy, verdict, message } = outcome;
-  const flops = directFlops(problem);
   return {
     schema: 1,
     kind: "case",
     provider: "wgconv",
-    problem: printDescriptor(problem),
-    op: problem.op,
+    problem: setup.problem,
+    op: setup.op,
     algorithm: plan?.algorithm ?? setup.algorithm,
     kernel: plan?.kernel ?? null,
     device: setup.device,
-    dtype: "f32",
+    dtype: setup.dtype,
     layout: setup.layout,
-    filter_layout: setup.filterLayout,
+    ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),
+    ...(epilogue === undefined ? {} : { epilogue }),
     time_ms: time ?? null,
     gflops: time && time.median > 0 ? flops / time.median / 1e6 : null,
     flops,

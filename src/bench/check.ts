@@ -1,4 +1,12 @@
-import { channelRmsLimit, gateFor, judge, measureAccuracy, relL2Limit } from "../accuracy/mod.ts";
+import {
+  type AccuracyReport,
+  channelRmsLimit,
+  type Gate,
+  gateFor,
+  judge,
+  measureAccuracy,
+  relL2Limit,
+} from "../accuracy/mod.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -17,7 +25,7 @@ import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./op
 const UNIT_ROUNDOFF = 2 ** -24;
 
 /** Problems of so few flops are checked whole, whatever was asked for. */
-const WHOLE_FLOPS = 2e8;
+export const WHOLE_FLOPS = 2e8;
 /** A sample's size: at least this many outputs ... */
 const SAMPLE_COUNT = 4096;
 /** ... and enough of each channel for its RMS to mean something, ... */
@@ -77,6 +85,11 @@ export function checkAgainst(reference: Reference, result: Float32Array): Checke
     unitRoundoff: UNIT_ROUNDOFF,
     activation: reference.activation,
   });
+  return judged(report, gate);
+}
+
+/** What the gate makes of a report. */
+export function judged(report: AccuracyReport, gate: Gate): Checked {
   const { verdict, reasons } = judge(report, gate);
   const accuracy = {
     ...report,
@@ -95,7 +108,7 @@ export async function checkResult(
 }
 
 /** Outputs of a sample, for results of so many channels and products an output. */
-function sampleCount(channels: number, products: number): number {
+export function sampleCount(channels: number, products: number): number {
   const affordable = Math.floor(SAMPLE_PRODUCTS / Math.max(1, products));
   return Math.max(SAMPLE_COUNT, Math.min(SAMPLE_PER_CHANNEL * channels, affordable));
 }

@@ -1,28 +1,42 @@
-import type { Plan } from "../algorithms/plan.ts";
+import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { download, upload } from "../gpu/buffers.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import { createPlanBuffers, type PlanBuffers, preparePlan } from "../gpu/prepare.ts";
-import {
-  type ConvProblem,
-  type ConvTensor,
-  resultTensor,
-  tensorShape,
-} from "../problem/conv_problem.ts";
+import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { TimeRecord } from "../report/record.ts";
+import {
+  arrayConstructor,
+  type DType,
+  type TensorData,
+  type TypedArrayOf,
+} from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { timePlan, type TimingProtocol } from "./timing.ts";
 
 /** An operand on its way to the device: whole, or in chunks that follow each other. */
-export type OperandData = Float32Array | (() => AsyncIterable<Float32Array>);
+export type OperandData = TensorData | (() => AsyncIterable<TensorData>);
 
 /** What a plan reads. */
-export type PlanOperands = { readonly [role in ConvTensor | "bias"]?: OperandData };
+export type PlanOperands = { readonly [role in BufferRole]?: OperandData };
+
+/** What is fetched when a plan has run: `count` elements. */
+export interface PlanResult<D extends DType> {
+  readonly role: BufferRole;
+  readonly dtype: D;
+  readonly count: number;
+}
 
 /** Runs of a plan on the device. */
-export interface GpuCase {
+export interface GpuCase<D extends DType> {
   readonly time: TimeRecord;
   /** The result as it lies in memory, of the very buffers that were timed. */
-  readonly result: Float32Array<ArrayBuffer>;
+  readonly result: TypedArrayOf<D>;
+}
+
+/** What a convolution's plan leaves. */
+export function convResult(problem: ConvProblem): PlanResult<"f32"> {
+  const role = resultTensor(problem.op);
+  return { role, dtype: "f32", count: elementCount(tensorShape(problem, role)) };
 }
 
 /**
@@ -31,14 +45,14 @@ export interface GpuCase {
  * @param copies Copies of all buffers that calls cycle through, so that a copy has left the cache when its turn comes.
  * @throws as the functions of `src/gpu`.
  */
-export async function runPlan(
+export async function runPlan<D extends DType>(
   gpu: GpuDevice,
-  problem: ConvProblem,
   plan: Plan,
   operands: PlanOperands,
+  result: PlanResult<D>,
   protocol: TimingProtocol,
   copies = 1,
-): Promise<GpuCase> {
+): Promise<GpuCase<D>> {
   using resources = new DisposableStack();
   const sets: PlanBuffers[] = [];
   for (let copy = 0; copy < copies; copy++) {
@@ -49,24 +63,30 @@ export async function runPlan(
   const prepared = [];
   for (const buffers of sets) prepared.push(resources.use(await preparePlan(gpu, plan, buffers)));
   const time = await timePlan(gpu, prepared, protocol);
-  const which = resultTensor(problem.op);
-  const result = new Float32Array(elementCount(tensorShape(problem, which)));
+  return { time, result: await fetchResult(gpu, sets[0]!, result) };
+}
+
+/** Fetches a plan's result. */
+export async function fetchResult<D extends DType>(
+  gpu: GpuDevice,
+  buffers: PlanBuffers,
+  { role, dtype, count }: PlanResult<D>,
+): Promise<TypedArrayOf<D>> {
+  const result = new (arrayConstructor(dtype))(count);
   const bytes = new Uint8Array(result.buffer);
-  await download(gpu, sets[0]!.get(which), 0, bytes.length, bytes);
-  return { time, result };
+  await download(gpu, buffers.get(role), 0, bytes.length, bytes);
+  return result;
 }
 
 /** Copies every operand to its buffer; chunks go there as they come. */
-async function uploadOperands(
+export async function uploadOperands(
   gpu: GpuDevice,
   buffers: PlanBuffers,
   operands: PlanOperands,
 ): Promise<void> {
-  for (const role of ["input", "filter", "output", "bias"] as const) {
-    const data = operands[role];
-    if (data === undefined) continue;
+  for (const [role, data] of Object.entries(operands) as [BufferRole, OperandData][]) {
     const buffer = buffers.get(role);
-    if (data instanceof Float32Array) {
+    if (typeof data !== "function") {
       upload(gpu, buffer, 0, data);
       continue;
     }

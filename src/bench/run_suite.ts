@@ -1,7 +1,6 @@
 import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
 import { planConv } from "../algorithms/planner.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import { DeviceError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import {
   type ConvProblem,
@@ -14,9 +13,10 @@ import type { CaseRecord } from "../report/record.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 import { tensorBytes } from "../problem/conv_problem.ts";
-import { caseRecord, type CaseSetup } from "./case_record.ts";
+import { caseRecord, type CaseSetup, convSetup } from "./case_record.ts";
 import { checkAgainst, computeReference, type Reference } from "./check.ts";
-import { runPlan } from "./gpu_case.ts";
+import { convResult, runPlan } from "./gpu_case.ts";
+import { eachCase } from "./each_case.ts";
 import { fillOperand } from "./operands.ts";
 import type { TimingProtocol } from "./timing.ts";
 
@@ -51,31 +51,21 @@ export async function* runSuite(
   open: () => Promise<GpuDevice>,
   onCase: (index: number, count: number, what: string) => void,
 ): AsyncGenerator<CaseRecord, void, undefined> {
-  let gpu: GpuDevice | undefined = await open();
-  try {
-    let index = 0;
+  let index = 0;
+  const cases = function* () {
     for (const group of groups(bench)) {
       const shared = sharedData(bench, group);
       for (const one of group.cases) {
         onCase(++index, group.count, `${one.problem.name ?? ""} ${one.problem.op}`.trim());
-        let name = "";
-        try {
-          gpu ??= await open();
-          name = gpu.info.adapter;
-          yield await runCase(gpu, bench, one, shared);
-        } catch (error) {
-          const message = error instanceof Error ? error.message : String(error);
-          if (error instanceof DeviceError) {
-            gpu?.close();
-            gpu = undefined;
-          }
-          yield caseRecord(caseSetup(bench, one, name), { verdict: "error", message });
-        }
+        yield {
+          run: (gpu: GpuDevice) => runCase(gpu, bench, one, shared),
+          failed: (device: string, message: string) =>
+            caseRecord(caseSetup(bench, one, device), { verdict: "error", message }),
+        };
       }
     }
-  } finally {
-    gpu?.close();
-  }
+  };
+  yield* eachCase(cases(), open);
 }
 
 /** One case of a group. */
@@ -166,7 +156,14 @@ async function runCase(
   const copies = bench.cache === "hot"
     ? 1
     : Math.min(MOST_COPIES, 1 + Math.ceil(COLD_BYTES / Math.max(1, tensorBytes(problem, 4))));
-  const { time, result } = await runPlan(gpu, problem, plan, operands, bench.protocol, copies);
+  const { time, result } = await runPlan(
+    gpu,
+    plan,
+    operands,
+    convResult(problem),
+    bench.protocol,
+    copies,
+  );
   const setup = caseSetup(bench, one, gpu.info.adapter);
   if (bench.check === "none") return caseRecord(setup, { plan, time, verdict: "none" });
   const checked = checkAgainst(await shared.reference(problem), result);
@@ -190,9 +187,7 @@ function planRequest(gpu: GpuDevice, one: Case): PlanRequest {
 function caseSetup(bench: BenchPlan, one: Case, device: string): CaseSetup {
   const { problem, layout, algorithm } = one;
   return {
-    problem,
-    layout,
-    filterLayout: filterLayoutFor(layout),
+    ...convSetup(problem, { layout, filterLayout: filterLayoutFor(layout) }),
     algorithm,
     device,
     made: { fill: bench.fill, seed: bench.seed },

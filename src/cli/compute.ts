@@ -1,11 +1,9 @@
 import { planConv } from "../algorithms/planner.ts";
-import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
+import { caseRecord, type CaseSetup, convSetup } from "../bench/case_record.ts";
 import { checkResult } from "../bench/check.ts";
-import { type OperandData, type PlanOperands, runPlan } from "../bench/gpu_case.ts";
+import { convResult, type OperandData, type PlanOperands } from "../bench/gpu_case.ts";
 import { fillOperand, type HostOperands, layoutOf, referenceInputs } from "../bench/operands.ts";
 import { timeRecord } from "../bench/timing.ts";
-import { UnsupportedError } from "../errors.ts";
-import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import {
   type ConvTensor,
@@ -15,18 +13,12 @@ import {
 } from "../problem/conv_problem.ts";
 import { referenceConv } from "../reference/reference.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
-import type { CaseRecord } from "../report/record.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { fromCanonical } from "../bench/canonical.ts";
 import type { ConvOptions } from "./conv.ts";
 import { progress } from "./output.ts";
+import { type Computed, cpuNote, runJob } from "./run_job.ts";
 import type { Subject } from "./subject.ts";
-
-/** A convolution that ran: its record, and its result as it lies in memory. */
-export interface Computed {
-  readonly record: CaseRecord;
-  readonly result: Float32Array<ArrayBuffer>;
-}
 
 type Role = ConvTensor | "bias";
 
@@ -37,43 +29,47 @@ const DEFAULT_FILL = "uniform01";
  *
  * @throws {UnsupportedError} where there is no GPU, or it does not suffice.
  */
-export async function computeOnGpu(subject: Subject, options: ConvOptions): Promise<Computed> {
+export async function computeOnGpu(
+  subject: Subject,
+  options: ConvOptions,
+): Promise<Computed<"f32">> {
   if (hasEmptyResult(subject)) return await computeOnCpu(subject, options);
   const { problem, layout, filterLayout, epilogue } = subject;
-  using gpu = await openGpu(options);
-  const plan = planConv({
-    problem,
-    dtype: options.dtype,
-    layout,
-    filterLayout,
-    epilogue,
-    algorithm: options.algorithm,
-    limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
-    ...(options.policy === undefined ? {} : { policy: options.policy }),
-  });
-  const streamed = options.check === "none";
-  const operands = streamed ? undefined : await readOperands(subject, options);
-  const data = operands ?? chunkedOperands(subject, options);
-  const protocol = { samples: options.runs, fillMs: 0 };
-  const { time, result } = await runPlan(gpu, problem, plan, data, protocol);
-  const setup = caseSetup(subject, options, `${gpu.info.adapter} (${options.backend})`);
-  if (!operands) return { record: caseRecord(setup, { plan, time, verdict: "none" }), result };
-  const shown = progress();
-  const checked = await checkResult({
-    ...subject,
-    operands,
-    result,
-    mode: options.check === "full" ? "full" : "sample",
-    seed: options.seed,
-    onProgress: (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
-  });
-  shown.done();
-  return { record: caseRecord(setup, { plan, time, ...checked }), result };
+  return await runJob({
+    result: convResult(problem),
+    plan: (gpu) =>
+      planConv({
+        problem,
+        dtype: options.dtype,
+        layout,
+        filterLayout,
+        epilogue,
+        algorithm: options.algorithm,
+        limits: gpu.limits,
+        workgroupsInFlight: gpu.workgroupsInFlight,
+        ...(options.policy === undefined ? {} : { policy: options.policy }),
+        ...(options.splits === undefined ? {} : { splits: options.splits }),
+      }),
+    read: () => readOperands(subject, options),
+    chunks: () => chunkedOperands(subject, options),
+    check: (operands, result, onProgress) =>
+      checkResult({
+        ...subject,
+        operands,
+        result,
+        mode: options.check === "full" ? "full" : "sample",
+        seed: options.seed,
+        onProgress,
+      }),
+    record: (device, outcome) => caseRecord(caseSetup(subject, options, device), outcome),
+  }, options);
 }
 
 /** Computes a subject with the FP64 reference and rounds the result to f32. */
-export async function computeOnCpu(subject: Subject, options: ConvOptions): Promise<Computed> {
+export async function computeOnCpu(
+  subject: Subject,
+  options: ConvOptions,
+): Promise<Computed<"f32">> {
   const { problem, epilogue, layout, filterLayout } = subject;
   const operands = await readOperands(subject, options);
   const shown = progress();
@@ -91,10 +87,8 @@ export async function computeOnCpu(subject: Subject, options: ConvOptions): Prom
     layoutOf(which, { layout, filterLayout }),
   );
   const setup = caseSetup(subject, options, CPU_DEVICE.adapter);
-  const note = elementCount(reference.shape) === 0
-    ? "the result is empty"
-    : "computed by the reference itself, in FP64, and rounded to f32";
-  return { record: caseRecord(setup, { time, verdict: "none", message: note }), result };
+  const message = cpuNote(reference.shape, "f32");
+  return { record: caseRecord(setup, { time, verdict: "none", message }), result };
 }
 
 /** Whether there is nothing to compute. */
@@ -102,22 +96,11 @@ function hasEmptyResult({ problem }: Subject): boolean {
   return elementCount(tensorShape(problem, resultTensor(problem.op))) === 0;
 }
 
-async function openGpu(options: ConvOptions): Promise<GpuDevice> {
-  try {
-    return await openDevice({ backend: options.backend });
-  } catch (error) {
-    if (!(error instanceof UnsupportedError)) throw error;
-    throw new UnsupportedError(`${error.message}; --device cpu computes without a GPU`);
-  }
-}
-
 function caseSetup(subject: Subject, options: ConvOptions, device: string): CaseSetup {
   const { problem, layout, filterLayout } = subject;
   const made = { fill: options.fill ?? DEFAULT_FILL, seed: options.seed };
   return {
-    problem,
-    layout,
-    filterLayout,
+    ...convSetup(problem, { layout, filterLayout }),
     algorithm: options.device === "cpu" ? "reference" : options.algorithm,
     device,
     ...(options.problem === undefined ? {} : { made }),

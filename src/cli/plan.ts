@@ -71,6 +71,7 @@ function planRequest(subject: Subject, options: ProblemOptions, limits: DeviceLi
     algorithm: options.algorithm,
     limits,
     ...(options.policy === undefined ? {} : { policy: options.policy }),
+    ...(options.splits === undefined ? {} : { splits: options.splits }),
   };
 }
 

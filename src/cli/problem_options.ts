@@ -48,6 +48,11 @@ export function problemCommand(name: string) {
     )
     .option("--policy <name>", "tile policy in place of the planner's choice")
     .option(
+      "--splits <n>",
+      "workgroups that share the depth of a tile, in place of the planner's choice",
+      wholeNumber(1),
+    )
+    .option(
       "--dtype <name>",
       "type that is computed in: f32",
       oneOf(["f32"] as const),

@@ -1,15 +1,16 @@
+import type { DType } from "../tensor/dtype.ts";
 import type { Activation } from "./epilogue.ts";
 
 /** Which operands are stored transposed: A's letter, then B's. */
 export type Transpose = "nn" | "nt" | "tn" | "tt";
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
-/**
- * What is computed in: elements of A, B, C, bias and residual have this type, and so has the result, but
- * for `i8`, whose products are summed in i32.
- */
+/** Element type of A and B; {@linkcode gemmElement} has the others'. */
 export type GemmDType = "f32" | "f16" | "i8" | "f64";
 export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
+
+/** What products are summed in; only f16 ones leave a choice. */
+export type GemmAccumulate = "f32" | "f16";
 
 /** Where a bias of a product lies: one value a row (M of them) or a column (N). */
 export type BiasSide = "none" | "row" | "column";
@@ -85,6 +86,11 @@ export function gemmShape(problem: GemmProblem, which: GemmTensor): number[] {
     case "output":
       return batched(m, n);
   }
+}
+
+/** Element type of one of the tensors: that of A and B, but for `i8`, whose products are summed in i32. */
+export function gemmElement(dtype: GemmDType, which: GemmTensor): DType {
+  return dtype === "i8" && which !== "a" && which !== "b" ? "i32" : dtype;
 }
 
 /** The tensors a problem reads, in the order of its definition. */

@@ -1,17 +1,18 @@
 import { convProblem } from "../problem/conv_problem.ts";
-import {
-  gemmOperands,
-  type GemmProblem,
-  gemmShape,
-  type GemmTensor,
-} from "../problem/gemm_problem.ts";
+import { gemmOperands, type GemmProblem, gemmShape } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import type { HostArray } from "./geometry.ts";
 import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
 
 /** What `gemmOperands(problem)` names, as it lies in memory. */
-export type GemmInputs = { readonly [which in Exclude<GemmTensor, "output">]?: HostArray };
+export interface GemmInputs {
+  readonly a?: HostArray;
+  readonly b?: HostArray;
+  readonly c?: HostArray | Int32Array;
+  readonly bias?: HostArray | Int32Array;
+  readonly residual?: HostArray | Int32Array;
+}
 
 export interface GemmReferenceOptions {
   /** At least `count` results, equally many per row, chosen by `seed`; all where absent. */

@@ -13,9 +13,13 @@ import { type Column, textTable } from "./table.ts";
 export function caseReport(record: CaseRecord): string {
   const { time_ms: time, accuracy } = record;
   const made = record.fill ? `${record.fill} data, seed ${record.seed}` : "data of the files";
+  const layout = record.filter_layout === undefined
+    ? `transposes ${record.layout}`
+    : `${record.layout} with filter ${record.filter_layout}`;
   const lines: [string, string][] = [
     ["problem", `${record.op} ${record.problem}`],
-    ["tensors", `${record.dtype}, ${record.layout} with filter ${record.filter_layout}, ${made}`],
+    ["tensors", `${record.dtype}, ${layout}, ${made}`],
+    ...(record.epilogue ? [["epilogue", record.epilogue] as [string, string]] : []),
     ["device", record.device],
     ["kernel", record.kernel ?? "none"],
   ];

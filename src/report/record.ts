@@ -57,8 +57,12 @@ export interface CaseRecord {
   readonly kernel: string | null;
   readonly device: string;
   readonly dtype: string;
+  /** A product has its transposes here. */
   readonly layout: string;
-  readonly filter_layout: string;
+  /** Of convolutions. */
+  readonly filter_layout?: string;
+  /** What follows the sum of a product, where anything does. */
+  readonly epilogue?: string;
   readonly time_ms: TimeRecord | null;
   /** The direct algorithm's flops over the median time, in GFLOP/s. */
   readonly gflops: number | null;
@@ -75,4 +79,25 @@ export interface CaseRecord {
   readonly seed?: number;
 }
 
-export type ReportRecord = EnvironmentRecord | CaseRecord;
+/** How fast one kernel was among its rivals on one problem. */
+export interface TuningRecord {
+  readonly schema: 1;
+  readonly kind: "tuning";
+  readonly problem: string;
+  readonly op: string;
+  readonly device: string;
+  readonly dtype: string;
+  readonly kernel: string;
+  readonly policy: string;
+  readonly splits: number;
+  readonly time_ms: TimeRecord;
+  readonly gflops: number;
+  /** What the planner's model says, scaled so that it is right on average over the rivals. */
+  readonly predicted_gflops: number;
+  /** Whether the planner would take it. */
+  readonly chosen: boolean;
+  readonly verdict: Verdict;
+  readonly message?: string;
+}
+
+export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord;

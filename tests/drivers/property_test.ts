@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/request.ts";
 import { checkResult } from "../../src/bench/check.ts";
-import { runPlan } from "../../src/bench/gpu_case.ts";
+import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand } from "../../src/bench/operands.ts";
 import type { HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -76,7 +76,10 @@ async function conv(
     limits: gpu.limits,
     sizes: "uniform",
   });
-  const { result } = await runPlan(gpu, problem, plan, operands, { samples: 1, fillMs: 0 });
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
+    samples: 1,
+    fillMs: 0,
+  });
   const checked = await checkResult({
     problem,
     epilogue,
@@ -192,11 +195,11 @@ Deno.test("an operation without products gives zeros, or the bias", async () => 
         limits: gpu.limits,
       });
     const once = { samples: 1, fillMs: 0 };
-    const zero = await runPlan(gpu, noImages, plan(noImages, NO_EPILOGUE), {}, once);
+    const zero = await runPlan(gpu, plan(noImages, NO_EPILOGUE), {}, convResult(noImages), once);
     assert.deepEqual([...zero.result], new Array(24).fill(0));
     const bias = Float32Array.of(1, 2, 3);
     const withBias = plan(noChannels, { bias: true, activation: "none" });
-    const { result } = await runPlan(gpu, noChannels, withBias, { bias }, once);
+    const { result } = await runPlan(gpu, withBias, { bias }, convResult(noChannels), once);
     assert.deepEqual([...result], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
   }
 });

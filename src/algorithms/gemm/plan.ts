@@ -13,6 +13,7 @@ import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.t
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { policyTile } from "../../kernels/policy.ts";
 import {
+  type GemmAccumulate,
   type GemmDType,
   gemmOperands,
   type GemmProblem,
@@ -29,6 +30,8 @@ import { PlanBuffers } from "../tensors.ts";
 export interface GemmRequest {
   readonly problem: GemmProblem;
   readonly dtype: GemmDType;
+  /** Of f16 only; f32 where absent. */
+  readonly accumulate?: GemmAccumulate;
   /** Name of a `TilePolicy` in place of the planner's choice. */
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
@@ -38,13 +41,22 @@ export interface GemmRequest {
   readonly sizes?: SizeMode;
 }
 
-/** How a matrix operand runs through memory. */
-function along(problem: GemmProblem) {
-  const { transpose } = problem;
-  return {
-    a: transpose[0] === "n" ? "depth" as const : "place" as const,
-    b: transpose[1] === "n" ? "place" as const : "depth" as const,
+/** How the operands lie in memory. */
+function operandShapes(problem: GemmProblem) {
+  const { m, n, k, transpose } = problem;
+  const a = {
+    places: m,
+    depth: k,
+    along: transpose[0] === "n" ? "depth" as const : "place" as const,
+    batchStride: m * k,
   };
+  const b = {
+    places: n,
+    depth: k,
+    along: transpose[1] === "n" ? "place" as const : "depth" as const,
+    batchStride: k * n,
+  };
+  return { a: { ...a, vector: matrixVector(a) }, b: { ...b, vector: matrixVector(b) } };
 }
 
 /**
@@ -54,7 +66,7 @@ function along(problem: GemmProblem) {
  */
 export function cutGemm(request: GemmRequest): Cut {
   const { m, n, k, batch } = request.problem;
-  const { a, b } = along(request.problem);
+  const { a, b } = operandShapes(request.problem);
   return cutProduct(
     request,
     {
@@ -64,8 +76,8 @@ export function cutGemm(request: GemmRequest): Cut {
       steps: ({ depth }) => Math.ceil(k / depth),
       elements: batch * m * n,
     },
-    { along: a },
-    { along: b },
+    a,
+    b,
   );
 }
 
@@ -81,12 +93,13 @@ export function planGemm(request: GemmRequest): Plan {
   if (request.dtype !== "f32") {
     throw new RangeError(`Cannot plan: there is no ${request.dtype} product, f32 is supported`);
   }
+  if (request.accumulate === "f16") {
+    throw new RangeError("Cannot plan: only f16 products can be summed in f16, the dtype is f32");
+  }
   const { m, n, k, batch, transpose } = problem;
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
-  const { a: aAlong, b: bAlong } = along(problem);
-  const aShape = { places: m, depth: k, along: aAlong, batchStride: m * k };
-  const bShape = { places: n, depth: k, along: bAlong, batchStride: k * n };
+  const shapes = operandShapes(problem);
   const elements = batch * m * n;
   const { policy, splits } = cutGemm(request);
 
@@ -100,12 +113,10 @@ export function planGemm(request: GemmRequest): Plan {
     ? buffers.add("partial results", "workspace", splits * elements)
     : result;
   const module = moduleBuilder(mode);
-  const aVector = matrixVector(aShape);
-  const bVector = matrixVector(bShape);
-  const a = module.tensor("a", "read", aVector, buffers.split(aBuffer));
-  const b = module.tensor("b", "read", bVector, buffers.split(bBuffer));
+  const a = module.tensor("a", "read", shapes.a.vector, buffers.split(aBuffer));
+  const b = module.tensor("b", "read", shapes.b.vector, buffers.split(bBuffer));
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
-  const vector = outputVector(strides, m, n);
+  const vector = outputVector(strides, m, n, shapes.a, shapes.b);
   const width = vector === "none" ? 1 : 4;
   const out = module.tensor("result", "write", width, buffers.split(target));
   const epilogue = gemmEpilogue(problem, buffers, place);
@@ -124,9 +135,11 @@ export function planGemm(request: GemmRequest): Plan {
     vector,
   }, steps);
   const shape = { rows: m, columns: n, steps: Math.ceil(k / policy.depth), batches: batch, splits };
-  const suffix = `${transpose}_a${aVector}b${bVector}_o${width}${splits > 1 ? "_split" : ""}${
-    epilogueTrait(steps)
-  }${splitTrait(buffers.split(aBuffer), buffers.split(bBuffer), buffers.split(target))}`;
+  const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}${
+    splits > 1 ? "_split" : ""
+  }${epilogueTrait(steps)}${
+    splitTrait(buffers.split(aBuffer), buffers.split(bBuffer), buffers.split(target))
+  }`;
   const tileDepth = policy.depth;
   const kernel = mainLoopKernel(
     "gemm_f32",
@@ -135,8 +148,8 @@ export function planGemm(request: GemmRequest): Plan {
     module,
     shape,
     policy,
-    matrixLoader(module, "a", a, { ...aShape, vector: aVector, tileDepth }),
-    matrixLoader(module, "b", b, { ...bShape, vector: bVector, tileDepth }),
+    matrixLoader(module, "a", a, { ...shapes.a, tileDepth }),
+    matrixLoader(module, "b", b, { ...shapes.b, tileDepth }),
     output,
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
