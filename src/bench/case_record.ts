@@ -12,6 +12,7 @@ export interface CaseSetup {
   readonly dtype: string;
   readonly layout: string;
   readonly filterLayout?: string;
+  readonly accumulate?: string;
   readonly epilogue?: string;
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
@@ -43,7 +44,7 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { flops, made, filterLayout, epilogue } = setup;
+  const { flops, made, filterLayout, accumulate, epilogue } = setup;
   const { plan, time, accuracy, verdict, message } = outcome;
   return {
     schema: 1,
@@ -55,6 +56,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     kernel: plan?.kernel ?? null,
     device: setup.device,
     dtype: setup.dtype,
+    ...(accumulate === undefined ? {} : { accumulate }),
     layout: setup.layout,
     ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),
     ...(epilogue === undefined ? {} : { epilogue }),

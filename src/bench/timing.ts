@@ -40,10 +40,15 @@ export async function timePlan(
   const samples = protocolSamples(protocol, estimateMs);
   if (samples <= 1) return timeRecord(first.samplesNs, 1, first.clock);
   const repeats = protocolRepeats(protocol, estimateMs);
-  const warmUpMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : WARM_UP_MS;
-  const warmup = Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
+  const warmup = warmUpCalls(gpu, estimateMs);
   const run = await execute(gpu, prepared, { samples, repeats, warmup, estimateNs });
   return timeRecord(run.samplesNs, repeats, run.clock);
+}
+
+/** Calls that warm the device up. */
+export function warmUpCalls(gpu: GpuDevice, estimateMs: number): number {
+  const warmUpMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : WARM_UP_MS;
+  return Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
 }
 
 /** Calls a sample: enough to fill the protocol's time. */

@@ -16,9 +16,10 @@ export function caseReport(record: CaseRecord): string {
   const layout = record.filter_layout === undefined
     ? `transposes ${record.layout}`
     : `${record.layout} with filter ${record.filter_layout}`;
+  const dtype = record.accumulate ? `${record.dtype} summed in ${record.accumulate}` : record.dtype;
   const lines: [string, string][] = [
     ["problem", `${record.op} ${record.problem}`],
-    ["tensors", `${record.dtype}, ${layout}, ${made}`],
+    ["tensors", `${dtype}, ${layout}, ${made}`],
     ...(record.epilogue ? [["epilogue", record.epilogue] as [string, string]] : []),
     ["device", record.device],
     ["kernel", record.kernel ?? "none"],

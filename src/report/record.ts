@@ -57,6 +57,8 @@ export interface CaseRecord {
   readonly kernel: string | null;
   readonly device: string;
   readonly dtype: string;
+  /** What products are summed in, where that is less than the usual. */
+  readonly accumulate?: string;
   /** A product has its transposes here. */
   readonly layout: string;
   /** Of convolutions. */

@@ -1,0 +1,110 @@
+import { type Gate, gateFor, measureAccuracy } from "../accuracy/mod.ts";
+import {
+  type GemmAccumulate,
+  type GemmDType,
+  gemmFlops,
+  type GemmProblem,
+} from "../problem/gemm_problem.ts";
+import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
+import type { ReferenceResult } from "../reference/reference.ts";
+import type { TensorData } from "../tensor/dtype.ts";
+import { rowMajorStrides } from "../tensor/tensor.ts";
+import { type Checked, judged, sampleCount, WHOLE_FLOPS } from "./check.ts";
+import type { GemmData } from "./gemm_operands.ts";
+
+/** In what a product is computed. */
+export interface GemmArithmetic {
+  readonly dtype: GemmDType;
+  readonly accumulate: GemmAccumulate;
+}
+
+/** What a reference is computed from. */
+export interface GemmReferenceRequest {
+  readonly problem: GemmProblem;
+  readonly dtype: GemmDType;
+  readonly operands: GemmData;
+  readonly mode: "sample" | "full";
+  readonly seed: number;
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
+const SAMPLE_SHARE = 4;
+
+/** Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large. */
+export async function computeGemmReference(
+  request: GemmReferenceRequest,
+): Promise<ReferenceResult> {
+  const { dtype, mode, seed, onProgress } = request;
+  // Kernels hold the factors in f32.
+  const round = dtype === "f64" ? (factor: number) => factor : Math.fround;
+  const { alpha, beta } = request.problem;
+  const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
+  const { m, n, k, batch } = problem;
+  const count = sampleCount(m * batch, SAMPLE_SHARE * k);
+  const whole = mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS || batch * m * n <= count;
+  return await referenceGemm(problem, request.operands as GemmInputs, {
+    ...(whole ? {} : { sample: { count, seed } }),
+    ...(onProgress ? { onProgress } : {}),
+  });
+}
+
+/** Compares a result, as it lies in memory, with its reference. Rows are its channels. */
+export function checkGemm(
+  problem: GemmProblem,
+  arithmetic: GemmArithmetic,
+  reference: ReferenceResult,
+  result: TensorData,
+): Checked {
+  if (result instanceof BigInt64Array || result instanceof BigUint64Array) {
+    throw new TypeError("Cannot check a product: its result is made of 64-bit integers");
+  }
+  const { unitRoundoff, gate } = precision(problem, arithmetic);
+  const report = measureAccuracy(result, reference, {
+    strides: rowMajorStrides(reference.shape),
+    channelAxis: 1,
+    unitRoundoff,
+  });
+  return judged(report, gate);
+}
+
+/** Products of one chain in f16, which is then added to a sum in f32. */
+const F16_CHAIN = 32;
+
+/** What rounds, and how often. */
+function precision(
+  problem: GemmProblem,
+  { dtype, accumulate }: GemmArithmetic,
+): { unitRoundoff: number; gate: Gate } {
+  // A step of the epilogue may round a product and a sum.
+  const steps = [
+    problem.alpha !== 1,
+    problem.beta !== 0,
+    problem.bias !== "none",
+    problem.residual,
+  ].filter(Boolean).length;
+  const { k, activation } = problem;
+  const gate = (unitRoundoff: number, sums: number) => ({
+    unitRoundoff,
+    gate: gateFor({ unitRoundoff, accumulationLength: sums + 2 * steps, activation }),
+  });
+  switch (dtype) {
+    case "f32":
+      return gate(2 ** -24, k);
+    case "f64":
+      return gate(2 ** -53, k);
+    case "f16":
+      // Sums in f32 are rounded to f16 once.
+      return gate(2 ** -11, accumulate === "f16" ? Math.min(k, F16_CHAIN) : 1);
+    case "i8":
+      return { unitRoundoff: 2 ** -24, gate: EXACT };
+  }
+}
+
+/** No error at all; the smallest number, as it is multiplied by what may be infinite. */
+const EXACT: Gate = {
+  maxBoundRatio: 0,
+  maxRelL2: 0,
+  maxMagnitudeL2: Number.MIN_VALUE,
+  maxChannelRmsRatio: 0,
+};

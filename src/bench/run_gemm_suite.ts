@@ -1,0 +1,76 @@
+import { planGemm } from "../algorithms/gemm/plan.ts";
+import type { GpuDevice } from "../gpu/device.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
+import type { CaseRecord } from "../report/record.ts";
+import type { FillKind } from "../tensor/fill.ts";
+import { caseRecord, type CaseSetup } from "./case_record.ts";
+import { eachCase } from "./each_case.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
+import { checkGemm, computeGemmReference, type GemmArithmetic } from "./gemm_check.ts";
+import { fillGemm, gemmResult } from "./gemm_operands.ts";
+import { runPlan } from "./gpu_case.ts";
+import type { TimingProtocol } from "./timing.ts";
+
+/** What a run over products covers. */
+export interface GemmBench extends GemmArithmetic, GemmChoice {
+  readonly problems: readonly GemmProblem[];
+  readonly check: "none" | "sample" | "full";
+  readonly fill: FillKind;
+  readonly seed: number;
+  readonly protocol: TimingProtocol;
+}
+
+/**
+ * Runs every product and yields its record at once. A failing one becomes a record with the verdict `error`.
+ *
+ * @param open Opens the device: at the start, and again after it was lost.
+ */
+export async function* runGemmSuite(
+  bench: GemmBench,
+  open: () => Promise<GpuDevice>,
+  onCase: (index: number, count: number, what: string) => void,
+): AsyncGenerator<CaseRecord, void, undefined> {
+  const { problems, fill, seed } = bench;
+  const cases = function* () {
+    for (const [index, problem] of problems.entries()) {
+      onCase(index + 1, problems.length, printGemm(problem));
+      const setup = (device: string): CaseSetup => ({
+        ...gemmSetup(problem, bench),
+        algorithm: "gemm",
+        device,
+        made: { fill, seed },
+      });
+      yield {
+        run: (gpu: GpuDevice) => runCase(gpu, bench, problem, setup(gpu.info.adapter)),
+        failed: (device: string, message: string) =>
+          caseRecord(setup(device), { verdict: "error", message }),
+      };
+    }
+  };
+  yield* eachCase(cases(), open);
+}
+
+async function runCase(
+  gpu: GpuDevice,
+  bench: GemmBench,
+  problem: GemmProblem,
+  setup: CaseSetup,
+): Promise<CaseRecord> {
+  const { dtype, check, fill, seed } = bench;
+  const plan = planGemm(gemmRequest(gpu, problem, bench, bench));
+  if (plan.passes.length === 0) {
+    return caseRecord(setup, { plan, verdict: "none", message: "the result is empty" });
+  }
+  const operands = fillGemm(problem, dtype, fill, seed);
+  const { time, result } = await runPlan(
+    gpu,
+    plan,
+    operands,
+    gemmResult(problem, dtype),
+    bench.protocol,
+  );
+  if (check === "none") return caseRecord(setup, { plan, time, verdict: "none" });
+  const reference = await computeGemmReference({ problem, dtype, operands, mode: check, seed });
+  return caseRecord(setup, { plan, time, ...checkGemm(problem, bench, reference, result) });
+}
