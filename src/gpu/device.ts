@@ -42,7 +42,7 @@ export class GpuDevice implements Disposable {
   /** Whether passes can be timed on the device. */
   readonly timestamps: boolean;
   /** Pipelines by kernel name (`pipelines.ts`). */
-  readonly pipelines = new Map<string, CachedPipeline>();
+  readonly pipelines: Map<string, CachedPipeline> = new Map();
   /** The query set and its buffers, made at first use (`timer.ts`). */
   timer?: PassTimer;
 

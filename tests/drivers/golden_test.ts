@@ -36,7 +36,9 @@ for (const run of MATRIX) {
 
 Deno.test("every policy agrees with PyTorch where nothing divides its tiles", async () => {
   using gpu = await openDevice({ backend });
-  const policies = full ? ["small", "wide", "tall", "large", "huge"] : ["small", "wide"];
+  // SwiftShader takes gigabytes to compile what the larger ones unroll.
+  const all = full && !gpu.info.adapter.includes("SwiftShader");
+  const policies = all ? ["small", "wide", "tall", "large", "huge"] : ["small"];
   const golden = cases.find(({ name }) => name === "pointwise")!;
   for (const policy of policies) {
     for (const op of OPERATIONS) {

@@ -116,7 +116,7 @@ export function planGemm(request: GemmRequest): Plan {
   const a = module.tensor("a", "read", shapes.a.vector, buffers.split(aBuffer));
   const b = module.tensor("b", "read", shapes.b.vector, buffers.split(bBuffer));
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
-  const vector = outputVector(strides, m, n, shapes.a, shapes.b);
+  const vector = outputVector(strides, m, n);
   const width = vector === "none" ? 1 : 4;
   const out = module.tensor("result", "write", width, buffers.split(target));
   const epilogue = gemmEpilogue(problem, buffers, place);
