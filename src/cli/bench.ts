@@ -1,19 +1,13 @@
 import { Command } from "#cli-types";
 import { runSuite } from "../bench/run_suite.ts";
 import { parseSuite } from "../bench/suite.ts";
-import { EXIT } from "../errors.ts";
-import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
-import { caseTable } from "../report/case_report.ts";
-import { environmentRecord } from "../report/environment.ts";
-import type { CaseRecord, ReportRecord } from "../report/record.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUTS } from "../tensor/layout.ts";
-import { ExitCode } from "./failure.ts";
-import { printer, progress } from "./output.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
+import { readText, reportSuite } from "./records.ts";
 import { gather, oneOf, someOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
@@ -74,90 +68,22 @@ export function benchCommand() {
       if (problems.length === 0) {
         throw new TypeError("Cannot bench: no problem, give --suite or --problem");
       }
-      const target = options.json ? "-" : options.jsonl;
-      using records = recordSink(target);
-      const out = printer(target === "-" ? "stderr" : "stdout");
-      const shown = progress();
-      let described = false;
-      const open = async () => {
-        const gpu = await openDevice({ backend: options.backend });
-        if (!described) records.write(environmentRecord(describe(gpu), options.seed));
-        described = true;
-        return gpu;
-      };
-      const cases: CaseRecord[] = [];
-      const suite = runSuite(
-        {
-          problems,
-          ops: options.op,
-          layouts: options.layout,
-          algorithms: options.algorithm,
-          policies: options.policy.split(","),
-          check: options.check,
-          cache: options.cache,
-          fill: options.fill,
-          seed: options.seed,
-          protocol: { samples: options.runs, fillMs: options.fillMs },
-        },
-        open,
-        (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
-      );
-      for await (const record of suite) {
-        records.write(record);
-        cases.push(record);
-      }
-      shown.done();
-      out.line(caseTable(cases));
-      for (const { problem, op, verdict, message } of cases) {
-        if (verdict === "error" || verdict === "fail") {
-          out.line(`${verdict}: ${op} ${problem}: ${message}`);
-        }
-      }
-      const code = benchExitCode(cases);
-      if (code !== EXIT.ok) throw new ExitCode(code);
+      await reportSuite(options, { backend: options.backend }, (open, onCase) =>
+        runSuite(
+          {
+            problems,
+            ops: options.op,
+            layouts: options.layout,
+            algorithms: options.algorithm,
+            policies: options.policy.split(","),
+            check: options.check,
+            cache: options.cache,
+            fill: options.fill,
+            seed: options.seed,
+            protocol: { samples: options.runs, fillMs: options.fillMs },
+          },
+          open,
+          onCase,
+        ));
     });
-}
-
-/** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */
-export function benchExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): number {
-  if (cases.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
-  const errors = cases.filter(({ verdict }) => verdict === "error").length;
-  if (errors === cases.length) return EXIT.usage;
-  return errors > 0 ? EXIT.internal : EXIT.ok;
-}
-
-/** Reads a file; its errors name it. */
-async function readText(path: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
-  }
-}
-
-function describe({ info, limits }: GpuDevice) {
-  return {
-    backend: info.backend,
-    adapter: info.adapter,
-    driver: info.driver ?? "",
-    limits: { ...limits },
-  };
-}
-
-/** Writes records as lines, each at once; nowhere without a target. */
-function recordSink(target: string | undefined): Disposable & { write(r: ReportRecord): void } {
-  if (target === undefined) return { write: () => {}, [Symbol.dispose]: () => {} };
-  if (target === "-") {
-    const out = printer("stdout");
-    return { write: (record) => out.line(JSON.stringify(record)), [Symbol.dispose]: () => {} };
-  }
-  const file = Deno.openSync(target, { write: true, create: true, truncate: true });
-  return {
-    write(record) {
-      const bytes = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
-      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-    },
-    [Symbol.dispose]: () => file.close(),
-  };
 }

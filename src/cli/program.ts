@@ -17,6 +17,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./conv.ts")).convCommand(),
   },
   {
+    name: "gemm",
+    summary: "multiply .npy matrices, or a suite of products: check, time, search, write",
+    load: async () => (await import("./gemm.ts")).gemmCommand(),
+  },
+  {
     name: "bench",
     summary: "time and check problems of a suite: one JSONL record a case",
     load: async () => (await import("./bench.ts")).benchCommand(),

@@ -39,6 +39,8 @@ export interface JobOptions {
   readonly check: "none" | "sample" | "full";
   /** Timed runs. */
   readonly runs: number;
+  /** Time that the calls of a run fill; one call where absent. */
+  readonly fillMs?: number | undefined;
 }
 
 /**
@@ -53,7 +55,7 @@ export async function runJob<D extends DType, Operands extends PlanOperands>(
   using gpu = await openGpu(options.backend, job.features);
   const plan = job.plan(gpu);
   const operands = options.check === "none" ? undefined : await job.read();
-  const protocol = { samples: options.runs, fillMs: 0 };
+  const protocol = { samples: options.runs, fillMs: options.fillMs ?? 0 };
   const { time, result } = await runPlan(
     gpu,
     plan,

@@ -1,0 +1,167 @@
+import { Command, InvalidArgumentError } from "#cli-types";
+import { runGemmSuite } from "../bench/run_gemm_suite.ts";
+import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { EXIT } from "../errors.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { TILE_POLICIES } from "../kernels/policy.ts";
+import { writeNpy } from "../npy/mod.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
+import { GEMM_DTYPES, gemmElement, type GemmProblem, TRANSPOSES } from "../problem/gemm_problem.ts";
+import { parseGemmSuite } from "../problem/gemm_suite.ts";
+import { caseReport } from "../report/case_report.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { tensor } from "../tensor/tensor.ts";
+import { ExitCode } from "./failure.ts";
+import { fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
+import { searchPolicies } from "./gemm_search.ts";
+import { openGemmSubject, withOptions } from "./gemm_subject.ts";
+import { printer } from "./output.ts";
+import { readText, reportSuite } from "./records.ts";
+import { gather, oneOf, wholeNumber } from "./values.ts";
+
+const EXAMPLES = `
+D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
+op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
+Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
+With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
+A line of a suite is m n k [ta tb]; # starts a comment.
+
+Examples:
+  wgconv gemm --a a.npy --b b.npy --output y.npy
+  wgconv gemm --a x.npy --b w.npy --transpose nt --bias b.npy --activation gelu --output y.npy
+  wgconv gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta -1 --output y.npy --check full
+  wgconv gemm --size 4096,4096,4096 --runs 15 --json
+  wgconv gemm --size 256,256,65536 --search
+  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
+
+Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
+
+/** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
+export function gemmCommand() {
+  return gemmOptions().action(async (options) => {
+    if (options.suite !== undefined) return await runSuites(options);
+    using subject = await openGemmSubject(options);
+    if (options.search) return await searchPolicies(subject, options);
+    const compute = options.device === "cpu" ? multiplyOnCpu : multiplyOnGpu;
+    const { record, result } = await compute(subject, options);
+    if (options.output !== undefined) {
+      const dtype = gemmElement(options.dtype, "output");
+      await writeNpy(options.output, tensor(dtype, subject.shape, result));
+    }
+    const out = printer(options.output === "-" ? "stderr" : "stdout");
+    out.line(options.json ? JSON.stringify(record) : caseReport(record));
+    if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+  });
+}
+
+/** What the options of `wgconv gemm` parse to. */
+export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
+
+function gemmOptions() {
+  const policies = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
+  return new Command("gemm")
+    .description("Multiply matrices: run it on the GPU, check it against FP64, time it, write it.")
+    .option("--a <file>", "A, m x k, or k x m where it is transposed")
+    .option("--b <file>", "B, k x n, or n x k where it is transposed")
+    .option("--c [file]", "C, m x n; beta is 1 where it is not given")
+    .option("--bias [file]", "values added to every row or column")
+    .option(
+      "--bias-side <side>",
+      "row: m values, one a row; column: n values; default column",
+      oneOf(["row", "column"] as const),
+    )
+    .option("--residual [file]", "m x n, added after the activation")
+    .option("--output <file>", "where the result goes; - is stdout")
+    .option("--size <m,n,k>", "seeded data of this size in place of files")
+    .option("--batch <n>", "products of --size", wholeNumber(0))
+    .option("--suite <file>", "products, one a line; may be given several times", gather)
+    .option("--fill <kind>", `made data: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
+    .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
+    .option("--transpose <ab>", `${TRANSPOSES.join(", ")}; default nn`, oneOf(TRANSPOSES))
+    .option("--alpha <x>", "factor of the product", finite, 1)
+    .option("--beta <x>", "factor of C", finite)
+    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
+    .option(
+      "--dtype <name>",
+      `of A and B: ${GEMM_DTYPES.join(", ")}; i8 is summed in i32`,
+      oneOf(GEMM_DTYPES),
+      "f32" as const,
+    )
+    .option(
+      "--accumulate <name>",
+      "of f16: f32, or f16 in short chains",
+      oneOf(["f32", "f16"] as const),
+      "f32" as const,
+    )
+    .option("--policy <name>", policies.join(", "), oneOf(policies), "auto")
+    .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
+    .option("--search", "time every policy and print the ranking")
+    .option(
+      "--check <how>",
+      "none, sample or full",
+      oneOf(["none", "sample", "full"] as const),
+      "sample" as const,
+    )
+    .option("--runs <n>", "timed samples; default 5, of suites and searches 15", wholeNumber(1))
+    .option(
+      "--fill-ms <ms>",
+      "time that the calls of a sample fill; default one call, of suites and searches 5",
+      wholeNumber(0),
+    )
+    .option(
+      "--device <name>",
+      "gpu, or cpu: the reference, no driver needed",
+      oneOf(["gpu", "cpu"] as const),
+      "gpu" as const,
+    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
+    .option("--json", "print JSON records")
+    .addHelpText("after", EXAMPLES);
+}
+
+/** Times and checks the products of suite files. */
+async function runSuites(options: GemmOptions): Promise<void> {
+  const { suite = [], output, size, a, b, device, search } = options;
+  const extra = Object.entries({ a, b, size, output, search }).filter(([, value]) => value);
+  if (extra.length > 0) {
+    const names = extra.map(([name]) => `--${name}`).join(", ");
+    throw new TypeError(`Cannot bench: --suite says what is multiplied, ${names} must go`);
+  }
+  if (device === "cpu") throw new TypeError("Cannot bench: --suite runs on the GPU");
+  const problems: GemmProblem[] = [];
+  for (const path of suite) {
+    const parsed = parseGemmSuite(await readText(path), path);
+    problems.push(...parsed.map((problem) => withOptions(problem, options)));
+  }
+  if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");
+  const { dtype, accumulate, policy, splits, check, seed, backend } = options;
+  const protocol = { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 };
+  await reportSuite(
+    options,
+    { backend, features: gemmFeatures(dtype) },
+    (open, onCase) =>
+      runGemmSuite(
+        {
+          problems,
+          dtype,
+          accumulate,
+          policy,
+          ...(splits === undefined ? {} : { splits }),
+          check,
+          fill: fillOf(options),
+          seed,
+          protocol,
+        },
+        open,
+        onCase,
+      ),
+  );
+}
+
+/** Parses a finite number such as -0.5. */
+function finite(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError("expected a finite number such as -0.5.");
+}

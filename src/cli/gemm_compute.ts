@@ -1,0 +1,122 @@
+import { planGemm } from "../algorithms/gemm/plan.ts";
+import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
+import { gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
+import { checkGemm, computeGemmReference } from "../bench/gemm_check.ts";
+import {
+  defaultFill,
+  fillGemmOperand,
+  type GemmData,
+  gemmFeatures,
+  type GemmOperand,
+  gemmReads,
+  gemmResult,
+} from "../bench/gemm_operands.ts";
+import type { PlanOperands } from "../bench/gpu_case.ts";
+import { timeRecord } from "../bench/timing.ts";
+import { gemmElement } from "../problem/gemm_problem.ts";
+import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
+import { CPU_DEVICE } from "../report/environment.ts";
+import { convertDType } from "../tensor/convert.ts";
+import type { DType } from "../tensor/dtype.ts";
+import { tensor } from "../tensor/tensor.ts";
+import type { GemmOptions } from "./gemm.ts";
+import type { GemmSubject } from "./gemm_subject.ts";
+import { progress } from "./output.ts";
+import { type Computed, cpuNote, runJob } from "./run_job.ts";
+
+/**
+ * Computes a product on the GPU. Without a check, data of files goes to the device in chunks.
+ *
+ * @throws {UnsupportedError} where there is no GPU, or it does not suffice.
+ */
+export async function multiplyOnGpu(
+  subject: GemmSubject,
+  options: GemmOptions,
+): Promise<Computed<DType>> {
+  const { problem } = subject;
+  const { dtype, check, seed } = options;
+  const result = gemmResult(problem, dtype);
+  if (result.count === 0) return await multiplyOnCpu(subject, options);
+  return await runJob({
+    features: gemmFeatures(dtype),
+    result,
+    plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, options)),
+    read: () => readGemm(subject, options),
+    chunks: () => chunked(subject, options),
+    check: async (operands, computed, onProgress) => {
+      const mode = check === "full" ? "full" : "sample";
+      const request = { problem, dtype, operands, mode, seed, onProgress } as const;
+      return checkGemm(problem, options, await computeGemmReference(request), computed);
+    },
+    record: (device, outcome) => caseRecord(setup(subject, options, device), outcome),
+  }, { ...options, runs: options.runs ?? 5 });
+}
+
+/** Computes a product with the FP64 reference and rounds the result to its dtype. */
+export async function multiplyOnCpu(
+  subject: GemmSubject,
+  options: GemmOptions,
+): Promise<Computed<DType>> {
+  const { problem } = subject;
+  const operands = await readGemm(subject, options);
+  const shown = progress();
+  const start = performance.now();
+  const { values, shape } = await referenceGemm(problem, operands as GemmInputs, {
+    onProgress: (fraction) => shown.update(`computing ${(100 * fraction).toFixed(0)} %`),
+  });
+  const time = timeRecord([(performance.now() - start) * 1e6], 1, "wall");
+  shown.done();
+  const dtype = gemmElement(options.dtype, "output");
+  const result = convertDType(tensor("f64", shape, new Float64Array(values)), dtype).data;
+  const message = cpuNote(shape, dtype);
+  const record = caseRecord(setup(subject, options, CPU_DEVICE.adapter), {
+    time,
+    verdict: "none",
+    message,
+  });
+  return { record, result };
+}
+
+function setup({ problem }: GemmSubject, options: GemmOptions, device: string): CaseSetup {
+  return {
+    ...gemmSetup(problem, options),
+    algorithm: options.device === "cpu" ? "reference" : "gemm",
+    device,
+    ...(options.size === undefined ? {} : { made: { fill: fillOf(options), seed: options.seed } }),
+  };
+}
+
+/** The fill of made data. */
+export function fillOf({ fill, dtype }: GemmOptions) {
+  return fill ?? defaultFill(dtype);
+}
+
+/** The operands in memory: read from their files, or made. */
+export async function readGemm(
+  { problem, files }: GemmSubject,
+  options: GemmOptions,
+): Promise<GemmData> {
+  const operands: { -readonly [which in keyof GemmData]: GemmData[which] } = {};
+  for (const which of gemmReads(problem)) {
+    const file = files[which];
+    operands[which] = file
+      ? (await file.readAs(gemmElement(options.dtype, which))).data
+      : made(problem, which, options);
+  }
+  return operands;
+}
+
+/** The operands as streams of chunks; made ones whole. */
+function chunked({ problem, files }: GemmSubject, options: GemmOptions): PlanOperands {
+  return Object.fromEntries(
+    gemmReads(problem).map((which) => {
+      const file = files[which];
+      const element = gemmElement(options.dtype, which);
+      return [which, file ? () => file.chunksAs(element) : made(problem, which, options)];
+    }),
+  );
+}
+
+function made(problem: GemmSubject["problem"], which: GemmOperand, options: GemmOptions) {
+  return fillGemmOperand(problem, which, options.dtype, fillOf(options), options.seed);
+}

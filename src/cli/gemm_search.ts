@@ -1,0 +1,89 @@
+import { computeGemmReference } from "../bench/gemm_check.ts";
+import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
+import { printEpilogue } from "../bench/gemm_case.ts";
+import { EXIT } from "../errors.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
+import { environmentRecord } from "../report/environment.ts";
+import { formatMilliseconds } from "../report/format.ts";
+import type { TuningRecord } from "../report/record.ts";
+import { textTable } from "../report/table.ts";
+import { ExitCode } from "./failure.ts";
+import type { GemmOptions } from "./gemm.ts";
+import { readGemm } from "./gemm_compute.ts";
+import type { GemmSubject } from "./gemm_subject.ts";
+import { printer, progress } from "./output.ts";
+import { describe, recordSink } from "./records.ts";
+import { openGpu } from "./run_job.ts";
+
+/**
+ * Times every policy on a product and prints the ranking.
+ *
+ * @throws {RangeError} if there is nothing to compute.
+ * @throws {ExitCode} if a result was wrong.
+ */
+export async function searchPolicies(subject: GemmSubject, options: GemmOptions): Promise<void> {
+  const { problem } = subject;
+  const { dtype, check, seed } = options;
+  if (problem.m * problem.n * problem.batch === 0) {
+    throw new RangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
+  }
+  using gpu = await openGpu(options.backend, gemmFeatures(dtype));
+  const candidates = gemmCandidates(gpu, problem, options);
+  const operands = await readGemm(subject, options);
+  const shown = progress();
+  const reference = check === "none"
+    ? undefined
+    : await computeGemmReference({ problem, dtype, operands, mode: check, seed });
+  const ranking = await searchGemm(
+    gpu,
+    problem,
+    options,
+    candidates,
+    operands,
+    reference,
+    { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
+    (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
+  );
+  shown.done();
+  const target = options.json ? "-" : options.jsonl;
+  using records = recordSink(target);
+  records.write(environmentRecord(describe(gpu), seed));
+  ranking.forEach((record) => records.write(record));
+  const out = printer(target === "-" ? "stderr" : "stdout");
+  out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
+  out.line(`device      ${gpu.info.adapter} (${options.backend})`);
+  out.line(rankingTable(ranking));
+  for (const { policy, splits, verdict, message } of ranking) {
+    if (verdict === "fail") out.line(`fail: ${policy} with ${splits} splits: ${message}`);
+  }
+  if (ranking.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
+}
+
+/** Candidates as a table, fastest first; the planner's choice has a star. */
+export function rankingTable(ranking: readonly TuningRecord[]): string {
+  const best = ranking[0]?.time_ms.median ?? 0;
+  const rate = (gflops: number) => gflops.toFixed(gflops < 100 ? 2 : 0);
+  return textTable(
+    [
+      { title: "policy" },
+      { title: "splits", align: "right" },
+      { title: "time", align: "right" },
+      { title: "GFLOP/s", align: "right" },
+      { title: "predicted", align: "right" },
+      { title: "of best", align: "right" },
+      { title: "verdict" },
+      { title: "kernel" },
+    ],
+    ranking.map((record) => [
+      `${record.policy}${record.chosen ? " *" : ""}`,
+      String(record.splits),
+      formatMilliseconds(record.time_ms.median),
+      rate(record.gflops),
+      rate(record.predicted_gflops),
+      `${(100 * best / record.time_ms.median).toFixed(0)} %`,
+      record.verdict === "none" ? "-" : record.verdict,
+      record.kernel,
+    ]),
+  );
+}

@@ -1,0 +1,106 @@
+import { EXIT } from "../errors.ts";
+import { type DeviceOptions, type GpuDevice, openDevice } from "../gpu/device.ts";
+import { caseTable } from "../report/case_report.ts";
+import { environmentRecord } from "../report/environment.ts";
+import type { CaseRecord, ReportRecord } from "../report/record.ts";
+import { ExitCode } from "./failure.ts";
+import { printer, progress } from "./output.ts";
+
+/** Where records go. */
+export interface RecordOptions {
+  readonly json?: true | undefined;
+  readonly jsonl?: string | undefined;
+  readonly seed: number;
+}
+
+/** What makes a suite's records: `open` gives the device, `onCase` shows how far it is. */
+export type Suite = (
+  open: () => Promise<GpuDevice>,
+  onCase: (index: number, count: number, what: string) => void,
+) => AsyncIterable<CaseRecord>;
+
+/**
+ * Runs a suite: writes each record at once, then prints the table and what went wrong.
+ *
+ * @throws {ExitCode} unless every case ran and none failed.
+ */
+export async function reportSuite(
+  options: RecordOptions,
+  device: DeviceOptions,
+  suite: Suite,
+): Promise<void> {
+  const target = options.json ? "-" : options.jsonl;
+  using records = recordSink(target);
+  const out = printer(target === "-" ? "stderr" : "stdout");
+  const shown = progress();
+  let described = false;
+  const open = async () => {
+    const gpu = await openDevice(device);
+    if (!described) records.write(environmentRecord(describe(gpu), options.seed));
+    described = true;
+    return gpu;
+  };
+  const cases: CaseRecord[] = [];
+  const onCase = (index: number, count: number, what: string) =>
+    shown.update(`case ${index} of ${count}: ${what}`);
+  for await (const record of suite(open, onCase)) {
+    records.write(record);
+    cases.push(record);
+  }
+  shown.done();
+  out.line(caseTable(cases));
+  for (const { problem, op, verdict, message } of cases) {
+    if (verdict === "error" || verdict === "fail") {
+      out.line(`${verdict}: ${op} ${problem}: ${message}`);
+    }
+  }
+  const code = casesExitCode(cases);
+  if (code !== EXIT.ok) throw new ExitCode(code);
+}
+
+/** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */
+export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): number {
+  if (cases.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
+  const errors = cases.filter(({ verdict }) => verdict === "error").length;
+  if (errors === cases.length) return EXIT.usage;
+  return errors > 0 ? EXIT.internal : EXIT.ok;
+}
+
+/** Reads a suite's file; its errors name it. */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
+  }
+}
+
+/** A device as the first line of a stream describes it. */
+export function describe({ info, limits }: GpuDevice) {
+  return {
+    backend: info.backend,
+    adapter: info.adapter,
+    driver: info.driver ?? "",
+    limits: { ...limits },
+  };
+}
+
+/** Writes records as lines, each at once; nowhere without a target. */
+export function recordSink(
+  target: string | undefined,
+): Disposable & { write(r: ReportRecord): void } {
+  if (target === undefined) return { write: () => {}, [Symbol.dispose]: () => {} };
+  if (target === "-") {
+    const out = printer("stdout");
+    return { write: (record) => out.line(JSON.stringify(record)), [Symbol.dispose]: () => {} };
+  }
+  const file = Deno.openSync(target, { write: true, create: true, truncate: true });
+  return {
+    write(record) {
+      const bytes = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
+      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    },
+    [Symbol.dispose]: () => file.close(),
+  };
+}
