@@ -20,7 +20,10 @@ export * from "./src/problem/conv_problem.ts";
 export * from "./src/problem/descriptor.ts";
 export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
+export * from "./src/problem/gemm_problem.ts";
+export * from "./src/problem/gemm_suite.ts";
 
+export * from "./src/algorithms/gemm/plan.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
 export * from "./src/algorithms/request.ts";
@@ -30,6 +33,7 @@ export * from "./src/gpu/device.ts";
 export * from "./src/gpu/execute.ts";
 export { type Backend, BACKENDS } from "./src/gpu/provider.ts";
 
+export * from "./src/reference/gemm.ts";
 export * from "./src/reference/reference.ts";
 
 export * from "./src/accuracy/mod.ts";

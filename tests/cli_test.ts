@@ -15,7 +15,7 @@ Deno.test("wgconv --version prints the version of deno.json", async () => {
 Deno.test("wgconv --help lists every command, and help of a command has examples", async () => {
   const { code, stdout } = await wgconv(["--help"]);
   assert.equal(code, 0);
-  for (const name of ["conv", "bench", "plan", "tensor", "devices"]) {
+  for (const name of ["conv", "gemm", "bench", "plan", "tensor", "devices"]) {
     assert.match(stdout, new RegExp(`^ {2}${name} `, "m"));
     const help = await wgconv([name, "--help"]);
     assert.equal(help.code, 0);

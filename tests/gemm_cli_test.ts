@@ -1,0 +1,167 @@
+import assert from "#assert";
+import { readNpy, writeNpy } from "../src/npy/mod.ts";
+import { tensor } from "../src/tensor/tensor.ts";
+import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
+
+const once = ["--runs", "1"];
+
+/** Writes whole numbers as a tensor and returns the file's path. */
+async function file(folder: string, name: string, shape: number[], values: number[]) {
+  const path = `${folder}/${name}.npy`;
+  await writeNpy(path, tensor("f32", shape, Float32Array.from(values)));
+  return path;
+}
+
+Deno.test("wgconv gemm multiplies files: every term of the definition, checked, written", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const a = await file(path, "a", [3, 2], [1, 4, 2, 5, 3, 6]);
+  const b = await file(path, "b", [2, 3], [1, 0, -1, 2, 1, 0]);
+  const c = await file(path, "c", [2, 2], [10, 20, 30, 40]);
+  const bias = await file(path, "bias", [2], [-100, 1]);
+  const residual = await file(path, "residual", [2, 2], [0.5, 0.25, 0, -1]);
+  const y = `${path}/y.npy`;
+  const files = ["--a", a, "--b", b, "--transpose", "tt", "--output", y, ...once];
+  // [1 2 3; 4 5 6] times the transpose of [1 0 -1; 2 1 0].
+  const plain = await wgconv(["gemm", ...files, "--check", "full"]);
+  assert.equal(plain.code, 0, plain.stderr);
+  assert.match(plain.stdout, /^problem +gemm 2 2 3 t t$/m);
+  assert.match(plain.stdout, /^verdict +pass$/m);
+  assert.deepEqual(await readNpy(y), tensor("f32", [2, 2], Float32Array.of(-2, 4, -2, 13)));
+  const terms = ["--c", c, "--alpha", "-2", "--beta", "0.5", "--bias", bias, "--bias-side", "row"];
+  const more = ["--activation", "relu", "--residual", residual];
+  for (const check of ["full", "none"]) {
+    const all = await wgconv(["gemm", ...files, ...terms, ...more, "--check", check, "--json"]);
+    assert.equal(all.code, 0, all.stderr);
+    const record = JSON.parse(all.stdout);
+    assert.equal(record.op, "gemm");
+    assert.equal(record.epilogue, "alpha -2, beta 0.5, row bias, relu, residual");
+    assert.equal(record.verdict, check === "full" ? "pass" : "none");
+    assert.deepEqual((await readNpy(y)).data, Float32Array.of(0.5, 0.25, 20, -1 + 0));
+  }
+});
+
+Deno.test("wgconv gemm multiplies batches, and computes on the CPU without a driver", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const a = await file(path, "a", [2, 1, 2], [1, 2, 3, 4]);
+  const b = await file(path, "b", [2, 2, 1], [1, 1, 1, -1]);
+  const y = `${path}/y.npy`;
+  const files = ["--a", a, "--b", b, "--output", y];
+  for (const device of ["gpu", "cpu"]) {
+    const env = device === "cpu" ? NO_DRIVER : {};
+    const { code, stderr } = await wgconv(["gemm", ...files, "--device", device, ...once], { env });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(await readNpy(y), tensor("f32", [2, 1, 1], Float32Array.of(3, -1)));
+  }
+  const none = await wgconv(["gemm", ...files], { env: NO_DRIVER });
+  assert.equal(none.code, 3);
+  assert.match(none.stderr, /--device cpu computes without a GPU\n$/);
+});
+
+Deno.test("wgconv gemm makes seeded data, and an empty result is one", async () => {
+  using temporary = temporaryDirectory();
+  const y = `${temporary.path}/y.npy`;
+  const made = ["--size", "5,6,7", "--batch", "2", "--bias-side", "row", "--beta", "1"];
+  const { code, stdout } = await wgconv(["gemm", ...made, "--residual", "--output", y, ...once]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^problem +gemm 5 6 7 n n x2$/m);
+  assert.match(stdout, /^epilogue +beta 1, row bias, residual$/m);
+  assert.match(stdout, /^tensors .*uniform01 data, seed 1$/m);
+  assert.deepEqual((await readNpy(y)).shape, [2, 5, 6]);
+  const empty = await wgconv(["gemm", "--size", "0 6 7 t n", "--output", y]);
+  assert.equal(empty.code, 0);
+  assert.match(empty.stdout, /the result is empty/);
+  assert.deepEqual((await readNpy(y)).shape, [0, 6]);
+});
+
+Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothing", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const a = await file(path, "a", [3, 2], [1, 2, 3, 4, 5, 6]);
+  const b = await file(path, "b", [2, 4], [1, 2, 3, 4, 5, 6, 7, 8]);
+  const batch = await file(path, "batch", [1, 2, 4], [1, 2, 3, 4, 5, 6, 7, 8]);
+  const y = `${path}/y.npy`;
+  const files = ["--a", a, "--b", b, "--output", y];
+  const cases: [string[], RegExp][] = [
+    [[], /it takes --a and --b, or --size or --suite/],
+    [[...files, "--transpose", "tn"], /op\(A\) is 2 x 3, op\(B\) is 2 x 4 \(transposes tn\)\n/],
+    [["--a", a, "--b", batch], /A has no batch axis, B has a batch of 1\n/],
+    [[...files, "--bias", a], /the column bias has shape \[3, 2\], expected \[4\]\n/],
+    [[...files, "--c", a], /C has shape \[3, 2\], expected \[3, 4\]\n/],
+    [[...files, "--residual", a], /the residual has shape \[3, 2\], expected \[3, 4\]\n/],
+    [[...files, "--beta", "1"], /beta is 1, but there is no --c\n/],
+    [[...files, "--bias-side", "row"], /--bias-side says where --bias lies, but there is none\n/],
+    [[...files, "--residual"], /--residual names no file\n/],
+    [[...files, "--fill", "normal"], /--fill goes with --size/],
+    [["--size", "3,4,5", "--bias", a], /--size makes the data, the file of --bias must go\n/],
+    [["--size", "3,4"], /k is missing, expected m n k/],
+    [["--size", "3,4,5", "--alpha", "x"], /expected a finite number/],
+    [["--size", "3,4,5", "--policy", "tinny"], /did you mean "tiny"\?/],
+    [["--size", "3,4,5", "--accumulate", "f16"], /only f16 products can be summed in f16/],
+    [["--size", "0,4,5", "--search"], /Cannot search: the result of 0 4 5 is empty\n/],
+    [["--suite", "none.txt"], /Cannot read none\.txt: there is no such file\n/],
+    [["--suite", "s", "--size", "1,2,3"], /--suite says what is multiplied, --size must go\n/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await wgconv(["gemm", ...args]);
+    assert.equal(code, 2, args.join(" "));
+    assert.match(stderr, message);
+    assert.match(stderr, /^wgconv: /);
+  }
+  await assert.rejects(() => Deno.stat(y), Deno.errors.NotFound);
+});
+
+Deno.test("wgconv gemm --suite writes a record a product and goes on after one that cannot run", async () => {
+  using temporary = temporaryDirectory();
+  const [suite, jsonl] = [`${temporary.path}/s.txt`, `${temporary.path}/out.jsonl`];
+  await Deno.writeTextFile(suite, "# m n k\n33 35 37 t n\n400000 400000 1\n8 8 0 # no depth\n");
+  const args = ["gemm", "--suite", suite, "--jsonl", jsonl, "--runs", "2", "--fill-ms", "0"];
+  const { code, stdout } = await wgconv([...args, "--activation", "gelu"]);
+  assert.equal(code, 5);
+  assert.match(stdout, /^error: gemm 400000 400000 1: /m);
+  const lines = (await Deno.readTextFile(jsonl)).trimEnd().split("\n");
+  const [environment, ...cases] = lines.map((line) => JSON.parse(line));
+  assert.equal(environment.kind, "environment");
+  assert.deepEqual(
+    cases.map(({ problem, op, layout, verdict }) => [problem, op, layout, verdict]),
+    [
+      ["33 35 37 t n", "gemm", "tn", "pass"],
+      ["400000 400000 1", "gemm", "nn", "error"],
+      ["8 8 0", "gemm", "nn", "pass"],
+    ],
+  );
+  assert.equal(cases[0].time_ms.samples.length, 2);
+  assert.equal(cases[0].epilogue, "gelu");
+});
+
+Deno.test("wgconv gemm --search ranks the policies, checks each and marks the planner's", async () => {
+  const args = ["--size", "20,24,64", "--runs", "1", "--fill-ms", "0"];
+  const text = await wgconv(["gemm", "--search", ...args]);
+  assert.equal(text.code, 0, text.stderr);
+  assert.match(text.stdout, /^policy +splits +time +GFLOP\/s +predicted/m);
+  assert.match(text.stdout, /^tiny \*? +\d+ .* pass /m);
+  const json = await wgconv(["gemm", "--search", "--json", ...args]);
+  const [environment, ...ranking] = json.stdout.trimEnd().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  assert.equal(environment.kind, "environment");
+  assert.equal(ranking.filter(({ chosen }) => chosen).length, 1);
+  assert.ok(ranking.some(({ splits }) => splits > 1));
+  let last = 0;
+  for (const { kind, verdict, time_ms, predicted_gflops } of ranking) {
+    assert.equal(kind, "tuning");
+    assert.equal(verdict, "pass");
+    assert.ok(time_ms.median >= last && predicted_gflops > 0);
+    last = time_ms.median;
+  }
+});
+
+Deno.test("wgconv conv and plan take --splits", async () => {
+  const problem = ["--problem", "mb1ic64ih6oc16kh3", "--algorithm", "implicit-gemm"];
+  const plan = await wgconv(["plan", ...problem, "--splits", "3"]);
+  assert.match(plan.stdout, /split in 3/);
+  const conv = await wgconv(["conv", ...problem, "--splits", "3", ...once]);
+  assert.equal(conv.code, 0, conv.stderr);
+  assert.match(conv.stdout, /^kernel .*_split/m);
+});
