@@ -41,7 +41,7 @@ function lavapipe(): Record<string, string> {
 }
 
 /** Runs the driver tests on one driver; false where they fail or the driver cannot be had. */
-async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
+async function testDriver({ name, packages, env, v8 }: Driver): Promise<boolean> {
   let adapter = await findAdapterName(env());
   if (adapter === undefined && await aptInstall(packages)) adapter = await findAdapterName(env());
   if (adapter === undefined) {
@@ -50,7 +50,7 @@ async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
   }
   console.log(`${name}: ${adapter}`);
   const { success } = await new Deno.Command(Deno.execPath(), {
-    args: ["test", "-A", "tests/drivers"],
+    args: ["test", "-A", ...(v8 === undefined ? [] : [`--v8-flags=${v8}`]), "tests/drivers"],
     env: { ...taskEnvironment(), ...env(), WGCONV_TEST_MATRIX: "full" },
   }).spawn().status;
   return success;
