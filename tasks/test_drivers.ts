@@ -12,7 +12,16 @@ interface Driver {
   readonly packages: readonly string[];
   /** What makes the Vulkan loader take this driver. */
   readonly env: () => Record<string, string>;
+  /** Flags of V8. */
+  readonly v8?: string;
 }
+
+/**
+ * Each collection of old objects leaves Deno a queue of Dawn's finalizers, one a turn of the event loop, during
+ * which no promise of Dawn's resolves: minutes in a long run. Room for all of a run's objects avoids them.
+ */
+const NO_COLLECTIONS =
+  "--min-semi-space-size=1024,--max-semi-space-size=2048,--initial-old-space-size=4096";
 
 const DRIVERS: readonly Driver[] = [
   { name: "lavapipe", packages: LAVAPIPE_PACKAGES, env: lavapipe },
@@ -25,6 +34,7 @@ const DRIVERS: readonly Driver[] = [
     name: "dawn",
     packages: ["chromium"],
     env: () => ({ VK_DRIVER_FILES: SWIFTSHADER, WGCONV_TEST_BACKEND: "dawn" }),
+    v8: NO_COLLECTIONS,
   },
 ];
 
