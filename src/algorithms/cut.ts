@@ -36,8 +36,8 @@ const EFFICIENCY: Readonly<Record<string, number>> = {
 const FEW_MULTIPROCESSORS = 16;
 
 // An H200's ratios: its 25 T multiply-adds a second against 1 T elements moved, and 3 µs a dispatch.
-const MULTIPLY_ADDS_PER_ELEMENT = 25;
-const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
+export const MULTIPLY_ADDS_PER_ELEMENT = 25;
+export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
 // A workgroup alone on its multiprocessor hides less latency than two.
 const ALONE = 0.75;
 // lavapipe stops a loop after 65,535 iterations without a word.

@@ -30,7 +30,7 @@ export function packedElements(shape: PackShape): number {
   return shape.groups * shape.paddedRows * shape.depth;
 }
 
-/** Copies a filter of any layout to [group][depth][rows], padded, for {@linkcode packedFilterLoader}. */
+/** Copies a filter of any layout to [group][depth][rows], padded, for {@linkcode packedLoader}. */
 export function packFilterKernel(
   shape: PackShape,
   mode: SizeMode,
@@ -38,7 +38,7 @@ export function packFilterKernel(
   packed: TensorSplit,
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const from = module.tensor("filter", "read", 1, source);
+  const from = module.tensor("unpacked", "read", 1, source);
   const to = module.tensor("packed", "write", 1, packed);
   const name = `pack_filter_f32${splitTrait(source, packed)}`;
   const size = (key: Exclude<keyof PackShape, never>) => module.size(key, shape[key]);

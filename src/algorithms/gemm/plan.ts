@@ -8,6 +8,9 @@ import {
   scaleStep,
 } from "../../kernels/epilogue.ts";
 import { matrixLoader, matrixVector } from "../../kernels/loaders/matrix.ts";
+import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
+import { packTransposedKernel, transposeWorkgroups } from "../../kernels/pack_transposed.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
@@ -21,9 +24,14 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Cut, cutProduct } from "../cut.ts";
+import {
+  type Cut,
+  cutProduct,
+  MULTIPLY_ADDS_PER_DISPATCH,
+  MULTIPLY_ADDS_PER_ELEMENT,
+} from "../cut.ts";
 import { pass, reducePass } from "../passes.ts";
-import type { DeviceLimits, Plan } from "../plan.ts";
+import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { PlanBuffers } from "../tensors.ts";
 
 /** All that planning a product needs to know. */
@@ -56,8 +64,14 @@ function operandShapes(problem: GemmProblem) {
     along: transpose[1] === "n" ? "place" as const : "depth" as const,
     batchStride: k * n,
   };
-  return { a: { ...a, vector: matrixVector(a) }, b: { ...b, vector: matrixVector(b) } };
+  const { batch: batches } = problem;
+  return {
+    a: { ...a, batches, vector: matrixVector(a) },
+    b: { ...b, batches, vector: matrixVector(b) },
+  };
 }
+
+type OperandShape = ReturnType<typeof operandShapes>["a" | "b"];
 
 /**
  * The policy and splits that {@linkcode planGemm} takes, with their predicted cost.
@@ -112,9 +126,10 @@ export function planGemm(request: GemmRequest): Plan {
   const target = splits > 1
     ? buffers.add("partial results", "workspace", splits * elements)
     : result;
+  const packs: Pass[] = [];
   const module = moduleBuilder(mode);
-  const a = module.tensor("a", "read", shapes.a.vector, buffers.split(aBuffer));
-  const b = module.tensor("b", "read", shapes.b.vector, buffers.split(bBuffer));
+  const a = operand("a", shapes.a, aBuffer, n);
+  const b = operand("b", shapes.b, bBuffer, m);
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const vector = outputVector(strides, m, n);
   const width = vector === "none" ? 1 : 4;
@@ -135,12 +150,9 @@ export function planGemm(request: GemmRequest): Plan {
     vector,
   }, steps);
   const shape = { rows: m, columns: n, steps: Math.ceil(k / policy.depth), batches: batch, splits };
-  const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}${
-    splits > 1 ? "_split" : ""
-  }${epilogueTrait(steps)}${
-    splitTrait(buffers.split(aBuffer), buffers.split(bBuffer), buffers.split(target))
-  }`;
-  const tileDepth = policy.depth;
+  const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${splits > 1 ? "_split" : ""}${
+    epilogueTrait(steps)
+  }${splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))}`;
   const kernel = mainLoopKernel(
     "gemm_f32",
     suffix,
@@ -148,15 +160,17 @@ export function planGemm(request: GemmRequest): Plan {
     module,
     shape,
     policy,
-    matrixLoader(module, "a", a, { ...shapes.a, tileDepth }),
-    matrixLoader(module, "b", b, { ...shapes.b, tileDepth }),
+    a.loader,
+    b.loader,
     output,
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = workgroups / splits * policy.rows * policy.columns * shape.steps *
-    tileDepth;
+    policy.depth;
+  const places = { ...place, a: a.buffer, b: b.buffer, result: target };
   const passes = [
-    pass(kernel, buffers, { ...place, result: target }, workgroups, limits, multiplications),
+    ...packs,
+    pass(kernel, buffers, places, workgroups, limits, multiplications),
   ];
   if (splits > 1) {
     const reduce = {
@@ -181,8 +195,86 @@ export function planGemm(request: GemmRequest): Plan {
     notes: [
       `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ` +
       `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+      ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   };
+
+  /** An operand as it is, or packed first where that pays. */
+  function operand(name: "a" | "b", matrix: OperandShape, buffer: number, other: number) {
+    const tileDepth = policy.depth;
+    if (!packingPays(name, matrix, other)) {
+      const access = module.tensor(name, "read", matrix.vector, buffers.split(buffer));
+      const loader = matrixLoader(module, name, access, { ...matrix, tileDepth });
+      return { buffer, loader, trait: `${matrix.vector}` };
+    }
+    const extent = name === "a" ? policy.rows : policy.columns;
+    const padded = {
+      places: Math.ceil(matrix.places / extent) * extent,
+      depth: Math.ceil(k / tileDepth) * tileDepth,
+    };
+    const packed = buffers.add(`packed ${name}`, "workspace", batch * padded.places * padded.depth);
+    packs.push(packPass(request, matrix, padded, mode, buffers, { unpacked: buffer, packed }));
+    const access = module.tensor(name, "read", 4, buffers.split(packed));
+    const loader = packedLoader(module, name, access, { ...padded, tileDepth });
+    return { buffer: packed, loader, trait: "p" };
+  }
+}
+
+/**
+ * What the main loop gains by a packed operand, as a share of its time (docs/performance.md): stores across a
+ * tile of A, and loads of single elements, cost it that much.
+ */
+function packingGain(name: "a" | "b", { along, vector }: OperandShape): number {
+  if (vector === 1) return 0.1;
+  return name === "a" && along === "depth" ? 0.08 : 0;
+}
+
+/** Whether the gain exceeds reading and writing the operand once more. */
+function packingPays(name: "a" | "b", matrix: OperandShape, other: number): boolean {
+  const { places, depth, batches } = matrix;
+  const products = batches * places * depth * other;
+  const cost = 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT +
+    MULTIPLY_ADDS_PER_DISPATCH;
+  return products * packingGain(name, matrix) > cost;
+}
+
+/** The pass that packs an operand: transposed where its depth is contiguous. */
+function packPass(
+  request: GemmRequest,
+  matrix: OperandShape,
+  padded: { places: number; depth: number },
+  mode: SizeMode,
+  buffers: PlanBuffers,
+  at: { unpacked: number; packed: number },
+): Pass {
+  const { places, depth, batches, along } = matrix;
+  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  if (along === "depth") {
+    const shape = {
+      groups: batches,
+      rows: places,
+      paddedRows: padded.places,
+      depth,
+      paddedDepth: padded.depth,
+    };
+    const kernel = packTransposedKernel(shape, mode, from, to);
+    return pass(kernel, buffers, at, transposeWorkgroups(shape), request.limits);
+  }
+  const shape = {
+    groups: batches,
+    rows: places,
+    paddedRows: padded.places,
+    channels: depth,
+    paddedChannels: depth,
+    taps: 1,
+    depth: padded.depth,
+    groupStride: places * depth,
+    rowStride: 1,
+    channelStride: places,
+    tapStride: 0,
+  };
+  const kernel = packFilterKernel(shape, mode, from, to);
+  return pass(kernel, buffers, at, Math.ceil(packedElements(shape) / 256), request.limits);
 }
 
 /** α, then β·C, then bias, then the activation, then the residual. */

@@ -1,7 +1,7 @@
 import type { TileLoader } from "../../kernels/loader.ts";
 import { correlationLoader, gradientLoader } from "../../kernels/loaders/correlation.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
-import { packedFilterLoader } from "../../kernels/loaders/packed_filter.ts";
+import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_filter.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -118,8 +118,8 @@ function gatherOperands(request: PlanRequest): Operands {
       const packed = module.tensor("packed", "read", 4, split("a"));
       const image = module.tensor(source, "read", b.vector, split("b"));
       return [
-        packedFilterLoader(module, packed, {
-          rows: shape.paddedRows,
+        packedLoader(module, "a", packed, {
+          places: shape.paddedRows,
           depth: shape.depth,
           tileDepth: policy.depth,
         }),

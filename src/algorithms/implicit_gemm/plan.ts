@@ -50,7 +50,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
       buffers.split(aBuffer),
     );
     const workgroups = Math.ceil(packedElements(pack) / 256);
-    const places = { filter: tensor.filter, packed: aBuffer };
+    const places = { unpacked: tensor.filter, packed: aBuffer };
     if (workgroups > 0) passes.push(pass(kernel, buffers, places, workgroups, limits));
   }
 

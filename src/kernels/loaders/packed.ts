@@ -1,0 +1,32 @@
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { TileLoader } from "../loader.ts";
+
+/**
+ * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned vectors, no masks.
+ *
+ * @param places Padded places of a group.
+ * @param depth Padded depth of a group.
+ */
+export function packedLoader(
+  module: ModuleBuilder,
+  operand: "a" | "b",
+  packed: TensorAccess,
+  { places, depth, tileDepth }: { places: number; depth: number; tileDepth: number },
+): TileLoader {
+  const rowVectors = module.size(`${operand}_row_vectors`, places / 4);
+  const groupVectors = module.size(`${operand}_group_vectors`, (places / 4) * depth);
+  return {
+    vector: 4,
+    along: "place",
+    begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
+    step: "",
+    advance: `      ${operand}_deep += ${tileDepth}u;`,
+    place: (slot, place) =>
+      `  let ${operand}_base${slot} = group * ${groupVectors} + ${place} / 4u;`,
+    depth: (slot, row) =>
+      `      let ${operand}_far${slot} = (${operand}_deep + ${row}) * ${rowVectors};`,
+    placeStep: () => "",
+    load: (place, depth, target) =>
+      `      ${target} = ${packed.load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
+  };
+}

@@ -1,0 +1,56 @@
+import template from "../../shaders/pack_transposed.wgsl" with { type: "text" };
+import {
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "./module.ts";
+
+/** Row-major matrices [group][rows][depth], to become [group][paddedDepth][paddedRows]. */
+export interface TransposeShape {
+  readonly groups: number;
+  readonly rows: number;
+  readonly paddedRows: number;
+  readonly depth: number;
+  readonly paddedDepth: number;
+}
+
+/** Workgroups of a {@linkcode packTransposedKernel}: one a tile of 32 x 32. */
+export function transposeWorkgroups(shape: TransposeShape): number {
+  return shape.groups * Math.ceil(shape.paddedRows / 32) * Math.ceil(shape.paddedDepth / 32);
+}
+
+/** Transposes through workgroup memory, so that both sides are read and written in whole lines. Binds `unpacked` and `packed`. */
+export function packTransposedKernel(
+  shape: TransposeShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  packed: TensorSplit,
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const from = module.tensor("unpacked", "read", 1, source);
+  const to = module.tensor("packed", "write", 1, packed);
+  const name = `pack_transposed_f32${splitTrait(source, packed)}`;
+  const rows = module.size("rows", shape.rows);
+  const depth = module.size("depth", shape.depth);
+  const paddedRows = module.size("padded_rows", shape.paddedRows);
+  const paddedDepth = module.size("padded_depth", shape.paddedDepth);
+  const values = {
+    name,
+    rows,
+    depth,
+    paddedRows,
+    paddedDepth,
+    workgroups: module.size("workgroups", transposeWorkgroups(shape)),
+    depthTiles: module.size("depth_tiles", Math.ceil(shape.paddedDepth / 32)),
+    rowTiles: module.size("row_tiles", Math.ceil(shape.paddedRows / 32)),
+    load: from.load(`(group * ${rows} + row) * ${depth} + depth`),
+    store: (value: string) =>
+      to.store(`(group * ${paddedDepth} + depth) * ${paddedRows} + row`, value),
+  };
+  const wgsl = render(template, { ...values, declarations: module.declarations() });
+  return sizedKernel(name, mode, wgsl, module, [32, 8, 1], 16 * Math.ceil(33 * 32 * 4 / 16));
+}
