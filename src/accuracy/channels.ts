@@ -1,7 +1,12 @@
 /** Channels whose errors are to be compared. */
 export interface ChannelErrors {
-  /** Adds one output's error / Σ|a||b|. */
-  add(channel: number, scaledError: number): void;
+  /**
+   * Adds one output.
+   *
+   * @param scaledError Its error / Σ|a||b|.
+   * @param drift |ref| / Σ|a||b|: 1 where no product cancels another.
+   */
+  add(channel: number, scaledError: number, drift: number): void;
   /** The channel that stands out most against the median one. */
   worst(): WorstChannel;
 }
@@ -13,6 +18,8 @@ export interface WorstChannel {
   readonly checked: number;
   /** Channels with at least one output. */
   readonly channels: number;
+  /** How much less a channel stands out for what is known of its sums, at most: near 1 where channels are alike. */
+  readonly unlikeness: number;
 }
 
 /** Healthy channels differ by their data: measured 0.81 to 1.14 of the median (docs/accuracy.md). */
@@ -22,41 +29,94 @@ const ALARM_Z = 4.26;
 /** How far the median channel itself may lie below its expectation, in its standard deviations. */
 const MEDIAN_Z = 3;
 
-/** Makes an empty table of `count` channels; `unitRoundoff` stands in for a median of 0. */
-export function channelErrors(count: number, unitRoundoff: number): ChannelErrors {
-  const squares = new Float64Array(count);
+/**
+ * The variance of errors / Σ|a||b| up to a factor, for `length` products that are not 0 and the square of
+ * |sum| / Σ|a||b|.
+ */
+type ErrorModel = (length: number, driftSquare: number) => number;
+
+/** Channels are alike. */
+const PLAIN: ErrorModel = () => 1;
+/**
+ * Every addition rounds in proportion to the partial sum. Partial sums of random signs wander: in one long chain that
+ * makes a variance of about 0.4, whatever its length; a sum that drifts to y adds length·(y / Σ|a||b|)² / 3.
+ */
+const CHAIN: ErrorModel = (length, driftSquare) => 0.4 + length * driftSquare / 3;
+/** Short chains that are summed in turn, as splits of the depth and flushed accumulators are, drift less. */
+const BLOCKS: ErrorModel = (length, driftSquare) => 0.4 + Math.sqrt(length) * driftSquare;
+/** Chains of a fixed length wander less the more of them there are. */
+const shortened = (model: ErrorModel): ErrorModel => (length, driftSquare) =>
+  model(length, driftSquare) / length;
+const MODELS = [PLAIN, CHAIN, BLOCKS, shortened(PLAIN), shortened(CHAIN), shortened(BLOCKS)];
+
+/**
+ * Makes an empty table of `count` channels.
+ *
+ * Σ|a||b| alone says what a channel's errors should be when channels are alike. Where they are not (one filter
+ * sums to 0, the next does not; one has 9 taps that are not zero, the next has 25), a healthy kernel's differ too,
+ * in a way that depends on how it sums. So a channel stands out only as far as it does by every one of the
+ * models; on channels that are alike they agree.
+ *
+ * @param unitRoundoff Stands in for a median of 0.
+ * @param lengths Products that are not 0 in an output of each channel; without them, Σ|a||b| alone.
+ */
+export function channelErrors(
+  count: number,
+  unitRoundoff: number,
+  lengths?: ArrayLike<number>,
+): ChannelErrors {
+  const models = lengths === undefined ? [PLAIN] : MODELS;
+  const squares = models.map(() => new Float64Array(count));
   const counts = new Float64Array(count);
   let exact = 0;
   return {
-    add(channel, scaledError) {
-      squares[channel]! += scaledError * scaledError;
+    add(channel, scaledError, drift) {
+      const square = scaledError * scaledError;
+      const length = Math.max(1, lengths?.[channel] ?? 1);
+      for (let i = 0; i < models.length; i++) {
+        squares[i]![channel]! += square / models[i]!(length, drift * drift);
+      }
       counts[channel]!++;
       if (scaledError === 0) exact++;
     },
     worst() {
-      const rms = squares.map((sum, channel) => Math.sqrt(sum / Math.max(1, counts[channel]!)));
-      const used = rms.filter((_, channel) => counts[channel]! > 0).sort();
-      const channels = used.length;
+      const channels = counts.filter((n) => n > 0).length;
       const total = counts.reduce((sum, n) => sum + n, 0);
-      // The lower median, so that one bad channel of two is seen.
-      let base = used[(channels - 1) >> 1] ?? 0;
-      // Integers and the like are mostly exact: there a last place is no sign of a bad channel.
-      if (base === 0 || 2 * exact > total) base = Math.max(base, unitRoundoff);
-      let worst = { ratio: 0, channel: 0, checked: 0, channels };
+      const mostlyExact = 2 * exact > total;
+      const byModel = squares.map((sums) => overMedian(sums, counts, unitRoundoff, mostlyExact));
+      let unlikeness = 1;
+      let worst = { ratio: 0, channel: 0, checked: 0 };
       let most = -1;
-      rms.forEach((value, channel) => {
+      byModel[0]!.forEach((plain, channel) => {
         const checked = counts[channel]!;
         if (checked === 0) return;
-        const ratio = value / base;
+        const ratio = Math.min(...byModel.map((ratios) => ratios[channel]!));
+        if (ratio > 0) unlikeness = Math.max(unlikeness, plain / ratio);
         const excess = ratio / noiseAllowance(checked, channels, 1);
         if (excess > most) {
           most = excess;
-          worst = { ratio, channel, checked, channels };
+          worst = { ratio, channel, checked };
         }
       });
-      return worst;
+      return { ...worst, channels, unlikeness };
     },
   };
+}
+
+/** Each channel's RMS over the median one's. */
+function overMedian(
+  squares: Float64Array,
+  counts: Float64Array,
+  unitRoundoff: number,
+  mostlyExact: boolean,
+): Float64Array {
+  const rms = squares.map((sum, channel) => Math.sqrt(sum / Math.max(1, counts[channel]!)));
+  const used = rms.filter((_, channel) => counts[channel]! > 0).sort();
+  // The lower median, so that one bad channel of two is seen.
+  let base = used[(used.length - 1) >> 1] ?? 0;
+  // Integers and the like are mostly exact: there a last place is no sign of a bad channel.
+  if (base === 0 || mostlyExact) base = Math.max(base, unitRoundoff);
+  return rms.map((value) => value / base);
 }
 
 /**

@@ -31,6 +31,12 @@ const BOUND_FACTOR = 2;
 const L2_FACTOR = 1;
 const CHANNEL_FACTOR = 2;
 /**
+ * Where channels are this unlike (positive data times signed filters; below 1.7 on data of one kind), what is known
+ * of a channel's sums explains most of its errors, but not the way its partial sums took: that adds up to 1.3.
+ */
+const UNLIKE = 1.8;
+const UNLIKE_FACTOR = 1.5;
+/**
  * From this `condition` on, data cancels: partial sums wander, each output's in its own way, and so differ in
  * the variance of their errors. Their kurtosis is 7, of normal errors 3, so an RMS takes (7 − 1) / (3 − 1) as
  * many of them to be as sure.
@@ -58,10 +64,10 @@ export function relL2Limit(report: AccuracyReport, gate: Gate): number {
   return Math.max(gate.maxRelL2, gate.maxMagnitudeL2 * report.condition);
 }
 
-/** What `channel_rms_ratio` may reach with the outputs that were checked: more where they are few. */
+/** What `channel_rms_ratio` may reach: more where few outputs were checked, or the channels are unlike. */
 export function channelRmsLimit(report: AccuracyReport, gate: Gate): number {
   return Math.max(
-    gate.maxChannelRmsRatio,
+    gate.maxChannelRmsRatio * (report.channel_unlikeness > UNLIKE ? UNLIKE_FACTOR : 1),
     noiseAllowance(
       report.worst_channel_checked,
       report.channels,

@@ -1,6 +1,12 @@
 import assert from "#assert";
 import { gateFor, judge, measureAccuracy } from "./mod.ts";
-import { KERNELS, simulate, type SimulatedCase, simulatedCase } from "./simulated.ts";
+import {
+  KERNELS,
+  simulate,
+  type SimulatedCase,
+  simulatedCase,
+  type SimulatedData,
+} from "./simulated.ts";
 
 const UNIT_ROUNDOFF = 2 ** -24;
 const CHANNELS = 32;
@@ -12,6 +18,7 @@ function check(given: SimulatedCase, results: Float32Array) {
     strides: [channels * outputs, outputs, 1],
     channelAxis: 1,
     unitRoundoff: UNIT_ROUNDOFF,
+    lengths: given.lengths,
   });
   const gate = gateFor({ accumulationLength: depth, unitRoundoff: UNIT_ROUNDOFF });
   return { report, ...judge(report, gate) };
@@ -70,6 +77,61 @@ for (const fill of ["uniform01", "normal"] as const) {
     });
   }
 }
+
+const UNLIKE_CHANNELS: { readonly [name: string]: SimulatedData } = {
+  "activations and signed filters": { input: "uniform01", filter: "normal" },
+  "activations and filters of either sign": { input: "uniform01", filter: "uniform11" },
+  "one dense filter beside sparse ones": {
+    input: "uniform01",
+    filter: "uniform01",
+    dropped: (channel, tap) => channel > 0 && tap % 25 !== channel % 25,
+  },
+  "half of the filters sparse": {
+    input: "uniform01",
+    filter: "normal",
+    dropped: (channel, tap) => channel % 2 === 0 && (tap * 7 + channel) % 9 !== 0,
+  },
+  "filters of every sparsity": {
+    input: "normal",
+    filter: "normal",
+    dropped: (channel, tap) => (tap * 13 + channel * 5) % CHANNELS > channel,
+  },
+};
+
+for (const [name, data] of Object.entries(UNLIKE_CHANNELS)) {
+  Deno.test(`judge() passes healthy channels that differ: ${name}`, async () => {
+    let found = 0;
+    let tried = 0;
+    for (const depth of [25, 288, 1024]) {
+      for (const seed of [1, 2, 3]) {
+        const given = await simulatedCase(data, depth, CHANNELS, OUTPUTS, seed);
+        for (const [kernelName, kernel] of Object.entries(KERNELS)) {
+          const results = simulate(given, kernel);
+          const { verdict, reasons } = check(given, results);
+          assert.deepEqual([verdict, reasons], ["pass", []], `${kernelName}, ${depth}, ${seed}`);
+          const channel = (7 * tried) % CHANNELS;
+          for (let i = channel * OUTPUTS; i < (channel + 1) * OUTPUTS; i++) {
+            const ref = given.reference.values[i]!;
+            results[i] = ref + 6 * (results[i]! - ref);
+          }
+          tried++;
+          if (check(given, results).verdict === "fail") found++;
+        }
+      }
+    }
+    assert.ok(found >= 0.7 * tried, `${found} of ${tried} bad channels were found`);
+  });
+}
+
+Deno.test("judge() passes results that are right to the last place of subnormal numbers", () => {
+  const values = Float64Array.from({ length: 64 }, (_, i) => (i + 0.4) * 2 ** -140);
+  const reference = { values, magnitudes: values, shape: [1, 1, 64] };
+  const options = { strides: [64, 64, 1], channelAxis: 1, unitRoundoff: UNIT_ROUNDOFF };
+  const gate = gateFor({ accumulationLength: 9, unitRoundoff: UNIT_ROUNDOFF });
+  for (const got of [Float32Array.from(values), new Float32Array(64)]) {
+    assert.deepEqual(judge(measureAccuracy(got, reference, options), gate).reasons, []);
+  }
+});
 
 Deno.test("judge() passes exact results of integers, and finds one that is off", async () => {
   const given = await simulatedCase("integer", 288, CHANNELS, OUTPUTS);

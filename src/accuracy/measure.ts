@@ -11,6 +11,8 @@ export interface MeasureOptions {
   readonly channelAxis: number;
   /** Of the accumulation: 2⁻²⁴ for f32. */
   readonly unitRoundoff: number;
+  /** Products that are not 0 in an output of each channel, where channels may differ in it. */
+  readonly lengths?: ArrayLike<number> | undefined;
   /** How many worst elements to name; 3 where absent. */
   readonly worst?: number;
 }
@@ -40,7 +42,7 @@ export function measureAccuracy(
   }
   const single = unitRoundoff > 2 ** -50;
   const relative = quantiles();
-  const channels = channelErrors(shape[channelAxis] ?? 1, unitRoundoff);
+  const channels = channelErrors(shape[channelAxis] ?? 1, unitRoundoff, options.lengths);
   const place = memoryPlaces(shape, strides, channelAxis);
   const worst = worstList(options.worst ?? 3);
   const ulp = lastPlace();
@@ -69,15 +71,17 @@ export function measureAccuracy(
     const magnitude = magnitudes[i]!;
     errorSquares += error * error;
     refSquares += ref * ref;
-    magnitudeSquares += magnitude * magnitude;
     // An empty sum is exact: any error at all is infinitely many roundings.
     let ratio = size === 0 ? 0 : Infinity;
     if (magnitude > 0) {
       const scale = single ? Math.max(magnitude, SMALLEST_NORMAL / unitRoundoff) : magnitude;
       ratio = size / (unitRoundoff * scale);
+      magnitudeSquares += scale * scale;
       signedSum += error / scale;
       // A clipped output (ReLU) says nothing of its channel.
-      if (ref !== 0 || size !== 0) channels.add(place.channel, error / scale);
+      if (ref !== 0 || size !== 0) {
+        channels.add(place.channel, error / scale, Math.abs(ref) / scale);
+      }
     }
     if (ratio > ratioMax) ratioMax = ratio;
     worst.offer(ratio, index, y, ref);
@@ -109,6 +113,7 @@ export function measureAccuracy(
     worst_channel: channel.channel,
     worst_channel_checked: channel.checked,
     channels: channel.channels,
+    channel_unlikeness: channel.unlikeness,
     nan: counts.nan,
     inf: counts.inf,
     mismatched: counts.mismatched,

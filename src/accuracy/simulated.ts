@@ -61,19 +61,35 @@ export interface SimulatedCase {
   readonly depth: number;
   readonly channels: number;
   readonly outputs: number;
+  /** Products that are not 0 in an output of each channel. */
+  readonly lengths: Float64Array;
   readonly reference: ReferenceResult;
 }
 
-/** Data of a seeded fill, and its reference. */
+/** Fills of the input and the filter, and which taps of the filter's channels are set to 0. */
+export interface SimulatedData {
+  readonly input: FillKind;
+  readonly filter: FillKind;
+  readonly dropped?: (channel: number, tap: number) => boolean;
+}
+
+/** Seeded data of one fill, or of several, and its reference. */
 export async function simulatedCase(
-  fill: FillKind,
+  data: FillKind | SimulatedData,
   depth: number,
   channels: number,
   outputs: number,
   seed = 1,
 ): Promise<SimulatedCase> {
-  const input = fillTensor("f32", [1, outputs, depth], fill, seed).data;
-  const filter = fillTensor("f32", [channels, depth, 1], fill, seed + 1).data;
+  const fills: SimulatedData = typeof data === "string" ? { input: data, filter: data } : data;
+  const input = fillTensor("f32", [1, outputs, depth], fills.input, seed).data;
+  const filter = fillTensor("f32", [channels, depth, 1], fills.filter, seed + 1).data;
+  const lengths = new Float64Array(channels);
+  filter.forEach((_, i) => {
+    const channel = Math.floor(i / depth);
+    if (fills.dropped?.(channel, i % depth)) filter[i] = 0;
+    else lengths[channel]!++;
+  });
   const problem = convProblem({
     batch: 1,
     inChannels: depth,
@@ -85,7 +101,7 @@ export async function simulatedCase(
     input: { data: input, layout: "nhwc" },
     filter: { data: filter, layout: "kcrs" },
   }, { workers: 0 });
-  return { input, filter, depth, channels, outputs, reference };
+  return { input, filter, depth, channels, outputs, lengths, reference };
 }
 
 /** The results a kernel gives, in canonical order [1, channels, outputs]. */

@@ -19,6 +19,7 @@ import { referenceConv, type ReferenceResult } from "../reference/reference.ts";
 import type { AccuracyRecord, Verdict } from "../report/record.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import { channelLengths } from "./channel_lengths.ts";
 import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./operands.ts";
 
 /** Unit roundoff of f32, in which the kernels accumulate. */
@@ -47,6 +48,8 @@ export interface ReferenceRequest extends Layouts {
 export interface Reference extends ReferenceResult, Layouts {
   readonly problem: ConvProblem;
   readonly activation: Activation;
+  /** Products that are not 0 in an output of each channel, about. */
+  readonly lengths: Float64Array;
 }
 
 /** An accuracy report and what the gate makes of it. */
@@ -68,7 +71,8 @@ export async function computeReference(request: ReferenceRequest): Promise<Refer
     ...(problem.op === "fwd" ? { epilogue } : {}),
     ...(onProgress ? { onProgress } : {}),
   });
-  return { ...result, problem, layout, filterLayout, activation: epilogue.activation };
+  const lengths = channelLengths(problem, operands, request);
+  return { ...result, problem, layout, filterLayout, lengths, activation: epilogue.activation };
 }
 
 /** Compares a result, as it lies in memory, with its reference. */
@@ -79,6 +83,7 @@ export function checkAgainst(reference: Reference, result: Float32Array): Checke
     strides: stridesInLayout(shape, layout),
     channelAxis: channelAxis(problem),
     unitRoundoff: UNIT_ROUNDOFF,
+    lengths: reference.lengths,
   });
   const gate = gateFor({
     accumulationLength: accumulationLength(problem),

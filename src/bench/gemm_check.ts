@@ -64,6 +64,7 @@ export function checkGemm(
     strides: rowMajorStrides(reference.shape),
     channelAxis: 1,
     unitRoundoff,
+    lengths: new Float64Array(problem.m).fill(problem.k),
   });
   return judged(report, gate);
 }
