@@ -21,6 +21,16 @@ export class DeviceError extends Error {
 /** What a run of the engine out of memory for arrays says. */
 const OUT_OF_HOST_MEMORY = /allocation failed|Invalid (typed )?array (buffer )?length/i;
 
+/** How our sentences begin, after the name of a file perhaps: what was being done, then what is wrong. */
+const SENTENCE = /(^|: )Cannot .+: /s;
+
+/** Whether an error is a fault of ours that the engine found, not what a check of ours refused in the same class. */
+export function isEngineFault(error: unknown): boolean {
+  if (error instanceof ReferenceError || error instanceof Deno.errors.BadResource) return true;
+  return [TypeError, RangeError, SyntaxError].some((kind) => error instanceof kind) &&
+    !SENTENCE.test((error as Error).message);
+}
+
 /**
  * The exit code an error leads to. The built-in classes that our own checks throw (`TypeError` shapes
  * and types, `RangeError` values, `SyntaxError` text) and the operating system's errors about files
@@ -32,6 +42,9 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message)) {
     return EXIT.unsupported;
   }
+  if (isEngineFault(error)) return EXIT.internal;
+  // A full disk, which has no class of its own.
+  if (error instanceof Error && "code" in error && error.code === "ENOSPC") return EXIT.usage;
   const usage = [TypeError, RangeError, SyntaxError, ...Object.values(Deno.errors)];
   return usage.some((kind) => error instanceof kind) ? EXIT.usage : EXIT.internal;
 }

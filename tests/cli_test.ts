@@ -34,12 +34,49 @@ Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => 
     [["conv", "--input", "no.npy", "--filter", "no.npy"], /^wgconv: Cannot read no\.npy: /],
     [["bench"], /^wgconv: Cannot bench: no problem/],
     [["bench", "--suite", "none.txt"], /^wgconv: Cannot read none\.txt: there is no such file\n$/],
+    [["bench", "--suite", "."], /^wgconv: Cannot read \.: Is a directory/],
+    [["bench", "--problem", "ic1ih4oc1kh3", "--jsonl", "no/x"], /^wgconv: Cannot write no\/x: /],
     [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /^wgconv: Cannot plan: policy x/],
   ];
   for (const [args, message] of cases) {
     const { code, stderr } = await wgconv(args);
     assert.equal(code, 2, args.join(" "));
     assert.match(stderr, message);
+  }
+});
+
+Deno.test({
+  name: "a full disk exits 2 with one sentence, wherever it is met",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    for (
+      const command of [
+        "bench --problem ic1ih4oc1kh3 --jsonl /dev/full",
+        "plan --problem ic1ih4oc1kh3 > /dev/full",
+        "tensor make - --shape 4 > /dev/full",
+      ]
+    ) {
+      const { code, stderr } = await new Deno.Command("sh", {
+        args: ["-c", `"${Deno.execPath()}" run -A main.ts ${command}`],
+        env: { XDG_RUNTIME_DIR: "/tmp" },
+      }).output();
+      const text = new TextDecoder().decode(stderr);
+      assert.match(text, /^wgconv: Cannot write (\/dev\/full|stdout): the disk is full\n$/);
+      assert.equal(code, 2);
+    }
+  },
+});
+
+Deno.test("--layout takes the names of one and of three spatial axes", async () => {
+  for (
+    const [problem, name, layout] of [["ic2iw8oc4kw3", "nwc", "nhwc"], [
+      "ic2id4oc2kd3",
+      "cdhwn",
+      "chwn",
+    ]]
+  ) {
+    const { stdout } = await wgconv(["plan", "--problem", problem!, "--layout", name!, "--json"]);
+    assert.equal(JSON.parse(stdout).layout, layout);
   }
 });
 

@@ -48,8 +48,8 @@ export interface ReferenceRequest extends Layouts {
 export interface Reference extends ReferenceResult, Layouts {
   readonly problem: ConvProblem;
   readonly activation: Activation;
-  /** Products that are not 0 in an output of each channel, about. */
-  readonly lengths: Float64Array;
+  /** Products that are not 0 in an output of each channel, about; without them channels are taken to be alike. */
+  readonly lengths?: Float64Array;
 }
 
 /** An accuracy report and what the gate makes of it. */

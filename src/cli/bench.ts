@@ -5,7 +5,7 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { LAYOUTS } from "../tensor/layout.ts";
+import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
 import { readText, reportSuite } from "./records.ts";
 import { gather, oneOf, someOf, wholeNumber } from "./values.ts";
@@ -38,7 +38,9 @@ export function benchCommand() {
     .option("--algorithm <list>", ALGORITHM_CHOICES.join(", "), someOf(ALGORITHM_CHOICES), [
       "auto" as const,
     ])
-    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS), ["nchw" as const])
+    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
+      "nchw" as const,
+    ])
     .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
     .option(
       "--check <how>",

@@ -1,3 +1,4 @@
+import { refuseWrite } from "../npy/atomic_write.ts";
 import { isBrokenPipe } from "./failure.ts";
 
 const encoder = new TextEncoder();
@@ -9,7 +10,7 @@ function write(stream: typeof Deno.stdout, text: string): void {
       written += stream.writeSync(bytes.subarray(written));
     }
   } catch (error) {
-    if (!isBrokenPipe(error)) throw error;
+    if (!isBrokenPipe(error)) refuseWrite(stream === Deno.stdout ? "stdout" : "stderr", error);
   }
 }
 

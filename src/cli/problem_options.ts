@@ -2,7 +2,7 @@ import { Command } from "#cli-types";
 import { ALGORITHM_NAMES } from "../algorithms/request.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
-import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
+import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { oneOf, parseSizes, wholeNumber } from "./values.ts";
 
@@ -34,11 +34,11 @@ export function problemCommand(name: string) {
     )
     .option("--dilation <h,w>", "step between filter taps; default 1, no dilation", parseSizes)
     .option("--groups <g>", "channel groups; default 1", wholeNumber(1))
-    .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS), "nchw" as const)
+    .option("--layout <name>", LAYOUTS.join(", "), oneOf(LAYOUTS, LAYOUT_ALIASES), "nchw" as const)
     .option(
       "--filter-layout <name>",
       `${FILTER_LAYOUTS.join(", ")}; default goes with --layout`,
-      oneOf(FILTER_LAYOUTS),
+      oneOf(FILTER_LAYOUTS, LAYOUT_ALIASES),
     )
     .option(
       "--algorithm <name>",

@@ -1,5 +1,5 @@
 import { Command, CommanderError, type CommandUnknownOpts } from "#cli-types";
-import { EXIT, exitCodeOf } from "../errors.ts";
+import { EXIT, exitCodeOf, isEngineFault } from "../errors.ts";
 import { VERSION } from "../version.ts";
 import { ExitCode, isBrokenPipe, oneSentence } from "./failure.ts";
 
@@ -61,7 +61,8 @@ Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
 export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
   const fail = (error: unknown, code: number) => {
-    console.error(`wgconv: ${oneSentence(error)}`);
+    const fault = isEngineFault(error) ? "internal error: " : "";
+    console.error(`wgconv: ${fault}${oneSentence(error)}`);
     if (debug && error instanceof Error && error.stack) console.error(error.stack);
     return code;
   };

@@ -1,4 +1,5 @@
 import { EXIT } from "../errors.ts";
+import { refuseWrite } from "../npy/atomic_write.ts";
 import { type DeviceOptions, type GpuDevice, openDevice } from "../gpu/device.ts";
 import { caseTable } from "../report/case_report.ts";
 import { environmentRecord } from "../report/environment.ts";
@@ -71,8 +72,13 @@ export async function readText(path: string): Promise<string> {
   try {
     return await Deno.readTextFile(path);
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
+    if (error instanceof Deno.errors.NotFound) {
+      throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
+    }
+    if (error instanceof Error) {
+      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+    }
+    throw error;
   }
 }
 
@@ -95,12 +101,24 @@ export function recordSink(
     const out = printer("stdout");
     return { write: (record) => out.line(JSON.stringify(record)), [Symbol.dispose]: () => {} };
   }
-  const file = Deno.openSync(target, { write: true, create: true, truncate: true });
+  const file = openForRecords(target);
   return {
     write(record) {
       const bytes = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
-      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+      try {
+        for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+      } catch (error) {
+        refuseWrite(target, error);
+      }
     },
     [Symbol.dispose]: () => file.close(),
   };
+}
+
+function openForRecords(path: string): Deno.FsFile {
+  try {
+    return Deno.openSync(path, { write: true, create: true, truncate: true });
+  } catch (error) {
+    refuseWrite(path, error);
+  }
 }

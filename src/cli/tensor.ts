@@ -1,7 +1,7 @@
 import { Command } from "#cli-types";
 import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
+import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
@@ -37,7 +37,7 @@ Examples:
   wgconv tensor info weights.npz:conv1 --json`;
 
 const CONVERT_EXAMPLES = `
-The layouts serve one to three spatial axes alike: nchw stands for ncw and ncdhw too. Floats round to
+The layouts serve one to three spatial axes alike: nchw is ncw and ncdhw too. Floats round to
 nearest even; on the way to integers they lose their fraction, and what does not fit is refused.
 
 Examples:
@@ -113,8 +113,8 @@ function convertCommand() {
     .argument("<in>", "the tensor to read")
     .argument("<out>", "the .npy file to write")
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
-    .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts))
-    .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts))
+    .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
+    .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
     .option("--json", "print a JSON object")
     .addHelpText("after", CONVERT_EXAMPLES)
     .action(async (input, out, options) => {

@@ -22,18 +22,25 @@ export function wholeNumber(minimum: number): (text: string) => number {
   };
 }
 
-/** Makes a parser of one of `choices`. */
-export function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
+/** Makes a parser of one of `choices`, some of which have other names too. */
+export function oneOf<T extends string>(
+  choices: readonly T[],
+  aliases: Readonly<Record<string, string>> = {},
+): (text: string) => T {
   return (text) => {
-    const found = choices.find((choice) => choice === text);
+    const name = Object.hasOwn(aliases, text) ? aliases[text] : text;
+    const found = choices.find((choice) => choice === name);
     if (found !== undefined) return found;
     throw new InvalidArgumentError(`expected ${choices.join(", ")}${suggestion(text, choices)}`);
   };
 }
 
 /** Makes a parser of a comma list of `choices`; `all` stands for every one. */
-export function someOf<T extends string>(choices: readonly T[]): (text: string) => T[] {
-  const one = oneOf(choices);
+export function someOf<T extends string>(
+  choices: readonly T[],
+  aliases: Readonly<Record<string, string>> = {},
+): (text: string) => T[] {
+  const one = oneOf(choices, aliases);
   return (text) => text === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
 }
 

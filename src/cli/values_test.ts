@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { gather, oneOf, parseSizes, someOf, wholeNumber } from "./values.ts";
 
 Deno.test("parseSizes() reads lists with commas or crosses", () => {
@@ -21,6 +22,15 @@ Deno.test("oneOf() suggests the nearest choice", () => {
     () => oneOf(["nchw", "nhwc"])("nhwcc"),
     /expected nchw, nhwc, did you mean "nhwc"\?/,
   );
+});
+
+Deno.test("oneOf() and someOf() take other names of layouts", () => {
+  assert.equal(oneOf(LAYOUTS, LAYOUT_ALIASES)("nwc"), "nhwc");
+  assert.deepEqual(someOf(LAYOUTS, LAYOUT_ALIASES)("ncdhw,cwn"), ["nchw", "chwn"]);
+  assert.equal(oneOf(FILTER_LAYOUTS, LAYOUT_ALIASES)("ktrsc"), "krsc");
+  for (const bad of ["kcs", "toString", "nchhw"]) {
+    assert.throws(() => oneOf(LAYOUTS, LAYOUT_ALIASES)(bad), /expected nchw, nhwc, chwn/);
+  }
 });
 
 Deno.test("someOf() splits lists, and all means every one", () => {

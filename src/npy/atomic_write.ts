@@ -26,7 +26,9 @@ export async function writeAtomically(
 ): Promise<void> {
   const { target, mode, special } = await describeTarget(path);
   if (special) {
-    using file = await Deno.open(target, { write: true }).catch((error) => refuse(path, error));
+    using file = await Deno.open(target, { write: true }).catch((error) =>
+      refuseWrite(path, error)
+    );
     return await body((chunk) => writeAll(file, chunk, path));
   }
   const random = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
@@ -35,11 +37,11 @@ export async function writeAtomically(
   try {
     {
       using file = await Deno.open(temporary, { write: true, createNew: true, mode })
-        .catch((error) => refuse(path, error));
+        .catch((error) => refuseWrite(path, error));
       await body((chunk) => writeAll(file, chunk, path));
-      await file.sync().catch((error) => refuse(path, error));
+      await file.sync().catch((error) => refuseWrite(path, error));
     }
-    await Deno.rename(temporary, target).catch((error) => refuse(path, error));
+    await Deno.rename(temporary, target).catch((error) => refuseWrite(path, error));
   } catch (error) {
     removeQuietly(temporary);
     throw error;
@@ -82,12 +84,12 @@ interface Writable {
 async function writeAll(file: Writable, chunk: Uint8Array, path: string): Promise<void> {
   for (let offset = 0; offset < chunk.length;) {
     const piece = chunk.subarray(offset, offset + PIECE);
-    offset += await file.write(piece).catch((error) => refuse(path, error));
+    offset += await file.write(piece).catch((error) => refuseWrite(path, error));
   }
 }
 
 /** Says what could not be written, keeping the error's class but for a full disk, which has none. */
-function refuse(path: string, error: unknown): never {
+export function refuseWrite(path: string, error: unknown): never {
   if (!(error instanceof Error)) throw error;
   const { code } = error as { code?: unknown };
   if (code === "ENOSPC" || code === "EDQUOT") {

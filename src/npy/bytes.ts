@@ -17,16 +17,17 @@ const PIECE = 4 << 20;
  * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be opened.
  */
 export async function openBytes(path: string): Promise<ByteSource> {
-  if (path === "-") return memoryBytes(await readStream(Deno.stdin));
+  if (path === "-") return memoryBytes(await readStream(Deno.stdin.readable));
   let file: Deno.FsFile | undefined;
   try {
     file = await Deno.open(path);
     const { isFile, isDirectory, size } = await file.stat();
     if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
     if (isFile) return fileBytes(file, size);
-    const bytes = memoryBytes(await readStream(file));
-    file.close();
-    return bytes;
+    const { readable } = file;
+    // The stream closes the file, whatever comes of it.
+    file = undefined;
+    return memoryBytes(await readStream(readable));
   } catch (error) {
     file?.close();
     // Deno's message ends with the call, which says nothing to the user.
@@ -104,10 +105,10 @@ function fileBytes(file: Deno.FsFile, size: number): ByteSource {
 }
 
 /** All bytes of a stream, in memory that grows with what has come, not with what is promised. */
-async function readStream(file: { readonly readable: ReadableStream<Uint8Array> }) {
+async function readStream(readable: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of file.readable) {
+  for await (const chunk of readable) {
     chunks.push(chunk);
     size += chunk.length;
   }

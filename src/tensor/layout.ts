@@ -13,6 +13,22 @@ export type FilterLayout = "kcrs" | "krsc" | "crsk";
 export const LAYOUTS: readonly Layout[] = ["nchw", "nhwc", "chwn"];
 export const FILTER_LAYOUTS: readonly FilterLayout[] = ["kcrs", "krsc", "crsk"];
 
+/** The names with as many spatial axes as a tensor of one or three has. */
+export const LAYOUT_ALIASES: Readonly<Record<string, Layout | FilterLayout>> = {
+  ncw: "nchw",
+  nwc: "nhwc",
+  cwn: "chwn",
+  ncdhw: "nchw",
+  ndhwc: "nhwc",
+  cdhwn: "chwn",
+  kcs: "kcrs",
+  ksc: "krsc",
+  csk: "crsk",
+  kctrs: "kcrs",
+  ktrsc: "krsc",
+  ctrsk: "crsk",
+};
+
 /** The filter layout that goes with an activation layout (DESIGN.md, Vocabulary). */
 export function filterLayoutFor(layout: Layout): FilterLayout {
   return layout === "nchw" ? "kcrs" : layout === "nhwc" ? "krsc" : "crsk";

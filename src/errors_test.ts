@@ -1,0 +1,67 @@
+import assert from "#assert";
+import { DeviceError, EXIT, exitCodeOf, UnsupportedError } from "./errors.ts";
+
+/** What `body` throws. */
+function thrownBy(body: () => unknown): unknown {
+  try {
+    body();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+Deno.test("exitCodeOf() tells what checks refuse from faults that the engine finds", () => {
+  const nothing = undefined as unknown as { x: { y: number } };
+  const faults: (() => unknown)[] = [
+    () => nothing.x,
+    () => nothing.x = { y: 1 },
+    () => (new Map() as unknown as { missing(): void }).missing(),
+    () => [...5 as unknown as number[]],
+    () => {
+      const { x } = nothing;
+      return x;
+    },
+    () => new Uint8Array(2).set([1, 2, 3]),
+    () => new Float32Array(new ArrayBuffer(8), 2),
+    () => new DataView(new ArrayBuffer(2)).getUint32(0),
+    () => 1n + (1 as unknown as bigint),
+    () => BigInt(undefined as unknown as number),
+    () => Number(Symbol() as unknown),
+    () => Object.keys(undefined as unknown as object),
+    () => structuredClone(() => 1),
+    () => [].reduce((a) => a),
+    () => new TextDecoder("none"),
+    () => "x".repeat(-1),
+    () => new Intl.NumberFormat("en", { maximumFractionDigits: 999 }),
+    () => (1.5).toFixed(200),
+    () => JSON.parse("{"),
+    function deep(): unknown {
+      return [deep()];
+    },
+  ];
+  for (const fault of faults) {
+    const error = thrownBy(fault);
+    assert.equal(exitCodeOf(error), EXIT.internal, `${error}`);
+  }
+});
+
+Deno.test("exitCodeOf() of what users can mend, of missing GPUs, of lost devices", () => {
+  for (
+    const [error, code] of [
+      [new TypeError("Cannot convolve: filter has 16 input channels, input has 32"), EXIT.usage],
+      [new RangeError("Cannot convert x.npy to i8: element 3 is 200"), EXIT.usage],
+      [new TypeError("Cannot read x.npy: byte 20: expected one of f2 f4"), EXIT.usage],
+      [new SyntaxError("suite.txt:2: Cannot parse problem: unknown key"), EXIT.usage],
+      [new SyntaxError("Cannot parse problem: unknown key"), EXIT.usage],
+      [new Deno.errors.NotFound("Cannot read x.npy: no such file"), EXIT.usage],
+      [Object.assign(new Error("No space left on device"), { code: "ENOSPC" }), EXIT.usage],
+      [new UnsupportedError("no GPU"), EXIT.unsupported],
+      [thrownBy(() => new Float64Array(2 ** 53)), EXIT.unsupported],
+      [new DeviceError("lost"), EXIT.internal],
+      [new Error("what"), EXIT.internal],
+    ] as [unknown, number][]
+  ) {
+    assert.equal(exitCodeOf(error), code, `${error}`);
+  }
+});
