@@ -21,6 +21,10 @@ export class DeviceError extends Error {
 /** What a run of the engine out of memory for arrays says. */
 const OUT_OF_HOST_MEMORY = /allocation failed|Invalid (typed )?array (buffer )?length/i;
 
+function isOutOfHostMemory(error: unknown): boolean {
+  return error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message);
+}
+
 /** How our sentences begin, after the name of a file perhaps: what was being done, then what is wrong. */
 const SENTENCE = /(^|: )Cannot .+: /s;
 
@@ -28,7 +32,7 @@ const SENTENCE = /(^|: )Cannot .+: /s;
 export function isEngineFault(error: unknown): boolean {
   if (error instanceof ReferenceError || error instanceof Deno.errors.BadResource) return true;
   return [TypeError, RangeError, SyntaxError].some((kind) => error instanceof kind) &&
-    !SENTENCE.test((error as Error).message);
+    !SENTENCE.test((error as Error).message) && !isOutOfHostMemory(error);
 }
 
 /**
@@ -39,9 +43,7 @@ export function isEngineFault(error: unknown): boolean {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UnsupportedError) return EXIT.unsupported;
   if (error instanceof DeviceError) return EXIT.internal;
-  if (error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message)) {
-    return EXIT.unsupported;
-  }
+  if (isOutOfHostMemory(error)) return EXIT.unsupported;
   if (isEngineFault(error)) return EXIT.internal;
   // A full disk, which has no class of its own.
   if (error instanceof Error && "code" in error && error.code === "ENOSPC") return EXIT.usage;

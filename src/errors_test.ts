@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { DeviceError, EXIT, exitCodeOf, UnsupportedError } from "./errors.ts";
+import { DeviceError, EXIT, exitCodeOf, isEngineFault, UnsupportedError } from "./errors.ts";
 
 /** What `body` throws. */
 function thrownBy(body: () => unknown): unknown {
@@ -62,6 +62,6 @@ Deno.test("exitCodeOf() of what users can mend, of missing GPUs, of lost devices
       [new Error("what"), EXIT.internal],
     ] as [unknown, number][]
   ) {
-    assert.equal(exitCodeOf(error), code, `${error}`);
+    assert.deepEqual([exitCodeOf(error), isEngineFault(error)], [code, false], `${error}`);
   }
 });

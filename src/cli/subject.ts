@@ -99,8 +99,7 @@ function checkOptions(options: ProblemOptions): void {
   if (options.fill !== undefined) {
     throw new TypeError("Cannot convolve: --fill goes with --problem, files have their own data");
   }
-  if (given.length === new Set(given.map((name) => options[name])).size) return;
-  const stdin = given.filter((name) => options[name] === "-");
+  const stdin = [...given, "bias" as const].filter((name) => options[name] === "-");
   if (stdin.length > 1) throw new TypeError("Cannot convolve: only one file can come from stdin");
 }
 
