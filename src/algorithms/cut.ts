@@ -13,7 +13,11 @@ export interface Product {
   steps(policy: TilePolicy): number;
   /** Elements of the result, all batches. */
   readonly elements: number;
+  readonly a: TileAccess;
+  readonly b: TileAccess;
 }
+
+type TileAccess = Pick<TileLoader, "along">;
 
 export interface Cut {
   readonly policy: TilePolicy;
@@ -22,24 +26,28 @@ export interface Cut {
   readonly cost: number;
 }
 
-// Share of the main loop's best rate that a policy reaches with many tiles (docs/performance.md).
+// Rate of a policy's inner loop, of the best one's, where warps keep it busy (docs/performance.md): 8 warps of
+// `large` and `huge` never do, so theirs is more than what they reach.
 const EFFICIENCY: Readonly<Record<string, number>> = {
   tiny: 0.25,
   small: 0.86,
   wide: 0.96,
   tall: 1,
-  large: 0.85,
-  huge: 0.98,
+  large: 1.03,
+  huge: 1.12,
 };
 
 /** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
 const FEW_MULTIPROCESSORS = 16;
 
-// An H200's ratios: its 25 T multiply-adds a second against 1 T elements moved, and 3 µs a dispatch.
-export const MULTIPLY_ADDS_PER_ELEMENT = 25;
+// An H200's ratios: its 25 T multiply-adds a second against 1.5 T elements moved (some in the cache), and
+// 3 µs a dispatch.
+export const MULTIPLY_ADDS_PER_ELEMENT = 16;
 export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
-// A workgroup alone on its multiprocessor hides less latency than two.
-const ALONE = 0.75;
+/** What a tile side of 128 costs, as a share, where it is stored across: its stores meet in the same banks. */
+const STORED_ACROSS = 0.92;
+/** Warps that keep a multiprocessor's arithmetic busy; also what the registers of these kernels let it hold. */
+const BUSY_WARPS = 12;
 // lavapipe stops a loop after 65,535 iterations without a word.
 const MOST_STEPS = 60_000;
 const MOST_SPLITS = 512;
@@ -48,11 +56,35 @@ const MOST_SPLITS = 512;
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
-  a: Pick<TileLoader, "along">,
-  b: Pick<TileLoader, "along">,
+  a: TileAccess,
+  b: TileAccess,
 ): boolean {
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     mainLoopBytes(policy, a, b) <= limits.maxComputeWorkgroupStorageSize;
+}
+
+/** Share of the best rate that the policy's inner loop reaches on these operands. */
+function efficiencyOf(policy: TilePolicy, { a, b }: Product): number {
+  const across = (side: TileAccess, extent: number) =>
+    side.along === "depth" && extent >= 128 ? STORED_ACROSS : 1;
+  return (EFFICIENCY[policy.name] ?? 1) * across(a, policy.rows) * across(b, policy.columns);
+}
+
+/** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
+function occupancyRate(warps: number): number {
+  return warps >= BUSY_WARPS ? 1 : 1 - (1 - warps / BUSY_WARPS) ** 1.6;
+}
+
+/**
+ * Time until the last workgroup ends, in times of one workgroup at full rate: whole waves, then a wave of what
+ * is left, which runs with fewer warps and so at a lower rate.
+ */
+function waveTime(workgroups: number, multiprocessors: number, warps: number): number {
+  const resident = Math.max(1, Math.floor(BUSY_WARPS / warps));
+  const slots = resident * multiprocessors;
+  const wave = (each: number) => each === 0 ? 0 : each / occupancyRate(each * warps);
+  const left = Math.ceil((workgroups % slots) / multiprocessors);
+  return Math.floor(workgroups / slots) * wave(resident) + wave(left);
 }
 
 /**
@@ -87,12 +119,14 @@ export function chooseCut(
       // A split without steps would be pure waste.
       if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const workgroups = tiles * splits;
-      const efficiency = multiprocessors < FEW_MULTIPROCESSORS
-        ? 1
-        : (EFFICIENCY[policy.name] ?? 1) * (workgroups <= multiprocessors ? ALONE : 1);
       // Filling the pipeline and storing costs about as much as two steps.
-      const one = policy.rows * policy.columns * policy.depth * (perSplit + 2) / efficiency;
-      const loop = Math.ceil(workgroups / multiprocessors) * multiprocessors * one;
+      const one = policy.rows * policy.columns * policy.depth * (perSplit + 2);
+      const software = multiprocessors < FEW_MULTIPROCESSORS;
+      const loop = multiprocessors *
+        (software
+          ? one * Math.ceil(workgroups / multiprocessors)
+          : one * waveTime(workgroups, multiprocessors, policyThreads(policy) / 32) /
+            efficiencyOf(policy, product));
       const reduce = splits === 1 ? 0 : (2 * splits + 1) * product.elements *
           MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
       const cost = loop + reduce;
@@ -123,11 +157,9 @@ const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
 export function cutProduct(
   request: CutRequest,
   product: Product,
-  a: Pick<TileLoader, "along">,
-  b: Pick<TileLoader, "along">,
 ): Cut {
   const { limits } = request;
-  const fits = (policy: TilePolicy) => policyFits(policy, limits, a, b);
+  const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
   let candidates = TILE_POLICIES.filter(fits);
   if (request.policy !== undefined) {
     const policy = findPolicy(request.policy);

@@ -139,8 +139,18 @@ Deno.test("auto takes direct where a group's rows would leave a tile empty", () 
   ]);
 });
 
+const FLAT = { along: "place" } as const;
+
 Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {
-  const product = { rows: 64, columns: 64, batches: 1, steps: () => 10, elements: 4096 };
+  const product = {
+    rows: 64,
+    columns: 64,
+    batches: 1,
+    steps: () => 10,
+    elements: 4096,
+    a: FLAT,
+    b: FLAT,
+  };
   for (const multiprocessors of [1, 8, 132]) {
     const { splits } = chooseCut(product, h200, multiprocessors);
     assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);

@@ -17,7 +17,7 @@ import { gemmRequest, gemmSetup } from "./gemm_case.ts";
 import { checkGemm, type GemmArithmetic } from "./gemm_check.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
 import { fetchResult, uploadOperands } from "./gpu_case.ts";
-import { protocolRepeats, timeRecord, type TimingProtocol, warmUpCalls } from "./timing.ts";
+import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
 
 /** A way to run a product. */
 export interface Candidate {
@@ -103,8 +103,8 @@ export async function searchGemm(
       const { estimateNs } = run;
       const repeats = protocolRepeats(protocol, estimateNs / 1e6);
       // Waiting for the last sample let the clocks fall.
-      const warmup = sample === 0 ? warmUpCalls(gpu, estimateNs / 1e6) : repeats;
-      const timed = await execute(gpu, run.prepared, { repeats, warmup, estimateNs });
+      if (sample === 0) await warmUp(gpu, [run.prepared], estimateNs);
+      const timed = await execute(gpu, run.prepared, { repeats, warmup: repeats, estimateNs });
       run.samplesNs.push(...timed.samplesNs);
       run.clock = timed.clock;
     }

@@ -13,13 +13,20 @@ export interface TimingProtocol {
 }
 
 /**
- * Calls warm the device up for so long before samples are taken: an H200 that idled between two cases
- * ran at 345 instead of 1980 MHz until it had been busy for a good part of this.
+ * An H200 that idled between two cases ran at 345 instead of 1980 MHz, and at 870 for the next 400 ms of work. So
+ * calls warm it up for at least this long, ...
  */
-const WARM_UP_MS = 300;
+const WARM_UP_MS = 600;
+/** ... in batches of this length, ... */
+const BATCH_MS = 150;
+/** ... until two in a row agree to this share, ... */
+const STEADY = 0.02;
+/** ... or this has passed. */
+const LONGEST_WARM_UP_MS = 3000;
 /** A software device has no clocks to raise. */
 const WARM_UP_SOFTWARE_MS = 20;
 const MOST_WARM_UPS = 8192;
+const MOST_BATCHES = 64;
 /** What is slow gets fewer samples, so that a case ends in about this time. */
 const BUDGET_MS = 10_000;
 const MOST_REPEATS = 4096;
@@ -35,20 +42,41 @@ export async function timePlan(
   protocol: TimingProtocol,
 ): Promise<TimeRecord> {
   const first = await execute(gpu, prepared, { warmup: 1 });
-  const estimateNs = Math.max(1, first.samplesNs[0]!);
+  if (protocolSamples(protocol, first.samplesNs[0]! / 1e6) <= 1) {
+    return timeRecord(first.samplesNs, 1, first.clock);
+  }
+  const estimateNs = await warmUp(gpu, prepared, Math.max(1, first.samplesNs[0]!));
   const estimateMs = estimateNs / 1e6;
   const samples = protocolSamples(protocol, estimateMs);
-  if (samples <= 1) return timeRecord(first.samplesNs, 1, first.clock);
   const repeats = protocolRepeats(protocol, estimateMs);
-  const warmup = warmUpCalls(gpu, estimateMs);
-  const run = await execute(gpu, prepared, { samples, repeats, warmup, estimateNs });
+  const run = await execute(gpu, prepared, { samples, repeats, estimateNs });
   return timeRecord(run.samplesNs, repeats, run.clock);
 }
 
-/** Calls that warm the device up. */
-export function warmUpCalls(gpu: GpuDevice, estimateMs: number): number {
-  const warmUpMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : WARM_UP_MS;
-  return Math.min(MOST_WARM_UPS, Math.ceil(warmUpMs / estimateMs));
+/**
+ * Runs plans until the device's clocks are steady.
+ *
+ * @param estimateNs What a run took when the device was cold.
+ * @returns What a run takes now, in nanoseconds.
+ */
+export async function warmUp(
+  gpu: GpuDevice,
+  prepared: readonly PreparedPlan[],
+  estimateNs: number,
+): Promise<number> {
+  const batchMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
+  let last = estimateNs;
+  let spentMs = 0;
+  for (let batch = 0; batch < MOST_BATCHES && spentMs < LONGEST_WARM_UP_MS; batch++) {
+    const repeats = Math.max(1, Math.min(MOST_WARM_UPS, Math.ceil(batchMs * 1e6 / last)));
+    const { samplesNs } = await execute(gpu, prepared, { repeats, estimateNs: last });
+    const now = Math.max(1, samplesNs[0]!);
+    spentMs += now * repeats / 1e6;
+    const steady = Math.abs(now - last) < STEADY * last;
+    last = now;
+    if (gpu.info.software || (steady && spentMs >= WARM_UP_MS)) break;
+  }
+  return last;
 }
 
 /** Calls a sample: enough to fill the protocol's time. */

@@ -81,18 +81,15 @@ type OperandShape = ReturnType<typeof operandShapes>["a" | "b"];
 export function cutGemm(request: GemmRequest): Cut {
   const { m, n, k, batch } = request.problem;
   const { a, b } = operandShapes(request.problem);
-  return cutProduct(
-    request,
-    {
-      rows: m,
-      columns: n,
-      batches: batch,
-      steps: ({ depth }) => Math.ceil(k / depth),
-      elements: batch * m * n,
-    },
+  return cutProduct(request, {
+    rows: m,
+    columns: n,
+    batches: batch,
+    steps: ({ depth }) => Math.ceil(k / depth),
+    elements: batch * m * n,
     a,
     b,
-  );
+  });
 }
 
 /**
@@ -202,12 +199,12 @@ export function planGemm(request: GemmRequest): Plan {
   /** An operand as it is, or packed first where that pays. */
   function operand(name: "a" | "b", matrix: OperandShape, buffer: number, other: number) {
     const tileDepth = policy.depth;
-    if (!packingPays(name, matrix, other)) {
+    const extent = name === "a" ? policy.rows : policy.columns;
+    if (!packingPays(matrix, extent, other)) {
       const access = module.tensor(name, "read", matrix.vector, buffers.split(buffer));
       const loader = matrixLoader(module, name, access, { ...matrix, tileDepth });
       return { buffer, loader, trait: `${matrix.vector}` };
     }
-    const extent = name === "a" ? policy.rows : policy.columns;
     const padded = {
       places: Math.ceil(matrix.places / extent) * extent,
       depth: Math.ceil(k / tileDepth) * tileDepth,
@@ -224,18 +221,18 @@ export function planGemm(request: GemmRequest): Plan {
  * What the main loop gains by a packed operand, as a share of its time (docs/performance.md): stores across a
  * tile of A, and loads of single elements, cost it that much.
  */
-function packingGain(name: "a" | "b", { along, vector }: OperandShape): number {
+function packingGain({ along, vector }: OperandShape, extent: number): number {
   if (vector === 1) return 0.1;
-  return name === "a" && along === "depth" ? 0.08 : 0;
+  return along === "depth" && extent >= 128 ? 0.08 : 0;
 }
 
 /** Whether the gain exceeds reading and writing the operand once more. */
-function packingPays(name: "a" | "b", matrix: OperandShape, other: number): boolean {
+function packingPays(matrix: OperandShape, extent: number, other: number): boolean {
   const { places, depth, batches } = matrix;
   const products = batches * places * depth * other;
   const cost = 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT +
     MULTIPLY_ADDS_PER_DISPATCH;
-  return products * packingGain(name, matrix) > cost;
+  return products * packingGain(matrix, extent) > cost;
 }
 
 /** The pass that packs an operand: transposed where its depth is contiguous. */

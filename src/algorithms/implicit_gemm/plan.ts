@@ -23,18 +23,15 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
   const operands = operandsOf(request);
   const elements = resultElements(problem);
-  const { policy, splits } = cutProduct(
-    request,
-    {
-      rows: operands.rows,
-      columns: operands.columns,
-      batches: problem.groups,
-      steps: operands.steps,
-      elements,
-    },
-    operands.a,
-    operands.b,
-  );
+  const { policy, splits } = cutProduct(request, {
+    rows: operands.rows,
+    columns: operands.columns,
+    batches: problem.groups,
+    steps: operands.steps,
+    elements,
+    a: operands.a,
+    b: operands.b,
+  });
   const { buffers, tensor, bias } = problemBuffers(request);
   const result = tensor[resultTensor(problem.op)];
   const passes: Pass[] = [];
