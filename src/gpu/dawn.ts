@@ -56,23 +56,34 @@ export function mergeFlags(flags: readonly string[]): string[] {
 }
 
 let waiting = 0;
-let timer: ReturnType<typeof setInterval> | undefined;
+/** Deno's own, while Dawn is given {@linkcode later} in its place. */
+let setImmediate: unknown;
 const patched = new WeakSet<AsyncMethod>();
 
-/** Dawn resolves its promises only while Deno's event loop turns, so a timer runs until they are. */
+/**
+ * Dawn looks for what has ended in a callback that it gives to `setImmediate` again and again. Each is an object
+ * with a finalizer, and Deno runs finalizers one a turn of the event loop: without a pause between the
+ * callbacks, thousands of them pile up and hold Dawn's promises back for seconds. A timer is that pause, and keeps
+ * the event loop turning.
+ */
+function later(callback: (...values: unknown[]) => void, ...values: unknown[]): void {
+  setTimeout(callback, 1, ...values);
+}
+
+/** Gives Dawn {@linkcode later} while it is waited for. */
 function keepTurning(prototype: Record<string, unknown> | undefined, method: string): void {
   const original = prototype?.[method] as AsyncMethod | undefined;
   if (prototype === undefined || original === undefined || patched.has(original)) return;
+  const global = globalThis as Record<string, unknown>;
   const wrapped: AsyncMethod = async function (...values) {
-    waiting++;
-    timer ??= setInterval(() => {}, 1);
+    if (waiting++ === 0) {
+      setImmediate = global.setImmediate;
+      global.setImmediate = later;
+    }
     try {
       return await original.apply(this, values);
     } finally {
-      if (--waiting === 0) {
-        clearInterval(timer);
-        timer = undefined;
-      }
+      if (--waiting === 0) global.setImmediate = setImmediate;
     }
   };
   patched.add(wrapped);

@@ -37,7 +37,7 @@ for (const run of MATRIX) {
 Deno.test("every policy agrees with PyTorch where nothing divides its tiles", async () => {
   using gpu = await openDevice({ backend });
   // SwiftShader takes gigabytes to compile what the larger ones unroll.
-  const all = full && !gpu.info.adapter.includes("SwiftShader");
+  const all = full && !/swiftshader/i.test(gpu.info.adapter);
   const policies = all ? ["small", "wide", "tall", "large", "huge"] : ["small"];
   const golden = cases.find(({ name }) => name === "pointwise")!;
   for (const policy of policies) {
