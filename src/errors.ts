@@ -21,7 +21,7 @@ export class DeviceError extends Error {
 /** What a run of the engine out of memory for arrays says. */
 const OUT_OF_HOST_MEMORY = /allocation failed|Invalid (typed )?array (buffer )?length/i;
 
-function isOutOfHostMemory(error: unknown): boolean {
+export function isOutOfHostMemory(error: unknown): boolean {
   return error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message);
 }
 
