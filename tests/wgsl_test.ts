@@ -1,5 +1,6 @@
 /** Every generated kernel passes both compilers: Deno's naga, and Dawn's Tint on its null device. */
 import assert from "#assert";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { openValidator } from "../src/gpu/validate.ts";
@@ -8,6 +9,7 @@ import { TILE_POLICIES } from "../src/kernels/policy.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { ACTIVATIONS } from "../src/problem/epilogue.ts";
+import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 
 const limits = { ...DEFAULT_LIMITS, maxComputeWorkgroupStorageSize: 32_768 };
@@ -65,7 +67,30 @@ function kernels(): Kernel[] {
       add(2, 16, { op: "fwd", splits, layout: "nhwc", epilogue: { bias: false, activation } });
     }
   }
+  for (const kernel of gemmKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
+}
+
+/** Products of every transpose, as vectors and as single elements, split and packed, with every epilogue. */
+function gemmKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const epilogues = [
+    {},
+    { alpha: 0.5, beta: -2, bias: "row", activation: "gelu", residual: true },
+    { bias: "column", activation: "relu" },
+  ] as const;
+  for (const transpose of TRANSPOSES) {
+    for (const size of [33, 64, 2052]) {
+      for (const splits of [1, 2]) {
+        for (const epilogue of epilogues) {
+          const problem = gemmProblem({ m: size, n: size, k: size, transpose, ...epilogue });
+          const plan = planGemm({ problem, dtype: "f32", policy: "tiny", splits, limits });
+          kernels.push(...plan.passes.map(({ kernel }) => kernel));
+        }
+      }
+    }
+  }
+  return kernels;
 }
 
 for (const backend of BACKENDS) {
