@@ -98,6 +98,15 @@ Deno.test("batches have every transpose and the whole epilogue", async () => {
   }
 });
 
+Deno.test("operands that are packed first give the same products", async () => {
+  using gpu = await openDevice({ backend });
+  for (const transpose of ["nn", "tt"] as const) {
+    const problem = { m: 1030, n: 1031, k: 1029, transpose };
+    const { plan } = await multiply(gpu, problem, { policy: "small" });
+    assert.match(plan.kernel, /_apbp_/);
+  }
+});
+
 Deno.test("sizes in the kernel give what sizes in a uniform do", async () => {
   using gpu = await openDevice({ backend });
   for (const transpose of TRANSPOSES) {
