@@ -1,4 +1,9 @@
-import { foldGrid, type SizedKernel, type SizeMode } from "../kernels/module.ts";
+import {
+  foldGrid,
+  type SizedKernel,
+  type SizeMode,
+  type StorageElement,
+} from "../kernels/module.ts";
 import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
@@ -41,10 +46,12 @@ export function reducePass(
   buffers: PlanBuffers,
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
+  element: StorageElement = "f32",
 ): Pass {
-  const kernel = reduceSplitsKernel(shape, mode, epilogue, {
+  const splits = {
     partials: buffers.split(places.partials),
     result: buffers.split(places.result),
-  });
+  };
+  const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element);
   return pass(kernel, buffers, places, Math.ceil(reduceThreads(shape) / 256), limits);
 }

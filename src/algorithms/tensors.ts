@@ -5,7 +5,12 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { splitTensor, type TensorSplit } from "../kernels/module.ts";
+import {
+  elementBytes,
+  splitTensor,
+  type StorageElement,
+  type TensorSplit,
+} from "../kernels/module.ts";
 import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -13,9 +18,9 @@ import type { DeviceLimits, PlanBinding, PlanBuffer } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
 import { UnsupportedError } from "../errors.ts";
 
-/** Bytes of a buffer of `elements` f32: never too small for one vec4f binding. */
-export function bufferBytes(elements: number): number {
-  return Math.max(16, 4 * elements);
+/** Bytes of a buffer: whole words, and never too small for one vec4f binding. */
+export function bufferBytes(elements: number, element: StorageElement = "f32"): number {
+  return Math.max(16, Math.ceil(elementBytes(element) * elements / 4) * 4);
 }
 
 /** Collects a plan's buffers; refuses one that the device cannot hold. */
@@ -28,12 +33,17 @@ export class PlanBuffers {
   }
 
   /**
-   * Adds a buffer of f32 elements and returns its place.
+   * Adds a buffer and returns its place.
    *
    * @throws {UnsupportedError} if it exceeds the device's `maxBufferSize`.
    */
-  add(name: string, role: PlanBuffer["role"], elements: number): number {
-    const bytes = bufferBytes(elements);
+  add(
+    name: string,
+    role: PlanBuffer["role"],
+    elements: number,
+    element: StorageElement = "f32",
+  ): number {
+    const bytes = bufferBytes(elements, element);
     if (bytes > this.#limits.maxBufferSize) {
       throw new UnsupportedError(
         `Cannot plan: the ${name} takes ${bytes} bytes, ` +

@@ -1,6 +1,6 @@
 import type { Activation } from "../problem/epilogue.ts";
 import { activationText } from "./activation.ts";
-import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
+import type { ModuleBuilder, StorageElement, TensorAccess, TensorSplit } from "./module.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
 export interface EpiloguePlace {
@@ -75,8 +75,9 @@ export function biasStep(
   side: "rows" | "columns",
   split: TensorSplit,
   index: (at: string) => string = (at) => at,
+  element: StorageElement = "f32",
 ): EpilogueStep {
-  const bias = module.tensor("bias", "read", 1, split);
+  const bias = module.tensor("bias", "read", 1, split, element);
   return {
     trait: side === "rows" ? "bias" : "column_bias",
     declarations: "",

@@ -21,13 +21,29 @@ export interface ModuleBuilder {
   /** WGSL expression (u32) of a size. The same name always stands for the same value. */
   size(name: string, value: number): string;
   /** Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one. */
-  tensor(name: string, kind: "read" | "write", vector: 1 | 4, split: TensorSplit): TensorAccess;
+  tensor(
+    name: string,
+    kind: "read" | "write",
+    vector: 1 | 4,
+    split: TensorSplit,
+    element?: StorageElement,
+  ): TensorAccess;
+  /** WebGPU features the tensors need. */
+  features(): string[];
   declarations(): string;
   /** Names of the bound tensors, in order. */
   tensors(): string[];
   bindings(): BindingKind[];
   /** Contents of the uniform binding, or undefined if there is none. */
   uniforms(): Uint32Array<ArrayBuffer> | undefined;
+}
+
+/** What a tensor holds in memory; kernels compute in f32 and convert as they load and store. */
+export type StorageElement = "f32" | "f16";
+
+/** Bytes of an element. */
+export function elementBytes(element: StorageElement): number {
+  return element === "f16" ? 2 : 4;
 }
 
 /** How a tensor is spread over bindings: `bytes` each, the last one the rest. */
@@ -49,6 +65,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   const kinds: BindingKind[] = [];
   const text: string[] = [];
   const bound: string[] = [];
+  const features = new Set<string>();
   const sizes = new Map<string, number>();
   return {
     mode,
@@ -64,9 +81,13 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       sizes.set(name, value);
       return `sizes.${name}`;
     },
-    tensor(name, kind, vector, split) {
+    tensor(name, kind, vector, split, element = "f32") {
       bound.push(name);
-      const type = vector === 4 ? "vec4f" : "f32";
+      if (element === "f16") features.add("shader-f16");
+      const type = vector === 4 ? `vec4<${element}>` : element;
+      const loaded = (value: string) =>
+        element === "f32" ? value : `${vector === 4 ? "vec4f" : "f32"}(${value})`;
+      const stored = (value: string) => element === "f32" ? value : `${type}(${value})`;
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
@@ -82,11 +103,11 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       if (split.parts === 1) {
         return {
           vector,
-          load: (index) => `${name}_data[${index}]`,
-          store: (index, value) => `${name}_data[${index}] = ${value};`,
+          load: (index) => loaded(`${name}_data[${index}]`),
+          store: (index, value) => `${name}_data[${index}] = ${stored(value)};`,
         };
       }
-      const partVectors = split.partBytes / (4 * vector);
+      const partVectors = split.partBytes / (elementBytes(element) * vector);
       const last = split.parts - 1;
       const choose = (line: (part: string, index: string) => string) =>
         names.map((part, place) => {
@@ -105,8 +126,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       );
       return {
         vector,
-        load: (index) => `load_${name}(${index})`,
-        store: (index, value) => `store_${name}(${index}, ${value});`,
+        load: (index) => loaded(`load_${name}(${index})`),
+        store: (index, value) => `store_${name}(${index}, ${stored(value)});`,
       };
     },
     declarations() {
@@ -119,6 +140,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       ].join("\n");
     },
     tensors: () => [...bound],
+    features: () => [...features],
     bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
     uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
   };
@@ -156,7 +178,7 @@ export function sizedKernel(
       workgroupSize,
       workgroupBytes,
       bindings: module.bindings(),
-      features: [],
+      features: module.features(),
     },
     tensors: module.tensors(),
     ...(uniforms === undefined ? {} : { uniforms }),

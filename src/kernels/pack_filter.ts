@@ -6,6 +6,7 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
+  type StorageElement,
   type TensorSplit,
 } from "./module.ts";
 
@@ -36,11 +37,12 @@ export function packFilterKernel(
   mode: SizeMode,
   source: TensorSplit,
   packed: TensorSplit,
+  element: StorageElement = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const from = module.tensor("unpacked", "read", 1, source);
-  const to = module.tensor("packed", "write", 1, packed);
-  const name = `pack_filter_f32${splitTrait(source, packed)}`;
+  const from = module.tensor("unpacked", "read", 1, source, element);
+  const to = module.tensor("packed", "write", 1, packed, element);
+  const name = `pack_filter_${element}${splitTrait(source, packed)}`;
   const size = (key: Exclude<keyof PackShape, never>) => module.size(key, shape[key]);
   const values = {
     name,

@@ -6,6 +6,7 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
+  type StorageElement,
   type TensorSplit,
 } from "./module.ts";
 
@@ -29,11 +30,12 @@ export function packTransposedKernel(
   mode: SizeMode,
   source: TensorSplit,
   packed: TensorSplit,
+  element: StorageElement = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const from = module.tensor("unpacked", "read", 1, source);
-  const to = module.tensor("packed", "write", 1, packed);
-  const name = `pack_transposed_f32${splitTrait(source, packed)}`;
+  const from = module.tensor("unpacked", "read", 1, source, element);
+  const to = module.tensor("packed", "write", 1, packed, element);
+  const name = `pack_transposed_${element}${splitTrait(source, packed)}`;
   const rows = module.size("rows", shape.rows);
   const depth = module.size("depth", shape.depth);
   const paddedRows = module.size("padded_rows", shape.paddedRows);

@@ -7,6 +7,7 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
+  type StorageElement,
   type TensorSplit,
 } from "./module.ts";
 
@@ -46,13 +47,14 @@ export function reduceSplitsKernel(
   mode: SizeMode,
   epilogue: EpilogueFactory,
   splits: { partials: TensorSplit; result: TensorSplit },
+  element: StorageElement = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const { width, side } = reduceVector(shape);
   const partials = module.tensor("partials", "read", width, splits.partials);
-  const result = module.tensor("result", "write", width, splits.result);
+  const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);
-  const name = `reduce_splits_f32x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
+  const name = `reduce_splits_${element}x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
     splitTrait(splits.partials, splits.result)
   }`;
   const count = module.size("count", shape.elements / width);

@@ -31,30 +31,29 @@ const ALL = EPILOGUES.at(-1)!;
 /** Nothing divides the first two; fours divide the third, which so takes the vector loads and stores. */
 const SIZES = [[33, 35, 37], [70, 41, 129], [68, 44, 100]] as const;
 
-const ARITHMETIC = { dtype: "f32", accumulate: "f32" } as const;
-
 async function multiply(
   gpu: GpuDevice,
   init: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">,
   choice: Partial<GemmRequest> = {},
 ) {
   const problem = gemmProblem(init);
+  const dtype = choice.dtype ?? "f32";
   const plan = planGemm({
     problem,
-    dtype: "f32",
+    dtype,
     policy: "tiny",
     splits: 1,
     limits: gpu.limits,
     sizes: "uniform",
     ...choice,
   });
-  const operands = fillGemm(problem, "f32", "uniform11", 7);
-  const expected = gemmResult(problem, "f32");
+  const operands = fillGemm(problem, dtype, "uniform11", 7);
+  const expected = gemmResult(problem, dtype);
   const { result } = await runPlan(gpu, plan, operands, expected, { samples: 1, fillMs: 0 });
   if (result.length === 0) return { plan, result };
-  const request = { problem, dtype: "f32", operands, mode: "full", seed: 1 } as const;
+  const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
   const reference = await computeGemmReference(request);
-  const { verdict, message } = checkGemm(problem, ARITHMETIC, reference, result);
+  const { verdict, message } = checkGemm(problem, { dtype, accumulate: "f32" }, reference, result);
   assert.equal(verdict, "pass", `${printGemm(problem)} ${plan.kernel}: ${message}`);
   return { plan, result };
 }
@@ -104,6 +103,23 @@ Deno.test("operands that are packed first give the same products", async () => {
     const problem = { m: 1030, n: 1031, k: 1029, transpose };
     const { plan } = await multiply(gpu, problem, { policy: "small" });
     assert.match(plan.kernel, /_apbp_/);
+  }
+});
+
+Deno.test("f16 matrices are summed in f32, or their feature is named", async () => {
+  using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  const problem = { m: 33, n: 35, k: 37, transpose: "nn", ...ALL } as const;
+  if (!gpu.features.has("shader-f16")) {
+    const refused = multiply(gpu, problem, { dtype: "f16" });
+    await assert.rejects(refused, /shader-f16/);
+    return;
+  }
+  for (const transpose of TRANSPOSES) {
+    for (const [m, n, k] of [...SIZES, [20, 24, 4608]] as const) {
+      for (const splits of [1, 3]) {
+        await multiply(gpu, { ...problem, m, n, k, transpose }, { dtype: "f16", splits });
+      }
+    }
   }
 });
 

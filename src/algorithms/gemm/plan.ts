@@ -12,7 +12,12 @@ import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
 import { packTransposedKernel, transposeWorkgroups } from "../../kernels/pack_transposed.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
-import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
+import {
+  moduleBuilder,
+  type SizeMode,
+  splitTrait,
+  type StorageElement,
+} from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { policyTile } from "../../kernels/policy.ts";
 import {
@@ -101,12 +106,7 @@ export function cutGemm(request: GemmRequest): Cut {
  */
 export function planGemm(request: GemmRequest): Plan {
   const { problem, limits } = request;
-  if (request.dtype !== "f32") {
-    throw new RangeError(`Cannot plan: there is no ${request.dtype} product, f32 is supported`);
-  }
-  if (request.accumulate === "f16") {
-    throw new RangeError("Cannot plan: only f16 products can be summed in f16, the dtype is f32");
-  }
+  const element = storageElement(request);
   const { m, n, k, batch, transpose } = problem;
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
@@ -117,7 +117,7 @@ export function planGemm(request: GemmRequest): Plan {
   const buffers = new PlanBuffers(limits);
   const place: Partial<Record<GemmTensor, number>> = {};
   for (const which of [...gemmOperands(problem), "output"] as const) {
-    place[which] = buffers.add(which, which, elementCount(gemmShape(problem, which)));
+    place[which] = buffers.add(which, which, elementCount(gemmShape(problem, which)), element);
   }
   const { a: aBuffer, b: bBuffer, output: result } = place as Record<GemmTensor, number>;
   const target = splits > 1
@@ -130,8 +130,14 @@ export function planGemm(request: GemmRequest): Plan {
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const vector = outputVector(strides, m, n);
   const width = vector === "none" ? 1 : 4;
-  const out = module.tensor("result", "write", width, buffers.split(target));
-  const epilogue = gemmEpilogue(problem, buffers, place);
+  const out = module.tensor(
+    "result",
+    "write",
+    width,
+    buffers.split(target),
+    splits > 1 ? "f32" : element,
+  );
+  const epilogue = gemmEpilogue(problem, element, buffers, place);
   const steps = (splits > 1 ? NO_STEPS : epilogue)(module, width, (row) => row);
   const columns = module.size("n", n);
   const output = mappedOutput(out, {
@@ -151,7 +157,7 @@ export function planGemm(request: GemmRequest): Plan {
     epilogueTrait(steps)
   }${splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))}`;
   const kernel = mainLoopKernel(
-    "gemm_f32",
+    `gemm_${element}`,
     suffix,
     mode,
     module,
@@ -179,7 +185,15 @@ export function planGemm(request: GemmRequest): Plan {
       columnStride: 1,
     };
     passes.push(
-      reducePass(reduce, mode, epilogue, buffers, { ...place, partials: target, result }, limits),
+      reducePass(
+        reduce,
+        mode,
+        epilogue,
+        buffers,
+        { ...place, partials: target, result },
+        limits,
+        element,
+      ),
     );
   }
   return {
@@ -201,7 +215,7 @@ export function planGemm(request: GemmRequest): Plan {
     const tileDepth = policy.depth;
     const extent = name === "a" ? policy.rows : policy.columns;
     if (!packingPays(matrix, extent, other)) {
-      const access = module.tensor(name, "read", matrix.vector, buffers.split(buffer));
+      const access = module.tensor(name, "read", matrix.vector, buffers.split(buffer), element);
       const loader = matrixLoader(module, name, access, { ...matrix, tileDepth });
       return { buffer, loader, trait: `${matrix.vector}` };
     }
@@ -209,9 +223,14 @@ export function planGemm(request: GemmRequest): Plan {
       places: Math.ceil(matrix.places / extent) * extent,
       depth: Math.ceil(k / tileDepth) * tileDepth,
     };
-    const packed = buffers.add(`packed ${name}`, "workspace", batch * padded.places * padded.depth);
+    const packed = buffers.add(
+      `packed ${name}`,
+      "workspace",
+      batch * padded.places * padded.depth,
+      element,
+    );
     packs.push(packPass(request, matrix, padded, mode, buffers, { unpacked: buffer, packed }));
-    const access = module.tensor(name, "read", 4, buffers.split(packed));
+    const access = module.tensor(name, "read", 4, buffers.split(packed), element);
     const loader = packedLoader(module, name, access, { ...padded, tileDepth });
     return { buffer: packed, loader, trait: "p" };
   }
@@ -254,7 +273,7 @@ function packPass(
       depth,
       paddedDepth: padded.depth,
     };
-    const kernel = packTransposedKernel(shape, mode, from, to);
+    const kernel = packTransposedKernel(shape, mode, from, to, storageElement(request));
     return pass(kernel, buffers, at, transposeWorkgroups(shape), request.limits);
   }
   const shape = {
@@ -270,19 +289,37 @@ function packPass(
     channelStride: places,
     tapStride: 0,
   };
-  const kernel = packFilterKernel(shape, mode, from, to);
+  const kernel = packFilterKernel(shape, mode, from, to, storageElement(request));
   return pass(kernel, buffers, at, Math.ceil(packedElements(shape) / 256), request.limits);
+}
+
+/**
+ * What the matrices hold in memory; sums are in f32.
+ *
+ * @throws {RangeError} where there are no kernels for it.
+ */
+function storageElement({ dtype, accumulate }: GemmRequest): StorageElement {
+  if (dtype !== "f32" && dtype !== "f16") {
+    throw new RangeError(
+      `Cannot plan: there is no ${dtype} product yet, f32 and f16 are supported`,
+    );
+  }
+  if (accumulate === "f16") {
+    throw new RangeError("Cannot plan: sums in f16 are not there yet, f32 is supported");
+  }
+  return dtype;
 }
 
 /** α, then β·C, then bias, then the activation, then the residual. */
 function gemmEpilogue(
   problem: GemmProblem,
+  element: StorageElement,
   buffers: PlanBuffers,
   place: Partial<Record<GemmTensor, number>>,
 ): EpilogueFactory {
   return (module, width, rowIndex) => {
     const tensor = (name: "c" | "residual") =>
-      module.tensor(name, "read", width, buffers.split(place[name]!));
+      module.tensor(name, "read", width, buffers.split(place[name]!), element);
     const { alpha, beta, bias, activation, residual } = problem;
     return [
       ...(alpha === 1 ? [] : [scaleStep("alpha", alpha)]),
@@ -293,6 +330,7 @@ function gemmEpilogue(
           bias === "row" ? "rows" : "columns",
           buffers.split(place.bias!),
           bias === "row" ? rowIndex : undefined,
+          element,
         ),
       ]),
       ...(activation === "none" ? [] : [activationStep(activation)]),
