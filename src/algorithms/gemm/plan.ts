@@ -304,6 +304,11 @@ function storageElement({ dtype, accumulate }: GemmRequest): StorageElement {
       `Cannot plan: there is no ${dtype} product yet, f32 and f16 are supported`,
     );
   }
+  if (accumulate === "f16" && dtype !== "f16") {
+    throw new RangeError(
+      `Cannot plan: only f16 products can be summed in f16, the dtype is ${dtype}`,
+    );
+  }
   if (accumulate === "f16") {
     throw new RangeError("Cannot plan: sums in f16 are not there yet, f32 is supported");
   }
