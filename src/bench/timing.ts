@@ -13,8 +13,8 @@ export interface TimingProtocol {
 }
 
 /**
- * An H200 that idled between two cases ran at 345 instead of 1980 MHz, and at 870 for the next 400 ms of work. So
- * calls warm it up for at least this long, ...
+ * An H200 that idled between two cases ran at 345 MHz, and once at less than half its speed through 300 ms of warm-up
+ * and 100 ms of samples (docs/performance.md). So calls warm it up for at least this long, ...
  */
 const WARM_UP_MS = 600;
 /** ... in batches of this length, ... */

@@ -83,13 +83,13 @@ function gemmOptions() {
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option(
       "--dtype <name>",
-      `of A and B: ${GEMM_DTYPES.join(", ")}; i8 is summed in i32`,
+      `of A and B: ${GEMM_DTYPES.join(", ")} (i8 and f64: not yet)`,
       oneOf(GEMM_DTYPES),
       "f32" as const,
     )
     .option(
       "--accumulate <name>",
-      "of f16: f32, or f16 in short chains",
+      "of f16: f32, or f16 in short chains (not yet)",
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )

@@ -128,18 +128,21 @@ function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
     [...axes].reverse().map((d) =>
       `    let ${prefix}${d} = term_rest % ${extent(d)}; term_rest /= ${extent(d)};`
     );
+  // The input that a place of the output meets under a tap. Unsigned: below zero is huge.
+  const reach = (place: string, tap: string) =>
+    axes.flatMap((d) => {
+      const g = geometry(d);
+      return [
+        `    let at${d} = ${place}${d} * ${g.stride} + ${tap}${d} * ${g.dilation} - ${g.padding};`,
+        `    let in${d} = at${d} < ${g.input};`,
+      ];
+    });
   const inside = `    let inside = ${axes.map((d) => `in${d}`).join(" && ")};`;
   if (problem.op === "bwd-filter") {
     return {
       term: [
         ...peel("p", (d) => geometry(d).output),
-        ...axes.flatMap((d) => {
-          const g = geometry(d);
-          return [
-            `    let at${d} = p${d} * ${g.stride} + s${d} * ${g.dilation} - ${g.padding};`,
-            `    let in${d} = at${d} < ${g.input};`,
-          ];
-        }),
+        ...reach("p", "s"),
         inside,
       ].join("\n"),
       left: ["term_rest", `(r0 / ${groupOut} * ${groupIn} + r1)`],
@@ -153,13 +156,7 @@ function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
     return {
       term: [
         ...taps,
-        ...axes.flatMap((d) => {
-          const g = geometry(d);
-          return [
-            `    let at${d} = s${d} * ${g.stride} + tap${d} * ${g.dilation} - ${g.padding};`,
-            `    let in${d} = at${d} < ${g.input};`,
-          ];
-        }),
+        ...reach("s", "tap"),
         inside,
       ].join("\n"),
       left: ["r0", `(r1 / ${groupOut} * ${groupIn} + term_rest)`],

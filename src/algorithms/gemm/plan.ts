@@ -9,7 +9,7 @@ import {
 } from "../../kernels/epilogue.ts";
 import { matrixLoader, matrixVector } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
-import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
+import { packedElements, packStridedKernel } from "../../kernels/pack_strided.ts";
 import { packTransposedKernel, transposeWorkgroups } from "../../kernels/pack_transposed.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import {
@@ -289,7 +289,7 @@ function packPass(
     channelStride: places,
     tapStride: 0,
   };
-  const kernel = packFilterKernel(shape, mode, from, to, storageElement(request));
+  const kernel = packStridedKernel(shape, mode, from, to, storageElement(request));
   return pass(kernel, buffers, at, Math.ceil(packedElements(shape) / 256), request.limits);
 }
 

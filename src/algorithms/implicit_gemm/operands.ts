@@ -3,7 +3,7 @@ import { correlationLoader, gradientLoader } from "../../kernels/loaders/correla
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
-import { packedElements, type PackShape } from "../../kernels/pack_filter.ts";
+import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
@@ -231,10 +231,4 @@ function correlationOperands(request: PlanRequest): Operands {
         channelsInner ? "rsc" : "crs"
       }_a${a.vector}b${b.vector}`,
   };
-}
-
-/** Elements of the packed filter, or 0. */
-export function workspaceElements(operands: Operands, policy: TilePolicy): number {
-  const pack = operands.pack(policy);
-  return pack === undefined ? 0 : packedElements(pack);
 }

@@ -7,7 +7,7 @@ import {
   splitTrait,
 } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
-import { packedElements, packFilterKernel } from "../../kernels/pack_filter.ts";
+import { packedElements, packStridedKernel } from "../../kernels/pack_strided.ts";
 import { policyTile } from "../../kernels/policy.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -40,7 +40,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   let aBuffer = tensor.output;
   if (pack !== undefined) {
     aBuffer = buffers.add("packed filter", "workspace", packedElements(pack));
-    const kernel = packFilterKernel(
+    const kernel = packStridedKernel(
       pack,
       mode,
       buffers.split(tensor.filter),

@@ -1,4 +1,4 @@
-// <%= it.name %>: the filter as [group][depth][rows], depth = tap·channels + channel, both padded with zeros.
+// <%= it.name %>: an operand as [group][depth][rows], depth = tap·channels + channel, both padded with zeros.
 <%= it.declarations %>
 
 @compute @workgroup_size(256)

@@ -1,4 +1,4 @@
-import template from "../../shaders/pack_filter.wgsl" with { type: "text" };
+import template from "../../shaders/pack_strided.wgsl" with { type: "text" };
 import {
   moduleBuilder,
   render,
@@ -10,7 +10,7 @@ import {
   type TensorSplit,
 } from "./module.ts";
 
-/** The filter as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
+/** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
   readonly groups: number;
   readonly rows: number;
@@ -26,13 +26,13 @@ export interface PackShape {
   readonly tapStride: number;
 }
 
-/** Elements of the packed filter. */
+/** Elements of the packed operand. */
 export function packedElements(shape: PackShape): number {
   return shape.groups * shape.paddedRows * shape.depth;
 }
 
-/** Copies a filter of any layout to [group][depth][rows], padded, for {@linkcode packedLoader}. */
-export function packFilterKernel(
+/** Copies an operand of any strides to [group][depth][rows], padded, for {@linkcode packedLoader}. */
+export function packStridedKernel(
   shape: PackShape,
   mode: SizeMode,
   source: TensorSplit,
@@ -42,8 +42,8 @@ export function packFilterKernel(
   const module = moduleBuilder(mode);
   const from = module.tensor("unpacked", "read", 1, source, element);
   const to = module.tensor("packed", "write", 1, packed, element);
-  const name = `pack_filter_${element}${splitTrait(source, packed)}`;
-  const size = (key: Exclude<keyof PackShape, never>) => module.size(key, shape[key]);
+  const name = `pack_strided_${element}${splitTrait(source, packed)}`;
+  const size = (key: keyof PackShape) => module.size(key, shape[key]);
   const values = {
     name,
     count: module.size("count", packedElements(shape)),
