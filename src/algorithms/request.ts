@@ -21,6 +21,14 @@ export interface PlanRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
+  /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`, in place of the planner's choice. */
+  readonly tile?: string;
+  /** Bytes of workspace a plan may allocate; algorithms work in chunks of the batch to stay below. */
+  readonly maxWorkspaceBytes?: number;
+  /** `auto` chooses only algorithms that sum products as they are: no Winograd. */
+  readonly exact?: boolean;
+  /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep for `auto` to choose them. */
+  readonly maxBoundRatio?: number;
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number | undefined;

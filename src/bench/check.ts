@@ -75,8 +75,16 @@ export async function computeReference(request: ReferenceRequest): Promise<Refer
   return { ...result, problem, layout, filterLayout, lengths, activation: epilogue.activation };
 }
 
-/** Compares a result, as it lies in memory, with its reference. */
-export function checkAgainst(reference: Reference, result: Float32Array): Checked {
+/**
+ * Compares a result, as it lies in memory, with its reference.
+ *
+ * @param amplification The plan's: how much its algorithm enlarges rounding errors.
+ */
+export function checkAgainst(
+  reference: Reference,
+  result: Float32Array,
+  amplification = 1,
+): Checked {
   const { problem, shape } = reference;
   const layout = layoutOf(resultTensor(problem.op), reference);
   const report = measureAccuracy(result, reference, {
@@ -88,6 +96,7 @@ export function checkAgainst(reference: Reference, result: Float32Array): Checke
   const gate = gateFor({
     accumulationLength: accumulationLength(problem),
     unitRoundoff: UNIT_ROUNDOFF,
+    amplification,
     activation: reference.activation,
   });
   return judged(report, gate);
@@ -107,9 +116,12 @@ export function judged(report: AccuracyReport, gate: Gate): Checked {
 
 /** Computes the reference and compares a result with it. */
 export async function checkResult(
-  request: ReferenceRequest & { readonly result: Float32Array },
+  request: ReferenceRequest & {
+    readonly result: Float32Array;
+    readonly amplification?: number | undefined;
+  },
 ): Promise<Checked> {
-  return checkAgainst(await computeReference(request), request.result);
+  return checkAgainst(await computeReference(request), request.result, request.amplification);
 }
 
 /** Outputs of a sample, for results of so many channels and products an output. */

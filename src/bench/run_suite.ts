@@ -166,7 +166,7 @@ async function runCase(
   );
   const setup = caseSetup(bench, one, gpu.info.adapter);
   if (bench.check === "none") return caseRecord(setup, { plan, time, verdict: "none" });
-  const checked = checkAgainst(await shared.reference(problem), result);
+  const checked = checkAgainst(await shared.reference(problem), result, plan.amplification);
   return caseRecord(setup, { plan, time, ...checked });
 }
 

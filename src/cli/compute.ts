@@ -16,6 +16,7 @@ import { CPU_DEVICE } from "../report/environment.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { fromCanonical } from "../bench/canonical.ts";
 import type { ConvOptions } from "./conv.ts";
+import { planningOptions } from "./problem_options.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";
 import type { Subject } from "./subject.ts";
@@ -47,16 +48,16 @@ export async function computeOnGpu(
         algorithm: options.algorithm,
         limits: gpu.limits,
         workgroupsInFlight: gpu.workgroupsInFlight,
-        ...(options.policy === undefined ? {} : { policy: options.policy }),
-        ...(options.splits === undefined ? {} : { splits: options.splits }),
+        ...planningOptions(options),
       }),
     read: () => readOperands(subject, options),
     chunks: () => chunkedOperands(subject, options),
-    check: (operands, result, onProgress) =>
+    check: (operands, result, onProgress, { amplification }) =>
       checkResult({
         ...subject,
         operands,
         result,
+        amplification,
         mode: options.check === "full" ? "full" : "sample",
         seed: options.seed,
         onProgress,

@@ -8,7 +8,7 @@ import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
-import { problemCommand, type ProblemOptions } from "./problem_options.ts";
+import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openSubject, type Subject } from "./subject.ts";
 import { oneOf } from "./values.ts";
 
@@ -70,8 +70,7 @@ function planRequest(subject: Subject, options: ProblemOptions, limits: DeviceLi
     epilogue,
     algorithm: options.algorithm,
     limits,
-    ...(options.policy === undefined ? {} : { policy: options.policy }),
-    ...(options.splits === undefined ? {} : { splits: options.splits }),
+    ...planningOptions(options),
   };
 }
 

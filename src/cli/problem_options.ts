@@ -4,7 +4,7 @@ import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { oneOf, parseSizes, wholeNumber } from "./values.ts";
+import { oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
 export const ALGORITHM_CHOICES = ["auto", ...ALGORITHM_NAMES] as const;
@@ -52,6 +52,14 @@ export function problemCommand(name: string) {
       "workgroups that share the depth of a tile, in place of the planner's choice",
       wholeNumber(1),
     )
+    .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
+    .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--exact", "auto chooses no Winograd algorithm")
+    .option(
+      "--max-bound-ratio <x>",
+      "auto chooses no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x",
+      positiveNumber,
+    )
     .option(
       "--dtype <name>",
       "type that is computed in: f32",
@@ -64,3 +72,16 @@ export function problemCommand(name: string) {
 
 /** What the options of {@linkcode problemCommand} parse to. */
 export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;
+
+/** The parts of a `PlanRequest` that options may say. */
+export function planningOptions(options: ProblemOptions) {
+  const { policy, splits, tile, maxWorkspace, exact, maxBoundRatio } = options;
+  return {
+    ...(policy === undefined ? {} : { policy }),
+    ...(splits === undefined ? {} : { splits }),
+    ...(tile === undefined ? {} : { tile }),
+    ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
+    ...(exact === undefined ? {} : { exact }),
+    ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),
+  };
+}

@@ -30,6 +30,7 @@ export interface Job<D extends DType, Operands extends PlanOperands> {
     operands: Operands,
     result: TypedArrayOf<D>,
     onProgress: (fraction: number) => void,
+    plan: Plan,
   ): Promise<Checked>;
   record(device: string, outcome: CaseOutcome): CaseRecord;
 }
@@ -70,6 +71,7 @@ export async function runJob<D extends DType, Operands extends PlanOperands>(
     operands,
     result,
     (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
+    plan,
   );
   shown.done();
   return { record: job.record(device, { plan, time, ...checked }), result };

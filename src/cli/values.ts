@@ -22,6 +22,36 @@ export function wholeNumber(minimum: number): (text: string) => number {
   };
 }
 
+/** Parses a finite number above 0. */
+export function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value) || value <= 0) {
+    throw new InvalidArgumentError("expected a number > 0.");
+  }
+  return value;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+};
+
+/** Parses `64MB`, `1.5GiB` or `4096`: bytes. */
+export function parseBytes(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
+  const unit = match === null ? undefined : UNITS[match[2]!.toLowerCase()];
+  if (match === null || unit === undefined) {
+    throw new InvalidArgumentError("expected bytes such as 65536, 64MB or 1GiB.");
+  }
+  return Math.floor(Number(match[1]) * unit);
+}
+
 /** Makes a parser of one of `choices`, some of which have other names too. */
 export function oneOf<T extends string>(
   choices: readonly T[],

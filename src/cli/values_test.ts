@@ -1,6 +1,14 @@
 import assert from "#assert";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { gather, oneOf, parseSizes, someOf, wholeNumber } from "./values.ts";
+import {
+  gather,
+  oneOf,
+  parseBytes,
+  parseSizes,
+  positiveNumber,
+  someOf,
+  wholeNumber,
+} from "./values.ts";
 
 Deno.test("parseSizes() reads lists with commas or crosses", () => {
   assert.deepEqual(parseSizes("3"), [3]);
@@ -13,6 +21,18 @@ Deno.test("wholeNumber() refuses what is too small or no number", () => {
   assert.equal(wholeNumber(1)("12"), 12);
   for (const bad of ["0", "", "1e3", "-2", "99999999999999999999"]) {
     assert.throws(() => wholeNumber(1)(bad), bad);
+  }
+});
+
+Deno.test("parseBytes() reads decimal and binary units", () => {
+  assert.deepEqual(["0", "64MB", "1.5 GiB", "2kib"].map(parseBytes), [0, 64e6, 1610612736, 2048]);
+  for (const bad of ["", "MB", "-1", "1XB", "1e3"]) assert.throws(() => parseBytes(bad), bad);
+});
+
+Deno.test("positiveNumber() refuses 0 and what is no number", () => {
+  assert.equal(positiveNumber("0.5"), 0.5);
+  for (const bad of ["0", "-1", "", "x", "Infinity"]) {
+    assert.throws(() => positiveNumber(bad), bad);
   }
 });
 
