@@ -8,6 +8,7 @@ import {
   sizedKernel,
   type SizeMode,
 } from "./module.ts";
+import { type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
@@ -20,6 +21,12 @@ export interface MainLoopShape {
   readonly batches: number;
   /** Workgroups that share the depth of one tile (split-K). */
   readonly splits: number;
+}
+
+/** What a kernel may have beside its loaders and output. */
+export interface MainLoopOptions {
+  /** Optimisations that are not as tuned. */
+  readonly variant?: MainLoopVariant;
 }
 
 /** Workgroups of the loop. */
@@ -59,13 +66,14 @@ export function mainLoopKernel(
   a: TileLoader,
   b: TileLoader,
   output: OutputStore,
+  options: MainLoopOptions = {},
 ): SizedKernel {
   const threads = policyThreads(policy);
   const threadsX = policy.columns / policy.threadColumns;
   const threadsY = policy.rows / policy.threadRows;
   const aSchedule = scheduleLoads(a, policy.rows, policy.depth, threads);
   const bSchedule = scheduleLoads(b, policy.columns, policy.depth, threads);
-  const name = `${traits}_${policyTile(policy)}_${suffix}`;
+  const name = `${traits}_${policyTile(policy)}_${suffix}${variantTrait(options.variant)}`;
   const rowTiles = Math.ceil(shape.rows / policy.rows);
   const columnTiles = Math.ceil(shape.columns / policy.columns);
   const both = (text: (loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b") => string) =>

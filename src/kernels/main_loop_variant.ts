@@ -1,0 +1,82 @@
+/**
+ * The main loop's optimisations, each of which an ablation can take away or add. What is left out is as
+ * the tuned kernel has it.
+ */
+export interface MainLoopVariant {
+  /** Four elements a load from storage where they lie together; the loaders' `vector` says it. On. */
+  readonly vectorLoads?: boolean;
+  /** The next tile travels to registers while this one is multiplied. On. */
+  readonly prefetch?: boolean;
+  /** Two tiles of each operand in workgroup memory, and so one barrier a step. Off. */
+  readonly doubleBuffer?: boolean;
+  /** Tiles are arrays of arrays, so that an unrolled depth is a constant index. On. */
+  readonly arrays2d?: boolean;
+  /** The depth of a tile is text, not a loop. On. */
+  readonly unroll?: boolean;
+  /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
+  readonly microKernel?: boolean;
+}
+
+/** Every choice made. */
+export type FullMainLoopVariant = Required<MainLoopVariant>;
+
+/** The kernel as it is tuned. */
+export const TUNED_VARIANT: FullMainLoopVariant = {
+  vectorLoads: true,
+  prefetch: true,
+  doubleBuffer: false,
+  arrays2d: true,
+  unroll: true,
+  microKernel: true,
+};
+
+/** A variant's optimisations by the names of the command line and of kernels. */
+export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
+  "vector-load": "vectorLoads",
+  "prefetch": "prefetch",
+  "double-buffer": "doubleBuffer",
+  "arrays-2d": "arrays2d",
+  "unroll": "unroll",
+  "micro-kernel": "microKernel",
+};
+
+/** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
+export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant {
+  return { ...TUNED_VARIANT, ...variant };
+}
+
+/** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */
+export function variantTrait(variant: MainLoopVariant = {}): string {
+  const full = fullVariant(variant);
+  return Object.entries(VARIANT_TRAITS)
+    .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
+    .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
+    .join("");
+}
+
+/**
+ * The variant without and with the named optimisations; undefined where neither list says anything.
+ *
+ * @throws {RangeError} for a name that is none, or that stands in both lists.
+ */
+export function parseVariant(
+  without: readonly string[],
+  withs: readonly string[],
+): MainLoopVariant | undefined {
+  const variant: { -readonly [key in keyof MainLoopVariant]: boolean } = {};
+  for (const [names, value] of [[without, false], [withs, true]] as const) {
+    for (const name of names) {
+      const key = Object.hasOwn(VARIANT_TRAITS, name) ? VARIANT_TRAITS[name] : undefined;
+      if (key === undefined) {
+        throw new RangeError(
+          `Cannot vary the main loop: ${name} is none of ${Object.keys(VARIANT_TRAITS).join(", ")}`,
+        );
+      }
+      if (variant[key] === !value) {
+        throw new RangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
+      }
+      variant[key] = value;
+    }
+  }
+  return Object.keys(variant).length === 0 ? undefined : variant;
+}
