@@ -18,6 +18,8 @@ export interface EnvironmentRecord {
   readonly driver: string;
   readonly limits: Readonly<Record<string, number>>;
   readonly seed: number;
+  /** What else a run may be resumed with only when it is the same. */
+  readonly options?: Readonly<Record<string, string | number>>;
   /** ISO 8601. */
   readonly date: string;
 }
@@ -48,11 +50,19 @@ export type Verdict = "pass" | "fail" | "none" | "error";
 export interface CaseRecord {
   readonly schema: 1;
   readonly kind: "case";
-  readonly provider: "wgconv";
+  /** Who computed: `wgconv`, or the tag that `--provider` gave. */
+  readonly provider: string;
   /** The problem's descriptor: paste it to run the case again. */
   readonly problem: string;
   readonly op: string;
   readonly algorithm: string;
+  /** What was asked for, where that was not the algorithm by name: `auto`. */
+  readonly requested?: string;
+  /** Tile policy and Winograd tile that were asked for; the planner's choice where absent. */
+  readonly policy?: string;
+  readonly tile?: string;
+  /** Whether calls found their data in the cache; unknown where absent. */
+  readonly cache?: "hot" | "cold";
   /** `null` on the CPU backend, and where planning failed. */
   readonly kernel: string | null;
   readonly device: string;
