@@ -1,0 +1,49 @@
+import Fraction from "fraction.js";
+
+/** An exact number. */
+export type Rational = Fraction;
+
+/** An exact matrix, row by row. */
+export type Matrix = readonly (readonly Fraction[])[];
+
+export const ZERO: Rational = new Fraction(0);
+export const ONE: Rational = new Fraction(1);
+
+/** Makes an exact number of a whole number or of text such as "-3/4". */
+export function rational(value: number | string): Rational {
+  return new Fraction(value);
+}
+
+export function identity(size: number): Matrix {
+  return makeMatrix(size, size, (row, column) => row === column ? ONE : ZERO);
+}
+
+export function transpose(matrix: Matrix): Matrix {
+  return makeMatrix(matrix[0]!.length, matrix.length, (row, column) => matrix[column]![row]!);
+}
+
+export function makeMatrix(
+  rows: number,
+  columns: number,
+  value: (row: number, column: number) => Fraction,
+): Matrix {
+  return Array.from(
+    { length: rows },
+    (_, row) => Array.from({ length: columns }, (_, column) => value(row, column)),
+  );
+}
+
+/** The product of a matrix and a vector. */
+export function applyMatrix(matrix: Matrix, vector: readonly Fraction[]): Fraction[] {
+  return matrix.map((row) => row.reduce((sum, value, i) => sum.add(value.mul(vector[i]!)), ZERO));
+}
+
+/** The nearest doubles, row by row. */
+export function toNumbers(matrix: Matrix): number[][] {
+  return matrix.map((row) => row.map((value) => value.valueOf()));
+}
+
+/** Whether a number is a float32 exactly. */
+export function isExactF32(value: Fraction): boolean {
+  return value.equals(new Fraction(Math.fround(value.valueOf())));
+}

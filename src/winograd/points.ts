@@ -1,0 +1,23 @@
+import { POINTS } from "./point_table.ts";
+
+/** Largest number of points for which there are transforms. */
+export const MAX_ALPHA = 16;
+
+/**
+ * Points of interpolation of F(n,r) in the order of the transforms' rows: "0", "1", "-1", "1/2", ..., "inf".
+ * None where n or r is 1, since nothing is interpolated there.
+ */
+export function interpolationPoints(n: number, r: number): readonly string[] {
+  if (n === 1 || r === 1) return [];
+  const alpha = n + r - 1;
+  const magnitudes = POINTS[`F(${n},${r})`] ?? POINTS[alpha];
+  if (magnitudes === undefined) throw new Error(`no points for F(${n},${r})`);
+  return expandPoints(magnitudes);
+}
+
+/** `"0 ±1 1/2 inf"` → `["0", "1", "-1", "1/2", "inf"]` */
+export function expandPoints(text: string): string[] {
+  return text.split(" ").flatMap((point) =>
+    point.startsWith("±") ? [point.slice(1), `-${point.slice(1)}`] : [point]
+  );
+}

@@ -1,0 +1,67 @@
+import { cookToom, plainMatrices } from "./cook_toom.ts";
+import type { Matrix } from "./matrix.ts";
+import { interpolationPoints, MAX_ALPHA } from "./points.ts";
+import { scaleRows, type Scaling } from "./scaling.ts";
+
+/** Winograd's algorithm of the correlation F(n,r): y = Aᵀ[(G w) ∘ (Dᵀ x)], with n + r − 1 products in place of n·r. */
+export interface WinogradTransform {
+  /** Results. */
+  readonly n: number;
+  /** Length of the filter. */
+  readonly r: number;
+  /** n + r − 1: products, and elements of the input that a tile reads. */
+  readonly alpha: number;
+  /** "0", "1", "-1", "1/2", ..., "inf" in the order of the rows; none where n or r is 1. */
+  readonly points: readonly string[];
+  /** alpha x n: y = Aᵀ m. */
+  readonly a: Matrix;
+  /** alpha x r: the filter's transform is G w. */
+  readonly g: Matrix;
+  /** alpha x alpha: the input's transform is Dᵀ x (B in most papers). */
+  readonly d: Matrix;
+}
+
+export interface TransformOptions {
+  /** Default `none`. */
+  readonly scaling?: Scaling;
+}
+
+const cache = new Map<string, WinogradTransform>();
+
+/**
+ * The transforms of F(n,r): y[i] = Σ_k x[i + k]·w[k] for i < n and k < r, a correlation as in neural networks.
+ * The same object for the same arguments.
+ *
+ * @throws {RangeError} unless n and r are at least 1 and n + r − 1 at most 16
+ */
+export function winogradTransform(
+  n: number,
+  r: number,
+  { scaling = "none" }: TransformOptions = {},
+): WinogradTransform {
+  const key = `${n},${r},${scaling}`;
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const made = makeTransform(n, r, interpolationPoints, scaling);
+  cache.set(key, made);
+  return made;
+}
+
+/** As `winogradTransform`, with points of one's own: for searching them. */
+export function makeTransform(
+  n: number,
+  r: number,
+  choose: (n: number, r: number) => readonly string[],
+  scaling: Scaling,
+): WinogradTransform {
+  if (!Number.isInteger(n) || !Number.isInteger(r) || n < 1 || r < 1) {
+    throw new RangeError(`Cannot make F(${n},${r}): both must be whole numbers >= 1`);
+  }
+  const alpha = n + r - 1;
+  if (alpha > MAX_ALPHA) {
+    throw new RangeError(`Cannot make F(${n},${r}): n + r - 1 is ${alpha}, above ${MAX_ALPHA}`);
+  }
+  const points = choose(n, r);
+  const matrices = points.length === 0 ? plainMatrices(n, r) : cookToom(n, r, points);
+  return { n, r, alpha, points, ...scaleRows(matrices, scaling) };
+}
