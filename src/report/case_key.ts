@@ -1,0 +1,92 @@
+import { type ConvProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptor, printDescriptor } from "../problem/descriptor.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { parseGemm, printGemm } from "../problem/gemm_suite.ts";
+import type { ReadCase } from "./record_schema.ts";
+
+/** What a record's `problem` says; `null` where it cannot be parsed. */
+export type CaseProblem =
+  | { readonly conv: ConvProblem }
+  | { readonly gemm: GemmProblem }
+  | null;
+
+const parsed = new Map<string, CaseProblem>();
+
+/** Parses a record's problem: a descriptor, or the sizes of a product. */
+export function caseProblem({ problem, op }: Pick<ReadCase, "problem" | "op">): CaseProblem {
+  const key = `${op} ${problem}`;
+  const known = parsed.get(key);
+  if (known !== undefined) return known;
+  const made = parseProblem(problem, op);
+  parsed.set(key, made);
+  return made;
+}
+
+function parseProblem(text: string, op: string): CaseProblem {
+  try {
+    if (op === "gemm") return { gemm: parseGemm(text) };
+    const operation = OPERATIONS.find((one): one is Operation => one === op);
+    return operation === undefined ? null : { conv: parseDescriptor(text, operation) };
+  } catch (error) {
+    const malformed = [SyntaxError, RangeError, TypeError].some((kind) => error instanceof kind);
+    if (malformed) return null;
+    throw error;
+  }
+}
+
+/** The problem in one spelling and without its name, so that every writer's records meet. */
+export function canonicalProblem(record: Pick<ReadCase, "problem" | "op">): string {
+  const problem = caseProblem(record);
+  if (problem === null) return record.problem.trim();
+  if ("gemm" in problem) return printGemm(problem.gemm);
+  const { name: _, ...unnamed } = problem.conv;
+  return printDescriptor(unnamed);
+}
+
+/** What the result is, whoever computes it however: problem, operation, dtypes and epilogue. */
+export function questionKey(record: ReadCase): string {
+  const { op, dtype, accumulate = "", epilogue = "" } = record;
+  return [canonicalProblem(record), op, dtype, accumulate, epilogue].join("|");
+}
+
+/** The case within a provider, but for its algorithm. */
+export function settingKey(record: ReadCase): string {
+  const { provider, op, layout, filter_layout = "", policy = "" } = record;
+  // A product's layout is its transposes, which its problem has.
+  const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
+  return [questionKey(record), provider, layouts, policy, cacheOf(record)].join("|");
+}
+
+/** The case: its setting and its algorithm. */
+export function caseKey(record: ReadCase): string {
+  return `${settingKey(record)}|${record.algorithm}`;
+}
+
+/** Whether calls found their data in the cache; most records do not say. */
+export function cacheOf({ cache, time_ms }: ReadCase): string {
+  return cache ?? time_ms?.cache ?? "";
+}
+
+/**
+ * Keeps one record a case: of records of the same case, device and kernel the later. A record without a kernel
+ * (planning failed) gives way to a later one that has one.
+ *
+ * @returns The kept ones in their order, and how many gave way.
+ */
+export function latestCases(
+  cases: readonly ReadCase[],
+): { readonly cases: ReadCase[]; readonly replaced: number } {
+  const byKernel = new Map<string, ReadCase>();
+  for (const record of cases) {
+    const key = `${caseKey(record)}|${record.device}`;
+    byKernel.delete(`${key}|`);
+    const own = `${key}|${record.kernel ?? ""}`;
+    byKernel.delete(own);
+    byKernel.set(own, record);
+  }
+  const kept = new Set(byKernel.values());
+  return {
+    cases: cases.filter((record) => kept.has(record)),
+    replaced: cases.length - kept.size,
+  };
+}

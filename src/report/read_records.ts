@@ -1,0 +1,95 @@
+import * as v from "valibot";
+import {
+  CaseSchema,
+  EnvironmentSchema,
+  RatesSchema,
+  type ReadCase,
+  type ReadEnvironment,
+  type ReadRates,
+} from "./record_schema.ts";
+
+/** The records of one file or of several, in their order. */
+export interface RecordSet {
+  readonly environments: readonly ReadEnvironment[];
+  readonly cases: readonly ReadCase[];
+  readonly rates: readonly ReadRates[];
+}
+
+/**
+ * Reads the lines of a record stream. Kinds and fields it does not know are ignored. A case without a device
+ * has the adapter of the environment above it.
+ *
+ * @param source The file's name, for messages.
+ * @throws {SyntaxError} with file and line, when a line is no JSON or was cut off.
+ * @throws {TypeError} with file and line, when a record is not of schema 1.
+ */
+export function parseRecords(text: string, source: string): RecordSet {
+  const environments: ReadEnvironment[] = [];
+  const cases: ReadCase[] = [];
+  const rates: ReadRates[] = [];
+  const lines = text.replace(/^\uFEFF/, "").split("\n");
+  lines.forEach((line, index) => {
+    if (line.trim() === "") return;
+    const where = `${source}:${index + 1}`;
+    const value = parseLine(line, index === lines.length - 1, where);
+    switch (value.kind) {
+      case "environment":
+        environments.push(check(EnvironmentSchema, value, where));
+        break;
+      case "rates":
+        rates.push(check(RatesSchema, value, where));
+        break;
+      case "case": {
+        const record = check(CaseSchema, value, where);
+        const device = record.device || (environments.at(-1)?.adapter ?? "");
+        cases.push({ ...record, device });
+      }
+    }
+  });
+  return { environments, cases, rates };
+}
+
+/** One line's object; `last` is a line that no line break ends. */
+function parseLine(line: string, last: boolean, where: string): { readonly kind: unknown } {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new SyntaxError(
+      last
+        ? `Cannot read ${where}: the last record is cut off after ${line.length} characters`
+        : `Cannot read ${where}: the line is no JSON: ${excerpt(line)}`,
+    );
+  }
+  if (typeof value !== "object" || value === null || !("kind" in value)) {
+    throw new TypeError(`Cannot read ${where}: no record, expected an object with a "kind"`);
+  }
+  return value;
+}
+
+function excerpt(line: string): string {
+  return line.length <= 40 ? line.trim() : `${line.slice(0, 40)}…`;
+}
+
+function check<S extends v.GenericSchema>(
+  schema: S,
+  value: unknown,
+  where: string,
+): v.InferOutput<S> {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  const issue = result.issues[0];
+  const path = v.getDotPath(issue) ?? "the record";
+  throw new TypeError(
+    `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
+  );
+}
+
+/** Puts the sets of a suite's shards together, in order. */
+export function joinRecords(sets: readonly RecordSet[]): RecordSet {
+  return {
+    environments: sets.flatMap((set) => set.environments),
+    cases: sets.flatMap((set) => set.cases),
+    rates: sets.flatMap((set) => set.rates),
+  };
+}
