@@ -1,8 +1,7 @@
 // <%= it.name %>: <%= it.policy.rows %> x <%= it.policy.columns %> results a workgroup, <%= it.policy.threadRows %> x <%= it.policy.threadColumns %> a thread, <%= it.policy.depth %> deep steps.
 <%= it.declarations %>
 
-var<workgroup> a_tile: array<array<vec4f, <%= it.aRow %>>, <%= it.policy.depth %>>;
-var<workgroup> b_tile: array<array<vec4f, <%= it.bRow %>>, <%= it.policy.depth %>>;
+<%= it.tiles %>
 
 @compute @workgroup_size(<%= it.threads %>)
 fn main(
@@ -37,37 +36,42 @@ fn main(
 <%= it.places %>
 <%= it.begin %>
 <%= it.registers %>
+<% if (it.variant.prefetch) { -%>
   {
 <%= it.fetch %>
   }
+<% } -%>
 
-<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { -%>
-  var c<%= r %>_<%= j %> = vec4f();
-<% } } -%>
+<%= it.sums %>
 
   for (var step = first_step; step < end_step; step++) {
+<% if (it.variant.doubleBuffer) { -%>
+    // The other tile may still be read: one barrier a step is enough.
+    let half = (step - first_step) % 2u;
+<% } -%>
+<% if (!it.variant.prefetch) { -%>
+    {
+<%= it.fetch %>
+    }
+<% } -%>
 <%= it.store %>
     workgroupBarrier();
+<% if (it.variant.prefetch) { -%>
     // The next tile travels to registers while this one is multiplied; past the end it is not used.
     {
 <%= it.advance %>
 <%= it.fetch %>
     }
-<% for (let k = 0; k < it.policy.depth; k++) { -%>
-    {
-<% for (let i = 0; i < it.aFragments; i++) { -%>
-      let a<%= i %> = a_tile[<%= k %>][ay<%= i %>];
+<% } else { -%>
+<%= it.advance %>
 <% } -%>
-<% for (let j = 0; j < it.bFragments; j++) { -%>
-      let b<%= j %> = b_tile[<%= k %>][bx<%= j %>];
-<% } -%>
-<% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { -%>
-      c<%= r %>_<%= j %> = fma(vec4f(a<%= Math.floor(r / 4) %>.<%= "xyzw"[r % 4] %>), b<%= j %>, c<%= r %>_<%= j %>);
-<% } } -%>
-    }
-<% } -%>
+<%= it.multiply %>
+<%= it.fold %>
+<% if (!it.variant.doubleBuffer) { -%>
     workgroupBarrier();
+<% } -%>
   }
+<%= it.finish %>
 
 <%= it.epilogue %>
 }

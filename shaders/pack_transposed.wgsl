@@ -1,7 +1,7 @@
 // <%= it.name %>: matrices of rows with the depth contiguous, as [group][depth][rows], both padded with zeros.
 <%= it.declarations %>
 
-var<workgroup> tile: array<array<f32, 33>, 32>;
+var<workgroup> tile: array<array<<%= it.type %>, 33>, 32>;
 
 @compute @workgroup_size(32, 8)
 fn main(
@@ -19,7 +19,7 @@ fn main(
     let row = row0 + t.y + <%= i %>u;
     let depth = depth0 + t.x;
     let inside = row < <%= it.rows %> && depth < <%= it.depth %>;
-    tile[t.y + <%= i %>u][t.x] = select(0.0f, <%= it.load %>, inside);
+    tile[t.y + <%= i %>u][t.x] = select(<%= it.zero %>, <%= it.load %>, inside);
   }
 <% } -%>
   workgroupBarrier();

@@ -1,4 +1,4 @@
-// <%= it.name %>: sums the partial results of the splits, compensated (Kahan), and finishes them.
+// <%= it.name %>: sums the partial results of the splits<%= it.exact ? '' : ', compensated (Kahan),' %> and finishes them.
 <%= it.declarations %>
 <%= it.functions %>
 
@@ -11,6 +11,9 @@ fn main(
   let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
   if (i >= <%= it.count %>) { return; }
   var sum = <%= it.zero %>;
+<% if (it.exact) { -%>
+  for (var split = 0u; split < <%= it.splits %>; split++) { sum += <%= it.load %>; }
+<% } else { -%>
   var lost = <%= it.zero %>;
   for (var split = 0u; split < <%= it.splits %>; split++) {
     let term = <%= it.load %> - lost;
@@ -18,5 +21,6 @@ fn main(
     lost = (next - sum) - term;
     sum = next;
   }
+<% } -%>
   <%= it.store %>
 }

@@ -1,20 +1,33 @@
 import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
+import { F64_BODIES, F64_FUNCTIONS } from "./activation_f64.ts";
+import { type Scalar, typeName } from "./scalar.ts";
 
 /**
- * WGSL functions `activate(x: f32) -> f32` and, where asked for, `activate4` on vec4f. Empty for `none`:
- * the caller leaves the call out.
+ * WGSL functions `activate` of one value and `activate4` of four. Empty for `none`: the caller leaves the
+ * call out.
+ *
+ * @throws {Error} for an activation of i32 that is not `relu`.
  */
-export function activationText(activation: Activation): string {
-  const body = BODIES[activation];
-  if (body === undefined) return "";
-  return `${activation === "gelu" ? ERF : ""}
-fn activate(x: f32) -> f32 {
+export function activationText(activation: Activation, scalar: Scalar = "f32"): string {
+  if (activation === "none") return "";
+  const body = (scalar === "f64" ? F64_BODIES : scalar === "i32" ? I32_BODIES : BODIES)[activation];
+  if (body === undefined) throw new Error(`There is no ${activation} of ${scalar}`);
+  const needs = scalar === "f64"
+    ? F64_FUNCTIONS[activation] ?? ""
+    : activation === "gelu"
+    ? ERF
+    : "";
+  const four = typeName(scalar, 4);
+  return `${needs}
+fn activate(x: ${scalar}) -> ${scalar} {
   ${body}
 }
-fn activate4(x: vec4f) -> vec4f {
-  return vec4f(activate(x.x), activate(x.y), activate(x.z), activate(x.w));
+fn activate4(x: ${four}) -> ${four} {
+  return ${four}(activate(x.x), activate(x.y), activate(x.z), activate(x.w));
 }`;
 }
+
+const I32_BODIES: { readonly [A in Activation]?: string } = { "relu": "return max(x, 0i);" };
 
 // exp of a non-positive number only: neither sigmoid nor tanh overflows.
 const BODIES: { readonly [A in Activation]?: string } = {

@@ -1,6 +1,7 @@
 import type { Activation } from "../problem/epilogue.ts";
 import { activationText } from "./activation.ts";
 import type { ModuleBuilder, StorageElement, TensorAccess, TensorSplit } from "./module.ts";
+import { literalOf, type Scalar, typeName } from "./scalar.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
 export interface EpiloguePlace {
@@ -40,18 +41,16 @@ export function epilogueTrait(steps: readonly EpilogueStep[]): string {
   return steps.map(({ trait }) => `_${trait}`).join("");
 }
 
-/** A literal that WGSL reads back to the same f32. */
-function literal(value: number): string {
-  const text = String(Math.fround(value));
-  return `${/[.e]/.test(text) ? text : `${text}.0`}f`;
-}
-
-/** value·factor. */
-export function scaleStep(name: string, factor: number): EpilogueStep {
+/**
+ * value·factor.
+ *
+ * @param sum What values are in.
+ */
+export function scaleStep(name: string, factor: number, sum: Scalar = "f32"): EpilogueStep {
   return {
     trait: `${name}${factor}`,
     declarations: "",
-    apply: (value) => `(${value}) * ${literal(factor)}`,
+    apply: (value) => `(${value}) * ${literalOf(sum, factor)}`,
   };
 }
 
@@ -65,7 +64,9 @@ export function addTensorStep(
     trait: factor === 1 ? name : `${name}${factor}`,
     declarations: "",
     apply: (value, { offset }) =>
-      `${value} + ${factor === 1 ? "" : `${literal(factor)} * `}${tensor.load(offset)}`,
+      `${value} + ${factor === 1 ? "" : `${literalOf(tensor.value, factor)} * `}${
+        tensor.load(offset)
+      }`,
   };
 }
 
@@ -84,18 +85,22 @@ export function biasStep(
     apply(value, place) {
       const at = side === "rows" ? place.row : place.column;
       if (place.width === 1) return `${value} + ${bias.load(index(at))}`;
-      if (place.side !== side) return `${value} + vec4f(${bias.load(index(at))})`;
+      const type = typeName(bias.value, 4);
+      if (place.side !== side) return `${value} + ${type}(${bias.load(index(at))})`;
       const four = [0, 1, 2, 3].map((i) => bias.load(index(`(${at} + ${i}u)`)));
-      return `${value} + vec4f(${four.join(", ")})`;
+      return `${value} + ${type}(${four.join(", ")})`;
     },
   };
 }
 
-/** activation(value). */
-export function activationStep(activation: Exclude<Activation, "none">): EpilogueStep {
+/** activation(value); of i32 ReLU only. */
+export function activationStep(
+  activation: Exclude<Activation, "none">,
+  sum: Scalar = "f32",
+): EpilogueStep {
   return {
     trait: activation,
-    declarations: activationText(activation),
+    declarations: activationText(activation, sum),
     apply: (value, { width }) => `${width === 4 ? "activate4" : "activate"}(${value})`,
   };
 }

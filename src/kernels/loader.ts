@@ -1,3 +1,5 @@
+import type { Scalar } from "./scalar.ts";
+
 /**
  * A loader brings one operand of a product from storage into its workgroup tile. It is text: the main
  * loop decides which thread loads what and asks the loader for the code of each part.
@@ -8,6 +10,8 @@
 export interface TileLoader {
   /** Elements of one load, along {@linkcode along}. */
   readonly vector: 1 | 4;
+  /** What loads give and the tile holds; f32 where absent. */
+  readonly value?: Scalar;
   /** Along which side of the tile neighbouring threads, and a vector's elements, lie in memory. */
   readonly along: "place" | "depth";
   /** Declares the state of the loop, given `first_step`. */
@@ -22,7 +26,7 @@ export interface TileLoader {
   depth(slot: number, row: string): string;
   /** Declares what a place slot needs this step. */
   placeStep(slot: number): string;
-  /** Assigns the value, f32 or vec4f by `vector`, to `target`; zero where depth or padding lies outside. */
+  /** Assigns the value, one or four by `vector`, to `target`; zero where depth or padding lies outside. */
   load(placeSlot: number, depthSlot: number, target: string): string;
 }
 

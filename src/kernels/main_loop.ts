@@ -8,8 +8,11 @@ import {
   sizedKernel,
   type SizeMode,
 } from "./module.ts";
-import { type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { type Accumulation, fragments, microKernel, withoutMicroKernel } from "./micro_kernel.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
+import { zeroOf } from "./scalar.ts";
+import { tileBytes, type WorkgroupTile, workgroupTile } from "./workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
 export interface MainLoopShape {
@@ -27,6 +30,13 @@ export interface MainLoopShape {
 export interface MainLoopOptions {
   /** Optimisations that are not as tuned. */
   readonly variant?: MainLoopVariant;
+  /** f32 where absent. */
+  readonly accumulation?: Accumulation;
+}
+
+/** What the main loop cuts by where `policy` is asked for. */
+export function variantPolicy(policy: TilePolicy, variant?: MainLoopVariant): TilePolicy {
+  return fullVariant(variant).microKernel ? policy : withoutMicroKernel(policy);
 }
 
 /** Workgroups of the loop. */
@@ -35,18 +45,15 @@ export function mainLoopWorkgroups(shape: MainLoopShape, policy: TilePolicy): nu
     shape.batches * shape.splits;
 }
 
-/** Vectors of a tile row. A tile that is stored across (along depth) is padded against bank conflicts. */
-function rowVectors(extent: number, loader: Pick<TileLoader, "along">): number {
-  return extent / 4 + (loader.along === "depth" ? 1 : 0);
-}
-
 /** Bytes of workgroup memory of the main loop with these loaders. */
 export function mainLoopBytes(
   policy: TilePolicy,
-  a: Pick<TileLoader, "along">,
-  b: Pick<TileLoader, "along">,
+  a: Pick<TileLoader, "along" | "value">,
+  b: Pick<TileLoader, "along" | "value">,
+  { doubleBuffer }: Pick<MainLoopVariant, "doubleBuffer"> = {},
 ): number {
-  return 16 * policy.depth * (rowVectors(policy.rows, a) + rowVectors(policy.columns, b));
+  return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
+    tileBytes(policy.columns, policy.depth, b, doubleBuffer);
 }
 
 /**
@@ -55,6 +62,7 @@ export function mainLoopBytes(
  * the two loaders and the output store.
  *
  * @param traits Canonical name up to the tile, e.g. `implicit_gemm_fwd_f32`.
+ * @param policy As {@linkcode variantPolicy} has it.
  */
 export function mainLoopKernel(
   traits: string,
@@ -68,6 +76,7 @@ export function mainLoopKernel(
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
+  const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
   const threadsX = policy.columns / policy.threadColumns;
   const threadsY = policy.rows / policy.threadRows;
@@ -76,6 +85,10 @@ export function mainLoopKernel(
   const name = `${traits}_${policyTile(policy)}_${suffix}${variantTrait(options.variant)}`;
   const rowTiles = Math.ceil(shape.rows / policy.rows);
   const columnTiles = Math.ceil(shape.columns / policy.columns);
+  const aTile = workgroupTile("a", policy.rows, policy.depth, a, variant);
+  const bTile = workgroupTile("b", policy.columns, policy.depth, b, variant);
+  const micro = microKernel(policy, aTile, bTile, options.accumulation ?? "f32", variant);
+  const tiles = { a: aTile, b: bTile };
   const both = (text: (loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b") => string) =>
     `${text(a, aSchedule, "a")}\n${text(b, bSchedule, "b")}`;
   const values = {
@@ -85,10 +98,11 @@ export function mainLoopKernel(
     threadsX,
     threadsY,
     warpsX: threadsX / policy.warp[1],
-    aFragments: policy.threadRows / 4,
-    bFragments: policy.threadColumns / 4,
-    aRow: rowVectors(policy.rows, a),
-    bRow: rowVectors(policy.columns, b),
+    aFragments: fragments(policy.threadRows),
+    bFragments: fragments(policy.threadColumns),
+    variant,
+    tiles: `${aTile.declaration}\n${bTile.declaration}`,
+    ...micro,
     workgroups: module.size("workgroups", mainLoopWorkgroups(shape, policy)),
     rowTiles: module.size("row_tiles", rowTiles),
     columnTiles: module.size("column_tiles", columnTiles),
@@ -99,16 +113,20 @@ export function mainLoopKernel(
     begin: both((loader) => loader.begin),
     registers: both((loader, schedule, operand) =>
       schedule.loads.map((_, i) =>
-        `  var ${operand}_load${i} = ${loader.vector === 4 ? "vec4f()" : "0.0f"};`
+        `  var ${operand}_load${i} = ${zeroOf(loader.value ?? "f32", loader.vector)};`
       ).join("\n")
     ),
     advance: both((loader) => loader.advance),
     fetch: both((loader, schedule, operand) => fetchText(loader, schedule, operand)),
-    store: both((loader, schedule, operand) => storeText(loader, schedule, operand)),
+    store: both((loader, schedule, operand) =>
+      storeText(loader, schedule, operand, tiles[operand])
+    ),
     epilogue: output.text({
-      fragmentRows: policy.threadRows / 4,
-      fragmentColumns: policy.threadColumns / 4,
-      row: (i) => `first_row + ay${i} * 4u`,
+      fragmentRows: fragments(policy.threadRows),
+      fragmentColumns: fragments(policy.threadColumns),
+      fragmentHeight: policy.threadRows === 1 ? 1 : 4,
+      sum: micro.sum,
+      row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
       column: (j) => `first_column + bx${j} * 4u`,
     }),
   };
@@ -116,7 +134,14 @@ export function mainLoopKernel(
     ...values,
     declarations: `${module.declarations()}\n${output.declarations}`,
   });
-  return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], mainLoopBytes(policy, a, b));
+  return sizedKernel(
+    name,
+    mode,
+    wgsl,
+    module,
+    [threads, 1, 1],
+    mainLoopBytes(policy, a, b, variant),
+  );
 }
 
 function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
@@ -141,18 +166,23 @@ function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b
   ].filter((line) => line !== "").join("\n");
 }
 
-function storeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
+function storeText(
+  loader: TileLoader,
+  schedule: LoadSchedule,
+  operand: "a" | "b",
+  tile: WorkgroupTile,
+): string {
   return schedule.loads.flatMap(({ placeSlot, depthSlot }, i) => {
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const value = `${operand}_load${i}`;
     if (loader.along === "place" && loader.vector === 4) {
-      return [`    ${operand}_tile[${depth}][${place} / 4u] = ${value};`];
+      return [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`];
     }
-    const element = `[${place} / 4u][${place} % 4u]`;
-    if (loader.vector === 1) return [`    ${operand}_tile[${depth}]${element} = ${value};`];
+    const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
+    if (loader.vector === 1) return [`    ${element(depth)} = ${value};`];
     return [..."xyzw"].map((component, k) =>
-      `    ${operand}_tile[${depth} + ${k}u]${element} = ${value}.${component};`
+      `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
     );
   }).join("\n");
 }

@@ -1,5 +1,6 @@
 import { Eta } from "eta";
 import type { BindingKind, Kernel } from "./kernel.ts";
+import { type Scalar, typeName } from "./scalar.ts";
 
 /** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
 export type SizeMode = "constant" | "uniform";
@@ -7,6 +8,8 @@ export type SizeMode = "constant" | "uniform";
 /** How a kernel reaches one storage tensor. Indexes count `vector` elements. */
 export interface TensorAccess {
   readonly vector: 1 | 4;
+  /** What loads give and stores take. */
+  readonly value: Scalar;
   load(index: string): string;
   /** A statement. */
   store(index: string, value: string): string;
@@ -20,13 +23,18 @@ export interface ModuleBuilder {
   readonly mode: SizeMode;
   /** WGSL expression (u32) of a size. The same name always stands for the same value. */
   size(name: string, value: number): string;
-  /** Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one. */
+  /**
+   * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
+   *
+   * @param value What the kernel computes with; of f16 it is f32 where absent, else the element itself.
+   */
   tensor(
     name: string,
     kind: "read" | "write",
     vector: 1 | 4,
     split: TensorSplit,
     element?: StorageElement,
+    value?: Scalar,
   ): TensorAccess;
   /** WebGPU features the tensors need. */
   features(): string[];
@@ -38,12 +46,17 @@ export interface ModuleBuilder {
   uniforms(): Uint32Array<ArrayBuffer> | undefined;
 }
 
-/** What a tensor holds in memory; kernels compute in f32 and convert as they load and store. */
-export type StorageElement = "f32" | "f16";
+/** What a tensor holds in memory. int8 are words (`u32`) of four. */
+export type StorageElement = Scalar;
 
 /** Bytes of an element. */
 export function elementBytes(element: StorageElement): number {
-  return element === "f16" ? 2 : 4;
+  return element === "f16" ? 2 : element === "f64" ? 8 : 4;
+}
+
+/** In what sums of an element are: f32 but for integers and f64. */
+export function sumElement(element: StorageElement): StorageElement {
+  return element === "f16" ? "f32" : element;
 }
 
 /** How a tensor is spread over bindings: `bytes` each, the last one the rest. */
@@ -81,13 +94,14 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       sizes.set(name, value);
       return `sizes.${name}`;
     },
-    tensor(name, kind, vector, split, element = "f32") {
+    tensor(name, kind, vector, split, element = "f32", value = sumElement(element)) {
       bound.push(name);
       if (element === "f16") features.add("shader-f16");
+      if (element === "f64") features.add("shader-f64");
       const type = vector === 4 ? `vec4<${element}>` : element;
-      const loaded = (value: string) =>
-        element === "f32" ? value : `${vector === 4 ? "vec4f" : "f32"}(${value})`;
-      const stored = (value: string) => element === "f32" ? value : `${type}(${value})`;
+      const loaded = (text: string) =>
+        element === value ? text : `${typeName(value, vector)}(${text})`;
+      const stored = (text: string) => element === value ? text : `${type}(${text})`;
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
@@ -103,8 +117,9 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       if (split.parts === 1) {
         return {
           vector,
+          value,
           load: (index) => loaded(`${name}_data[${index}]`),
-          store: (index, value) => `${name}_data[${index}] = ${stored(value)};`,
+          store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
         };
       }
       const partVectors = split.partBytes / (elementBytes(element) * vector);
@@ -126,8 +141,9 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       );
       return {
         vector,
+        value,
         load: (index) => loaded(`load_${name}(${index})`),
-        store: (index, value) => `store_${name}(${index}, ${stored(value)});`,
+        store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       };
     },
     declarations() {

@@ -1,10 +1,15 @@
 import { applyEpilogue, type EpilogueStep } from "./epilogue.ts";
 import type { TensorAccess } from "./module.ts";
+import { type Scalar, typeName } from "./scalar.ts";
 
 /** Where the thread tile lies, as WGSL expressions of the first row and column of each 4x4 fragment. */
 export interface FragmentPlaces {
   readonly fragmentRows: number;
   readonly fragmentColumns: number;
+  /** Rows of a fragment; 4 where absent. */
+  readonly fragmentHeight?: 1 | 4;
+  /** What the accumulators are in; f32 where absent. */
+  readonly sum?: Scalar;
   row(i: number): string;
   column(j: number): string;
 }
@@ -51,6 +56,11 @@ export function outputVector(
   return "none";
 }
 
+/** The side that is left where a thread has one row only. */
+export function lowOutputVector(vector: OutputVector): OutputVector {
+  return vector === "rows" ? "none" : vector;
+}
+
 /** Stores the thread tile through an {@linkcode OutputMap}, each value after the epilogue's steps. */
 export function mappedOutput(
   out: TensorAccess,
@@ -61,7 +71,10 @@ export function mappedOutput(
     `(${column} / ${map.period}) * ${map.outerStride} + (${column} % ${map.period}) * ${map.innerStride}`;
   return {
     declarations: steps.map(({ declarations }) => declarations).join("\n"),
-    text({ fragmentRows, fragmentColumns, row, column }) {
+    text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
+      if (map.vector === "rows" && fragmentHeight === 1) {
+        throw new Error("Cannot store four rows at once: a thread has one");
+      }
       const lines: string[] = [`  let out_base = ${map.base};`];
       const say = (line: string) => lines.push(`  ${line}`);
       for (let j = 0; j < fragmentColumns; j++) {
@@ -74,7 +87,7 @@ export function mappedOutput(
       for (let i = 0; i < fragmentRows; i++) {
         say(`let row${i} = ${row(i)};`);
         if (map.vector === "rows") storeRows(i);
-        else for (let y = 0; y < 4; y++) storeRow(i, y);
+        else for (let y = 0; y < fragmentHeight; y++) storeRow(i, y);
       }
       return lines.join("\n");
 
@@ -100,7 +113,7 @@ export function mappedOutput(
             const sums = [0, 1, 2, 3].map((y) => `c${4 * i + y}_${j}.${component}`);
             const place = { row: `row${i}`, column: `(column${j} + ${x}u)` };
             store(
-              `vec4f(${sums.join(", ")})`,
+              `${typeName(sum, 4)}(${sums.join(", ")})`,
               4,
               place,
               `offset${j}_${x} + row${i} * ${map.rowStride}`,
@@ -115,14 +128,14 @@ export function mappedOutput(
         say(`if (${here} < ${map.rows}) {`);
         say(`  let row_offset = ${here} * ${map.rowStride};`);
         for (let j = 0; j < fragmentColumns; j++) {
-          const sum = `c${4 * i + y}_${j}`;
+          const value = `c${4 * i + y}_${j}`;
           if (map.vector === "columns") {
-            store(sum, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
+            store(value, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
             continue;
           }
           [..."xyzw"].forEach((component, x) => {
             const place = { row: here, column: `(column${j} + ${x}u)` };
-            store(`${sum}.${component}`, 1, place, `offset${j}_${x} + row_offset`);
+            store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`);
           });
         }
         say("}");

@@ -9,6 +9,7 @@ import {
   type StorageElement,
   type TensorSplit,
 } from "./module.ts";
+import { zeroOf } from "./scalar.ts";
 
 /** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
@@ -59,7 +60,9 @@ export function packStridedKernel(
     // Depth beyond the last tap is padding too.
     store: to.store(
       "i",
-      `select(0.0f, ${from.load("offset")}, inside && tap < ${module.size("taps", shape.taps)})`,
+      `select(${zeroOf(from.value, 1)}, ${from.load("offset")}, inside && tap < ${
+        module.size("taps", shape.taps)
+      })`,
     ),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });

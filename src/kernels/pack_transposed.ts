@@ -9,6 +9,7 @@ import {
   type StorageElement,
   type TensorSplit,
 } from "./module.ts";
+import { zeroOf } from "./scalar.ts";
 
 /** Row-major matrices [group][rows][depth], to become [group][paddedDepth][paddedRows]. */
 export interface TransposeShape {
@@ -42,6 +43,8 @@ export function packTransposedKernel(
   const paddedDepth = module.size("padded_depth", shape.paddedDepth);
   const values = {
     name,
+    type: from.value,
+    zero: zeroOf(from.value, 1),
     rows,
     depth,
     paddedRows,
@@ -54,5 +57,6 @@ export function packTransposedKernel(
       to.store(`(group * ${paddedDepth} + depth) * ${paddedRows} + row`, value),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [32, 8, 1], 16 * Math.ceil(33 * 32 * 4 / 16));
+  const bytes = 33 * 32 * (from.value === "f64" ? 8 : 4);
+  return sizedKernel(name, mode, wgsl, module, [32, 8, 1], bytes);
 }

@@ -8,8 +8,10 @@ import {
   type SizeMode,
   splitTrait,
   type StorageElement,
+  sumElement,
   type TensorSplit,
 } from "./module.ts";
+import { zeroOf } from "./scalar.ts";
 
 /** Partial results lie one after the other, each as the result does. */
 export interface ReduceShape {
@@ -41,7 +43,7 @@ export function reduceThreads(shape: ReduceShape): number {
   return shape.elements / reduceVector(shape).width;
 }
 
-/** Sums the splits' partial results in a fixed order with compensation, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads. */
+/** Sums the splits' partial results in a fixed order, with compensation where sums round, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads. */
 export function reduceSplitsKernel(
   shape: ReduceShape,
   mode: SizeMode,
@@ -51,7 +53,8 @@ export function reduceSplitsKernel(
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const { width, side } = reduceVector(shape);
-  const partials = module.tensor("partials", "read", width, splits.partials);
+  const sumOf = sumElement(element);
+  const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);
   const name = `reduce_splits_${element}x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
@@ -72,7 +75,8 @@ export function reduceSplitsKernel(
   const values = {
     name,
     count,
-    zero: width === 4 ? "vec4f()" : "0.0f",
+    zero: zeroOf(sumOf, width),
+    exact: sumOf === "i32",
     splits: module.size("splits", shape.splits),
     load: partials.load(`split * ${count} + i`),
     store: result.store("i", sum),

@@ -1,5 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
+import { zeroOf } from "../scalar.ts";
 
 /** One operand of a matrix product as it lies in memory, row-major, batches one after the other. */
 export interface MatrixShape {
@@ -35,9 +36,10 @@ export function matrixLoader(
   const batch = size("batch_stride", shape.batchStride / vector);
   const masked = module.mode === "uniform" || shape.depth % tileDepth !== 0;
   const units = (index: string) => vector === 4 ? `${index} / 4u` : index;
-  const zero = vector === 4 ? "vec4f()" : "0.0f";
+  const zero = zeroOf(matrix.value, vector);
   return {
     vector,
+    value: matrix.value,
     along,
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",

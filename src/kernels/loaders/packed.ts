@@ -2,7 +2,7 @@ import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
 
 /**
- * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned vectors, no masks.
+ * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned, no masks.
  *
  * @param places Padded places of a group.
  * @param depth Padded depth of a group.
@@ -13,16 +13,20 @@ export function packedLoader(
   packed: TensorAccess,
   { places, depth, tileDepth }: { places: number; depth: number; tileDepth: number },
 ): TileLoader {
-  const rowVectors = module.size(`${operand}_row_vectors`, places / 4);
-  const groupVectors = module.size(`${operand}_group_vectors`, (places / 4) * depth);
+  const { vector } = packed;
+  const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
+  const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
   return {
-    vector: 4,
+    vector,
+    value: packed.value,
     along: "place",
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
     advance: `      ${operand}_deep += ${tileDepth}u;`,
     place: (slot, place) =>
-      `  let ${operand}_base${slot} = group * ${groupVectors} + ${place} / 4u;`,
+      `  let ${operand}_base${slot} = group * ${groupVectors} + ${
+        vector === 4 ? `${place} / 4u` : place
+      };`,
     depth: (slot, row) =>
       `      let ${operand}_far${slot} = (${operand}_deep + ${row}) * ${rowVectors};`,
     placeStep: () => "",
