@@ -1,33 +1,127 @@
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
-import { parseDescriptors } from "../problem/descriptor.ts";
+import { closest } from "../problem/closest.ts";
+import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import { type SuiteWord, suiteWords } from "./suite_words.ts";
+
+/** A suite file's name and text. */
+export interface SuiteText {
+  /** What messages call it, and what tells it from the others. */
+  readonly source: string;
+  readonly text: string;
+}
+
+/** Gives the file that `path` names inside the file `from`. */
+export type IncludeSuite = (path: string, from: string) => SuiteText;
+
+/** Options of benchdnn that choose problems; the rest is said on the command line. */
+interface Settings {
+  /** Takes the place of each batch; 0 leaves it. */
+  readonly batch: number;
+  readonly match: RegExp | undefined;
+}
+
+const DEFAULTS: Settings = { batch: 0, match: undefined };
+const OPTIONS = ["--batch", "--mb", "--match", "--reset"];
 
 /**
- * Problems of a suite file's text: a descriptor a line, `#` starts a comment, blank lines are skipped.
- * Lists and ranges of a line make several problems.
+ * Problems of a suite file's text, in benchdnn's grammar: descriptors, whose lists and ranges make several;
+ * `#` starts a comment. `--batch=FILE` stands for another file's problems, `--mb=N` replaces the batch,
+ * `--match=REGEX` keeps problems whose descriptor it matches, `--reset` ends both.
  *
  * @param source The file's name, for messages.
- * @throws {SyntaxError} with file, line, column and a caret.
+ * @param include Finds the files of `--batch`; without it they are refused.
+ * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
-export function parseSuite(text: string, source: string, op: Operation = "fwd"): ConvProblem[] {
-  return text.split(/\r?\n/).flatMap((line, index) => {
-    const descriptor = withoutComment(line).trim();
-    if (descriptor === "") return [];
-    const place = `${source}:${index + 1}`;
-    if (descriptor.startsWith("-")) {
-      throw new SyntaxError(`${place}: options are not part of a suite, expected a descriptor`);
-    }
+export function parseSuite(
+  text: string,
+  source: string,
+  op: Operation = "fwd",
+  include?: IncludeSuite,
+): ConvProblem[] {
+  return parseFile({ text, source }, [source], op, DEFAULTS, include);
+}
+
+function parseFile(
+  file: SuiteText,
+  open: readonly string[],
+  op: Operation,
+  outer: Settings,
+  include: IncludeSuite | undefined,
+): ConvProblem[] {
+  let settings = outer;
+  return suiteWords(file.text).flatMap((word) => {
     try {
-      return parseDescriptors(descriptor, op);
+      if (!word.text.startsWith("-")) return chosen(parseWord(word, op), settings);
+      const { name, value } = splitOption(word);
+      if (name !== "--batch") {
+        settings = applyOption(word, name, value, settings);
+        return [];
+      }
+      if (!include) throw wordError(word, "--batch is not known here");
+      const inner = include(value, file.source);
+      if (open.includes(inner.source)) {
+        throw wordError(
+          word,
+          `the files include each other: ${[...open, inner.source].join(", ")}`,
+        );
+      }
+      return parseFile(inner, [...open, inner.source], op, settings, include);
     } catch (error) {
-      if (error instanceof SyntaxError) throw new SyntaxError(`${place}: ${error.message}`);
-      if (error instanceof RangeError) throw new RangeError(`${place}: ${error.message}`);
-      throw error;
+      throw placed(error, `${file.source}:${word.line}`);
     }
   });
 }
 
-/** A line up to the `#` that starts a comment; one inside a quoted name does not. */
-function withoutComment(line: string): string {
-  return /^(?:[^"#]|"[^"]*"?)*/.exec(line)![0];
+function parseWord({ shown, column }: SuiteWord, op: Operation): ConvProblem[] {
+  return parseDescriptors(shown, op, column);
+}
+
+/** The problems that the settings keep, with their batch. */
+function chosen(problems: readonly ConvProblem[], { batch, match }: Settings): ConvProblem[] {
+  return problems
+    .map((problem) => batch === 0 ? problem : { ...problem, batch })
+    .filter((problem) => match === undefined || match.test(printDescriptor(problem)));
+}
+
+function splitOption(word: SuiteWord): { name: string; value: string } {
+  const [, name = "", value = ""] = /^(-[^=]*)=?(.*)$/s.exec(word.text)!;
+  if (OPTIONS.includes(name)) return { name, value };
+  const near = closest(name, OPTIONS);
+  throw wordError(
+    word,
+    `the option ${name} is not part of a suite` +
+      (near === undefined ? "" : `, did you mean ${near}?`) +
+      "; operations, dtypes and layouts are said on the command line",
+  );
+}
+
+function applyOption(word: SuiteWord, name: string, value: string, settings: Settings): Settings {
+  if (name === "--reset") return DEFAULTS;
+  if (name === "--mb") {
+    if (!/^\d{1,9}$/.test(value)) throw wordError(word, "expected --mb=N, a whole number");
+    return { ...settings, batch: Number(value) };
+  }
+  const pattern = value.replace(/^(['"])(.*)\1$/s, "$2");
+  try {
+    return { ...settings, match: pattern === "" ? undefined : new RegExp(pattern) };
+  } catch {
+    throw wordError(word, "--match is no regular expression");
+  }
+}
+
+function wordError({ shown, column }: SuiteWord, what: string): SyntaxError {
+  return new SyntaxError(
+    `Cannot read the suite: ${what}, at column ${column + 1}\n  ${shown}\n  ${" ".repeat(column)}^`,
+  );
+}
+
+/** Where an error has no place yet, the same with one. */
+function placed(error: unknown, place: string): unknown {
+  if (!(error instanceof Error) || /^[^\n]*:\d+: Cannot /.test(error.message)) return error;
+  if (error instanceof SyntaxError) return new SyntaxError(`${place}: ${error.message}`);
+  if (error instanceof RangeError) return new RangeError(`${place}: ${error.message}`);
+  if (error instanceof TypeError) return new TypeError(`${place}: ${error.message}`);
+  error.message = `${place}: ${error.message}`;
+  return error;
 }

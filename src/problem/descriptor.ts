@@ -3,9 +3,11 @@
  *
  * Keys, in any order: `g` groups (1), `mb` batch (2), `ic` `oc` channels; per spatial axis (d, h, w)
  * `i` input, `k` filter, `o` output, `s` stride (1), `p` padding before, `d` dilation (0 is none), and
- * `n"name"` last. The outermost axis named gives the number of spatial axes; on an inner axis a missing value
- * copies its outer neighbour. A missing output size is derived; with an output size given, a missing padding is
- * derived and split evenly, and the padding after follows from both. `_` is ignored.
+ * `n"name"` last. The outermost axis named gives the number of spatial axes; an inner axis that nothing is said
+ * of copies its outer neighbour. A missing output size is derived; with an output size given, a missing padding
+ * is derived and split evenly, and the padding after follows from both. `_` is ignored.
+ *
+ * Beyond benchdnn: lists and ranges, and an axis of which only some is said copies the rest.
  */
 import {
   type ConvProblem,
@@ -17,6 +19,10 @@ import {
 import { type Entry, scanDescriptor, syntaxError } from "./descriptor_scan.ts";
 
 const AXES = ["d", "h", "w"] as const;
+/** Input, filter, output, stride, padding, dilation. */
+const LETTERS = ["i", "k", "o", "s", "p", "d"] as const;
+/** More problems than this of one descriptor is a slip of the pen. */
+const MAX_PROBLEMS = 100_000;
 
 /**
  * Parses a descriptor of exactly one problem.
@@ -36,11 +42,17 @@ export function parseDescriptor(text: string, op: Operation = "fwd"): ConvProble
  * Parses a descriptor whose values may be lists and ranges with their end included: `ic16,32,64`,
  * `mb1:8:1`. They make a cross product; the last one written varies fastest.
  *
+ * @param text What ends with the descriptor: the line it stands in, for messages.
+ * @param start Where in `text` it begins.
  * @throws {SyntaxError} with column and caret if the text is malformed.
  * @throws {RangeError} if the values do not fit together.
  */
-export function parseDescriptors(text: string, op: Operation = "fwd"): ConvProblem[] {
-  const { entries, name } = scanDescriptor(text);
+export function parseDescriptors(text: string, op: Operation = "fwd", start = 0): ConvProblem[] {
+  const { entries, name } = scanDescriptor(text, start);
+  const count = entries.reduce((product, { values }) => product * values.length, 1);
+  if (count > MAX_PROBLEMS) {
+    throw syntaxError(text, start, `the lists make ${count} problems, ${MAX_PROBLEMS} at most`);
+  }
   let choices: Map<string, number>[] = [new Map()];
   for (const { key, values } of entries) {
     choices = choices.flatMap((chosen) => values.map((value) => new Map(chosen).set(key, value)));
@@ -56,41 +68,40 @@ function build(
   name: string | undefined,
   op: Operation,
 ): ConvProblem {
-  const families = ["i", "k", "o", "s", "p", "d"];
-  const outermost = AXES.findIndex((axis) => families.some((family) => values.has(family + axis)));
-  const axes = outermost < 0 ? [] : AXES.slice(outermost);
-  /** Values of one family on every axis, or nothing where the text has none of them. */
-  const family = (letter: string): number[] | undefined => {
-    const given = axes.map((axis) => values.get(letter + axis));
-    const first = given.find((value) => value !== undefined);
-    if (first === undefined) return undefined;
-    let last = first;
-    return given.map((value) => last = value ?? last);
-  };
+  const axes = axisTexts(values);
   const need = <T>(value: T | undefined, what: string, key: string): T => {
     if (value === undefined) throw syntaxError(text, text.length, `${what} is missing (${key})`);
     return value;
   };
-  const inputSize = need(family("i"), "the input size", "iw, ih or id");
-  const filterSize = need(family("k"), "the filter size", "kw, kh or kd");
+  need(axes[0]?.i, "the input size", "iw, ih or id");
+  need(axes[0]?.k, "the filter size", "kw, kh or kd");
   const inChannels = need(values.get("ic"), "the number of input channels", "ic");
   const outChannels = need(values.get("oc"), "the number of output channels", "oc");
-  const stride = family("s") ?? axes.map(() => 1);
-  const dilation = (family("d") ?? axes.map(() => 0)).map((skip) => skip + 1);
   const at = (key: string) => entries.find((entry) => entry.key.startsWith(key))?.column ?? 0;
-  stride.forEach((value) => {
-    if (value < 1) throw syntaxError(text, at("s"), "the stride is 0, expected 1 or more");
-  });
-  const padding = family("p");
-  const outputSize = family("o");
-  const pads = axes.map((_, axis) =>
+  if (axes.some(({ s }) => s === 0)) {
+    throw syntaxError(text, at("s"), "the stride is 0, expected 1 or more");
+  }
+  const inputSize = axes.map(({ i }) => i!);
+  const filterSize = axes.map(({ k }) => k!);
+  const stride = axes.map(({ s }) => s ?? 1);
+  const dilation = axes.map(({ d }) => (d ?? 0) + 1);
+  const pads = axes.map(({ p, o }, axis) =>
     axisPadding({
       input: inputSize[axis]!,
       filter: dilatedSize(filterSize[axis]!, dilation[axis]!),
       stride: stride[axis]!,
-      begin: padding?.[axis],
-      output: outputSize?.[axis],
+      begin: p,
+      output: o,
     })
+  );
+  const outputSize = axes.map(({ o }, axis) =>
+    o ?? outputSizeOf(
+      inputSize[axis]!,
+      filterSize[axis]!,
+      stride[axis]!,
+      ...pads[axis]!,
+      dilation[axis]!,
+    )
   );
   return convProblem({
     op,
@@ -104,8 +115,32 @@ function build(
     dilation,
     paddingBegin: pads.map((pad) => pad[0]),
     paddingEnd: pads.map((pad) => pad[1]),
-    ...(outputSize ? { outputSize } : {}),
+    ...(axes.some(({ o }) => o !== undefined) ? { outputSize } : {}),
     ...(name === undefined ? {} : { name }),
+  });
+}
+
+/** What is said of one axis. */
+type AxisText = { readonly [letter in (typeof LETTERS)[number]]?: number };
+
+/** What is said, or copied, of each axis from the outermost that is named. */
+function axisTexts(values: ReadonlyMap<string, number>): AxisText[] {
+  const named = AXES.map((axis): AxisText =>
+    Object.fromEntries(
+      LETTERS.flatMap((letter) => {
+        const value = values.get(letter + axis);
+        return value === undefined ? [] : [[letter, value]];
+      }),
+    )
+  );
+  const outermost = named.findIndex((axis) => Object.keys(axis).length > 0);
+  const axes = outermost < 0 ? [] : named.slice(outermost);
+  // An outer axis takes what it lacks from the first inner one that has it.
+  let outer: AxisText = Object.assign({}, ...axes.toReversed());
+  return axes.map((axis) => {
+    // benchdnn takes an axis with its input and its filter as it is, with usual values for what is missing.
+    const complete = axis.i !== undefined && axis.k !== undefined;
+    return outer = complete ? axis : { ...outer, ...axis };
   });
 }
 
@@ -128,15 +163,22 @@ function axisPadding(axis: {
 
 /** Prints the descriptor of a problem: {@linkcode parseDescriptor} reads the same computation back. */
 export function printDescriptor(problem: ConvProblem): string {
-  const axes = AXES.slice(AXES.length - problem.inputSize.length);
-  const family = (letter: string, values: readonly number[]) =>
-    axes.map((axis, i) =>
-      i > 0 && values[i] === values[i - 1] ? "" : `${letter}${axis}${values[i]}`
-    )
-      .join("");
   const { stride, paddingBegin, paddingEnd, dilation } = problem;
   const only = (values: readonly number[], usual: number) =>
     values.every((value) => value === usual);
+  const families = [
+    problem.inputSize,
+    problem.outputSize,
+    problem.filterSize,
+    stride,
+    paddingBegin,
+    dilation,
+  ];
+  // Axes that are alike are said once, others in full, as benchdnn reads them.
+  const alike = families.every((values) => only(values, values[0]!));
+  const axes = AXES.slice(AXES.length - problem.inputSize.length).slice(0, alike ? 1 : undefined);
+  const family = (letter: string, values: readonly number[]) =>
+    axes.map((axis, i) => `${letter}${axis}${values[i]}`).join("");
   const parts = [
     problem.groups === 1 ? "" : `g${problem.groups}`,
     `mb${problem.batch}ic${problem.inChannels}`,

@@ -16,7 +16,7 @@ const KEYS = [
 /** More values than this in one list is a slip of the pen. */
 const MAX_VALUES = 100_000;
 
-/** A `SyntaxError` about `column` (from 0) of a descriptor: the sentence, then the text and a caret. */
+/** A `SyntaxError` about `column` (from 0) of a line: the sentence, then the line and a caret. */
 export function syntaxError(text: string, column: number, what: string): SyntaxError {
   return new SyntaxError(
     `Cannot parse problem: ${what}, at column ${column + 1}\n  ${text}\n  ${" ".repeat(column)}^`,
@@ -26,11 +26,13 @@ export function syntaxError(text: string, column: number, what: string): SyntaxE
 /**
  * Splits a descriptor into its keys and values, and its name.
  *
+ * @param text What ends with the descriptor: the line it stands in, for messages.
+ * @param start Where in `text` it begins.
  * @throws {SyntaxError} at the first thing that is no key, no value or twice there.
  */
-export function scanDescriptor(text: string): { entries: Entry[]; name?: string } {
+export function scanDescriptor(text: string, start = 0): { entries: Entry[]; name?: string } {
   const entries: Entry[] = [];
-  let at = 0;
+  let at = start;
   while (at < text.length) {
     if (text[at] === "_") {
       at++;
@@ -64,10 +66,12 @@ function scanName(text: string, start: number): string {
   }
   const end = text.indexOf('"', start + 1);
   if (end < 0) throw syntaxError(text, start, "the name's closing quote is missing");
-  if (end !== text.length - 1) {
+  // Shape files say how often a network has the layer inside the quotes, or behind them.
+  const often = /^\*\d+$/.exec(text.slice(end + 1))?.[0] ?? "";
+  if (end + often.length !== text.length - 1) {
     throw syntaxError(text, end + 1, "the name ends a descriptor, expected nothing behind it");
   }
-  return text.slice(start + 1, end);
+  return text.slice(start + 1, end) + often;
 }
 
 /** Values of `list`, which starts at column `start`: numbers and `first:last[:step]` ranges. */

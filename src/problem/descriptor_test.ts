@@ -130,7 +130,7 @@ Deno.test("printDescriptor() keeps asymmetric padding where the output depends o
     paddingBegin: [0, 2],
     paddingEnd: [1, 0],
   });
-  assert.equal(printDescriptor(problem), "mb1ic1ih8oc1oh7ow8kh3ph0pw2");
+  assert.equal(printDescriptor(problem), "mb1ic1ih8iw8oc1oh7ow8kh3kw3ph0pw2");
   assert.deepEqual(parseDescriptor(printDescriptor(problem)), problem);
 });
 
