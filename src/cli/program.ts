@@ -27,6 +27,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./bench.ts")).benchCommand(),
   },
   {
+    name: "compare",
+    summary: "compare two runs' records: accuracy by an exact rule, speed by a rank test",
+    load: async () => (await import("./compare.ts")).compareCommand(),
+  },
+  {
     name: "plan",
     summary: "show what would run and why, without a GPU",
     load: async () => (await import("./plan.ts")).planCommand(),

@@ -1,0 +1,111 @@
+import { Command, InvalidArgumentError } from "#cli-types";
+import { EXIT } from "../errors.ts";
+import { compareRuns } from "../report/comparison.ts";
+import {
+  comparisonData,
+  comparisonMarkdown,
+  comparisonText,
+  percent,
+} from "../report/comparison_views.ts";
+import type { PairBy } from "../report/pair_cases.ts";
+import type { ReadCase } from "../report/record_schema.ts";
+import { ExitCode } from "./failure.ts";
+import { printer } from "./output.ts";
+import { readRecordFiles } from "./record_files.ts";
+import { oneOf } from "./values.ts";
+
+const EXAMPLES = `
+A folder stands for the .jsonl files in it, so that a run's shards are one side; of two records of
+one case the later counts. Cases are paired by problem (names and spelling apart), op, dtype,
+epilogue, provider, layout and algorithm, and by kernel where a side has several of one case; with
+--by best the fastest right record of each problem, op, dtype and epilogue is taken on each side.
+Best is the default where the sides have no provider in common, such as wgconv and cuDNN.
+
+Speed-up is the base's median time over the new one's. Its verdict:
+  SAME       the medians differ by no more than --margin; or by no more than --threshold, where
+             neither test below sees a difference
+  FASTER,    beyond the margin, and both tests agree: a two-sided Mann-Whitney rank test of the
+  SLOWER     samples (p < 0.01), and noise intervals (median and 3 median absolute deviations on
+             both sides) that do not meet
+  AMBIGUOUS  everything else, with its reason: the tests disagree, noise hides a difference that
+             would matter, samples are missing or too few (5 a side), clocks or caches differ
+
+Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio
+or relative L2 error is more than 1.5 times the base's and beyond the stricter record's limit.
+
+Examples:
+  wgconv compare base.jsonl new.jsonl
+  wgconv compare base.jsonl new.jsonl --threshold 10% --markdown >> "$GITHUB_STEP_SUMMARY"
+  wgconv compare cudnn.jsonl wgconv.jsonl
+  wgconv compare all.jsonl all.jsonl --provider cudnn,wgconv
+
+Exit 1: accuracy regressed. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.`;
+
+/** `wgconv compare`: two runs, case by case. */
+export function compareCommand() {
+  return new Command("compare")
+    .description("Compare two runs' records: accuracy by an exact rule, speed by a rank test.")
+    .argument("<base>", "records to compare with: a .jsonl file, or a folder of them")
+    .argument("<new>", "records to compare")
+    .option("--threshold <percent>", "slower by more is a regression", fraction, 0.05)
+    .option("--margin <percent>", "runs of one program differ by this much", fraction, 0.02)
+    .option("--by <what>", "best or algorithm", oneOf<PairBy>(["best", "algorithm"]))
+    .option("--provider <list>", "the base's provider and the new one's, or one for both")
+    .option("--json", "print JSON")
+    .option("--markdown", "print Markdown")
+    .addHelpText("after", EXAMPLES)
+    .action(async (basePath, newPath, options) => {
+      const [ours, theirs] = parseProviders(options.provider);
+      const base = only(await readCases(basePath), ours);
+      const next = only(await readCases(newPath), theirs);
+      const rule = { threshold: options.threshold, margin: options.margin };
+      const comparison = compareRuns(base, next, options.by ?? defaultBy(base, next), rule);
+      const out = printer("stdout");
+      if (options.json) out.line(JSON.stringify(comparisonData(comparison), null, 2));
+      if (comparison.exitCode === EXIT.usage) {
+        throw new TypeError(
+          `Cannot compare: no case of ${newPath} (${count(next)}) matches one of ` +
+            `${basePath} (${count(base)})`,
+        );
+      }
+      if (options.markdown) out.line(comparisonMarkdown(comparison));
+      else if (!options.json) out.line(comparisonText(comparison));
+      if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
+    });
+}
+
+/** Parses `5%`, `5` (percent) or `0.05%`. */
+function fraction(text: string): number {
+  const value = Number(text.replace(/%$/, "")) / 100;
+  if (!/^\d+(\.\d+)?%?$/.test(text) || !Number.isFinite(value)) {
+    throw new InvalidArgumentError(`expected a percentage such as ${percent(0.05)}.`);
+  }
+  return value;
+}
+
+async function readCases(path: string): Promise<readonly ReadCase[]> {
+  return (await readRecordFiles([path])).cases;
+}
+
+/** The providers of the base and of the new run; nothing stands for all. */
+function parseProviders(text: string | undefined): [string | undefined, string | undefined] {
+  if (text === undefined) return [undefined, undefined];
+  const names = text.split(",").map((name) => name.trim());
+  if (names.length > 2 || names.includes("")) {
+    throw new TypeError(`Cannot compare: --provider is "${text}", expected one name or two`);
+  }
+  return [names[0], names[1] ?? names[0]];
+}
+
+function only(cases: readonly ReadCase[], provider: string | undefined): readonly ReadCase[] {
+  return provider === undefined ? cases : cases.filter((record) => record.provider === provider);
+}
+
+function defaultBy(base: readonly ReadCase[], next: readonly ReadCase[]): PairBy {
+  const providers = new Set(base.map(({ provider }) => provider));
+  return next.some(({ provider }) => providers.has(provider)) ? "algorithm" : "best";
+}
+
+function count({ length }: readonly ReadCase[]): string {
+  return length === 1 ? "1 case" : `${length} cases`;
+}

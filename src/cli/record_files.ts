@@ -1,0 +1,27 @@
+import { join } from "#path";
+import { joinRecords, parseRecords, type RecordSet } from "../report/read_records.ts";
+import { readText } from "./records.ts";
+
+/**
+ * Reads record files, in order; a folder stands for the `.jsonl` files in it, by name.
+ *
+ * @throws {Deno.errors.NotFound} when there is no such file.
+ * @throws {TypeError} when a folder has none, or a record is not ours to read.
+ * @throws {SyntaxError} with file and line, when a line is malformed or cut off.
+ */
+export async function readRecordFiles(paths: readonly string[]): Promise<RecordSet> {
+  const sets: RecordSet[] = [];
+  for (const path of paths) {
+    for (const file of await filesOf(path)) sets.push(parseRecords(await readText(file), file));
+  }
+  return joinRecords(sets);
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  const info = await Deno.stat(path).catch(() => null);
+  if (!info?.isDirectory) return [path];
+  const names = await Array.fromAsync(Deno.readDir(path), ({ name }) => name);
+  const files = names.filter((name) => name.endsWith(".jsonl")).sort();
+  if (files.length === 0) throw new TypeError(`Cannot read ${path}: it has no .jsonl files`);
+  return files.map((name) => join(path, name));
+}

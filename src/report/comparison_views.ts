@@ -1,0 +1,179 @@
+import { caseLabel, seriesLabel } from "./case_label.ts";
+import type { ComparedCase, Comparison } from "./comparison.ts";
+import { formatMilliseconds } from "./format.ts";
+import type { ReadCase } from "./record_schema.ts";
+import { type Column, markdownTable, textTable } from "./table.ts";
+
+const CASE_COLUMNS: readonly Column[] = [
+  { title: "problem" },
+  { title: "op" },
+  { title: "dtype" },
+  { title: "layout" },
+  { title: "made by" },
+  { title: "base", align: "right" },
+  { title: "new", align: "right" },
+  { title: "speed-up", align: "right" },
+  { title: "speed" },
+  { title: "accuracy" },
+];
+
+const SUMMARY_COLUMNS: readonly Column[] = [
+  { title: "op" },
+  { title: "cases", align: "right" },
+  { title: "geomean speed-up", align: "right" },
+  { title: "SAME", align: "right" },
+  { title: "FASTER", align: "right" },
+  { title: "SLOWER", align: "right" },
+  { title: "AMBIGUOUS", align: "right" },
+];
+
+/** A comparison as plain text. */
+export function comparisonText(comparison: Comparison): string {
+  return sections(comparison, textTable).join("\n\n");
+}
+
+/** A comparison as Markdown, for a pull request. */
+export function comparisonMarkdown(comparison: Comparison): string {
+  return sections(comparison, markdownTable, "- ").join("\n\n");
+}
+
+/** A comparison as plain data, without the samples. */
+export function comparisonData(comparison: Comparison) {
+  const { rule, accuracyRegressions, onlyBase, onlyNext } = comparison;
+  return {
+    by: comparison.by,
+    threshold: rule.threshold,
+    margin: rule.margin,
+    exit_code: comparison.exitCode,
+    cases: comparison.cases.map(({ base, next, speed, accuracy, regression }) => ({
+      problem: next.problem,
+      op: next.op,
+      dtype: next.dtype,
+      base: side(base),
+      new: side(next),
+      speed,
+      accuracy,
+      regression,
+    })),
+    summaries: comparison.summaries,
+    accuracy_regressions: accuracyRegressions.map(({ next, reason }) => ({
+      problem: next.problem,
+      op: next.op,
+      ...side(next),
+      reason,
+    })),
+    only_base: onlyBase.map(describeCase),
+    only_new: onlyNext.map(describeCase),
+    replaced: comparison.replaced,
+  };
+}
+
+function side(record: ReadCase) {
+  const { provider, algorithm, kernel, layout, device, time_ms: time, verdict } = record;
+  return { provider, algorithm, kernel, layout, device, time_ms: time?.median ?? null, verdict };
+}
+
+type Table = (columns: readonly Column[], rows: readonly (readonly string[])[]) => string;
+
+function sections(comparison: Comparison, table: Table, bullet = ""): string[] {
+  const { cases, summaries } = comparison;
+  if (cases.length === 0) return [];
+  const list = (lines: readonly string[]) => lines.map((line) => bullet + line).join("\n");
+  return [
+    table(CASE_COLUMNS, cases.map(caseCells)),
+    table(
+      SUMMARY_COLUMNS,
+      summaries.map(({ op, geomean, timed, verdicts }) => [
+        op,
+        String(timed),
+        geomean === null ? "-" : geomean.toFixed(3),
+        ...[verdicts.SAME, verdicts.FASTER, verdicts.SLOWER, verdicts.AMBIGUOUS].map(String),
+      ]),
+    ),
+    list(remarks(comparison)),
+  ].filter((text) => text !== "");
+}
+
+function caseCells({ base, next, speed, accuracy, regression }: ComparedCase): string[] {
+  const word = regression ? `${speed.verdict} (regression)` : speed.verdict;
+  return [
+    caseLabel(next),
+    next.op,
+    next.dtype,
+    arrow(base.layout || "-", next.layout || "-"),
+    arrow(seriesLabel(base), seriesLabel(next)),
+    time(base),
+    time(next),
+    speed.speedup === null ? "-" : speed.speedup.toFixed(3),
+    speed.reason === undefined ? word : `${word}: ${speed.reason}`,
+    accuracy.verdict === "unknown"
+      ? "-"
+      : accuracy.reason === undefined
+      ? accuracy.verdict
+      : `${accuracy.verdict}: ${firstSentence(accuracy.reason)}`,
+  ];
+}
+
+function arrow(a: string, b: string): string {
+  return a === b ? a : `${a} -> ${b}`;
+}
+
+function time({ time_ms: time }: ReadCase): string {
+  return time === null ? "-" : formatMilliseconds(time.median);
+}
+
+function firstSentence(text: string): string {
+  return text.split("\n")[0]!;
+}
+
+/** What the tables leave unsaid: regressions by name, and what was not compared. */
+function remarks(comparison: Comparison): string[] {
+  const { cases, rule, accuracyRegressions, onlyBase, onlyNext, replaced } = comparison;
+  const devices = (
+    which: "base" | "next",
+  ) => [...new Set(cases.map((pair) => pair[which].device).filter((device) => device !== ""))];
+  const slower = cases.filter(({ regression }) => regression);
+  const [left, right] = [devices("base"), devices("next")];
+  const unlike = left.length > 0 && right.length > 0 && left.join() !== right.join();
+  return [
+    ...firstTen(
+      accuracyRegressions.map(({ next, reason }) =>
+        `accuracy regression: ${describeCase(next)}: ${firstSentence(reason)}`
+      ),
+    ),
+    ...firstTen(
+      [...slower].sort((a, b) => a.speed.speedup! - b.speed.speedup!).map(({ next, speed }) =>
+        `speed regression: ${describeCase(next)}: takes ${percent(1 / speed.speedup! - 1)} ` +
+        `longer, ${percent(rule.threshold)} allowed`
+      ),
+    ),
+    ...(unlike ? [`the devices differ: ${left.join(", ")} and ${right.join(", ")}`] : []),
+    ...unmatched("base", onlyBase),
+    ...unmatched("new run", onlyNext),
+    ...(replaced > 0 ? [`${replaced} records gave way to later ones of the same case`] : []),
+  ];
+}
+
+/** The first of many lines, which begin with their kind. */
+function firstTen(lines: readonly string[]): string[] {
+  if (lines.length <= 10) return [...lines];
+  return [...lines.slice(0, 10), `${lines[0]!.split(":")[0]}s: ${lines.length - 10} more`];
+}
+
+function unmatched(where: string, cases: readonly ReadCase[]): string[] {
+  if (cases.length === 0) return [];
+  const more = cases.length > 3 ? ` and ${cases.length - 3} more` : "";
+  const few = cases.slice(0, 3).map(describeCase).join("; ");
+  return [`only in the ${where}, not compared: ${few}${more}`];
+}
+
+/** A case in a line: enough to find it, and to run it again. */
+export function describeCase(record: ReadCase): string {
+  const { op, problem, dtype, layout } = record;
+  return [op, problem, dtype, layout, `(${seriesLabel(record)})`].filter((word) => word).join(" ");
+}
+
+/** A fraction as a percentage. */
+export function percent(fraction: number): string {
+  return `${Number((fraction * 100).toPrecision(3))} %`;
+}
