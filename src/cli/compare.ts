@@ -28,7 +28,7 @@ Speed-up is the base's median time over the new one's. Its verdict:
   SLOWER     samples (p < 0.01), and noise intervals (median and 3 median absolute deviations on
              both sides) that do not meet
   AMBIGUOUS  everything else, with its reason: the tests disagree, noise hides a difference that
-             would matter, samples are missing or too few (5 a side), clocks or caches differ
+             would matter, samples are missing or too few (4 a side), clocks or caches differ
 
 Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio
 or relative L2 error is more than 1.5 times the base's and beyond the stricter record's limit.

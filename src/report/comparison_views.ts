@@ -150,7 +150,8 @@ function remarks(comparison: Comparison): string[] {
     ...(unlike ? [`the devices differ: ${left.join(", ")} and ${right.join(", ")}`] : []),
     ...unmatched("base", onlyBase),
     ...unmatched("new run", onlyNext),
-    ...(replaced > 0 ? [`${replaced} records gave way to later ones of the same case`] : []),
+    ...(replaced === 1 ? ["1 record gave way to a later one of the same case"] : []),
+    ...(replaced > 1 ? [`${replaced} records gave way to later ones of the same case`] : []),
   ];
 }
 

@@ -1,0 +1,74 @@
+import assert from "#assert";
+import { compareRuns } from "./comparison.ts";
+import { pairCases } from "./pair_cases.ts";
+import { parseRecords } from "./read_records.ts";
+import { stream, timeOf } from "./test_records.ts";
+
+type Changes = Record<string, unknown>;
+const read = (...cases: Changes[]) => parseRecords(stream(...cases), "test").cases;
+const shown = (cases: ReturnType<typeof pairCases>) =>
+  cases.pairs.map(({ base, next }) => [base.message, next.message]);
+
+Deno.test("pairCases() pairs a case with its like, whatever its name and order", () => {
+  const base = read({ message: "a" }, { message: "b", layout: "nhwc" }, { op: "bwd-data" });
+  const next = read(
+    { message: "B", layout: "nhwc", problem: 'ic4ih8iw8oc4kh3ph1n"else"', kernel: "kernel_z" },
+    { message: "A" },
+    { dtype: "f16" },
+  );
+  const pairing = pairCases(base, next, "algorithm");
+  assert.deepEqual(shown(pairing), [["a", "A"], ["b", "B"]]);
+  assert.deepEqual(pairing.onlyBase.map(({ op }) => op), ["bwd-data"]);
+  assert.deepEqual(pairing.onlyNext.map(({ dtype }) => dtype), ["f16"]);
+});
+
+Deno.test("pairCases() heeds kernels where a side has several, and lets algorithms change", () => {
+  const kernels = [{ message: "a" }, { message: "b", kernel: "kernel_b" }];
+  const swapped = pairCases(read(...kernels), read(...kernels.toReversed()), "algorithm");
+  assert.deepEqual(shown(swapped), [["a", "a"], ["b", "b"]]);
+  const changed = pairCases(
+    read({ message: "a" }, { message: "b", op: "bwd-data" }),
+    read({ message: "A", algorithm: "winograd2d" }, { message: "B", op: "bwd-data" }),
+    "algorithm",
+  );
+  assert.deepEqual(shown(changed), [["a", "A"], ["b", "B"]]);
+  assert.equal(changed.onlyNext.length, 0);
+});
+
+Deno.test("pairCases() by best takes each side's fastest right record", () => {
+  const base = read({ message: "slow", provider: "cudnn" }, {
+    message: "fast",
+    provider: "cudnn",
+    layout: "nhwc",
+    time_ms: timeOf(0.5),
+  });
+  const next = read(
+    { message: "ours" },
+    { message: "wrong", algorithm: "direct", time_ms: timeOf(0.1), verdict: "fail" },
+  );
+  assert.deepEqual(shown(pairCases(base, next, "best")), [["fast", "ours"]]);
+});
+
+Deno.test("compareRuns() by best still finds a rival that became wrong", () => {
+  const base = read({}, { algorithm: "direct", time_ms: timeOf(2) });
+  const next = read({}, { algorithm: "direct", time_ms: timeOf(2), verdict: "fail" });
+  const found = compareRuns(base, next, "best", { threshold: 0.05, margin: 0.02 });
+  assert.deepEqual(found.accuracyRegressions.map((one) => one.next.algorithm), ["direct"]);
+  assert.equal(found.exitCode, 1);
+});
+
+Deno.test("compareRuns() takes geometric means over each operation and all", () => {
+  const base = read({}, { op: "bwd-data" }, { op: "bwd-filter" });
+  const next = read({ time_ms: timeOf(0.25) }, { op: "bwd-data" }, {
+    op: "bwd-filter",
+    time_ms: timeOf(0.5),
+  });
+  const { summaries, exitCode } = compareRuns(base, next, "algorithm", {
+    threshold: 0.05,
+    margin: 0.02,
+  });
+  assert.deepEqual(summaries.map(({ op }) => op), ["fwd", "bwd-data", "bwd-filter", "all"]);
+  assert.ok(Math.abs(summaries.at(-1)!.geomean! - 2) < 1e-12);
+  assert.deepEqual(summaries.at(-1)!.verdicts, { SAME: 1, FASTER: 2, SLOWER: 0, AMBIGUOUS: 0 });
+  assert.equal(exitCode, 0);
+});
