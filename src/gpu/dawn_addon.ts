@@ -50,6 +50,12 @@ export function addonBeside(path: string): string {
  * enter it into `deno.lock`, and what stands there is downloaded by every run of the program.
  */
 async function addonFromNpm(): Promise<string> {
+  if (Deno.permissions.querySync({ name: "run" }).state !== "granted") {
+    throw new UnsupportedError(
+      "Cannot load Dawn: this program may not download it; set WGCONV_DAWN to the index.js of " +
+        `the npm package ${NAME}`,
+    );
+  }
   const info = JSON.parse(await runDeno(["info", "--json", "--no-config"]));
   const cached = () => findPackage(String(info.npmCache));
   if (cached() === undefined) {

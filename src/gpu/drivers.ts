@@ -33,9 +33,12 @@ export function parseManifest(manifest: string, text: string): VulkanDriver | un
   }
 }
 
-/** The NVIDIA kernel driver's version, e.g. `580.95.05`; nothing without that driver. */
+/**
+ * The NVIDIA kernel driver's version, e.g. `580.95.05`; nothing without that driver. The standalone program may not
+ * read `/proc`, and is given the text.
+ */
 export function nvidiaDriverVersion(): string | undefined {
-  const text = readText("/proc/driver/nvidia/version");
+  const text = readText("/proc/driver/nvidia/version") ?? readVariable("WGCONV_NVIDIA_DRIVER");
   return text === undefined ? undefined : parseNvidiaVersion(text);
 }
 

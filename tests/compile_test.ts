@@ -1,0 +1,187 @@
+import assert from "#assert";
+import { ENVIRONMENT } from "../tasks/compile_permissions.ts";
+import { deno, temporaryDirectory } from "./cli.ts";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+
+/** The tools that the file's script asks for. */
+const TOOLS = "chmod gzip head id mkdir mktemp mv rm rmdir tail".split(" ");
+
+const NOTHING_LEFT = /^new\./;
+
+interface RunOptions {
+  readonly env?: Record<string, string>;
+  readonly stdin?: "null" | "piped";
+}
+
+/** Starts a program as from a login with nothing set: no HOME, and neither Deno nor Node on the path. */
+function start(command: string, args: readonly string[], cwd: string, options: RunOptions = {}) {
+  return new Deno.Command(command, {
+    args: [...args],
+    cwd,
+    clearEnv: true,
+    env: { PATH: "/usr/bin:/bin", TMPDIR: cwd, ...options.env },
+    stdin: options.stdin ?? "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function finish(child: Deno.ChildProcess) {
+  const { code, signal, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, signal, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+/** A directory with a copy of the file in it, and nothing else. */
+async function alone(compiled: string) {
+  const temporary = temporaryDirectory();
+  await Deno.copyFile(compiled, `${temporary.path}/wgconv`);
+  const path = temporary.path;
+  const run = async (args: readonly string[], options?: RunOptions) =>
+    await finish(start("./wgconv", args, path, options));
+  return {
+    path,
+    run,
+    base: `${path}/wgconv-${Deno.uid()}`,
+    [Symbol.dispose]: temporary[Symbol.dispose],
+  };
+}
+
+/** All below a directory. */
+function entries(path: string): string[] {
+  return [...Deno.readDirSync(path)].flatMap(({ name, isDirectory }) => [
+    name,
+    ...(isDirectory ? entries(`${path}/${name}`) : []),
+  ]);
+}
+
+Deno.test("the compiled file runs alone", async (t) => {
+  using made = temporaryDirectory();
+  const compiled = `${made.path}/wgconv`;
+  const args = ["run", "-A", "tasks/compile.ts", "--stub", "--level", "1", "--output", compiled];
+  const compile = await deno(args, { cwd: ROOT });
+  assert.equal(compile.code, 0, compile.stderr);
+  using file = await alone(compiled);
+
+  await t.step("it needs nothing but a dozen small tools", async () => {
+    const bin = `${made.path}/bin`;
+    Deno.mkdirSync(bin);
+    for (const tool of TOOLS) {
+      const found = ["/usr/bin", "/bin"].find((path) => entries(path).includes(tool));
+      Deno.symlinkSync(`${found}/${tool}`, `${bin}/${tool}`);
+    }
+    const { code, stdout, stderr } = await file.run(["--version"], { env: { PATH: bin } });
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+    const unpacked = [...Deno.readDirSync(file.base)];
+    assert.deepEqual(unpacked.map(({ name }) => /^[0-9a-f]{64}$/.test(name)), [true]);
+    const { mode } = Deno.statSync(`${file.base}/${unpacked[0]!.name}`);
+    assert.equal((mode ?? 0) & 0o777, 0o700);
+  });
+
+  await t.step("it lists devices and checks convolutions", async () => {
+    const devices = await file.run(["devices"]);
+    assert.equal(devices.code, 0, devices.stderr);
+    const conv = ["conv", "--problem", "mb1ic4ih8oc4kh3", "--check", "full", "--json"];
+    const gpu = await file.run(conv);
+    assert.equal(gpu.code, 0, gpu.stderr);
+    assert.equal(JSON.parse(gpu.stdout).verdict, "pass");
+    // Large enough that the reference starts Workers.
+    const large = [
+      "conv",
+      "--problem",
+      "mb4ic64ih28oc64kh3",
+      "--device",
+      "cpu",
+      "--output",
+      "y.npy",
+    ];
+    const cpu = await file.run(large);
+    assert.equal(cpu.code, 0, cpu.stderr);
+    assert.ok(Deno.statSync(`${file.path}/y.npy`).size > 4 * 64 * 26 * 26 * 4);
+  });
+
+  await t.step("arguments, streams, exit codes and signals pass through", async () => {
+    const name = " a  b'\"*$(x).npy";
+    assert.equal((await file.run(["tensor", "make", name, "--shape", "2,3"])).code, 0);
+    assert.ok(entries(file.path).includes(name));
+    const child = start("./wgconv", ["tensor", "info", "-"], file.path, { stdin: "piped" });
+    const writer = child.stdin.getWriter();
+    await writer.write(await Deno.readFile(`${file.path}/${name}`));
+    await writer.close();
+    assert.match((await finish(child)).stdout, /f32 +\[2, 3\]/);
+    assert.equal((await file.run(["conv", "--problem", "x"])).code, 2);
+    const long = ["conv", "--problem", "mb64ic256ih64oc256kh3", "--device", "cpu"];
+    const killed = start("./wgconv", long, file.path);
+    await new Promise((done) => setTimeout(done, 500));
+    killed.kill("SIGTERM");
+    assert.equal((await finish(killed)).signal, "SIGTERM");
+  });
+
+  await t.step("Dawn is not downloaded, and a named one is tried", async () => {
+    const dawn = ["conv", "--problem", "mb1ic4ih8oc4kh3", "--backend", "dawn"];
+    const unnamed = await file.run(dawn);
+    assert.equal(unnamed.code, 3);
+    assert.match(unnamed.stderr, /^wgconv: Cannot load Dawn: .*set WGCONV_DAWN .*\n$/);
+    const named = await file.run(dawn, { env: { WGCONV_DAWN: "none/index.js" } });
+    assert.match(named.stderr, /^wgconv: Cannot load Dawn from .*none\/dist\/.*dawn\.node/);
+  });
+
+  await t.step("parallel first starts all run, and nothing else is left", async () => {
+    using other = await alone(compiled);
+    const runs = await Promise.all([1, 2, 3].map(() => other.run(["--version"])));
+    assert.deepEqual(runs.map(({ code, stderr }) => [code, stderr]), [[0, ""], [0, ""], [0, ""]]);
+    assert.deepEqual(entries(other.base).filter((name) => NOTHING_LEFT.test(name)), []);
+  });
+
+  await t.step("where it cannot unpack it says so, exits 5 and leaves nothing", async () => {
+    using other = await alone(compiled);
+    const small = "ulimit -f 2048; exec ./wgconv --version";
+    const full = await finish(start("/bin/sh", ["-c", small], other.path));
+    assert.equal(full.code, 5);
+    assert.match(full.stderr, /^wgconv: Cannot unpack into .*; set XDG_CACHE_HOME to .*\n$/);
+    assert.deepEqual(entries(other.path), ["wgconv"]);
+
+    await Deno.truncate(`${other.path}/wgconv`, 2 ** 20);
+    const cut = await other.run(["--version"]);
+    assert.equal(cut.code, 5);
+    assert.match(cut.stderr, /^wgconv: Cannot unpack into .*unexpected end of file.*\n$/);
+    assert.deepEqual(entries(other.path), ["wgconv"]);
+  });
+
+  await t.step("a directory that someone else may have made is not used", async () => {
+    using other = await alone(compiled);
+    Deno.mkdirSync(`${other.path}/elsewhere`);
+    Deno.symlinkSync("elsewhere", other.base);
+    const linked = await other.run(["--version"]);
+    assert.equal(linked.code, 5);
+    assert.match(
+      linked.stderr,
+      /^wgconv: Cannot unpack into .* is no directory of this user; .*\n$/,
+    );
+    const cache = `${other.path}/cache`;
+    const named = await other.run(["--version"], { env: { XDG_CACHE_HOME: cache } });
+    assert.equal(named.code, 0, named.stderr);
+    const directory = `${cache}/${[...Deno.readDirSync(cache)][0]!.name}`;
+    Deno.renameSync(directory, `${other.path}/moved`);
+    Deno.symlinkSync(`${other.path}/moved`, directory);
+    const moved = await other.run(["--version"], { env: { XDG_CACHE_HOME: cache } });
+    assert.equal(moved.code, 5);
+    assert.match(moved.stderr, /^wgconv: Cannot run from .* no directory of this user; .*\n$/);
+  });
+});
+
+Deno.test("the compiled file's permissions name every variable that the program asks for", async () => {
+  using temporary = temporaryDirectory();
+  const output = `${temporary.path}/wgconv.js`;
+  const bundled = await deno(["bundle", "--output", output, "main.ts"], { cwd: ROOT });
+  assert.equal(bundled.code, 0, bundled.stderr);
+  const text = await Deno.readTextFile(output);
+  const asked = text.matchAll(
+    /(?:process\d*\.env\.|\bDeno\.env\.\w+\("|\breadVariable\("|\bsetDefault\(")([A-Z][A-Z0-9_]+)/g,
+  );
+  const names = [...new Set([...asked].map(([, name]) => name!))].sort();
+  assert.ok(names.length >= 5, names.join());
+  assert.deepEqual(names.filter((name) => !ENVIRONMENT.includes(name)), []);
+});
