@@ -18,9 +18,10 @@ import type { DeviceLimits, PlanBinding, PlanBuffer } from "./plan.ts";
 import type { PlanRequest } from "./request.ts";
 import { UnsupportedError } from "../errors.ts";
 
-/** Bytes of a buffer: whole words, and never too small for one vec4f binding. */
+/** Bytes of a buffer: whole words, and never too small for a binding of one vec4. */
 export function bufferBytes(elements: number, element: StorageElement = "f32"): number {
-  return Math.max(16, Math.ceil(elementBytes(element) * elements / 4) * 4);
+  const bytes = elementBytes(element);
+  return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
 
 /** Collects a plan's buffers; refuses one that the device cannot hold. */

@@ -15,6 +15,8 @@ export interface MainLoopVariant {
   readonly unroll?: boolean;
   /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
   readonly microKernel?: boolean;
+  /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
+  readonly halfTile?: boolean;
 }
 
 /** Every choice made. */
@@ -28,6 +30,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   arrays2d: true,
   unroll: true,
   microKernel: true,
+  halfTile: false,
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
@@ -38,6 +41,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "arrays-2d": "arrays2d",
   "unroll": "unroll",
   "micro-kernel": "microKernel",
+  "half-tile": "halfTile",
 };
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */

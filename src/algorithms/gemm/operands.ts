@@ -1,0 +1,123 @@
+import { matrixVector } from "../../kernels/loaders/matrix.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
+import { packedElements, packStridedKernel } from "../../kernels/pack_strided.ts";
+import { packTransposedKernel, transposeWorkgroups } from "../../kernels/pack_transposed.ts";
+import type { GemmProblem } from "../../problem/gemm_problem.ts";
+import { MULTIPLY_ADDS_PER_DISPATCH, MULTIPLY_ADDS_PER_ELEMENT } from "../cut.ts";
+import { pass } from "../passes.ts";
+import type { DeviceLimits, Pass } from "../plan.ts";
+import type { PlanBuffers } from "../tensors.ts";
+import type { GemmElements } from "./arithmetic.ts";
+
+/** How an operand lies in memory, in elements of `GemmElements.operand`. */
+export interface OperandShape {
+  /** Rows of A or columns of B. */
+  readonly places: number;
+  readonly depth: number;
+  /** Which side is contiguous. */
+  readonly along: "place" | "depth";
+  readonly batches: number;
+  readonly batchStride: number;
+  readonly vector: 1 | 4;
+  /** Depth in bytes, where words do not lie along it and have to be made first. */
+  readonly bytes?: { readonly depth: number; readonly along: "place" | "depth" };
+}
+
+/** How both operands lie. */
+export function operandShapes(
+  problem: GemmProblem,
+  { packed }: Pick<GemmElements, "packed">,
+): { a: OperandShape; b: OperandShape } {
+  const { m, n, k, transpose, batch: batches } = problem;
+  const operand = (places: number, along: "place" | "depth"): OperandShape => {
+    if (packed === 4 && (along === "place" || k % 4 !== 0)) {
+      const depth = Math.ceil(k / 4);
+      const bytes = { depth: k, along };
+      return { places, depth, along: "place", batches, batchStride: 0, vector: 4, bytes };
+    }
+    const depth = k / packed;
+    const shape = { places, depth, along, batches, batchStride: places * depth };
+    return { ...shape, vector: matrixVector(shape) };
+  };
+  return {
+    a: operand(m, transpose[0] === "n" ? "depth" : "place"),
+    b: operand(n, transpose[1] === "n" ? "place" : "depth"),
+  };
+}
+
+/**
+ * What the main loop gains by a packed operand, as a share of its time (docs/performance.md): stores across a
+ * tile of A, and loads of single elements, cost it that much.
+ */
+function packingGain({ along, vector }: OperandShape, extent: number): number {
+  if (vector === 1) return 0.1;
+  return along === "depth" && extent >= 128 ? 0.08 : 0;
+}
+
+/**
+ * Whether an operand is packed first: where it has to be, and where that gains more than reading and
+ * writing it once more costs.
+ *
+ * @param extent Places of a tile.
+ * @param other Places of the other operand.
+ */
+export function packingPays(matrix: OperandShape, extent: number, other: number): boolean {
+  if (matrix.bytes !== undefined) return true;
+  const { places, depth, batches } = matrix;
+  const products = batches * places * depth * other;
+  const cost = 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT +
+    MULTIPLY_ADDS_PER_DISPATCH;
+  return products * packingGain(matrix, extent) > cost;
+}
+
+/** The pass that packs an operand to [batch][padded depth][padded places]. */
+export function packPass(
+  matrix: OperandShape,
+  padded: { places: number; depth: number },
+  { operand }: GemmElements,
+  mode: SizeMode,
+  limits: DeviceLimits,
+  buffers: PlanBuffers,
+  at: { unpacked: number; packed: number },
+): Pass {
+  const { places, depth, batches, along, bytes } = matrix;
+  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  if (bytes !== undefined) {
+    const shape = {
+      ...bytes,
+      groups: batches,
+      places,
+      paddedPlaces: padded.places,
+      paddedWords: padded.depth,
+    };
+    const kernel = packBytesKernel(shape, mode, from, to);
+    return pass(kernel, buffers, at, Math.ceil(packBytesThreads(shape) / 256), limits);
+  }
+  if (along === "depth") {
+    const shape = {
+      groups: batches,
+      rows: places,
+      paddedRows: padded.places,
+      depth,
+      paddedDepth: padded.depth,
+    };
+    const kernel = packTransposedKernel(shape, mode, from, to, operand);
+    return pass(kernel, buffers, at, transposeWorkgroups(shape), limits);
+  }
+  const shape = {
+    groups: batches,
+    rows: places,
+    paddedRows: padded.places,
+    channels: depth,
+    paddedChannels: depth,
+    taps: 1,
+    depth: padded.depth,
+    groupStride: places * depth,
+    rowStride: 1,
+    channelStride: places,
+    tapStride: 0,
+  };
+  const kernel = packStridedKernel(shape, mode, from, to, operand);
+  return pass(kernel, buffers, at, Math.ceil(packedElements(shape) / 256), limits);
+}

@@ -1,0 +1,38 @@
+import type { GemmAccumulate, GemmDType, GemmProblem } from "./gemm_problem.ts";
+
+/** In what a product is computed. */
+export interface GemmArithmetic {
+  readonly dtype: GemmDType;
+  readonly accumulate: GemmAccumulate;
+}
+
+/**
+ * Refuses what a dtype gives no meaning to.
+ *
+ * @throws {RangeError} for sums in f16 of another dtype, and for factors and activations that lead out of
+ * the integers.
+ */
+export function checkGemmArithmetic(
+  problem: GemmProblem,
+  { dtype, accumulate }: { dtype: GemmDType; accumulate?: GemmAccumulate },
+): void {
+  if (accumulate === "f16" && dtype !== "f16") {
+    throw new RangeError(
+      `Cannot multiply: only f16 products can be summed in f16, the dtype is ${dtype}`,
+    );
+  }
+  if (dtype !== "i8") return;
+  for (const name of ["alpha", "beta"] as const) {
+    const factor = problem[name];
+    if (factor !== (factor | 0)) {
+      throw new RangeError(
+        `Cannot multiply: ${name} is ${factor}, i8 products take whole numbers of 32 bits`,
+      );
+    }
+  }
+  if (problem.activation !== "none" && problem.activation !== "relu") {
+    throw new RangeError(
+      `Cannot multiply: ${problem.activation} leads out of the integers, i8 products take relu`,
+    );
+  }
+}
