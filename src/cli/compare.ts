@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from "#cli-types";
+import { Command, InvalidArgumentError, Option } from "#cli-types";
 import { EXIT } from "../errors.ts";
 import { compareRuns } from "../report/comparison.ts";
 import {
@@ -47,9 +47,19 @@ export function compareCommand() {
     .description("Compare two runs' records: accuracy by an exact rule, speed by a rank test.")
     .argument("<base>", "records to compare with: a .jsonl file, or a folder of them")
     .argument("<new>", "records to compare")
-    .option("--threshold <percent>", "slower by more is a regression", fraction, 0.05)
-    .option("--margin <percent>", "runs of one program differ by this much", fraction, 0.02)
-    .option("--by <what>", "best or algorithm", oneOf<PairBy>(["best", "algorithm"]))
+    .addOption(
+      new Option("--threshold <percent>", "slower by more is a regression")
+        .argParser(fraction).default(0.05, "5%"),
+    )
+    .addOption(
+      new Option("--margin <percent>", "runs of one program differ by this much")
+        .argParser(fraction).default(0.02, "2%"),
+    )
+    .option(
+      "--by <what>",
+      "best or algorithm (default: see below)",
+      oneOf<PairBy>(["best", "algorithm"]),
+    )
     .option("--provider <list>", "the base's provider and the new one's, or one for both")
     .option("--json", "print JSON")
     .option("--markdown", "print Markdown")

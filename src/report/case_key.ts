@@ -51,20 +51,15 @@ export function questionKey(record: ReadCase): string {
 
 /** The case within a provider, but for its algorithm. */
 export function settingKey(record: ReadCase): string {
-  const { provider, op, layout, filter_layout = "", policy = "" } = record;
+  const { provider, op, layout, filter_layout = "", policy = "", tile = "", cache = "" } = record;
   // A product's layout is its transposes, which its problem has.
   const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
-  return [questionKey(record), provider, layouts, policy, cacheOf(record)].join("|");
+  return [questionKey(record), provider, layouts, policy, tile, cache].join("|");
 }
 
-/** The case: its setting and its algorithm. */
+/** The case: its setting and its algorithm, as it was asked for. */
 export function caseKey(record: ReadCase): string {
-  return `${settingKey(record)}|${record.algorithm}`;
-}
-
-/** Whether calls found their data in the cache; most records do not say. */
-export function cacheOf({ cache, time_ms }: ReadCase): string {
-  return cache ?? time_ms?.cache ?? "";
+  return `${settingKey(record)}|${record.requested ?? record.algorithm}`;
 }
 
 /**

@@ -55,3 +55,10 @@ Deno.test("latestCases() keeps the later of two records of one case, and every k
     ],
   );
 });
+
+Deno.test("caseKey() takes an algorithm as it was asked for", () => {
+  const auto = read({ requested: "auto" });
+  assert.equal(caseKey(auto), caseKey(read({ requested: "auto", algorithm: "winograd2d" })));
+  assert.notEqual(caseKey(auto), caseKey(read({})));
+  assert.notEqual(caseKey(auto), caseKey(read({ requested: "auto", tile: "4x4" })));
+});

@@ -13,6 +13,6 @@ export function caseLabel(record: ReadCase): string {
 }
 
 /** Who made a record and how: what tells rivals apart. */
-export function seriesLabel({ provider, algorithm }: ReadCase): string {
-  return algorithm === "" ? provider : `${provider} ${algorithm}`;
+export function seriesLabel({ provider, algorithm, cache }: ReadCase): string {
+  return [provider, algorithm, cache === "cold" ? cache : ""].filter((word) => word).join(" ");
 }

@@ -15,7 +15,6 @@ const TimeSchema = v.object({
   samples: v.optional(v.array(v.number()), []),
   repeats: figure,
   clock: text,
-  cache: text,
 });
 
 const AccuracySchema = v.object({
@@ -43,6 +42,7 @@ export const CaseSchema = v.object({
   problem: v.string(),
   op: v.string(),
   algorithm: v.optional(v.string(), ""),
+  requested: text,
   kernel: v.nullish(v.string(), null),
   device: v.optional(v.string(), ""),
   dtype: v.string(),
@@ -51,6 +51,7 @@ export const CaseSchema = v.object({
   filter_layout: text,
   epilogue: text,
   policy: text,
+  tile: text,
   cache: text,
   time_ms: v.nullish(TimeSchema, null),
   gflops: v.nullish(v.number(), null),

@@ -1,7 +1,6 @@
 import { median as medianOf, medianAbsoluteDeviation } from "../bench/stats.ts";
 import { formatMilliseconds } from "./format.ts";
 import { leastP, rankTest } from "./ranks.ts";
-import { cacheOf } from "./case_key.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 
 /** Whether one record is as fast as another. */
@@ -92,7 +91,7 @@ export function usableTime({ time_ms: time, verdict }: ReadCase): ReadTime | nul
 function unlikeConditions(base: ReadCase, next: ReadCase): string | undefined {
   const compared: [what: string, a: string | undefined, b: string | undefined][] = [
     ["clocks", base.time_ms?.clock, next.time_ms?.clock],
-    ["caches", cacheOf(base), cacheOf(next)],
+    ["caches", base.cache, next.cache],
   ];
   // What a record does not say is taken to be as the other's.
   const found = compared.find(([, a, b]) => a && b && a !== b);

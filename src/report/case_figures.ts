@@ -1,0 +1,76 @@
+import { accumulationLength, directFlops, tensorBytes } from "../problem/conv_problem.ts";
+import { gemmFlops } from "../problem/gemm_problem.ts";
+import { caseProblem } from "./case_key.ts";
+import { caseLabel } from "./case_label.ts";
+import type { ReadCase } from "./record_schema.ts";
+
+/** What follows from a case's problem; `null` where that cannot be parsed. */
+export interface CaseFigures {
+  /** The case's short name. */
+  readonly label: string;
+  /** The name without its batch: `Conv2` of `Conv2N64`. */
+  readonly layer: string;
+  readonly batch: number;
+  /** Of the direct algorithm. */
+  readonly flops: number | null;
+  /** Least bytes moved: every tensor once. */
+  readonly bytes: number | null;
+  /** Products summed into one element of the result. */
+  readonly accumulation: number | null;
+  /** Direct flops over the median time; of a wrong result too. */
+  readonly gflops: number | null;
+}
+
+/** Bytes of an element of A and B, and of the result, by dtype. */
+const ELEMENT_BYTES: Readonly<Record<string, readonly [operand: number, result: number]>> = {
+  f16: [2, 2],
+  bf16: [2, 2],
+  i8: [1, 4],
+  f64: [8, 8],
+};
+
+/** Derives a case's figures. */
+export function caseFigures(record: ReadCase): CaseFigures {
+  const problem = caseProblem(record);
+  const [operand, result] = ELEMENT_BYTES[record.dtype] ?? [4, 4];
+  const label = caseLabel(record);
+  if (problem === null) {
+    const { flops } = record;
+    const gflops = rate(record, flops);
+    return { label, layer: label, batch: 1, flops, bytes: null, accumulation: null, gflops };
+  }
+  if ("gemm" in problem) {
+    const { m, n, k, batch } = problem.gemm;
+    const flops = gemmFlops(problem.gemm);
+    return {
+      label,
+      layer: label.replace(/ x\d+$/, ""),
+      batch,
+      flops,
+      bytes: batch * (operand * (m * k + k * n) + result * m * n),
+      accumulation: k,
+      gflops: rate(record, flops),
+    };
+  }
+  const { conv } = problem;
+  const flops = directFlops(conv);
+  return {
+    label,
+    layer: conv.name ? withoutBatch(conv.name, conv.batch) : label.replace(/mb\d+/, ""),
+    batch: conv.batch,
+    flops,
+    bytes: tensorBytes(conv, operand),
+    accumulation: accumulationLength(conv),
+    gflops: rate(record, flops),
+  };
+}
+
+function withoutBatch(name: string, batch: number): string {
+  const suffix = new RegExp(`[ _-]?(N|mb|b)${batch}$`, "i");
+  return name.replace(suffix, "") || name;
+}
+
+function rate({ time_ms: time, gflops }: ReadCase, flops: number | null): number | null {
+  if (time !== null && time.median > 0 && flops !== null) return flops / time.median / 1e6;
+  return gflops;
+}
