@@ -12,8 +12,10 @@ export interface TileLoader {
   readonly vector: 1 | 4;
   /** What loads give and the tile holds; f32 where absent. */
   readonly value?: Scalar;
-  /** Along which side of the tile neighbouring threads, and a vector's elements, lie in memory. */
+  /** Along which side of the tile neighbouring threads lie in memory, and a vector's elements where nothing else is said. */
   readonly along: "place" | "depth";
+  /** Along which side a vector's elements lie, where that is not {@linkcode along}. */
+  readonly vectorAlong?: "place" | "depth";
   /** Declares the state of the loop, given `first_step`. */
   readonly begin: string;
   /** Statements of each step before its loads. */
@@ -34,6 +36,8 @@ export interface TileLoader {
 export interface TileLoad {
   readonly placeSlot: number;
   readonly depthSlot: number;
+  /** Whether the load lies in the tile, for threads that do not divide it evenly. */
+  readonly guard?: string;
 }
 
 /** Which elements of a tile a thread loads; indexes are WGSL over the thread index `t`. */
@@ -45,49 +49,83 @@ export interface LoadSchedule {
   readonly loads: readonly TileLoad[];
 }
 
+/** Which side of a tile the elements of a loader's vector lie along. */
+export function vectorSide(
+  { along, vectorAlong }: Pick<TileLoader, "along" | "vectorAlong">,
+): "place" | "depth" {
+  return vectorAlong ?? along;
+}
+
+/** Vectors of a tile: along the side on which neighbouring threads lie, and along the other. */
+function tileVectors(
+  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
+  extent: number,
+  depth: number,
+): [number, number] {
+  const vector = (side: "place" | "depth") => vectorSide(loader) === side ? loader.vector : 1;
+  const [places, depths] = [extent / vector("place"), depth / vector("depth")];
+  return loader.along === "place" ? [places, depths] : [depths, places];
+}
+
+/** Whether whole rows of the tile go to the threads, so that they share their index arithmetic. */
+export function dealsRows(
+  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
+  extent: number,
+  depth: number,
+  threads: number,
+): boolean {
+  const [inner] = tileVectors(loader, extent, depth);
+  return threads % inner === 0 || inner % threads === 0;
+}
+
 /**
- * Deals the tile out to the threads so that neighbours read neighbours in memory.
+ * Deals the tile out to the threads so that neighbours read neighbours in memory. Where they do not divide it
+ * evenly, the last load of some lies outside, and is guarded.
  *
- * @throws {Error} if the threads do not divide the tile evenly: a policy that no kernel can use.
+ * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
  */
 export function scheduleLoads(
-  loader: Pick<TileLoader, "along" | "vector">,
+  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
   extent: number,
   depth: number,
   threads: number,
 ): LoadSchedule {
-  const inner = (loader.along === "place" ? extent : depth) / loader.vector;
-  const outer = loader.along === "place" ? depth : extent;
-  const count = (inner * outer) / threads;
-  const fits = Number.isInteger(inner) && Number.isInteger(count) &&
-    (threads % inner === 0 || inner % threads === 0);
-  if (!fits) {
-    throw new Error(
-      `Cannot deal a tile of ${extent} x ${depth} by ${loader.vector} to ${threads} threads`,
-    );
+  const [inner, outer] = tileVectors(loader, extent, depth);
+  if (!Number.isInteger(inner) || !Number.isInteger(outer)) {
+    throw new Error(`Cannot deal a tile of ${extent} x ${depth} by ${loader.vector}`);
   }
-  const innerSlots = Math.max(1, inner / threads);
-  const outerSlots = count / innerSlots;
-  const scaled = (index: string) => loader.vector === 1 ? index : `(${index}) * ${loader.vector}u`;
-  const inners = Array.from(
-    { length: innerSlots },
-    (_, slot) => scaled(innerSlots === 1 ? `t % ${inner}u` : `t + ${slot * threads}u`),
+  const scaled = (index: string, side: "place" | "depth") =>
+    loader.vector === 1 || vectorSide(loader) !== side ? index : `(${index}) * ${loader.vector}u`;
+  const other = loader.along === "place" ? "depth" as const : "place" as const;
+  const rows = dealsRows(loader, extent, depth, threads);
+  const innerSlots = rows ? Math.max(1, inner / threads) : Math.ceil(inner * outer / threads);
+  const step = rows ? Math.max(1, threads / inner) : 0;
+  const outerSlots = rows ? Math.ceil(outer / step) : innerSlots;
+  const inners = Array.from({ length: innerSlots }, (_, slot) => {
+    if (!rows) return `(t + ${slot * threads}u) % ${inner}u`;
+    return innerSlots === 1 ? `t % ${inner}u` : `t + ${slot * threads}u`;
+  });
+  const outers = Array.from({ length: outerSlots }, (_, slot) => {
+    if (!rows) return `(t + ${slot * threads}u) / ${inner}u`;
+    return innerSlots === 1 ? `t / ${inner}u + ${slot * step}u` : `${slot}u`;
+  });
+  const load = (inn: number, out: number): TileLoad => {
+    const whole = rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
+    return {
+      ...(loader.along === "place"
+        ? { placeSlot: inn, depthSlot: out }
+        : { placeSlot: out, depthSlot: inn }),
+      ...(whole ? {} : { guard: `${outers[out]} < ${outer}u` }),
+    };
+  };
+  const loads = outers.flatMap((_, out) =>
+    rows ? inners.map((_, inn) => load(inn, out)) : [load(out, out)]
   );
-  const step = innerSlots === 1 ? threads / inner : 1;
-  const outers = Array.from(
-    { length: outerSlots },
-    (_, slot) => innerSlots === 1 ? `t / ${inner}u + ${slot * step}u` : `${slot}u`,
-  );
-  const byPlace = loader.along === "place";
-  const loads: TileLoad[] = [];
-  for (let out = 0; out < outerSlots; out++) {
-    for (let inn = 0; inn < innerSlots; inn++) {
-      loads.push(
-        byPlace ? { placeSlot: inn, depthSlot: out } : { placeSlot: out, depthSlot: inn },
-      );
-    }
-  }
-  return byPlace
-    ? { places: inners, depths: outers, loads }
-    : { places: outers, depths: inners, loads };
+  const [innerTexts, outerTexts] = [
+    inners.map((text) => scaled(text, loader.along)),
+    outers.map((text) => scaled(text, other)),
+  ];
+  return loader.along === "place"
+    ? { places: innerTexts, depths: outerTexts, loads }
+    : { places: outerTexts, depths: innerTexts, loads };
 }

@@ -1,6 +1,6 @@
 import template from "../../shaders/main_loop.wgsl" with { type: "text" };
 import type { OutputStore } from "./output.ts";
-import { type LoadSchedule, scheduleLoads, type TileLoader } from "./loader.ts";
+import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
 import {
   type ModuleBuilder,
   render,
@@ -172,17 +172,18 @@ function storeText(
   operand: "a" | "b",
   tile: WorkgroupTile,
 ): string {
-  return schedule.loads.flatMap(({ placeSlot, depthSlot }, i) => {
+  return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const value = `${operand}_load${i}`;
-    if (loader.along === "place" && loader.vector === 4) {
-      return [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`];
-    }
     const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
-    if (loader.vector === 1) return [`    ${element(depth)} = ${value};`];
-    return [..."xyzw"].map((component, k) =>
-      `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
-    );
+    const lines = vectorSide(loader) === "place" && loader.vector === 4
+      ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]
+      : loader.vector === 1
+      ? [`    ${element(depth)} = ${value};`]
+      : [..."xyzw"].map((component, k) =>
+        `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
+      );
+    return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
   }).join("\n");
 }
