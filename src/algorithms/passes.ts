@@ -6,18 +6,18 @@ import {
 } from "../kernels/module.ts";
 import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
-import type { DeviceLimits, Pass } from "./plan.ts";
+import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
 import type { PlanBuffers } from "./tensors.ts";
 
 /**
  * A pass of `workgroups` workgroups.
  *
- * @param places The plan's buffer for each tensor name the kernel binds.
+ * @param places For each tensor name the kernel binds, the plan's buffer, or bindings of a part of it.
  */
 export function pass(
   { kernel, tensors, uniforms }: SizedKernel,
   buffers: PlanBuffers,
-  places: Readonly<Record<string, number | undefined>>,
+  places: Readonly<Record<string, number | readonly PlanBinding[] | undefined>>,
   workgroups: number,
   limits: DeviceLimits,
   multiplications = 0,
@@ -27,7 +27,7 @@ export function pass(
     if (place === undefined) {
       throw new Error(`Cannot plan: no buffer for ${name} of ${kernel.name}`);
     }
-    return buffers.bindings(place);
+    return typeof place === "number" ? buffers.bindings(place) : place;
   });
   return {
     kernel,
