@@ -16,6 +16,6 @@ fn main(
   let tap = depth / <%= it.paddedChannels %>;
   let inside = row < <%= it.rows %> && channel < <%= it.channels %>;
   let offset = group * <%= it.groupStride %> + row * <%= it.rowStride %> +
-    channel * <%= it.channelStride %> + tap * <%= it.tapStride %>;
+    channel * <%= it.channelStride %> + <%= it.tap %> * <%= it.tapStride %>;
   <%= it.store %>
 }

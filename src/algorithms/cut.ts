@@ -1,6 +1,6 @@
 import { UnsupportedError } from "../errors.ts";
 import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
-import type { TileLoader } from "../kernels/loader.ts";
+import { dealsRows, type TileLoader, vectorSide } from "../kernels/loader.ts";
 import { findPolicy, policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import type { DeviceLimits } from "./plan.ts";
 
@@ -17,7 +17,9 @@ export interface Product {
   readonly b: TileAccess;
 }
 
-type TileAccess = Pick<TileLoader, "along">;
+type TileAccess =
+  & Pick<TileLoader, "along">
+  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>;
 
 export interface Cut {
   readonly policy: TilePolicy;
@@ -33,6 +35,7 @@ const EFFICIENCY: Readonly<Record<string, number>> = {
   small: 0.86,
   wide: 0.96,
   tall: 1,
+  broad: 0.98,
   large: 1.03,
   huge: 1.12,
 };
@@ -46,6 +49,8 @@ export const MULTIPLY_ADDS_PER_ELEMENT = 16;
 export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
 /** What a tile side of 128 costs, as a share, where it is stored across: its stores meet in the same banks. */
 const STORED_ACROSS = 0.92;
+/** A guess at what a side costs that the threads do not share row by row: every load has its own place. */
+const DEALT_UNEVENLY = 0.6;
 /** Warps that keep a multiprocessor's arithmetic busy; also what the registers of these kernels let it hold. */
 const BUSY_WARPS = 12;
 // lavapipe stops a loop after 65,535 iterations without a word.
@@ -65,9 +70,13 @@ export function policyFits(
 
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(policy: TilePolicy, { a, b }: Product): number {
-  const across = (side: TileAccess, extent: number) =>
-    side.along === "depth" && extent >= 128 ? STORED_ACROSS : 1;
-  return (EFFICIENCY[policy.name] ?? 1) * across(a, policy.rows) * across(b, policy.columns);
+  const threads = policyThreads(policy);
+  const side = (access: TileAccess, extent: number) => {
+    const across = vectorSide(access) === "depth" && extent >= 128 ? STORED_ACROSS : 1;
+    const loader = { ...access, vector: access.vector ?? 1 };
+    return dealsRows(loader, extent, policy.depth, threads) ? across : across * DEALT_UNEVENLY;
+  };
+  return (EFFICIENCY[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
 }
 
 /** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */

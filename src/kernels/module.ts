@@ -23,6 +23,8 @@ export interface ModuleBuilder {
   readonly mode: SizeMode;
   /** WGSL expression (u32) of a size. The same name always stands for the same value. */
   size(name: string, value: number): string;
+  /** WGSL expression (u32) of a size that passes of one kernel differ in: a uniform in both modes. */
+  parameter(name: string, value: number): string;
   /**
    * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
    *
@@ -91,6 +93,10 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         throw new RangeError(`Cannot make a kernel: size ${name} = ${value} is no 32-bit index`);
       }
       if (mode === "constant") return `${value}u`;
+      sizes.set(name, value);
+      return `sizes.${name}`;
+    },
+    parameter(name, value) {
       sizes.set(name, value);
       return `sizes.${name}`;
     },

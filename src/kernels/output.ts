@@ -26,7 +26,8 @@ export type OutputVector = "rows" | "columns" | "none";
 
 /**
  * Offsets of a result in its tensor: row·rowStride + ⌊column / period⌋·outerStride + (column mod
- * period)·innerStride, in elements.
+ * period)·innerStride, in elements. With `interleave`, four columns at a time share their place in a period:
+ * … + ⌊(column mod period) / 4⌋·innerStride + (column mod 4)·interleave.
  */
 export interface OutputMap {
   readonly rows: string;
@@ -35,6 +36,7 @@ export interface OutputMap {
   readonly period: string;
   readonly outerStride: string;
   readonly innerStride: string;
+  readonly interleave?: string;
   /** Offset of the batch and split of this workgroup. */
   readonly base: string;
   readonly vector: OutputVector;
@@ -42,11 +44,22 @@ export interface OutputMap {
 
 /** The side along which four results can be stored at once, given the strides in elements. */
 export function outputVector(
-  strides: { row: number; outer: number; inner: number; base: readonly number[] },
+  strides: {
+    row: number;
+    outer: number;
+    inner: number;
+    interleave?: number;
+    base: readonly number[];
+  },
   rows: number,
   period: number,
 ): OutputVector {
   const divides = (...values: number[]) => values.every((value) => value % 4 === 0);
+  if (strides.interleave !== undefined) {
+    const { row, outer, inner, interleave, base } = strides;
+    if (interleave === 1 && divides(row, outer, inner, ...base)) return "columns";
+    return row === 1 && divides(outer, inner, interleave, rows, ...base) ? "rows" : "none";
+  }
   if (strides.inner === 1 && divides(strides.row, strides.outer, period, ...strides.base)) {
     return "columns";
   }
@@ -80,6 +93,16 @@ export function mappedOutput(
       for (let j = 0; j < fragmentColumns; j++) {
         say(`let column${j} = ${column(j)};`);
         const every = map.vector === "columns" ? 1 : 4;
+        if (map.interleave !== undefined) {
+          say(
+            `let offset${j}_0 = out_base + (column${j} / ${map.period}) * ${map.outerStride} + ` +
+              `((column${j} % ${map.period}) / 4u) * ${map.innerStride};`,
+          );
+          for (let x = 1; x < every; x++) {
+            say(`let offset${j}_${x} = offset${j}_0 + ${x}u * ${map.interleave};`);
+          }
+          continue;
+        }
         for (let x = 0; x < every; x++) {
           say(`let offset${j}_${x} = out_base + ${columnOffset(`(column${j} + ${x}u)`)};`);
         }

@@ -25,6 +25,11 @@ export interface PackShape {
   readonly rowStride: number;
   readonly channelStride: number;
   readonly tapStride: number;
+  /**
+   * Window order: taps of all axes but the last count fastest, `outerTaps` of them, `innerTaps` of the last.
+   * Row-major where absent.
+   */
+  readonly window?: { readonly outerTaps: number; readonly innerTaps: number };
 }
 
 /** Elements of the packed operand. */
@@ -43,8 +48,10 @@ export function packStridedKernel(
   const module = moduleBuilder(mode);
   const from = module.tensor("unpacked", "read", 1, source, element);
   const to = module.tensor("packed", "write", 1, packed, element);
-  const name = `pack_strided_${element}${splitTrait(source, packed)}`;
-  const size = (key: keyof PackShape) => module.size(key, shape[key]);
+  const { window } = shape;
+  const name = `pack_strided_${element}${window ? "_window" : ""}${splitTrait(source, packed)}`;
+  const size = (key: Exclude<keyof PackShape, "window">) => module.size(key, shape[key]);
+  const outerTaps = window && module.size("outer_taps", window.outerTaps);
   const values = {
     name,
     count: module.size("count", packedElements(shape)),
@@ -57,6 +64,9 @@ export function packStridedKernel(
     rowStride: size("rowStride"),
     channelStride: size("channelStride"),
     tapStride: size("tapStride"),
+    tap: window
+      ? `(tap % ${outerTaps} * ${module.size("inner_taps", window.innerTaps)} + tap / ${outerTaps})`
+      : "tap",
     // Depth beyond the last tap is padding too.
     store: to.store(
       "i",

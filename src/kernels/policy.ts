@@ -29,6 +29,8 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("small", [64, 64, 16], [8, 4]),
   policy("wide", [64, 128, 16], [8, 8]),
   policy("tall", [128, 64, 16], [8, 8]),
+  // For 96 rows and their multiples, of which tiles of 128 leave a quarter empty.
+  policy("broad", [96, 128, 16], [8, 8]),
   policy("large", [128, 128, 8], [8, 8]),
   policy("huge", [128, 128, 16], [8, 8]),
 ];
