@@ -1,0 +1,320 @@
+import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
+import { matrixLoader } from "../../kernels/loaders/matrix.ts";
+import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizedKernel,
+  type SizeMode,
+  splitTrait,
+} from "../../kernels/module.ts";
+import { mappedOutput } from "../../kernels/output.ts";
+import { policyTile } from "../../kernels/policy.ts";
+import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
+import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
+import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
+import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
+import { amplification2d } from "../../winograd/amplification.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { pass, reducePass } from "../passes.ts";
+import type { Pass, Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { type PlanBuffers, problemBuffers, resultElements } from "../tensors.ts";
+import { geometryOf, type WinogradGeometry } from "./geometry.ts";
+import { type PlannedTile, plannedTile } from "./tiles.ts";
+import { imageWindow, wholeWindow, type Window } from "./window.ts";
+import {
+  chooseChunks,
+  type ChunkLayout,
+  layOutChunk,
+  loadedAlong,
+  workspaceOf,
+} from "./workspace.ts";
+
+/** What the parts of a plan share. */
+interface Context {
+  readonly request: PlanRequest;
+  readonly mode: SizeMode;
+  readonly tile: PlannedTile;
+  readonly geometry: WinogradGeometry;
+  readonly buffers: PlanBuffers;
+  readonly tensors: ReturnType<typeof problemBuffers>;
+  /** Of the transformed operands. */
+  readonly operands: readonly [number, number];
+}
+
+/**
+ * Plans Winograd in separate passes: transforms of the operands, α0·α1 products a group, transform of the products. Works
+ * in chunks of the batch that share their workspace.
+ *
+ * @throws {RangeError} if `maxWorkspaceBytes` is too small for one image.
+ * @throws {UnsupportedError} if the device's limits do not suffice.
+ */
+export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan {
+  const { problem, limits } = request;
+  const tile = plannedTile(request);
+  const geometry = geometryOf(request, tile);
+  const chunk = chooseChunks(request, geometry, tile.products);
+  const { splits, policy } = chunk.cut;
+  const count = chunk.images === 0 ? 1 : Math.ceil(problem.batch / chunk.images);
+  const chunks = Array.from({ length: count }, (_, index) => {
+    const first = index * chunk.images;
+    const images = Math.min(chunk.images, problem.batch - first);
+    const layout = images === chunk.images
+      ? chunk
+      : layOutChunk(request, geometry, tile.products, images, chunk.cut);
+    return { first, layout };
+  });
+
+  const tensors = problemBuffers(request);
+  const { buffers, tensor, bias } = tensors;
+  const needs = workspaceOf(request, chunk);
+  const names = geometry.operands.map(({ role }) => `transformed ${role}`);
+  const operands = [
+    buffers.add(names[0]!, "workspace", needs.operands[0]),
+    buffers.add(names[1]!, "workspace", needs.operands[1]),
+  ] as const;
+  const products = needs.products === 0
+    ? undefined
+    : buffers.add("products", "workspace", needs.products);
+  const targets = needs.partials === 0 ? [products!] : Array.from(
+    { length: needs.targets },
+    () => buffers.add("partial products", "workspace", needs.partials),
+  );
+  const context: Context = { request, mode, tile, geometry, buffers, tensors, operands };
+
+  const passes: Pass[] = [];
+  let kernel = "";
+  let multiplications = 0;
+  const filterFirst = geometry.operands.findIndex(({ role }) => role === "filter");
+  if (filterFirst >= 0) {
+    passes.push(...transformPass(context, filterFirst as 0 | 1, chunk, 0));
+  }
+  const share = directFlops(problem) / 2 / Math.max(1, problem.batch);
+  let last = targets[0]!;
+  for (const [index, { first, layout }] of chunks.entries()) {
+    for (const which of [0, 1] as const) {
+      if (which !== filterFirst) passes.push(...transformPass(context, which, layout, first));
+    }
+    const adds = filterFirst < 0 && index > 0;
+    const target = targets[index % targets.length]!;
+    const product = productKernel(context, layout, target, adds ? last : undefined);
+    const workgroups = mainLoopWorkgroups({ ...layout, steps: 1, splits }, policy);
+    const places = {
+      a: operands[0],
+      b: operands[1],
+      previous: adds ? last : undefined,
+      result: target,
+    };
+    passes.push(pass(product, buffers, places, workgroups, limits, share * layout.images));
+    last = target;
+    if (index === 0) kernel = product.kernel.name.replace(/\.[0-9a-f]{8}$/, "");
+    multiplications += workgroups / splits * policy.rows * policy.columns * layout.depth;
+    if (filterFirst >= 0 || index === chunks.length - 1) {
+      passes.push(...finish(layout, first, target));
+    }
+  }
+  return {
+    kernel,
+    algorithm: "winograd2d-nonfused",
+    buffers: buffers.list,
+    passes: resultElements(problem) === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications,
+    amplification: amplification2d(...tile.transforms),
+    notes: notesOf(context, chunk, count),
+  };
+
+  /** Sums the splits of a chunk's products and transforms them. */
+  function finish(layout: ChunkLayout, first: number, target: number): Pass[] {
+    const made: Pass[] = [];
+    let source = target;
+    if (splits > 1) {
+      const elements = layout.resultElements;
+      const shape = {
+        elements,
+        splits,
+        rows: 1,
+        rowStride: elements,
+        columns: elements,
+        columnStride: 1,
+      };
+      made.push(
+        reducePass(
+          shape,
+          mode,
+          NO_STEPS,
+          buffers,
+          { partials: target, result: products! },
+          limits,
+        ),
+      );
+      source = products!;
+    }
+    const result = tensor[resultTensor(problem.op)];
+    const images = geometry.result.tensor(layout.images);
+    const window = windowOf(context, result, images, first);
+    const shape = {
+      name: tile.trait,
+      tensor: images,
+      matrices: geometry.result.matrices,
+      masked: geometry.result.masked,
+      stack: layout.result,
+      start: window.start,
+    };
+    const kernel = outputTransformKernel(shape, mode, convEpilogue(request.epilogue), {
+      matrices: buffers.split(source),
+      result: window.split,
+    });
+    const places = { matrices: source, result: window.bindings, bias };
+    made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
+    return made;
+  }
+}
+
+/** Images of a chunk, or all of the buffer where there is one chunk. */
+function windowOf(
+  { request, buffers }: Context,
+  buffer: number,
+  tensor: TiledTensor,
+  first: number,
+): Window {
+  const activations = buffers.list[buffer]!.role !== "filter";
+  return activations && tensor.batch < request.problem.batch
+    ? imageWindow(buffers, buffer, tensor, first, request.limits)
+    : wholeWindow(buffers, buffer);
+}
+
+/** The pass that transforms an operand; none where it has no elements. */
+function transformPass(
+  context: Context,
+  which: 0 | 1,
+  layout: ChunkLayout,
+  first: number,
+): Pass[] {
+  const { request, mode, tile, geometry, buffers, tensors, operands } = context;
+  const operand = geometry.operands[which];
+  const tensor = operand.tensor(layout.images);
+  const stack = layout.stacks[which];
+  const source = tensors.tensor[operand.which];
+  const window = windowOf(context, source, tensor, first);
+  const tiles = tensor.batch * tensor.axes[0].tiles * tensor.axes[1].tiles;
+  const shape = {
+    name: `${operand.role}_${tile.trait}`,
+    tensor,
+    matrices: operand.matrices,
+    rotated: operand.rotated,
+    masked: operand.masked,
+    stack,
+    threads: {
+      tiles: operand.depth === "tile" ? layout.depth : tiles,
+      channels: operand.depth === "channel" ? layout.depth : tensor.channels,
+      lanes: operand.role === "filter" ? "block" as const : "line" as const,
+    },
+    start: window.start,
+  };
+  const workgroups = patchWorkgroups(shape);
+  if (workgroups === 0) return [];
+  const kernel = patchTransformKernel(shape, mode, {
+    patches: window.split,
+    matrices: buffers.split(operands[which]),
+  });
+  const places = { patches: window.bindings, matrices: operands[which] };
+  return [pass(kernel, buffers, places, workgroups, request.limits)];
+}
+
+/** The main loop over a chunk's products. `previous`: products of earlier chunks, to be added. */
+function productKernel(
+  { request, mode, tile, geometry, buffers, operands }: Context,
+  layout: ChunkLayout,
+  target: number,
+  previous: number | undefined,
+): SizedKernel {
+  const { problem, layout: memory } = request;
+  const { cut: { policy, splits }, rows, resultColumns: columns, resultElements } = layout;
+  const module = moduleBuilder(mode);
+  const loader = (which: 0 | 1) => {
+    const name = which === 0 ? "a" as const : "b" as const;
+    const access = module.tensor(name, "read", 4, buffers.split(operands[which]));
+    const { tiles, channels } = layout.stacks[which];
+    const places = geometry.operands[which].depth === "tile" ? channels : tiles;
+    const shape = { places, depth: layout.depth, tileDepth: policy.depth };
+    return loadedAlong(geometry.operands[which]) === "place"
+      ? packedLoader(module, name, access, shape)
+      : matrixLoader(module, name, access, {
+        ...shape,
+        along: "depth",
+        vector: 4,
+        batchStride: places * layout.depth,
+      });
+  };
+  const [a, b] = [loader(0), loader(1)];
+  const shape = {
+    rows,
+    columns: layout.columns,
+    steps: layout.depth / policy.depth,
+    batches: layout.batches,
+    splits,
+  };
+  const out = module.tensor("result", "write", 4, buffers.split(target));
+  const steps = previous === undefined ? [] : [addTensorStep("previous", previousOf(module), 1)];
+  const width = module.size("out_columns", columns);
+  const output = mappedOutput(out, {
+    rows: module.size("out_rows", rows),
+    columns: width,
+    rowStride: width,
+    period: width,
+    outerStride: module.size("zero", 0),
+    innerStride: module.size("one", 1),
+    base: `group * ${module.size("out_group", rows * columns)}${
+      splits > 1 ? ` + split * ${module.size("out_split", resultElements)}` : ""
+    }`,
+    vector: "columns",
+  }, steps);
+  const suffix = `${memory}_${a.along}_${b.along}${splits > 1 ? "_split" : ""}${
+    epilogueTrait(steps)
+  }${splitTrait(buffers.split(operands[0]), buffers.split(operands[1]), buffers.split(target))}`;
+  return mainLoopKernel(
+    `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${tile.trait}`,
+    suffix,
+    mode,
+    module,
+    shape,
+    policy,
+    a,
+    b,
+    output,
+  );
+
+  function previousOf(module: ModuleBuilder) {
+    return module.tensor("previous", "read", 4, buffers.split(previous!));
+  }
+}
+
+function notesOf(
+  { request: { problem }, tile, geometry }: Context,
+  chunk: ChunkLayout,
+  chunks: number,
+): string[] {
+  const { cut: { policy, splits } } = chunk;
+  const tiled = geometry.operands.find(({ role }) => role !== "filter")!.tensor(problem.batch);
+  const [outer, inner] = tiled.axes;
+  const spots = problem.op === "bwd-data" ? problem.inputSize : problem.outputSize;
+  const covered = outer.tiles * outer.step * inner.tiles * inner.step;
+  const needed = spots.reduce((product, size) => product * size, 1);
+  const tiles = problem.batch * outer.tiles * inner.tiles;
+  const waste = covered === 0 ? 0 : Math.round(100 * (1 - needed / covered));
+  const direct = tile.transforms[0].n * tile.transforms[1].n * tile.transforms[0].r *
+    tile.transforms[1].r;
+  return [
+    `tile ${tile.text}: ${tiles} tiles of ${outer.step} x ${inner.step}, ${waste} % of them beyond the edge; ` +
+    `${tile.products} products in place of ${direct}`,
+    `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
+    (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
+    `policy ${policy.name}: ${
+      mainLoopWorkgroups({ ...chunk, steps: 1, splits }, policy)
+    } workgroups of ${policyTile(policy)}, ` +
+    `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+  ];
+}

@@ -1,0 +1,45 @@
+import { splitTensor, type TensorSplit } from "../../kernels/module.ts";
+import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
+import type { DeviceLimits, PlanBinding } from "../plan.ts";
+import type { PlanBuffers } from "../tensors.ts";
+
+/** Part of a tensor's buffer, as a pass binds it. */
+export interface Window {
+  readonly bindings: readonly PlanBinding[];
+  readonly split: TensorSplit;
+  /** Elements before the part's first one: bindings begin at multiples of 256 bytes. */
+  readonly start: number;
+}
+
+const ALIGNMENT = 256;
+
+/** All of a buffer. */
+export function wholeWindow(buffers: PlanBuffers, buffer: number): Window {
+  return { bindings: buffers.bindings(buffer), split: buffers.split(buffer), start: 0 };
+}
+
+/**
+ * The images from `first` on that `tensor` says there are. Where images are innermost (chwn) that is all that
+ * follows.
+ */
+export function imageWindow(
+  buffers: PlanBuffers,
+  buffer: number,
+  tensor: TiledTensor,
+  first: number,
+  limits: DeviceLimits,
+): Window {
+  const { bytes } = buffers.list[buffer]!;
+  const from = 4 * first * tensor.batchStride;
+  const offset = Math.floor(from / ALIGNMENT) * ALIGNMENT;
+  const end = tensor.batchInner ? bytes : 4 * (first + tensor.batch) * tensor.batchStride;
+  // Never too small for one vec4f, as buffers are not.
+  const size = Math.min(bytes, Math.max(end, offset + 16)) - offset;
+  const split = splitTensor(size, limits.maxStorageBufferBindingSize);
+  const bindings = Array.from({ length: split.parts }, (_, part) => ({
+    buffer,
+    offset: offset + part * split.partBytes,
+    size: split.parts === 1 ? size : Math.min(split.partBytes, size - part * split.partBytes),
+  }));
+  return { bindings, split, start: (from - offset) / 4 };
+}

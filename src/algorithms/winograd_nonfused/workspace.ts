@@ -1,0 +1,182 @@
+import type { TilePolicy } from "../../kernels/policy.ts";
+import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
+import { type Cut, cutProduct, type Product } from "../cut.ts";
+import type { PlanRequest } from "../request.ts";
+import { bufferBytes } from "../tensors.ts";
+import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+
+/**
+ * Bytes of transformed operands and products that one chunk of the batch may take where the user sets no limit: a
+ * chunk is large enough to fill any device, and the whole batch of most layers is one.
+ */
+export const DEFAULT_CHUNK_BYTES = 512 * 1024 * 1024;
+
+/** Offsets of bindings are multiples of 256 bytes: stacks that are bound one after the other too. */
+const ALIGNED_ELEMENTS = 64;
+
+/** The products of one chunk of the batch, cut and laid out in memory. */
+export interface ChunkLayout {
+  readonly images: number;
+  readonly rows: number;
+  readonly columns: number;
+  /** Products of matrices: α0·α1·groups. */
+  readonly batches: number;
+  /** Padded to the policy. */
+  readonly depth: number;
+  readonly cut: Cut;
+  readonly stacks: readonly [MatrixStack, MatrixStack];
+  /** Matrices of rows x columns, columns padded to vectors. */
+  readonly result: MatrixStack;
+  readonly resultColumns: number;
+  /** Elements of each operand's stack and of one split's products. */
+  readonly operandElements: readonly [number, number];
+  readonly resultElements: number;
+}
+
+/** Places of an operand in its product: the side that is not the depth. */
+function places(operand: WinogradOperand, images: number): { places: number; depth: number } {
+  const tensor = operand.tensor(images);
+  const tiles = tileCount(tensor);
+  return operand.depth === "tile"
+    ? { places: tensor.channels, depth: tiles }
+    : { places: tiles, depth: tensor.channels };
+}
+
+/** How a main loop reads the operand. */
+export function loadedAlong({ along, depth }: WinogradOperand): "place" | "depth" {
+  return along === depth ? "depth" : "place";
+}
+
+const ceilTo = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
+
+/** Cuts the products of a chunk of `images`, by the planner's model or with a given cut. */
+export function layOutChunk(
+  request: PlanRequest,
+  geometry: WinogradGeometry,
+  products: number,
+  images: number,
+  given?: Cut,
+): ChunkLayout {
+  const [a, b] = geometry.operands;
+  const [left, right] = [places(a, images), places(b, images)];
+  const batches = products * request.problem.groups;
+  const rows = left.places;
+  const columns = right.places;
+  const resultColumns = ceilTo(columns, 4);
+  const resultElements = ceilTo(batches * rows * resultColumns, ALIGNED_ELEMENTS);
+  const product: Product = {
+    rows,
+    columns,
+    batches,
+    steps: (policy) => Math.ceil(left.depth / policy.depth),
+    elements: resultElements,
+    a: { along: loadedAlong(a) },
+    b: { along: loadedAlong(b) },
+  };
+  const cut = given ?? cutProduct(request, product);
+  const { policy } = cut;
+  const depth = ceilTo(left.depth, policy.depth);
+  const stack = (operand: WinogradOperand, extent: number): MatrixStack =>
+    operand.depth === "tile"
+      ? { along: operand.along, tiles: depth, channels: extent }
+      : { along: operand.along, tiles: extent, channels: depth };
+  const extents = paddedExtents(policy, rows, columns);
+  return {
+    images,
+    rows,
+    columns,
+    batches,
+    depth,
+    cut,
+    stacks: [stack(a, extents[0]), stack(b, extents[1])],
+    result: geometry.result.columns === "tile"
+      ? { along: "tile", tiles: resultColumns, channels: rows }
+      : { along: "channel", tiles: rows, channels: resultColumns },
+    resultColumns,
+    operandElements: [batches * depth * extents[0], batches * depth * extents[1]],
+    resultElements,
+  };
+}
+
+function paddedExtents(policy: TilePolicy, rows: number, columns: number): [number, number] {
+  return [ceilTo(rows, policy.rows), ceilTo(columns, policy.columns)];
+}
+
+/** Workspace buffers, in elements. */
+export interface WorkspaceElements {
+  readonly operands: readonly [number, number];
+  /** Products of one chunk, after splits are summed. */
+  readonly products: number;
+  /** Sums of each split; none where the depth is not split. */
+  readonly partials: number;
+  /** How many of the buffers that chunks write to there are: two where chunks add to each other. */
+  readonly targets: 1 | 2;
+}
+
+/** What the chunks of a plan need. */
+export function workspaceOf(
+  request: PlanRequest,
+  layout: ChunkLayout,
+): WorkspaceElements {
+  const { splits } = layout.cut;
+  const adds = request.problem.op === "bwd-filter" && layout.images < request.problem.batch;
+  return {
+    operands: layout.operandElements,
+    products: splits === 1 && adds ? 0 : layout.resultElements,
+    partials: splits === 1 && !adds ? 0 : splits * layout.resultElements,
+    targets: adds ? 2 : 1,
+  };
+}
+
+/** Bytes of a workspace. */
+export function workspaceBytes(
+  { operands, products, partials, targets }: WorkspaceElements,
+): number {
+  return [...operands, products, ...new Array<number>(targets).fill(partials)]
+    .reduce((sum, elements) => sum + (elements === 0 ? 0 : bufferBytes(elements)), 0);
+}
+
+/**
+ * Divides the batch into the fewest equal chunks that stay below the limits.
+ *
+ * @throws {RangeError} if one image takes more than `maxWorkspaceBytes`.
+ */
+export function chooseChunks(
+  request: PlanRequest,
+  geometry: WinogradGeometry,
+  products: number,
+): ChunkLayout {
+  const { problem: { batch }, limits, maxWorkspaceBytes } = request;
+  const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const lay = (images: number, given?: Cut) =>
+    layOutChunk(request, geometry, products, images, given);
+  const bytesOf = (layout: ChunkLayout) => workspaceBytes(workspaceOf(request, layout));
+  const perChunk = geometry.operands.map(({ role }) => role !== "filter");
+  const fits = (layout: ChunkLayout) => {
+    const own = layout.operandElements.filter((_, which) => perChunk[which]);
+    const bytes = [...own, layout.resultElements].map((elements) => 4 * elements);
+    const moving = bytes.reduce((sum, value) => sum + value, 0);
+    const small = moving <= DEFAULT_CHUNK_BYTES && bytes.every((value) => value <= bindings);
+    const last = layout.images <= 1;
+    return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
+  };
+  const unsplit = (layout: ChunkLayout) =>
+    layout.cut.splits === 1 || request.splits !== undefined
+      ? layout
+      : lay(layout.images, { ...layout.cut, splits: 1 });
+  let previous = Infinity;
+  for (let chunks = 1; chunks <= Math.max(1, batch); chunks++) {
+    const images = Math.ceil(batch / chunks);
+    if (images === previous) continue;
+    previous = images;
+    const layout = lay(images);
+    if (fits(layout)) return layout;
+    const whole = unsplit(layout);
+    if (maxWorkspaceBytes !== undefined && fits(whole)) return whole;
+  }
+  const least = bytesOf(unsplit(lay(Math.min(1, batch))));
+  throw new RangeError(
+    `Cannot plan: winograd2d-nonfused takes at least ${least} bytes of workspace here, ` +
+      `${maxWorkspaceBytes} are allowed`,
+  );
+}

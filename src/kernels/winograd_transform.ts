@@ -1,0 +1,190 @@
+import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
+import { linearProgram } from "../winograd/linear_program.ts";
+import type { Matrix } from "../winograd/matrix.ts";
+import {
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "./module.ts";
+import {
+  type MatrixStack,
+  stackPlace,
+  threadCount,
+  tileCount,
+  type TiledTensor,
+  tileIndexText,
+  tilesTrait,
+  type TileThreads,
+} from "./winograd_tiles.ts";
+
+/** Patches of a tensor on their way to an operand of α0·α1 products. */
+export interface PatchTransform {
+  /** Names the matrices, e.g. `data_m4x4r3x3`: enters the kernel's name. */
+  readonly name: string;
+  readonly tensor: TiledTensor;
+  /** α x patch size of each axis. */
+  readonly matrices: readonly [Matrix, Matrix];
+  /** Reads patches rotated by 180°. */
+  readonly rotated: boolean;
+  /** Whether patches may reach beyond the tensor, where zeros are. */
+  readonly masked: boolean;
+  readonly stack: MatrixStack;
+  readonly threads: TileThreads;
+  /** Offset of the tensor in its binding, in elements. */
+  readonly start: number;
+}
+
+/** Workgroups of a {@linkcode patchTransformKernel}. */
+export function patchWorkgroups({ tensor, stack, threads }: PatchTransform): number {
+  return Math.ceil(threadCount(tensor.groups, stack.along, threads) / 256);
+}
+
+/** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
+function patchVector({ tensor, masked, rotated, start }: PatchTransform): 1 | 4 {
+  const [outer, inner] = tensor.axes;
+  const multiples = [
+    start,
+    inner.size,
+    inner.step,
+    outer.stride,
+    tensor.channelStride,
+    tensor.batchStride,
+    tensor.groupStride,
+  ];
+  const fits = inner.stride === 1 && inner.step > 0 && multiples.every((value) => value % 4 === 0);
+  return fits && masked && !rotated ? 4 : 1;
+}
+
+/**
+ * Transforms patches, L0·patch·L1ᵀ, and stores each element of the result in its own matrix. Padding of the depth
+ * becomes zeros; places beyond the last are not written. Binds `patches` and `matrices`.
+ */
+export function patchTransformKernel(
+  shape: PatchTransform,
+  mode: SizeMode,
+  splits: { patches: TensorSplit; matrices: TensorSplit },
+): SizedKernel {
+  const { tensor, stack, threads, matrices: [matrix0, matrix1] } = shape;
+  const module = moduleBuilder(mode);
+  const vector = patchVector(shape);
+  const from = module.tensor("patches", "read", vector, splits.patches);
+  const to = module.tensor("matrices", "write", 1, splits.matrices);
+  const [axis0, axis1] = tensor.axes;
+  const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
+  const count = tileCount(tensor);
+  const padded = mode === "uniform" || threads.channels > tensor.channels || threads.tiles > count;
+  const size = module.size;
+  const origin = (axis: number, value: number) =>
+    size(`origin${axis}`, value < 0 ? value + 2 ** 32 : value);
+
+  const index = [tileIndexText(module, tensor, stack, threads, shape.start)];
+  const say = (line: string) => index.push(`  ${line}`);
+  if (padded) {
+    say(
+      `let real = channel < ${size("channels", tensor.channels)} && tile < ${
+        size("tiles", count)
+      };`,
+    );
+  }
+  // Unsigned: what lies before the first element is huge.
+  say(`let y = tile0 * ${size("step0", axis0.step)} + ${origin(0, axis0.origin)};`);
+  const stride1 = size("stride1", axis1.stride);
+  const vectors = columnVectors(axis1.origin, columns);
+  if (vector === 4) {
+    say(`let x = tile1 * ${size("step1", axis1.step / 4)};`);
+    for (const [i, place] of vectors.places.entries()) {
+      say(`let x${i} = x + ${unsigned(place)};`);
+      say(`let in_x${i} = x${i} < ${size("size1", axis1.size / 4)};`);
+    }
+  } else {
+    say(`let x = tile1 * ${size("step1", axis1.step)} + ${origin(1, axis1.origin)};`);
+    for (let e = 0; e < columns; e++) {
+      say(`let x${e} = (x + ${e}u) * ${stride1};`);
+      if (shape.masked) say(`let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`);
+    }
+  }
+
+  const rowLines: string[] = [];
+  const transformed: string[][] = [];
+  const program1 = linearProgram(matrix1);
+  for (let e = 0; e < rows; e++) {
+    const inside = [
+      ...(shape.masked ? [`y + ${e}u < ${size("size0", axis0.size)}`] : []),
+      ...(padded ? ["real"] : []),
+    ].join(" && ");
+    if (inside !== "") rowLines.push(`let in_y${e} = ${inside};`);
+    const offset = `base + (y + ${e}u) * ${size("stride0", axis0.stride)}`;
+    rowLines.push(`let y${e} = ${vector === 4 ? `(${offset}) / 4u` : offset};`);
+    const names: string[] = [];
+    for (let f = 0; f < (vector === 4 ? vectors.places.length : columns); f++) {
+      const place = vector === 4 ? `y${e} + x${f}` : `y${e} + x${f}`;
+      const masks = [...(inside === "" ? [] : [`in_y${e}`]), ...(shape.masked ? [`in_x${f}`] : [])];
+      const zero = vector === 4 ? "vec4f()" : "0.0f";
+      const value = from.load(place);
+      rowLines.push(
+        `let v${e}_${f} = ${
+          masks.length === 0 ? value : `select(${zero}, ${value}, ${masks.join(" && ")})`
+        };`,
+      );
+      if (vector === 1) names.push(`v${e}_${f}`);
+    }
+    if (vector === 4) names.push(...vectors.elements.map((at) => `v${e}_${at}`));
+    if (shape.rotated) names.reverse();
+    const { statements, outputs } = program1.text(`r${e}_`, names, "f32");
+    rowLines.push(...statements);
+    transformed.push(outputs);
+  }
+  if (shape.rotated) transformed.reverse();
+
+  const columnLines: string[] = [];
+  const program0 = linearProgram(matrix0);
+  for (let j = 0; j < matrix1.length; j++) {
+    const inputs = transformed.map((row) => row[j]!);
+    const { statements, outputs } = program0.text(`c${j}_`, inputs, "f32");
+    columnLines.push(...statements);
+    outputs.forEach((value, i) => {
+      const place = stackPlace(module, stack, tensor.groups, i * matrix1.length + j);
+      columnLines.push(to.store(place, value));
+    });
+  }
+  const name = [
+    `winograd_${shape.name}_f32_${tilesTrait(tensor, stack, threads.lanes)}`,
+    ...(shape.rotated ? ["rotated"] : []),
+    ...(shape.masked ? [] : ["whole"]),
+    ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
+  ].join("_") + splitTrait(splits.patches, splits.matrices);
+  const wgsl = render(template, {
+    name,
+    matrices: matrix0.length * matrix1.length,
+    threads: size("threads", threadCount(tensor.groups, stack.along, threads)),
+    index: index.join("\n"),
+    rows: indent(rowLines),
+    columns: indent(columnLines),
+    declarations: module.declarations(),
+  });
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+}
+
+/** The aligned vectors that cover elements `origin` to `origin + count`, and where in them each element is. */
+function columnVectors(origin: number, count: number): { places: number[]; elements: string[] } {
+  const first = Math.floor(origin / 4);
+  const last = Math.floor((origin + count - 1) / 4);
+  const places = Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  const elements = Array.from({ length: count }, (_, e) => {
+    const at = origin + e - 4 * first;
+    return `${Math.floor(at / 4)}.${"xyzw"[at % 4]}`;
+  });
+  return { places, elements };
+}
+
+function unsigned(value: number): string {
+  return `${value < 0 ? value + 2 ** 32 : value}u`;
+}
+
+function indent(lines: readonly string[]): string {
+  return lines.map((line) => `  ${line}`).join("\n");
+}
