@@ -6,6 +6,8 @@ import { planImplicitGemm } from "./implicit_gemm/plan.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
 import { resultElements } from "./tensors.ts";
+import { planWinogradNonfused } from "./winograd_nonfused/plan.ts";
+import { nonfusedReason } from "./winograd_nonfused/tiles.ts";
 
 interface Algorithm {
   /** Why the problem cannot be done, or undefined if it can. */
@@ -16,6 +18,7 @@ interface Algorithm {
 const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
   "direct": { supports: () => undefined, plan: planDirect },
   "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
+  "winograd2d-nonfused": { supports: nonfusedReason, plan: planWinogradNonfused },
 };
 
 /** Every algorithm, with the reason where it does not support the problem. */

@@ -4,8 +4,12 @@ import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 /** Names users give algorithms; `auto` lets the planner choose. */
-export type AlgorithmName = "direct" | "implicit-gemm";
-export const ALGORITHM_NAMES: readonly AlgorithmName[] = ["direct", "implicit-gemm"];
+export type AlgorithmName = "direct" | "implicit-gemm" | "winograd2d-nonfused";
+export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
+  "direct",
+  "implicit-gemm",
+  "winograd2d-nonfused",
+];
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
 export interface PlanRequest {
