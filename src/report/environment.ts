@@ -17,8 +17,16 @@ export const CPU_DEVICE: DeviceDescription = {
   limits: {},
 };
 
-/** First line of a record stream, dated now. */
-export function environmentRecord(device: DeviceDescription, seed: number): EnvironmentRecord {
+/**
+ * First line of a record stream, dated now.
+ *
+ * @param options What else a run may be resumed with only when it is the same.
+ */
+export function environmentRecord(
+  device: DeviceDescription,
+  seed: number,
+  options?: Readonly<Record<string, string | number>>,
+): EnvironmentRecord {
   return {
     schema: 1,
     kind: "environment",
@@ -28,6 +36,7 @@ export function environmentRecord(device: DeviceDescription, seed: number): Envi
     os: `${Deno.build.os} ${Deno.build.arch}`,
     ...device,
     seed,
+    ...(options === undefined ? {} : { options }),
     date: new Date().toISOString(),
   };
 }

@@ -6,6 +6,14 @@ export function formatMilliseconds(ms: number): string {
   return ms >= 1 ? `${significant(ms)} ms` : `${significant(ms * 1000)} us`;
 }
 
+/** A long time, roughly: `40 s`, `3 min`, `2 h 5 min`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 100) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 100 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** A rate given in GFLOP/s, in TFLOP/s from 1000 on. */
 export function formatGflops(gflops: number): string {
   return gflops >= 1000

@@ -1,0 +1,103 @@
+import { basename } from "#path";
+import { Command, InvalidArgumentError } from "#cli-types";
+import { writeOutput } from "../npy/atomic_write.ts";
+import { latestCases } from "../report/case_key.ts";
+import { onlyCases } from "../report/only.ts";
+import type { RecordSet } from "../report/read_records.ts";
+import { delimitedTable, RECORD_COLUMNS, recordRow } from "../report/record_table.ts";
+import { markdownTable, textTable } from "../report/table.ts";
+import { printer } from "./output.ts";
+import { readRecordFiles } from "./record_files.ts";
+import { oneOf } from "./values.ts";
+
+const FORMATS = ["table", "csv", "tsv", "markdown", "html"] as const;
+
+const EXAMPLES = `
+Records of several files are put together, the shards of a suite or the runs of several providers; a
+folder stands for the .jsonl files in it. Of two records of one case the later counts.
+
+A word of --only is an operation, provider, algorithm, dtype, layout, verdict or cache; any other is
+a part of names or descriptors. Words of one kind are alternatives, kinds add up.
+
+The page has speed-ups over --baseline (a peer, where the records have one), throughput, roofline,
+workspace and errors as charts, failures first and every case last. It is one file without scripts.
+
+Examples:
+  wgconv report run.jsonl
+  wgconv report shard*.jsonl --only fwd,bwd-data,nhwc --format markdown
+  wgconv report wgconv.jsonl cudnn.jsonl --format html --peak-tflops 66.9 --bandwidth 4800 --output report.html`;
+
+/** `wgconv report`: views of records. */
+export function reportCommand() {
+  return new Command("report")
+    .description("Show records as a table, CSV, TSV, Markdown, or one HTML page with charts.")
+    .argument("<files...>", "records: .jsonl files, or folders of them")
+    .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "table" as const)
+    .option("--output <file>", "where the report goes; - is stdout", "-")
+    .option("--only <words>", "the cases to show, separated by commas", words)
+    .option("--title <text>", "title of the page", "wgconv report")
+    .option("--baseline <provider>", "what the page's speed-ups are over")
+    .option("--peak-tflops <n>", "the device's arithmetic ceiling, for the roofline", positive)
+    .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
+    .addHelpText("after", EXAMPLES)
+    .action(async (files, options) => {
+      const all = await readRecordFiles(files);
+      const { cases, replaced } = latestCases(all.cases);
+      const shown = options.only ? onlyCases(cases, options.only) : cases;
+      if (shown.length === 0) {
+        throw new TypeError(`Cannot report: no record of a case in ${files.join(", ")}`);
+      }
+      const { baseline, peakTflops, bandwidth } = options;
+      if (baseline !== undefined && shown.every(({ provider }) => provider !== baseline)) {
+        throw new RangeError(`Cannot report: no record is of the baseline "${baseline}"`);
+      }
+      const records: RecordSet = { ...all, cases: shown };
+      const report = await view(records, options.format, {
+        title: options.title,
+        sources: files.map((file) => basename(file)),
+        ...(baseline === undefined ? {} : { baseline }),
+        ceilings: {
+          ...(peakTflops === undefined ? {} : { peak: peakTflops * 1000 }),
+          ...(bandwidth === undefined ? {} : { bandwidth }),
+        },
+      });
+      await writeOutput(options.output, (write) => write(new TextEncoder().encode(report)));
+      if (replaced > 0) {
+        const said = replaced === 1 ? "1 record" : `${replaced} records`;
+        printer("stderr").line(`${said} gave way to a later one of the same case`);
+      }
+    });
+}
+
+type Page = typeof import("../report/page.ts");
+
+async function view(
+  records: RecordSet,
+  format: typeof FORMATS[number],
+  page: Parameters<Page["reportPage"]>[1],
+): Promise<string> {
+  switch (format) {
+    case "table":
+      return `${textTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`;
+    case "markdown":
+      return `${markdownTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`;
+    case "csv":
+      return `${delimitedTable(records.cases, ",")}\r\n`;
+    case "tsv":
+      return `${delimitedTable(records.cases, "\t")}\n`;
+    case "html":
+      return await (await import("../report/page.ts")).reportPage(records, page);
+  }
+}
+
+function words(text: string): string[] {
+  return text.split(",").map((word) => word.trim()).filter((word) => word !== "");
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || !(value > 0)) {
+    throw new InvalidArgumentError("expected a number above 0.");
+  }
+  return value;
+}

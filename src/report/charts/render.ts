@@ -1,0 +1,28 @@
+import { type Chart, CONFIG } from "./theme.ts";
+
+/** Draws charts as SVG texts, in order. Vega is loaded when this is first called. */
+export async function renderCharts(charts: readonly Chart[]): Promise<string[]> {
+  if (charts.length === 0) return [];
+  const [vega, vegaLite] = await Promise.all([import("vega"), import("vega-lite")]);
+  const drawn: string[] = [];
+  for (const [index, { title, spec }] of charts.entries()) {
+    const logger = vega.logger(vega.Error);
+    const compiled = vegaLite.compile({ ...spec, config: CONFIG }, { logger });
+    const view = new vega.View(vega.parse(compiled.spec), { renderer: "none", logger });
+    const svg = await view.toSVG();
+    view.finalize();
+    drawn.push(labelled(uniqueIds(svg, `c${index}-`), title));
+  }
+  return drawn;
+}
+
+/** Every chart's ids start anew, and they share a page. */
+function uniqueIds(svg: string, prefix: string): string {
+  return svg.replaceAll(/\bid="/g, `id="${prefix}`).replaceAll("url(#", `url(#${prefix}`);
+}
+
+/** Names the drawing for those who cannot see it. */
+function labelled(svg: string, title: string): string {
+  const label = title.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+  return svg.replace("<svg ", `<svg role="img" aria-label="${label}" `);
+}
