@@ -6,6 +6,8 @@ import { planImplicitGemm } from "./implicit_gemm/plan.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
 import { resultElements } from "./tensors.ts";
+import { unsupportedReason } from "./winograd_fused/geometry.ts";
+import { planWinogradFused } from "./winograd_fused/plan.ts";
 import { planWinogradNonfused } from "./winograd_nonfused/plan.ts";
 import { nonfusedReason } from "./winograd_nonfused/tiles.ts";
 
@@ -19,6 +21,14 @@ const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
   "direct": { supports: () => undefined, plan: planDirect },
   "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
   "winograd2d-nonfused": { supports: nonfusedReason, plan: planWinogradNonfused },
+  "winograd2d": {
+    supports: (request) => unsupportedReason(request, 2),
+    plan: planWinogradFused(2),
+  },
+  "winograd1d": {
+    supports: (request) => unsupportedReason(request, 1),
+    plan: planWinogradFused(1),
+  },
 };
 
 /** Every algorithm, with the reason where it does not support the problem. */

@@ -4,11 +4,13 @@ import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 /** Names users give algorithms; `auto` lets the planner choose. */
-export type AlgorithmName = "direct" | "implicit-gemm" | "winograd2d-nonfused";
+export type AlgorithmName = "direct" | "implicit-gemm" | "winograd2d-nonfused" | "winograd2d" | "winograd1d";
 export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
   "direct",
   "implicit-gemm",
   "winograd2d-nonfused",
+  "winograd2d",
+  "winograd1d",
 ];
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */

@@ -1,0 +1,49 @@
+var<workgroup> square: array<array<f32, 17>, 16>;
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let id = workgroup.x + workgroup.y * grid.x;
+  if (id >= <%= it.count %>) { return; }
+  let first_place = (id % <%= it.placeTiles %>) * 16u;
+  let id1 = id / <%= it.placeTiles %>;
+  let first_channel = (id1 % <%= it.channelTiles %>) * 16u;
+  let id2 = id1 / <%= it.channelTiles %>;
+  let tap = id2 % <%= it.taps %>;
+  let group = id2 / <%= it.taps %>;
+<%= it.digits %>
+
+<% if (it.channelsFirst) { -%>
+  let my_place = t / 16u;
+  let my_channel = t % 16u;
+<% } else { -%>
+  let my_place = t % 16u;
+  let my_channel = t / 16u;
+<% } -%>
+  let place = first_place + my_place;
+  let channel = first_channel + my_channel;
+  let inside = place < <%= it.places %> && channel < <%= it.channels %>;
+  let base = <%= it.base %>;
+<% for (const line of it.loads) { -%>
+<%= line %>
+
+<% } -%>
+<% for (const line of it.statements) { -%>
+  <%= line %>
+
+<% } -%>
+
+  // Square by square: written place by channel, read back with places along the threads.
+  let to_place = first_place + t % 16u;
+  let to_channel = first_channel + t / 16u;
+  let stored = to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
+<% it.outputs.forEach((output, slice) => { -%>
+  square[my_place][my_channel] = <%= output %>;
+  workgroupBarrier();
+  if (stored) { <%= it.store(slice) %> }
+  workgroupBarrier();
+<% }) -%>
+}

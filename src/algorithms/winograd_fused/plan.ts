@@ -1,0 +1,253 @@
+import { UnsupportedError } from "../../errors.ts";
+import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
+import { moduleBuilder, type SizeMode, splitTrait, WHOLE } from "../../kernels/module.ts";
+import {
+  filterDepth,
+  filterTransformKernel,
+  filterTransformWorkgroups,
+} from "../../kernels/slices/filter_transform.ts";
+import { filterLoader } from "../../kernels/slices/filter_loader.ts";
+import { type SliceGeometry, stepCount, tileCount } from "../../kernels/slices/geometry.ts";
+import { imageLoader } from "../../kernels/slices/image_loader.ts";
+import { imageStore } from "../../kernels/slices/image_store.ts";
+import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
+import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
+import {
+  parseSlicePolicy,
+  sliceBytes,
+  type SlicePolicy,
+  slicePolicyName,
+  sliceThreads,
+} from "../../kernels/slices/policy.ts";
+import { resultTensor } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { amplification, amplification2d } from "../../winograd/amplification.ts";
+import { identity } from "../../winograd/matrix.ts";
+import { formatTile, parseTile } from "../../winograd/tile.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import { pass } from "../passes.ts";
+import type { DeviceLimits, Pass, Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
+import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
+import { tileRuns } from "./tiles.ts";
+
+/** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
+const POLICIES = [
+  "64x64x8_8x8",
+  "64x32x8_8x8",
+  "32x32x8_8x8",
+  "32x32x4_8x8",
+  "32x32x8_4x4",
+  "32x32x4_4x4",
+  "16x32x4_4x4",
+  "16x16x4_4x4",
+  "16x16x2_4x4",
+].map(parseSlicePolicy);
+
+/** Whether a device can run `slices` of a policy. */
+export function slicePolicyFits(
+  policy: SlicePolicy,
+  slices: number,
+  limits: DeviceLimits,
+): boolean {
+  const threads = sliceThreads(policy) * slices;
+  return threads <= limits.maxComputeInvocationsPerWorkgroup &&
+    threads >= Math.max(policy.depth, policy.rows / 4, policy.columns / 4) &&
+    sliceBytes(policy, slices) <= limits.maxComputeWorkgroupStorageSize;
+}
+
+function choosePolicy(request: PlanRequest, slices: number): SlicePolicy {
+  const { limits } = request;
+  if (request.policy !== undefined) {
+    const policy = parseSlicePolicy(request.policy);
+    if (slicePolicyFits(policy, slices, limits)) return policy;
+    throw new UnsupportedError(
+      `Cannot plan: ${slices} slices of policy ${
+        slicePolicyName(policy)
+      } do not fit the device's ` +
+        `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
+        `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
+    );
+  }
+  const policy = POLICIES.find((one) => slicePolicyFits(one, slices, limits));
+  if (policy === undefined) {
+    throw new UnsupportedError(`Cannot plan: no policy of ${slices} slices fits the device`);
+  }
+  return policy;
+}
+
+/** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
+export function planWinogradFused(axes: 1 | 2): (request: PlanRequest, mode: SizeMode) => Plan {
+  return (request, mode) => planFused(request, mode, axes);
+}
+
+function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
+  const { problem, limits, layout } = request;
+  const tile = request.tile === undefined ? undefined : parseTile(request.tile);
+  if (tile !== undefined && tile.n.length !== axes) {
+    throw new RangeError(
+      `Cannot plan: tile ${formatTile(tile)} has ${tile.n.length} axes, not ${axes}`,
+    );
+  }
+  const { buffers, tensor, bias } = problemBuffers(request);
+  const source = problem.op === "fwd" ? tensor.input : tensor.output;
+  const result = tensor[resultTensor(problem.op)];
+  const sourceName = problem.op === "fwd" ? "input" : "output";
+  const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
+  const passes: Pass[] = [];
+  const notes: string[] = [];
+  let multiplications = 0;
+  let enlarged = 1;
+  let main = "";
+  for (const runs of tileRuns(places.slice(-axes), problem.filterSize.slice(-axes), tile)) {
+    const kernel = planRun(runs);
+    main ||= kernel;
+  }
+  return {
+    kernel: main,
+    algorithm: axes === 1 ? "winograd1d" : "winograd2d",
+    buffers: buffers.list,
+    passes: resultElements(problem) === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications,
+    amplification: enlarged,
+    notes,
+  };
+
+  /** The passes of one kernel: its filter transform, then the fused loop. */
+  function planRun(runs: readonly TileRun[]): string {
+    const transforms = runs.map(({ n, r }) => winogradTransform(n, r));
+    const { input, filter, output } = tileTransforms(transforms, identity(1));
+    enlarged = Math.max(
+      enlarged,
+      transforms.length === 1
+        ? amplification(transforms[0]!)
+        : amplification2d(transforms[0]!, transforms[1]!),
+    );
+    const slices = transformResults(input);
+    const policy = choosePolicy(request, slices);
+    const geometry = sliceGeometry(request, runs);
+    const filterSide = layout === "nhwc" ? "columns" : "rows";
+    const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;
+    const shape = filterShape(request, runs, policy[filterSide], policy.depth);
+    const transformed = buffers.add(
+      `filter transformed by ${
+        formatTile({ n: runs.map(({ n }) => n), r: runs.map(({ r }) => r) })
+      }`,
+      "workspace",
+      shape.groups * slices * filterDepth(shape) * shape.paddedPlaces,
+    );
+    const filterKernel = filterTransformKernel(tileName, shape, filter, mode, {
+      filter: buffers.split(tensor.filter),
+      transformed: buffers.split(transformed),
+    });
+    const module = moduleBuilder(mode);
+    const threads = sliceThreads(policy) * slices;
+    const at = (operand: "filter" | "image") => {
+      const side = (operand === "filter") === (filterSide === "rows") ? "a" as const : "b" as const;
+      return {
+        side,
+        extent: side === "a" ? policy.rows : policy.columns,
+        depth: policy.depth,
+        threads,
+        offset: side === "a" ? 0 : policy.rows / 4,
+      };
+    };
+    const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
+    const image = module.tensor(sourceName, "read", 1, buffers.split(source));
+    const loaders = {
+      filter: filterLoader(module, filterAccess, {
+        slices,
+        places: shape.paddedPlaces,
+        depth: filterDepth(shape),
+      }, at("filter")),
+      image: imageLoader(module, image, geometry, input, at("image")),
+    };
+    const vector = storeVector(geometry, problem.groups, filterSide);
+    const out = module.tensor("result", "write", vector, buffers.split(result));
+    const targets = module.size("image_targets", geometry.targets);
+    const { epilogue } = request;
+    const steps = [
+      ...(epilogue.bias
+        ? [biasStep(module, filterSide, WHOLE, (row) => `group * ${targets} + ${row}`)]
+        : []),
+      ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
+    ];
+    const tiles = tileCount(geometry);
+    const loop = {
+      slices,
+      rows: filterSide === "rows" ? geometry.targets : tiles,
+      columns: filterSide === "rows" ? tiles : geometry.targets,
+      batches: problem.groups,
+      firstStep: "0u",
+      endStep: module.size("steps", stepCount(geometry, policy.depth)),
+      batchText: "  let group = batch;",
+    };
+    const [a, b] = filterSide === "rows"
+      ? [loaders.filter, loaders.image]
+      : [loaders.image, loaders.filter];
+    const kernel = sliceLoopKernel(
+      `winograd${axes}d_${problem.op.replace("-", "_")}_f32_a${slices}${tileName}`,
+      `${layout}_${geometry.outer.length}o_${
+        geometry.tiled.map(({ chunks }) => chunks).join("x")
+      }_o${vector}${epilogueTrait(steps)}${
+        splitTrait(buffers.split(transformed), buffers.split(source), buffers.split(result))
+      }`,
+      mode,
+      module,
+      loop,
+      policy,
+      a,
+      b,
+      output,
+      imageStore(module, out, geometry, filterSide, steps),
+      0,
+    );
+    const workgroups = sliceWorkgroups(loop, policy);
+    const products = workgroups * policy.rows * policy.columns * slices *
+      stepCount(geometry, policy.depth) * policy.depth;
+    multiplications += products;
+    passes.push(
+      pass(
+        filterKernel,
+        buffers,
+        { filter: tensor.filter, transformed },
+        filterTransformWorkgroups(shape),
+        limits,
+      ),
+      pass(
+        kernel,
+        buffers,
+        { transformed, [sourceName]: source, result, bias },
+        workgroups,
+        limits,
+        products,
+      ),
+    );
+    const [n, r] = [runs.map((run) => run.n), runs.map((run) => run.r)];
+    notes.push(
+      `${formatTile({ n, r })}: ${runs.map(({ count }) => count).join(" x ")} tiles of ` +
+        `${places.slice(-axes).join(" x ")} places, ${slices} products in place of ` +
+        `${elementCount(n) * elementCount(r)}`,
+      `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads`,
+    );
+    return kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, "");
+  }
+}
+
+/** Whether four neighbouring columns of a result lie together and aligned. */
+function storeVector(geometry: SliceGeometry, groups: number, channels: "rows" | "columns"): 1 | 4 {
+  const { batchInner, batch, targets, targetChannelStride, targetBatchStride, outer, tiled } =
+    geometry;
+  const strides = [...outer, ...tiled].map(({ targetStride }) => targetStride);
+  const whole = (...values: number[]) => values.every((value) => value % 4 === 0);
+  if (channels === "columns") {
+    return targetChannelStride === 1 && whole(targets, targetBatchStride, ...strides) ? 4 : 1;
+  }
+  const groupStride = groups > 1 ? targets * targetChannelStride : 0;
+  return batchInner && targetBatchStride === 1 &&
+      whole(batch, targetChannelStride, groupStride, ...strides)
+    ? 4
+    : 1;
+}

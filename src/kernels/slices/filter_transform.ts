@@ -1,0 +1,151 @@
+import template from "../../../shaders/slice_filter.wgsl" with { type: "text" };
+import {
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "../module.ts";
+import { decompose } from "./decompose.ts";
+import { type PatchTransform, transformResults, transformText } from "./patch.ts";
+
+/** A filter axis: `taps` cut into `chunks` of r elements; an outer axis has r = 1 and a chunk a tap. */
+export interface FilterAxis {
+  readonly taps: number;
+  readonly r: number;
+  readonly chunks: number;
+  /** Of the filter, in elements. */
+  readonly stride: number;
+}
+
+/** The filter as a stack of matrices place x channel, one a tap; places and channels padded with zeros. */
+export interface FilterTransformShape {
+  readonly groups: number;
+  readonly places: number;
+  readonly paddedPlaces: number;
+  readonly channels: number;
+  readonly paddedChannels: number;
+  readonly groupStride: number;
+  readonly placeStride: number;
+  readonly channelStride: number;
+  readonly outer: readonly FilterAxis[];
+  /** One or two axes that the transform works on. */
+  readonly tiled: readonly FilterAxis[];
+  /** Backward-data reads the filter from its end. */
+  readonly rotated: boolean;
+}
+
+const SIDE = 16;
+
+/** Taps, as the depth of the product counts them. */
+function filterTaps({ outer, tiled }: FilterTransformShape): number {
+  return [...outer, ...tiled].reduce((all, { chunks }) => all * chunks, 1);
+}
+
+/** Depth of the transformed filter. */
+export function filterDepth(shape: FilterTransformShape): number {
+  return filterTaps(shape) * shape.paddedChannels;
+}
+
+/** Workgroups of the pass. */
+export function filterTransformWorkgroups(shape: FilterTransformShape): number {
+  return shape.groups * filterTaps(shape) * Math.ceil(shape.paddedPlaces / SIDE) *
+    Math.ceil(shape.paddedChannels / SIDE);
+}
+
+/**
+ * Transforms a filter to [group][slice][tap, channel][place] for the slice loop. Squares of 16 places x 16 channels
+ * go through workgroup memory, so that reads and writes both follow memory.
+ */
+export function filterTransformKernel(
+  tile: string,
+  shape: FilterTransformShape,
+  transform: PatchTransform,
+  mode: SizeMode,
+  splits: { filter: TensorSplit; transformed: TensorSplit },
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const filter = module.tensor("filter", "read", 1, splits.filter);
+  const transformed = module.tensor("transformed", "write", 1, splits.transformed);
+  const size = (name: string, value: number) => module.size(`filter_${name}`, value);
+  const axes = [...shape.outer, ...shape.tiled];
+  const names = axes.map((_, d) => `chunk${d}`);
+  const slices = transformResults(transform);
+  // Coordinate of element e of a piece along an axis; past the filter's end it is no tap.
+  const coordinate = (d: number, element: number) => `chunk${d} * ${axes[d]!.r}u + ${element}u`;
+  const offset = (d: number, element: number) => {
+    const at = coordinate(d, element);
+    const taps = size(`taps${d}`, axes[d]!.taps);
+    return `(${shape.rotated ? `${taps} - 1u - (${at})` : at}) * ${
+      size(`stride${d}`, axes[d]!.stride)
+    }`;
+  };
+  const outerCount = shape.outer.length;
+  const [rows, columns] = [transform.rows[0]!.length, transform.columns[0]!.length];
+  const columnAxis = axes.length - 1;
+  const element = (i: number, j: number) => {
+    const parts = shape.tiled.length > 1
+      ? [{ d: outerCount, e: i }, { d: columnAxis, e: j }]
+      : [{ d: columnAxis, e: j }];
+    const value = filter.load(
+      ["base", ...parts.map(({ d, e }) => offset(d, e))].join(" + "),
+    );
+    const inside = parts.filter(({ d }) => axes[d]!.r > 1 || axes[d]!.chunks > 1)
+      .map(({ d, e }) => `${coordinate(d, e)} < ${size(`taps${d}`, axes[d]!.taps)}`);
+    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})`;
+  };
+  const loads = Array.from(
+    { length: rows },
+    (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${element(i, j)};`),
+  ).flat();
+  const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
+  const name = `slice_filter_${tile}${shape.rotated ? "_rotated" : ""}_${outerCount}o${
+    splitTrait(
+      splits.filter,
+      splits.transformed,
+    )
+  }`;
+  const values = {
+    name,
+    count: size("workgroups", filterTransformWorkgroups(shape)),
+    placeTiles: size("place_tiles", Math.ceil(shape.paddedPlaces / SIDE)),
+    channelTiles: size("channel_tiles", Math.ceil(shape.paddedChannels / SIDE)),
+    taps: size("tap_count", filterTaps(shape)),
+    digits: decompose(
+      "tap",
+      "tap_rest",
+      axes.map((axis, d) => ({ name: names[d]!, radix: size(`chunks${d}`, axis.chunks) }))
+        .reverse(),
+    ),
+    channelsFirst: shape.channelStride <= shape.placeStride,
+    places: size("places", shape.places),
+    channels: size("channels", shape.channels),
+    paddedPlaces: size("padded_places", shape.paddedPlaces),
+    paddedChannels: size("padded_channels", shape.paddedChannels),
+    base: [
+      `group * ${size("group_stride", shape.groupStride)}`,
+      `place * ${size("place_stride", shape.placeStride)}`,
+      `channel * ${size("channel_stride", shape.channelStride)}`,
+      ...shape.outer.map((_, d) => offset(d, 0)),
+    ].join(" + "),
+    depth: size("depth", filterDepth(shape)),
+    slices,
+    loads,
+    statements,
+    outputs,
+    store: (slice: number) =>
+      transformed.store(
+        `((group * ${slices}u + ${slice}u) * ${size("depth", filterDepth(shape))} + tap * ${
+          size("padded_channels", shape.paddedChannels)
+        } + to_channel) * ${size("padded_places", shape.paddedPlaces)} + to_place`,
+        "square[t % 16u][t / 16u]",
+      ),
+  };
+  const body = render(template, values);
+  const wgsl =
+    `// ${name}: transforms a filter for the slice loop.\n${module.declarations()}\n${body}`;
+  const traits = `${name}${values.channelsFirst ? "_c" : "_p"}`;
+  return sizedKernel(traits, mode, wgsl, module, [256, 1, 1], 4 * SIDE * (SIDE + 1));
+}

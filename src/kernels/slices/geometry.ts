@@ -1,0 +1,69 @@
+/** A spatial axis that is not tiled: its taps are part of the depth. */
+export interface OuterAxis {
+  /** Of the source, its stride in elements and the zeros before it. */
+  readonly size: number;
+  readonly sourceStride: number;
+  /** May be negative: backward-data of a padding wider than the filter. */
+  readonly padding: number;
+  /** Of the target, its stride in elements. */
+  readonly places: number;
+  readonly targetStride: number;
+  readonly taps: number;
+  readonly stride: number;
+  readonly dilation: number;
+}
+
+/** A spatial axis cut into tiles of F(n,r): tile i makes the places first + i·n to first + i·n + n − 1. */
+export interface TiledAxis {
+  readonly size: number;
+  readonly sourceStride: number;
+  readonly padding: number;
+  readonly places: number;
+  readonly targetStride: number;
+  readonly n: number;
+  readonly r: number;
+  /** Pieces of r taps that the filter is cut into; the last may be filled up with zeros. */
+  readonly chunks: number;
+  readonly first: number;
+  readonly tiles: number;
+}
+
+/** How a forward-like convolution of stride 1 reads its source and writes its target, per group. */
+export interface SliceGeometry {
+  readonly batch: number;
+  readonly sourceBatchStride: number;
+  readonly targetBatchStride: number;
+  /** Whether tiles of neighbouring images are neighbours (chwn), and not tiles of one row. */
+  readonly batchInner: boolean;
+  /** Source channels of a group. */
+  readonly channels: number;
+  readonly sourceChannelStride: number;
+  /** Target channels of a group. */
+  readonly targets: number;
+  readonly targetChannelStride: number;
+  readonly outer: readonly OuterAxis[];
+  readonly tiled: readonly TiledAxis[];
+}
+
+const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
+
+/** Tiles of all images. */
+export function tileCount({ batch, outer, tiled }: SliceGeometry): number {
+  return batch * product(outer.map(({ places }) => places)) *
+    product(tiled.map(({ tiles }) => tiles));
+}
+
+/** Taps of the depth: those of the outer axes times the pieces of the tiled ones. */
+export function tapCount({ outer, tiled }: Pick<SliceGeometry, "outer" | "tiled">): number {
+  return product(outer.map(({ taps }) => taps)) * product(tiled.map(({ chunks }) => chunks));
+}
+
+/** Channels in the depth order: whole steps. */
+export function paddedChannels(channels: number, depth: number): number {
+  return Math.ceil(channels / depth) * depth;
+}
+
+/** Steps of the loop. */
+export function stepCount(geometry: SliceGeometry, depth: number): number {
+  return tapCount(geometry) * paddedChannels(geometry.channels, depth) / depth;
+}

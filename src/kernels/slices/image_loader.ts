@@ -1,0 +1,208 @@
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import { decompose } from "./decompose.ts";
+import { paddedChannels, type SliceGeometry, tapCount, tileCount } from "./geometry.ts";
+import type { SliceLoader } from "./loop.ts";
+import { patchSize, type PatchTransform, transformText } from "./patch.ts";
+import { type ItemSchedule, scheduleItems } from "./policy.ts";
+
+/** Where an operand stands in the tile and how far it reaches. */
+export interface OperandPlace {
+  readonly side: "a" | "b";
+  readonly extent: number;
+  readonly depth: number;
+  readonly threads: number;
+  /** First vector of the operand in a tile row. */
+  readonly offset: number;
+}
+
+/** A column far outside of every tensor: every element of its patch is padding. */
+const OUTSIDE = "0xff000000u";
+
+/**
+ * Patches of the source, transformed on the way: place = tile (image, outer places, tiles), depth = (tap, channel),
+ * channels fastest. Padding is implicit: an element outside is zero.
+ */
+export function imageLoader(
+  module: ModuleBuilder,
+  source: TensorAccess,
+  geometry: SliceGeometry,
+  transform: PatchTransform,
+  at: OperandPlace,
+): SliceLoader {
+  const { outer, tiled } = geometry;
+  const p = `${at.side}_`;
+  const size = (name: string, value: number) => module.size(`image_${name}`, value);
+  const schedule = scheduleItems(
+    at.extent,
+    at.depth,
+    at.threads,
+    geometry.sourceChannelStride === 1 ? "depth" : "place",
+  );
+  const [patchRows, patchColumns] = patchSize(transform);
+  const firstName = at.side === "a" ? "first_row" : "first_column";
+  const blocks = size("blocks", paddedChannels(geometry.channels, at.depth) / at.depth);
+  const masked = module.mode === "uniform" || geometry.channels % at.depth !== 0;
+  const tiles = size("tiles", tileCount(geometry));
+  const digits = (slot: number) => {
+    const spatial = [
+      ...tiled.map((axis, d) => ({
+        name: `${p}tile${slot}_${d}`,
+        radix: size(`tiles${d}`, axis.tiles),
+      }))
+        .reverse(),
+      ...outer.map((axis, d) => ({
+        name: `${p}outer${slot}_${d}`,
+        radix: size(`places${d}`, axis.places),
+      })).reverse(),
+    ];
+    const image = { name: `${p}image${slot}`, radix: size("batch", geometry.batch) };
+    return geometry.batchInner ? [image, ...spatial] : [...spatial, image];
+  };
+  const begin = [
+    ...schedule.places.flatMap((place, slot) => [
+      `  let ${p}place${slot} = ${place};`,
+      `  let ${p}unit${slot} = ${firstName} + ${p}place${slot};`,
+      decompose(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
+      // Where the patch begins; "negative" coordinates wrap around and fail every comparison.
+      ...outer.map((axis, d) =>
+        `  let ${p}from${slot}_${d} = ${p}outer${slot}_${d} * ${
+          size(`stride${d}`, axis.stride)
+        } - ${size(`padding${d}`, axis.padding >>> 0)};`
+      ),
+      ...tiled.map((axis, d) => {
+        const start = `${p}tile${slot}_${d} * ${axis.n}u + ${size(`first${d}`, axis.first)} - ${
+          size(`tiled_padding${d}`, axis.padding >>> 0)
+        }`;
+        const whole = d === 0 ? `select(${OUTSIDE}, ${start}, ${p}unit${slot} < ${tiles})` : start;
+        return `  let ${p}at${slot}_${d} = ${whole};`;
+      }),
+      `  let ${p}base${slot} = ${
+        [
+          `group * ${size("group_stride", geometry.channels * geometry.sourceChannelStride)}`,
+          `${p}image${slot} * ${size("batch_stride", geometry.sourceBatchStride)}`,
+          ...outer.map((axis, d) =>
+            `${p}from${slot}_${d} * ${size(`source${d}`, axis.sourceStride)}`
+          ),
+          ...tiled.map((axis, d) =>
+            `${p}at${slot}_${d} * ${size(`tiled_source${d}`, axis.sourceStride)}`
+          ),
+        ].join(" + ")
+      };`,
+    ]),
+    ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
+  ].join("\n");
+  const name = (item: number, i: number, j: number) => `${p}x${item}_${i}_${j}`;
+  const each = <T>(text: (i: number, j: number) => T) =>
+    Array.from(
+      { length: patchRows },
+      (_, i) => Array.from({ length: patchColumns }, (_, j) => text(i, j)),
+    ).flat();
+  const registers = schedule.items.flatMap((_, item) =>
+    each((i, j) => `  var ${name(item, i, j)} = 0.0f;`)
+  ).join("\n");
+  const taps = size("taps", tapCount(geometry));
+  const tapDigits = [
+    ...tiled.map((axis, d) => ({ name: `chunk${d}`, radix: `${axis.chunks}u` })).reverse(),
+    ...outer.map((axis, d) => ({ name: `tap${d}`, radix: size(`taps${d}`, axis.taps) })).reverse(),
+  ];
+  const columnsAxis = tiled.length - 1;
+  const stride = (d: number) => size(`tiled_source${d}`, tiled[d]!.sourceStride);
+  const fetch = [
+    `    let tap = at / ${blocks};`,
+    `    let block = at % ${blocks};`,
+    decompose("tap", "tap_rest", tapDigits, "    "),
+    // The same for every thread: how far this tap and block of channels lie from a patch's beginning.
+    `    let far = ${
+      [
+        `block * ${size("block_stride", at.depth * geometry.sourceChannelStride)}`,
+        ...outer.map((axis, d) =>
+          `tap${d} * ${size(`tap_stride${d}`, axis.dilation * axis.sourceStride)}`
+        ),
+        ...tiled.map((axis, d) =>
+          `chunk${d} * ${size(`chunk_stride${d}`, axis.r * axis.sourceStride)}`
+        ),
+      ].join(" + ")
+    };`,
+    ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => {
+      const inside = [
+        `tap < ${taps}`,
+        ...(masked
+          ? [
+            `block * ${at.depth}u + ${p}depth${depthSlot} < ${size("channels", geometry.channels)}`,
+          ]
+          : []),
+        ...outer.map((axis, d) =>
+          `${p}from${placeSlot}_${d} + tap${d} * ${size(`dilation${d}`, axis.dilation)} < ${
+            size(`size${d}`, axis.size)
+          }`
+        ),
+      ].join(" && ");
+      const coordinate = (d: number) => `${p}at${placeSlot}_${d} + chunk${d} * ${tiled[d]!.r}u`;
+      return [
+        `    {`,
+        `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
+          size("channel_stride", geometry.sourceChannelStride)
+        };`,
+        `      let first = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
+        ...(tiled.length > 1 ? [`      let across = ${coordinate(1)};`] : []),
+        ...Array.from({ length: patchRows }, (_, i) => {
+          const wide = size(`tiled_size${columnsAxis}`, tiled[columnsAxis]!.size);
+          const rowOffset = tiled.length > 1 ? ` + ${i}u * ${stride(0)}` : "";
+          const row = tiled.length > 1
+            ? [
+              `      let row${i} = select(${OUTSIDE}, across, first + ${i}u < ${
+                size("tiled_size0", tiled[0]!.size)
+              });`,
+            ]
+            : [];
+          const from = tiled.length > 1 ? `row${i}` : "first";
+          return [
+            ...row,
+            ...Array.from(
+              { length: patchColumns },
+              (_, j) =>
+                `      ${name(item, i, j)} = select(0.0f, ${
+                  source.load(`x_base${rowOffset} + ${j}u * ${stride(columnsAxis)}`)
+                }, ${from} + ${j}u < ${wide});`,
+            ),
+          ].join("\n");
+        }),
+        `    }`,
+      ];
+    }),
+  ].join("\n");
+  return {
+    declarations: "",
+    begin,
+    registers,
+    fetch: `    {\n${fetch}\n    }`,
+    store: storeItems(schedule, transform, at, name),
+  };
+}
+
+/** Transforms every item's patch and stores its slices. */
+export function storeItems(
+  schedule: ItemSchedule,
+  transform: PatchTransform,
+  at: OperandPlace,
+  name: (item: number, i: number, j: number) => string,
+): string {
+  const p = `${at.side}_`;
+  const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
+    const { statements, outputs } = transformText(
+      transform,
+      `${p}t${item}_`,
+      (i, j) => name(item, i, j),
+      "f32",
+    );
+    return [
+      ...statements,
+      ...outputs.map((value, slice) =>
+        `tile[${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
+      ),
+    ].map((line) => `      ${line}`).join("\n");
+  }).join("\n");
+  return schedule.active === undefined
+    ? `    {\n${text}\n    }`
+    : `    if (t < ${schedule.active}u) {\n${text}\n    }`;
+}

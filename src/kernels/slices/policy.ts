@@ -1,0 +1,97 @@
+import type { TileLoad } from "../loader.ts";
+
+/**
+ * How a sliced product is cut: every workgroup holds the same tile of all α slices, each slice multiplied by
+ * its own threads. Rows (M) x columns (N) x depth (K) of one slice.
+ */
+export interface SlicePolicy {
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  /** Results of a thread; multiples of 4. */
+  readonly threadRows: number;
+  readonly threadColumns: number;
+}
+
+/** `64x32x8_8x8`, as it stands in kernel names and as `--policy` takes it. */
+export function slicePolicyName(policy: SlicePolicy): string {
+  const { rows, columns, depth, threadRows, threadColumns } = policy;
+  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}`;
+}
+
+/**
+ * Reads a policy's name; the thread tile may be left out and is 8x8 then.
+ *
+ * @throws {RangeError} if it is no policy that kernels can use.
+ */
+export function parseSlicePolicy(text: string): SlicePolicy {
+  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
+  if (match === null) {
+    throw new RangeError(`Cannot plan: policy ${text} is none, expected one such as 64x32x8_8x8`);
+  }
+  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1).map((part) =>
+    part === undefined ? 8 : Number(part)
+  ) as [number, number, number, number, number];
+  const policy = { rows, columns, depth, threadRows, threadColumns };
+  const fits = threadRows % 4 === 0 && threadColumns % 4 === 0 && rows > 0 && columns > 0 &&
+    depth > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
+  if (!fits) throw new RangeError(`Cannot plan: policy ${text} does not cut into thread tiles`);
+  return policy;
+}
+
+/** Threads of one slice. */
+export function sliceThreads(policy: SlicePolicy): number {
+  return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
+}
+
+/** Vectors of one depth row of a slice: both operands, and one against bank conflicts. */
+export function sliceRowVectors(policy: SlicePolicy): number {
+  return (policy.rows + policy.columns) / 4 + 1;
+}
+
+/** Bytes of workgroup memory of a product of `slices`. */
+export function sliceBytes(policy: SlicePolicy, slices: number): number {
+  return 16 * slices * policy.depth * sliceRowVectors(policy);
+}
+
+/** Which elements of an operand's tile a thread brings; indexes are WGSL over the thread index `t`. */
+export interface ItemSchedule {
+  readonly places: readonly string[];
+  readonly depths: readonly string[];
+  readonly items: readonly TileLoad[];
+  /** Threads that take part, where not all do. */
+  readonly active?: number;
+}
+
+/** Deals extent x depth items to threads; neighbours lie along `along`. */
+export function scheduleItems(
+  extent: number,
+  depth: number,
+  threads: number,
+  along: "place" | "depth",
+): ItemSchedule {
+  const inner = along === "place" ? extent : depth;
+  const outer = along === "place" ? depth : extent;
+  if (threads < inner) {
+    throw new RangeError(
+      `Cannot plan: a tile of ${extent} x ${depth} does not deal out to ${threads} threads`,
+    );
+  }
+  // As many threads as make whole rows, and share them evenly.
+  let used = Math.min(outer, Math.floor(threads / inner));
+  while (outer % used !== 0) used--;
+  const rounds = outer / used;
+  const inners = [`t % ${inner}u`];
+  const outers = Array.from({ length: rounds }, (_, i) => `t / ${inner}u + ${i * used}u`);
+  const items = outers.map((_, i) =>
+    along === "place" ? { placeSlot: 0, depthSlot: i } : { placeSlot: i, depthSlot: 0 }
+  );
+  const active = used * inner;
+  return {
+    ...(along === "place"
+      ? { places: inners, depths: outers }
+      : { places: outers, depths: inners }),
+    items,
+    ...(active === threads ? {} : { active }),
+  };
+}
