@@ -46,6 +46,16 @@ const COMMANDS: readonly Entry[] = [
     summary: "list adapters, their features, limits and drivers",
     load: async () => (await import("./devices.ts")).devicesCommand(),
   },
+  {
+    name: "completions",
+    summary: "print a script that completes command lines: bash, zsh or fish",
+    load: async () => (await import("./completions.ts")).completionsCommand(wholeProgram),
+  },
+  {
+    name: "man",
+    summary: "print the manual page",
+    load: async () => (await import("./man.ts")).manCommand(wholeProgram),
+  },
 ];
 
 const EXAMPLES = `
@@ -76,7 +86,7 @@ export async function main(args: readonly string[]): Promise<number> {
     Deno.exit(fail(event.reason, EXIT.internal));
   });
   try {
-    const program = await makeProgram(args);
+    const program = await programFor(args);
     await program.parseAsync(args.filter((arg) => arg !== "--debug"), { from: "user" });
     return EXIT.ok;
   } catch (error) {
@@ -87,18 +97,28 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The whole command tree, of which only the command that `args` ask for is loaded. */
-async function makeProgram(args: readonly string[]): Promise<CommandUnknownOpts> {
+/** The program with the command that `args` ask for. */
+function programFor(args: readonly string[]): Promise<CommandUnknownOpts> {
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const wanted = words[0] === "help" ? words[1] : words[0];
+  return makeProgram((name) => name === wanted);
+}
+
+/** The program with every command. */
+function wholeProgram(): Promise<CommandUnknownOpts> {
+  return makeProgram(() => true);
+}
+
+/** The command tree, of which only the `loaded` commands are more than a name. */
+async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUnknownOpts> {
   const program = new Command("wgconv")
     .description("Convolutions on any GPU that has Vulkan, Metal or D3D12: .npy in, .npy out.")
     .version(VERSION, "-V, --version", "print the version")
     .helpCommand("help [command]", "help on a command")
     .option("--debug", "print stack traces of errors")
     .addHelpText("after", EXAMPLES);
-  const words = args.filter((arg) => !arg.startsWith("-"));
-  const wanted = words[0] === "help" ? words[1] : words[0];
   for (const { name, summary, load } of COMMANDS) {
-    program.addCommand((name === wanted ? await load() : new Command(name)).summary(summary));
+    program.addCommand((loaded(name) ? await load() : new Command(name)).summary(summary));
   }
   configure(program);
   return program;

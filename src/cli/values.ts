@@ -52,26 +52,75 @@ export function parseBytes(text: string): number {
   return Math.floor(Number(match[1]) * unit);
 }
 
+/** A parser that tells what it accepts, for completions: one of `choices`, or a comma list of them. */
+export interface ChoiceParser<T> {
+  (text: string): T;
+  readonly choices: readonly string[];
+  readonly list: boolean;
+}
+
+/** Whether a parser is one of {@linkcode oneOf} or {@linkcode someOf}. */
+export function isChoiceParser(parser: unknown): parser is ChoiceParser<unknown> {
+  return typeof parser === "function" && "choices" in parser && "list" in parser;
+}
+
 /** Makes a parser of one of `choices`, some of which have other names too. */
 export function oneOf<T extends string>(
   choices: readonly T[],
   aliases: Readonly<Record<string, string>> = {},
-): (text: string) => T {
-  return (text) => {
+): ChoiceParser<T> {
+  const parse = (text: string): T => {
     const name = Object.hasOwn(aliases, text) ? aliases[text] : text;
     const found = choices.find((choice) => choice === name);
     if (found !== undefined) return found;
     throw new InvalidArgumentError(`expected ${choices.join(", ")}${suggestion(text, choices)}`);
   };
+  return Object.assign(parse, { choices, list: false });
 }
 
 /** Makes a parser of a comma list of `choices`; `all` stands for every one. */
 export function someOf<T extends string>(
   choices: readonly T[],
   aliases: Readonly<Record<string, string>> = {},
-): (text: string) => T[] {
+): ChoiceParser<T[]> {
   const one = oneOf(choices, aliases);
-  return (text) => text === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
+  const parse = (text: string) =>
+    text === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
+  return Object.assign(parse, { choices: [...choices, "all"], list: true });
+}
+
+/** Parses a regular expression. */
+export function parsePattern(text: string): RegExp {
+  try {
+    return new RegExp(text);
+  } catch {
+    throw new InvalidArgumentError("expected a regular expression.");
+  }
+}
+
+/** Parses `2/4`: part 2 of 4. */
+export function parseShard(text: string): { index: number; count: number } {
+  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
+  const [index, count] = [Number(match?.[1]), Number(match?.[2])];
+  if (match === null || index < 1 || index > count) {
+    throw new InvalidArgumentError("expected i/n with i from 1 to n, such as 2/4.");
+  }
+  return { index, count };
+}
+
+/** Parses a share of 1: `0.01` or `1%`. */
+export function parseShare(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
+  const value = Number(match?.[1]) / (match?.[2] === "%" ? 100 : 1);
+  if (match === null || value > 1) {
+    throw new InvalidArgumentError("expected a share from 0 to 1, such as 0.01 or 1%.");
+  }
+  return value;
+}
+
+/** Parses a list of tiles, whose own commas stand in brackets: `auto,F(2x2,3x3)`. */
+export function splitTiles(text: string): string[] {
+  return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
 /** Gathers the values of an option that may be given several times. */

@@ -1,0 +1,30 @@
+import { Argument, Command, type CommandUnknownOpts } from "#cli-types";
+import { commandTree } from "./command_tree.ts";
+import { bashCompletions } from "./completions_bash.ts";
+import { fishCompletions } from "./completions_fish.ts";
+import { zshCompletions } from "./completions_zsh.ts";
+import { printer } from "./output.ts";
+
+/** Makers of completion scripts by shell. */
+const SHELLS = { bash: bashCompletions, zsh: zshCompletions, fish: fishCompletions } as const;
+
+const EXAMPLES = `
+The script knows every command, option and choice of this version.
+
+Examples:
+  wgconv completions bash > ~/.local/share/bash-completion/completions/wgconv
+  source <(wgconv completions bash)                          in this shell alone
+  wgconv completions zsh > ~/.zfunc/_wgconv                  with ~/.zfunc in fpath, before compinit
+  wgconv completions fish > ~/.config/fish/completions/wgconv.fish`;
+
+/** `wgconv completions`; `loadAll` gives the program with every command loaded. */
+export function completionsCommand(loadAll: () => Promise<CommandUnknownOpts>) {
+  const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
+  return new Command("completions")
+    .description("Print a script that teaches a shell to complete this program's command lines.")
+    .addArgument(new Argument("<shell>", "the shell").choices(shells))
+    .addHelpText("after", EXAMPLES)
+    .action(async (shell) => {
+      printer("stdout").line(SHELLS[shell](commandTree(await loadAll())).trimEnd());
+    });
+}

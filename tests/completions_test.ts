@@ -1,0 +1,151 @@
+import assert from "#assert";
+import { temporaryDirectory, wgconv } from "./cli.ts";
+
+async function script(shell: string): Promise<string> {
+  const { code, stdout, stderr } = await wgconv(["completions", shell]);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+/** Whether a program is on this machine. */
+async function installed(command: string): Promise<boolean> {
+  try {
+    return (await new Deno.Command(command, { args: ["--version"] }).output()).success;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Runs a shell on a program; gives the lines it prints. */
+async function run(command: string, args: readonly string[], cwd?: string): Promise<string[]> {
+  const { code, stdout, stderr } = await new Deno.Command(command, { args: [...args], cwd })
+    .output();
+  const decoder = new TextDecoder();
+  assert.equal(code, 0, decoder.decode(stderr));
+  assert.equal(decoder.decode(stderr), "");
+  return decoder.decode(stdout).split("\n").filter((line) => line !== "");
+}
+
+/** What bash offers for the last of these words, split as bash splits them. */
+const BASH = `
+eval "$1"; shift
+[[ $(complete -p wgconv) == 'complete -F _wgconv wgconv' ]] || exit 1
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_wgconv
+printf '%s\\n' "\${COMPREPLY[@]}"`;
+
+Deno.test("bash completes commands, options, choices, lists and files", async () => {
+  const text = await script("bash");
+  using temporary = temporaryDirectory();
+  await Deno.writeTextFile(`${temporary.path}/photo.npy`, "");
+  const offered = (...words: string[]) =>
+    run("bash", ["--norc", "-c", BASH, "bash", text, "wgconv", ...words], temporary.path);
+  const includes = async (words: string[], ...expected: string[]) => {
+    const got = await offered(...words);
+    for (const word of expected) assert.ok(got.includes(word), `${words}: ${got}`);
+  };
+  await includes([""], "conv", "bench", "tensor", "completions", "man", "help");
+  assert.deepEqual(await offered("ben"), ["bench"]);
+  await includes(["--"], "--version", "--debug", "--help");
+  await includes(["conv", "--"], "--input", "--algorithm", "--check");
+  assert.deepEqual(await offered("conv", "--grad"), ["--grad-output"]);
+  assert.deepEqual(await offered("conv", "--op", "bwd-"), ["bwd-data", "bwd-filter"]);
+  assert.deepEqual(await offered("conv", "--op", "=", "f"), ["fwd"]);
+  assert.deepEqual(await offered("conv", "--op", "="), ["fwd", "bwd-data", "bwd-filter"]);
+  await includes(["--debug", "conv", "--algorithm", ""], "auto", "direct", "implicit-gemm");
+  assert.deepEqual(await offered("bench", "--op", "fwd,bwd-d"), ["fwd,bwd-data"]);
+  await includes(["bench", "--layout", ""], "nhwc", "all");
+  assert.deepEqual(await offered("conv", "--input", "ph"), ["photo.npy"]);
+  assert.deepEqual(await offered("conv", "--seed", ""), []);
+  await includes(["tensor", ""], "make", "info", "convert", "diff", "show");
+  await includes(["tensor", "make", "x.npy", "--"], "--shape", "--fill");
+  await includes(["tensor", "make", "--dtype", ""], "f32", "f16");
+  assert.deepEqual(await offered("tensor", "info", "ph"), ["photo.npy"]);
+  assert.deepEqual(await offered("completions", "z"), ["zsh"]);
+  await includes(["devices", "--backend", ""], "wgpu", "dawn");
+});
+
+/** A terminal in which zsh completes the line `$2`: what it shows until it shows `$3`, for 20 s at most. */
+const ZSH = `
+zmodload zsh/zpty
+zpty z zsh -f
+zpty -w z "PS1= ; autoload -Uz compinit; compinit -D -u; source $1"
+zpty -w z "print re''ady"
+zpty -r z out '*ready*'
+zpty -n -w z "$2"$'\\t\\t'
+shown=
+for i in {1..200}; do
+  while zpty -rt z out; do shown+=$out; done
+  [[ $shown == *$3* ]] && break
+  sleep 0.1
+done
+zpty -d z
+print -rn -- "$shown"`;
+
+Deno.test("zsh's script is right, and completes where zsh is installed", async () => {
+  const text = await script("zsh");
+  assert.match(text, /^#compdef wgconv\n/);
+  if (!await installed("zsh")) return;
+  using temporary = temporaryDirectory();
+  const file = `${temporary.path}/_wgconv`;
+  await Deno.writeTextFile(file, text);
+  await run("zsh", ["-n", file]);
+  for (
+    const [line, expected] of [
+      ["wgconv ", "devices"],
+      ["wgconv conv --op bwd", "bwd-filter"],
+      ["wgconv tensor make --d", "--dtype"],
+      ["wgconv completions f", "fish"],
+    ] as const
+  ) {
+    const shown = await run("zsh", ["-f", "-c", ZSH, "zsh", file, line, expected], temporary.path);
+    assert.ok(shown.join("\n").includes(expected), `${line}: ${shown}`);
+  }
+});
+
+Deno.test("fish's script is right, and completes where fish is installed", async () => {
+  const text = await script("fish");
+  assert.match(text, /^complete -c wgconv -n '__wgconv_at conv' -l op -xa 'fwd /m);
+  if (!await installed("fish")) return;
+  using temporary = temporaryDirectory();
+  const file = `${temporary.path}/wgconv.fish`;
+  await Deno.writeTextFile(file, text);
+  await Deno.writeTextFile(`${temporary.path}/photo.npy`, "");
+  const offered = async (line: string) => {
+    const args = ["--no-config", "-c", `source ${file}; complete -C $argv[1]`, "--", line];
+    return (await run("fish", args, temporary.path)).map((offer) => offer.split("\t")[0]);
+  };
+  const commands = await offered("wgconv ");
+  assert.ok(["conv", "tensor", "man"].every((name) => commands.includes(name)), commands.join());
+  assert.deepEqual(await offered("wgconv conv --op bwd-"), ["bwd-data", "bwd-filter"]);
+  assert.deepEqual(await offered("wgconv conv --grad"), ["--grad-output"]);
+  assert.deepEqual(await offered("wgconv bench --op fwd,bwd-d"), ["fwd,bwd-data"]);
+  assert.deepEqual(await offered("wgconv conv --input ph"), ["photo.npy"]);
+  assert.ok((await offered("wgconv tensor ")).includes("make"));
+  assert.ok((await offered("wgconv tensor make --dtype f1")).includes("f16"));
+  assert.deepEqual(await offered("wgconv tensor info ph"), ["photo.npy"]);
+  assert.deepEqual(await offered("wgconv completions z"), ["zsh"]);
+});
+
+Deno.test("the manual page has every command and option, and troff has nothing to say", async () => {
+  const { code, stdout: page, stderr } = await wgconv(["man"]);
+  assert.equal(code, 0, stderr);
+  assert.match(page, /^\.TH WGCONV 1 "" "wgconv \d+\.\d+\.\d+" "User Commands"\n/);
+  const help = (await wgconv(["--help"])).stdout;
+  const commands = [...help.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
+  assert.ok(commands.length >= 8, commands.join());
+  for (const name of commands.filter((name) => name !== "help" && name !== "wgconv")) {
+    assert.ok(page.includes(`.SS \\fBwgconv ${name}`), name);
+  }
+  for (const option of ["grad\\-output", "jsonl", "from\\-layout"]) {
+    assert.ok(page.includes(`\\fB\\-\\-${option}\\fR`), option);
+  }
+  assert.doesNotMatch(page, /[^\n -~]/);
+  if (!await installed("groff")) return;
+  using temporary = temporaryDirectory();
+  const file = `${temporary.path}/wgconv.1`;
+  await Deno.writeTextFile(file, page);
+  const text = (await run("groff", ["-man", "-Tutf8", "-ww", file])).join("\n");
+  assert.match(text, /wgconv conv --input x\.npy --filter w\.npy/);
+});
