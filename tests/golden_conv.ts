@@ -20,6 +20,8 @@ export interface GoldenRun {
   readonly policy?: string;
   readonly splits?: number;
   readonly sizes?: "constant" | "uniform";
+  readonly tile?: string;
+  readonly maxWorkspaceBytes?: number;
   /** Replaces the device's limits: a small binding limit splits tensors. */
   readonly limits?: Partial<DeviceLimits>;
 }
@@ -54,6 +56,8 @@ export async function runGolden(
     algorithm: run.algorithm,
     ...(run.policy === undefined ? {} : { policy: run.policy }),
     ...(run.splits === undefined ? {} : { splits: run.splits }),
+    ...(run.tile === undefined ? {} : { tile: run.tile }),
+    ...(run.maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes: run.maxWorkspaceBytes }),
     limits: { ...gpu.limits, ...run.limits },
     sizes: run.sizes ?? "uniform",
   });
@@ -72,7 +76,7 @@ export async function runGolden(
     filterLayout,
     activation: NO_EPILOGUE.activation,
   };
-  return { ...checkAgainst(reference, result), kernel: plan.kernel };
+  return { ...checkAgainst(reference, result, plan.amplification), kernel: plan.kernel };
 }
 
 type Magnitudes = Awaited<ReturnType<typeof referenceConv>>;
