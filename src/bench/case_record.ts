@@ -16,6 +16,12 @@ export interface CaseSetup {
   readonly epilogue?: string;
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
+  /** Policy and tile that were asked for, where they are not the planner's choice. */
+  readonly policy?: string;
+  readonly tile?: string;
+  readonly cache?: "hot" | "cold";
+  /** `wgconv` where absent. */
+  readonly provider?: string;
   readonly device: string;
   /** Fill and seed of made data. */
   readonly made?: { readonly fill: string; readonly seed: number };
@@ -44,15 +50,19 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { flops, made, filterLayout, accumulate, epilogue } = setup;
+  const { flops, made, filterLayout, accumulate, epilogue, policy, tile, cache } = setup;
   const { plan, time, accuracy, verdict, message } = outcome;
   return {
     schema: 1,
     kind: "case",
-    provider: "wgconv",
+    provider: setup.provider ?? "wgconv",
     problem: setup.problem,
     op: setup.op,
     algorithm: plan?.algorithm ?? setup.algorithm,
+    ...(plan && plan.algorithm !== setup.algorithm ? { requested: setup.algorithm } : {}),
+    ...(policy === undefined ? {} : { policy }),
+    ...(tile === undefined ? {} : { tile }),
+    ...(cache === undefined ? {} : { cache }),
     kernel: plan?.kernel ?? null,
     device: setup.device,
     dtype: setup.dtype,

@@ -2,15 +2,18 @@ import { DeviceError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord } from "../report/record.ts";
 
-/** A case of a suite. */
+/** A case of a suite, or several that run together. */
 export interface SuiteCase {
-  run(gpu: GpuDevice): Promise<CaseRecord>;
-  /** The record of a case that did not run to its end. */
-  failed(device: string, message: string): CaseRecord;
+  /** Runs it and gives its records, each as soon as it is known. */
+  run(gpu: GpuDevice): AsyncIterable<CaseRecord>;
+  /** The records of what did not run to its end. */
+  failed(device: string, message: string): readonly CaseRecord[];
+  /** Where several failed together: those without a record yet, one by one. */
+  split?(): readonly SuiteCase[];
 }
 
 /**
- * Runs cases and yields each one's record at once. What one of them throws becomes its record.
+ * Runs cases and yields each one's records at once. What one of them throws becomes its record.
  *
  * @param open Opens the device: at the start, and again after it was lost.
  * @throws what the first `open` throws.
@@ -22,17 +25,22 @@ export async function* eachCase(
   let gpu: GpuDevice | undefined = await open();
   try {
     for (const one of cases) {
-      let name = "";
-      try {
-        gpu ??= await open();
-        name = gpu.info.adapter;
-        yield await one.run(gpu);
-      } catch (error) {
-        if (error instanceof DeviceError) {
-          gpu?.close();
-          gpu = undefined;
+      const waiting = [one];
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        let name = "";
+        try {
+          gpu ??= await open();
+          name = gpu.info.adapter;
+          yield* next.run(gpu);
+        } catch (error) {
+          if (error instanceof DeviceError) {
+            gpu?.close();
+            gpu = undefined;
+          }
+          const parts = next.split?.() ?? [];
+          if (parts.length > 0) waiting.push(...parts);
+          else yield* next.failed(name, error instanceof Error ? error.message : String(error));
         }
-        yield one.failed(name, error instanceof Error ? error.message : String(error));
       }
     }
   } finally {

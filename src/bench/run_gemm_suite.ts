@@ -42,9 +42,12 @@ export async function* runGemmSuite(
         made: { fill, seed },
       });
       yield {
-        run: (gpu: GpuDevice) => runCase(gpu, bench, problem, setup(gpu.info.adapter)),
-        failed: (device: string, message: string) =>
+        run: async function* (gpu: GpuDevice) {
+          yield await runCase(gpu, bench, problem, setup(gpu.info.adapter));
+        },
+        failed: (device: string, message: string) => [
           caseRecord(setup(device), { verdict: "error", message }),
+        ],
       };
     }
   };

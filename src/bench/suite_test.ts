@@ -19,7 +19,10 @@ Deno.test("parseSuite() names file and line, and shows a caret", () => {
     name: "RangeError",
     message: /^s\.txt:1: Cannot convolve/,
   });
-  assert.throws(() => parseSuite("--dir=FWD_B", "s.txt"), /the option --dir is not part of a suite/);
+  assert.throws(
+    () => parseSuite("--dir=FWD_B", "s.txt"),
+    /the option --dir is not part of a suite/,
+  );
 });
 
 Deno.test("the suites in bench/suites are well formed", async () => {

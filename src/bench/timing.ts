@@ -6,11 +6,18 @@ import { median, medianAbsoluteDeviation } from "./stats.ts";
 
 /** How a plan is timed. */
 export interface TimingProtocol {
-  /** Samples to take. */
+  /** Samples to take; the most of them where a spread is given. */
   readonly samples: number;
   /** Back-to-back calls fill at least this long in a sample; 0 for one call a sample. */
   readonly fillMs: number;
+  /** Enough is when the samples' median absolute deviation is at most this share of their median. */
+  readonly spread?: number;
 }
+
+/** However little they spread, samples are as many as these, ... */
+export const FEWEST_SAMPLES = 9;
+/** ... unless they would take longer than this. */
+const LONGEST_MS = 60_000;
 
 /**
  * An H200 that idled between two cases ran at 345 MHz, and once at less than half its speed through 300 ms of warm-up
@@ -41,28 +48,98 @@ export async function timePlan(
   prepared: readonly PreparedPlan[],
   protocol: TimingProtocol,
 ): Promise<TimeRecord> {
-  const first = await execute(gpu, prepared, { warmup: 1 });
-  if (protocolSamples(protocol, first.samplesNs[0]! / 1e6) <= 1) {
-    return timeRecord(first.samplesNs, 1, first.clock);
+  const [time] = await timeRivals(gpu, [prepared], protocol);
+  return time!;
+}
+
+/** One of several that are timed together. */
+interface Rival {
+  readonly prepared: readonly PreparedPlan[];
+  readonly samplesNs: number[];
+  estimateNs: number;
+  repeats: number;
+  /** Samples to take at most. */
+  most: number;
+  clock: string;
+}
+
+/**
+ * Times rivals in turn, a sample of each after the other, so that what changes the device's speed meets all
+ * alike. Sampling ends when all are steady, or have their samples. The calls of each cycle through its plans.
+ *
+ * @throws as {@linkcode execute}.
+ */
+export async function timeRivals(
+  gpu: GpuDevice,
+  plans: readonly (readonly PreparedPlan[])[],
+  protocol: TimingProtocol,
+): Promise<TimeRecord[]> {
+  const rivals: Rival[] = [];
+  for (const prepared of plans) {
+    const { samplesNs, clock } = await execute(gpu, prepared, { warmup: 1 });
+    const estimateNs = Math.max(1, samplesNs[0]!);
+    const most = protocolSamples(protocol, estimateNs / 1e6);
+    // What is slow, or asked for once, has its sample.
+    const taken = most <= 1 ? samplesNs : [];
+    rivals.push({ prepared, samplesNs: taken, estimateNs, repeats: 1, most, clock });
   }
-  const estimateNs = await warmUp(gpu, prepared, Math.max(1, first.samplesNs[0]!));
-  const estimateMs = estimateNs / 1e6;
-  const samples = protocolSamples(protocol, estimateMs);
-  const repeats = protocolRepeats(protocol, estimateMs);
-  const run = await execute(gpu, prepared, { samples, repeats, estimateNs });
-  return timeRecord(run.samplesNs, repeats, run.clock);
+  let warmUpMs = WARM_UP_MS;
+  for (const rival of rivals.filter(isPending)) {
+    rival.estimateNs = await warmUp(gpu, rival.prepared, rival.estimateNs, warmUpMs);
+    rival.repeats = protocolRepeats(protocol, rival.estimateNs / 1e6);
+    rival.most = protocolSamples(protocol, rival.estimateNs / 1e6);
+    // The first one has raised the clocks for all.
+    warmUpMs = BATCH_MS;
+  }
+  while (rivals.some((rival) => isPending(rival) && !isSteady(rival.samplesNs, protocol))) {
+    const pending = rivals.filter(isPending);
+    for (const rival of pending) await takeSamples(gpu, rival, protocol, pending.length > 1);
+  }
+  return rivals.map(({ samplesNs, repeats, clock }) => timeRecord(samplesNs, repeats, clock));
+}
+
+function isPending({ samplesNs, most }: Rival): boolean {
+  return samplesNs.length < most;
+}
+
+/** Whether samples spread little enough to do without more. */
+export function isSteady(samples: readonly number[], { spread }: TimingProtocol): boolean {
+  return spread !== undefined && samples.length >= FEWEST_SAMPLES &&
+    medianAbsoluteDeviation(samples) <= spread * median(samples);
+}
+
+async function takeSamples(
+  gpu: GpuDevice,
+  rival: Rival,
+  protocol: TimingProtocol,
+  inTurn: boolean,
+): Promise<void> {
+  const { prepared, samplesNs, repeats, estimateNs, most } = rival;
+  const least = samplesNs.length === 0 ? FEWEST_SAMPLES : 3;
+  const wanted = inTurn ? 1 : protocol.spread === undefined ? most : least;
+  const samples = Math.min(wanted, most - samplesNs.length);
+  // Copies go on where the last sample stopped, or the first ones would be warm.
+  const next = (samplesNs.length * repeats) % prepared.length;
+  const plans = [...prepared.slice(next), ...prepared.slice(0, next)];
+  // Another rival has been at the caches; copies have none to warm.
+  const warmup = inTurn && prepared.length === 1 ? 1 : 0;
+  const run = await execute(gpu, plans, { samples, repeats, estimateNs, warmup });
+  samplesNs.push(...run.samplesNs);
+  rival.clock = run.clock;
 }
 
 /**
  * Runs plans until the device's clocks are steady.
  *
  * @param estimateNs What a run took when the device was cold.
+ * @param leastMs How long to warm up at least.
  * @returns What a run takes now, in nanoseconds.
  */
 export async function warmUp(
   gpu: GpuDevice,
   prepared: readonly PreparedPlan[],
   estimateNs: number,
+  leastMs = WARM_UP_MS,
 ): Promise<number> {
   const batchMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
   let last = estimateNs;
@@ -74,7 +151,7 @@ export async function warmUp(
     spentMs += now * repeats / 1e6;
     const steady = Math.abs(now - last) < STEADY * last;
     last = now;
-    if (gpu.info.software || (steady && spentMs >= WARM_UP_MS)) break;
+    if (gpu.info.software || (steady && spentMs >= leastMs)) break;
   }
   return last;
 }
@@ -84,10 +161,12 @@ export function protocolRepeats({ fillMs }: TimingProtocol, estimateMs: number):
   return Math.max(1, Math.min(MOST_REPEATS, Math.ceil(fillMs / estimateMs)));
 }
 
-/** Samples to take: the protocol's, or fewer of what is slow. */
+/** Samples to take at most: the protocol's, or fewer of what is slow. */
 export function protocolSamples(protocol: TimingProtocol, estimateMs: number): number {
   const sampleMs = estimateMs * protocolRepeats(protocol, estimateMs);
-  return Math.max(1, Math.min(protocol.samples, Math.floor(BUDGET_MS / sampleMs)));
+  const within = (ms: number) => Math.max(1, Math.floor(ms / sampleMs));
+  const fewest = protocol.spread === undefined ? 1 : Math.min(FEWEST_SAMPLES, within(LONGEST_MS));
+  return Math.min(protocol.samples, Math.max(fewest, within(BUDGET_MS)));
 }
 
 /** Samples in nanoseconds a call as a record. */

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { protocolRepeats, protocolSamples, timeRecord } from "./timing.ts";
+import { isSteady, protocolRepeats, protocolSamples, timeRecord } from "./timing.ts";
 
 const BENCH = { samples: 15, fillMs: 5 };
 
@@ -13,6 +13,24 @@ Deno.test("protocolSamples() takes fewer samples of what is slow, never none", (
   assert.equal(protocolSamples(BENCH, 0.25), 15);
   assert.equal(protocolSamples(BENCH, 2000), 5);
   assert.equal(protocolSamples(BENCH, 60_000), 1);
+});
+
+Deno.test("protocolSamples() keeps nine where a spread is to be reached, within a minute", () => {
+  const adaptive = { samples: 30, fillMs: 5, spread: 0.01 };
+  assert.deepEqual(
+    [0.25, 2000, 10_000, 90_000].map((ms) => protocolSamples(adaptive, ms)),
+    [30, 9, 6, 1],
+  );
+  assert.equal(protocolSamples({ ...adaptive, samples: 3 }, 0.25), 3);
+});
+
+Deno.test("isSteady() asks for nine samples and a small spread", () => {
+  const protocol = { ...BENCH, spread: 0.01 };
+  const calm = [1, 1.01, 0.99, 1, 1, 1, 1.005, 1, 3];
+  assert.equal(isSteady(calm, protocol), true);
+  assert.equal(isSteady(calm.slice(1), protocol), false);
+  assert.equal(isSteady(calm, BENCH), false);
+  assert.equal(isSteady(calm.map((ms, i) => i % 2 ? ms : 1.1 * ms), protocol), false);
 });
 
 Deno.test("timeRecord() turns nanoseconds to milliseconds", () => {

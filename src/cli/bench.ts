@@ -1,24 +1,49 @@
 import { Command } from "#cli-types";
+import {
+  benchGroups,
+  type BenchPlan,
+  recordCount,
+  remainingGroups,
+  shardGroups,
+} from "../bench/bench_plan.ts";
 import { runSuite } from "../bench/run_suite.ts";
-import { parseSuite } from "../bench/suite.ts";
+import { readSuite } from "../bench/suite_files.ts";
+import { printer } from "./output.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { OPERATIONS } from "../problem/conv_problem.ts";
-import { parseDescriptors } from "../problem/descriptor.ts";
+import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
-import { readText, reportSuite } from "./records.ts";
-import { gather, oneOf, someOf, wholeNumber } from "./values.ts";
+import { reportSuite } from "./records.ts";
+import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
+import {
+  gather,
+  oneOf,
+  parseBytes,
+  parsePattern,
+  parseShard,
+  parseShare,
+  someOf,
+  splitTiles,
+  wholeNumber,
+} from "./values.ts";
 
 const EXAMPLES = `
 Lists are separated by commas, and all stands for every choice; the cases are their cross product.
-A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. Data is seeded;
-what was timed is what is checked.
+A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. The cases of one
+problem are sampled in turn, until all spread little enough. Data is seeded; what was timed is what
+is checked. Cases that an algorithm does not support are skipped.
+
+Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX.
 
 Examples:
   wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl
-  wgconv bench --problem mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm
+  wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl --resume
+  wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
+  wgconv bench --suite bench/suites/vgg16.txt --shard 2/4 --jsonl part2.jsonl
 
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
 
@@ -28,20 +53,27 @@ export function benchCommand() {
     .description(
       "Time and check problems: one JSONL record a case, written as soon as it is known.",
     )
-    .option("--suite <file>", "descriptors, one a line; may be given several times", gather)
+    .argument("[descriptor...]", "problems, as with --problem")
+    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
     .option(
       "--problem <descriptor>",
       "a problem; may be given several times, may hold lists",
       gather,
     )
+    .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .option("--shard <i/n>", "the i-th of n parts, from 1: for several machines", parseShard)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
     .option("--algorithm <list>", ALGORITHM_CHOICES.join(", "), someOf(ALGORITHM_CHOICES), [
       "auto" as const,
     ])
+    .option("--dtype <list>", "f32", someOf(["f32"] as const), ["f32" as const])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
     .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
+    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
+    .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--exact", "auto chooses no Winograd algorithm")
     .option(
       "--check <how>",
       "none, sample or full",
@@ -50,42 +82,125 @@ export function benchCommand() {
     )
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
-    .option("--runs <n>", "timed samples a case", wholeNumber(1), 15)
+    .option("--runs <n>", "most timed samples a case", wholeNumber(1), 30)
+    .option(
+      "--spread <share>",
+      "enough samples: when their MAD is at most this share of the median, nine at least",
+      parseShare,
+      0.01,
+    )
     .option("--fill-ms <ms>", "time that the calls of a sample fill", wholeNumber(0), 5)
     .option(
-      "--cache <how>",
+      "--cache <list>",
       "hot: the same buffers for every call; cold: copies in turn",
-      oneOf(["hot", "cold"] as const),
-      "hot" as const,
+      someOf(["hot", "cold"] as const),
+      ["hot" as const],
     )
+    .option("--provider <tag>", "the records' provider, to tell runs apart in reports", "wgconv")
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
+    .option("--resume", "go on where the run that wrote the --jsonl file ended")
     .addHelpText("after", EXAMPLES)
-    .action(async (options) => {
-      const problems = (options.problem ?? []).flatMap((text) => parseDescriptors(text));
-      for (const path of options.suite ?? []) {
-        problems.push(...parseSuite(await readText(path), path));
+    .action(async (descriptors, options) => {
+      const bench = benchPlan(options, readProblems(descriptors, options));
+      const { shard } = options;
+      let groups = benchGroups(bench);
+      if (shard !== undefined) groups = shardGroups(groups, shard);
+      if (groups.length === 0) {
+        throw new TypeError(
+          `Cannot bench: part ${shard!.index} of ${shard!.count} holds no case, ` +
+            "there are fewer groups of cases than parts",
+        );
       }
-      if (problems.length === 0) {
-        throw new TypeError("Cannot bench: no problem, give --suite or --problem");
-      }
-      await reportSuite(options, { backend: options.backend }, (open, onCase) =>
-        runSuite(
-          {
-            problems,
-            ops: options.op,
-            layouts: options.layout,
-            algorithms: options.algorithm,
-            policies: options.policy.split(","),
-            check: options.check,
-            cache: options.cache,
-            fill: options.fill,
-            seed: options.seed,
-            protocol: { samples: options.runs, fillMs: options.fillMs },
-          },
-          open,
-          onCase,
-        ));
+      const previous = options.resume ? await previousRun(options, bench) : undefined;
+      const all = recordCount(groups);
+      if (previous) groups = remainingGroups(groups, finishedIds(previous));
+      const note = printer("stderr");
+      if (previous) note.line(`resuming: ${recordCount(groups)} of ${all} cases are left`);
+      const skipped = new Set<string>();
+      const suite: Parameters<typeof reportSuite>[2] = async function* (open, onCase) {
+        if (groups.length === 0) return;
+        yield* runSuite(bench, groups, open, onCase, {
+          onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
+        });
+        skipped.forEach((line) => note.line(line));
+      };
+      await reportSuite(options, { backend: options.backend }, suite, {
+        options: environmentOptions(bench),
+        previous,
+      });
     });
+}
+
+/** What the options parse to. */
+type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
+
+/** The problems that arguments, `--problem` and `--suite` name and `--filter` keeps. */
+function readProblems(descriptors: readonly string[], options: BenchOptions): ConvProblem[] {
+  const problems = [...descriptors, ...options.problem ?? []]
+    .flatMap((text) => parseDescriptors(text));
+  for (const path of options.suite ?? []) problems.push(...readSuite(path));
+  if (problems.length === 0) {
+    throw new TypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
+  }
+  const { filter } = options;
+  if (filter === undefined) return problems;
+  const kept = problems.filter((problem) => filter.test(printDescriptor(problem)));
+  if (kept.length > 0) return kept;
+  throw new TypeError(
+    `Cannot bench: ${filter} matches none of ${problems.length} problems, ` +
+      `the first is ${printDescriptor(problems[0]!)}`,
+  );
+}
+
+function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
+  const { maxWorkspace, exact, spread, runs, fillMs } = options;
+  return {
+    problems,
+    ops: options.op,
+    dtypes: options.dtype,
+    layouts: options.layout,
+    algorithms: options.algorithm,
+    policies: options.policy.split(","),
+    tiles: options.tile,
+    caches: options.cache,
+    planning: {
+      ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
+      ...(exact === undefined ? {} : { exact }),
+    },
+    check: options.check,
+    fill: options.fill,
+    seed: options.seed,
+    protocol: { samples: runs, fillMs, spread },
+    provider: options.provider,
+  };
+}
+
+/** What decides a figure beside the case itself. */
+function environmentOptions(bench: BenchPlan): Record<string, string | number> {
+  const { check, fill, provider = "wgconv", protocol, planning = {} } = bench;
+  const { maxWorkspaceBytes, exact } = planning;
+  return {
+    check,
+    fill,
+    provider,
+    runs: protocol.samples,
+    spread: protocol.spread ?? 0,
+    "fill-ms": protocol.fillMs,
+    ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
+    ...(exact === undefined ? {} : { exact: "true" }),
+  };
+}
+
+/** What the run to resume left; refuses another run before a device is opened. */
+async function previousRun({ jsonl, backend, seed }: BenchOptions, bench: BenchPlan) {
+  if (jsonl === undefined || jsonl === "-") {
+    throw new TypeError("Cannot resume: --resume goes on with the file that --jsonl names");
+  }
+  const previous = await readPreviousRun(jsonl);
+  if (previous === undefined) return undefined;
+  const options = environmentOptions(bench);
+  refuseOtherRun(previous, { ...previous.environment, version: VERSION, backend, seed, options });
+  return previous;
 }

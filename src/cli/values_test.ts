@@ -4,9 +4,13 @@ import {
   gather,
   oneOf,
   parseBytes,
+  parsePattern,
+  parseShard,
+  parseShare,
   parseSizes,
   positiveNumber,
   someOf,
+  splitTiles,
   wholeNumber,
 } from "./values.ts";
 
@@ -61,4 +65,23 @@ Deno.test("someOf() splits lists, and all means every one", () => {
 
 Deno.test("gather() collects repeated options", () => {
   assert.deepEqual(gather("b", gather("a", undefined)), ["a", "b"]);
+});
+
+Deno.test("parseShard() takes parts from 1 to n", () => {
+  assert.deepEqual(parseShard("2/4"), { index: 2, count: 4 });
+  for (const bad of ["0/4", "5/4", "1", "1/0", "a/b", "-1/2"]) assert.throws(() => parseShard(bad));
+});
+
+Deno.test("parseShare() takes shares and percentages", () => {
+  assert.deepEqual(["0", "0.01", "1%", "100%"].map(parseShare), [0, 0.01, 0.01, 1]);
+  for (const bad of ["2", "-1", "x", "", "1e-3"]) assert.throws(() => parseShare(bad), bad);
+});
+
+Deno.test("splitTiles() splits at commas outside brackets", () => {
+  assert.deepEqual(splitTiles("auto, F(2x2,3x3),F(6,3)"), ["auto", "F(2x2,3x3)", "F(6,3)"]);
+});
+
+Deno.test("parsePattern() refuses what is no regular expression", () => {
+  assert.ok(parsePattern("ic[0-9]").test("ic4"));
+  assert.throws(() => parsePattern("("), /regular expression/);
 });

@@ -109,7 +109,13 @@ export function caseRow(record: CaseRecord): string[] {
   ];
 }
 
-/** Cases as a plain text table. */
+/** Cases as a plain text table, which says hot or cold where there are both. */
 export function caseTable(records: readonly CaseRecord[]): string {
-  return textTable(CASE_COLUMNS, records.map(caseRow));
+  const rows = records.map(caseRow);
+  if (new Set(records.map(({ cache }) => cache)).size < 2) return textTable(CASE_COLUMNS, rows);
+  const after = CASE_COLUMNS.findIndex(({ title }) => title === "kernel") + 1;
+  return textTable(
+    CASE_COLUMNS.toSpliced(after, 0, { title: "cache" }),
+    rows.map((row, index) => row.toSpliced(after, 0, records[index]!.cache ?? "-")),
+  );
 }

@@ -1,0 +1,68 @@
+import assert from "#assert";
+import { parseDescriptors } from "../problem/descriptor.ts";
+import type { CaseRecord } from "../report/record.ts";
+import {
+  benchGroups,
+  type BenchPlan,
+  caseId,
+  recordCount,
+  recordId,
+  remainingGroups,
+  shardGroups,
+} from "./bench_plan.ts";
+
+const PLAN: BenchPlan = {
+  problems: parseDescriptors("mb1ic4,8,16,32ih8oc4kh3"),
+  ops: ["fwd", "bwd-data"],
+  dtypes: ["f32"],
+  layouts: ["nchw", "nhwc"],
+  algorithms: ["auto", "direct"],
+  policies: ["auto"],
+  tiles: ["auto"],
+  caches: ["hot", "cold"],
+  check: "none",
+  fill: "uniform01",
+  seed: 1,
+  protocol: { samples: 1, fillMs: 0 },
+};
+
+Deno.test("benchGroups() makes a group of every problem, layout and operation, once", () => {
+  const groups = benchGroups(PLAN);
+  assert.equal(groups.length, 16);
+  assert.equal(recordCount(groups), 64);
+  const twice = { ...PLAN, problems: [...PLAN.problems, ...PLAN.problems] };
+  assert.equal(benchGroups(twice).length, 16);
+});
+
+Deno.test("recordId() of a record is the caseId() of its case, and remainingGroups() leaves it out", () => {
+  const groups = benchGroups(PLAN);
+  const group = groups[3]!;
+  const record = {
+    problem: "mb1ic4ih8oc4oh6kh3",
+    op: "bwd-data",
+    algorithm: "implicit-gemm",
+    requested: "auto",
+    layout: "nhwc",
+    dtype: "f32",
+    cache: "cold",
+  } as CaseRecord;
+  assert.equal(recordId(record), caseId(group, group.cases[0]!, "cold"));
+  const left = remainingGroups(groups, new Set([recordId(record)]));
+  assert.equal(recordCount(left), 63);
+  assert.deepEqual(left[3]!.cases[0]!.caches, ["hot"]);
+  const all = groups.flatMap((one) =>
+    one.cases.flatMap((each) => each.caches.map((cache) => caseId(one, each, cache)))
+  );
+  assert.equal(new Set(all).size, 64);
+  assert.deepEqual(remainingGroups(groups, new Set(all)), []);
+});
+
+Deno.test("shardGroups() gives every group to one part, and the parts alike work", () => {
+  const groups = benchGroups(PLAN);
+  const parts = [1, 2, 3].map((index) => shardGroups(groups, { index, count: 3 }));
+  assert.deepEqual(new Set(parts.flat()), new Set(groups));
+  assert.equal(parts.flat().length, groups.length);
+  const channels = parts.map((part) => part.reduce((sum, one) => sum + one.problem.inChannels, 0));
+  assert.ok(Math.max(...channels) - Math.min(...channels) <= 32, `${channels}`);
+  assert.equal(shardGroups(groups.slice(0, 1), { index: 2, count: 2 }).length, 0);
+});
