@@ -32,6 +32,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./compare.ts")).compareCommand(),
   },
   {
+    name: "report",
+    summary: "show records as a table, CSV, TSV, Markdown, or one HTML page with charts",
+    load: async () => (await import("./report.ts")).reportCommand(),
+  },
+  {
     name: "plan",
     summary: "show what would run and why, without a GPU",
     load: async () => (await import("./plan.ts")).planCommand(),
