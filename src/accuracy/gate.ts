@@ -19,7 +19,10 @@ export interface GateOptions {
   readonly accumulationLength: number;
   /** Of the accumulation: 2⁻²⁴ for f32. */
   readonly unitRoundoff: number;
-  /** How much the algorithm enlarges rounding errors: 1 for sums of products, more for Winograd. */
+  /**
+   * How much the algorithm enlarges rounding errors: 1 for sums of products. Above 1 it mixes outputs, as Winograd
+   * does, and the report is to be made with `mixedReference`.
+   */
   readonly amplification?: number;
   /** The epilogue's; GPUs approximate exponentials. */
   readonly activation?: Activation;
@@ -27,6 +30,11 @@ export interface GateOptions {
 
 /** Of √L: twice what 10⁴ outputs of positive data reach, 8 standard deviations of one. */
 const BOUND_FACTOR = 2;
+/**
+ * Where products are few, those of an output's neighbours in its tile, whose errors it shares, can be much larger
+ * than its own: by as much at L = 24 as what is shared where they are many.
+ */
+const MIXED_LENGTH = 24;
 /** Of √L·u: healthy f32 kernels stay below 0.45. */
 const L2_FACTOR = 1;
 const CHANNEL_FACTOR = 2;
@@ -49,10 +57,12 @@ const ACTIVATION_RATIO = 16;
 /** The limits for one problem. */
 export function gateFor(options: GateOptions): Gate {
   const { unitRoundoff, amplification = 1, activation = "none" } = options;
-  const root = Math.sqrt(Math.max(1, options.accumulationLength));
+  const length = Math.max(1, options.accumulationLength);
+  const root = Math.sqrt(length);
+  const mixed = amplification > 1 ? 1 + MIXED_LENGTH / length : 1;
   const extra = ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
   return {
-    maxBoundRatio: BOUND_FACTOR * root * amplification + extra,
+    maxBoundRatio: BOUND_FACTOR * root * amplification * mixed + extra,
     maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
     maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
     maxChannelRmsRatio: CHANNEL_FACTOR,

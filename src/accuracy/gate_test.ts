@@ -182,7 +182,7 @@ Deno.test("judge() fails where nothing was checked", () => {
 
 Deno.test("gateFor() follows √L, the amplification and the activation", () => {
   const gate = gateFor({ accumulationLength: 400, unitRoundoff: 2 ** -24, amplification: 3 });
-  assert.deepEqual([gate.maxBoundRatio, gate.maxChannelRmsRatio], [120, 2]);
+  assert.deepEqual([gate.maxBoundRatio, gate.maxChannelRmsRatio], [120 * (1 + 24 / 400), 2]);
   assert.equal(gate.maxRelL2, 60 * 2 ** -24);
   const tanh = gateFor({ accumulationLength: 400, unitRoundoff: 2 ** -24, activation: "tanh" });
   assert.equal(tanh.maxBoundRatio, 56);

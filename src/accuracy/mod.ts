@@ -8,4 +8,5 @@ export {
   relL2Limit,
 } from "./gate.ts";
 export { measureAccuracy, type MeasureOptions } from "./measure.ts";
+export { mixedReference } from "./mixed.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";

@@ -43,7 +43,10 @@ export function toNumbers(matrix: Matrix): number[][] {
   return matrix.map((row) => row.map((value) => value.valueOf()));
 }
 
-/** Whether a number is a float32 exactly. */
-export function isExactF32(value: Fraction): boolean {
-  return value.equals(new Fraction(Math.fround(value.valueOf())));
+/** Whether a number is a float32 exactly (of moderate size): an odd number of 24 bits times a power of two. */
+export function isExactF32({ n, d }: Fraction): boolean {
+  if ((d & (d - 1n)) !== 0n) return false;
+  let odd = n;
+  while (odd !== 0n && (odd & 1n) === 0n) odd >>= 1n;
+  return odd < 1n << 24n;
 }

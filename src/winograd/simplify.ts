@@ -176,42 +176,52 @@ const pairRows: Reduction = (rows, code, next) => {
 
 /** The sum of two nodes in a fixed ratio that occurs in most rows is computed once. */
 const shareSums: Reduction = (rows, code, next) => {
-  const counts = new Map<string, { a: number; b: number; ratio: Fraction; count: number }>();
-  for (const row of rows) {
-    const terms = [...row];
-    for (const [i, [a, left]] of terms.entries()) {
-      for (const [b, right] of terms.slice(i + 1)) {
-        const [x, y, ratio] = a < b ? [a, b, right.div(left)] : [b, a, left.div(right)];
-        const key = `${x},${y},${ratio.toFraction()}`;
-        const entry = counts.get(key) ?? { a: x, b: y, ratio, count: 0 };
-        counts.set(key, { ...entry, count: entry.count + 1 });
-      }
-    }
-  }
-  const rank = ({ count, ratio }: { count: number; ratio: Fraction }) =>
-    2 * count + Number(ratio.abs().equals(1));
-  const best = [...counts.values()].filter(({ count, ratio }) =>
-    count > 1 && (isExactF32(ratio) || isExactF32(ratio.inverse()))
-  ).reduce<{ a: number; b: number; ratio: Fraction; count: number } | undefined>(
-    (found, entry) => found === undefined || rank(entry) > rank(found) ? entry : found,
-    undefined,
-  );
+  const best = commonPair(rows);
   if (best === undefined) return undefined;
   const { a, b, ratio } = best;
-  const matches = (row: Row) =>
-    row.has(a) && row.has(b) && row.get(b)!.div(row.get(a)!).equals(ratio);
+  const matches = rows.map((row) =>
+    row.has(a) && row.has(b) && row.get(b)!.equals(row.get(a)!.mul(ratio))
+  );
   // Of a + ratio·b and b + a/ratio the one that leaves more factors ±1, if it is exact.
   const units = (node: number) =>
-    rows.filter((row) => matches(row) && row.get(node)!.abs().equals(1)).length;
+    rows.filter((row, i) => matches[i] && row.get(node)!.abs().equals(1)).length;
   const onB = isExactF32(ratio.inverse()) && (!isExactF32(ratio) || units(b) > units(a));
   const [main, scaled, factor] = onB ? [b, a, ratio.inverse()] : [a, b, ratio];
   const { node } = code.add({ node: main, factor: ONE }, { node: scaled, factor });
   return next(
-    rows.map((row) =>
-      matches(row) ? new Map([[node, row.get(main)!], ...without(row, a, b)]) : row
+    rows.map((row, i) =>
+      matches[i] ? new Map([[node, row.get(main)!], ...without(row, a, b)]) : row
     ),
   );
 };
+
+/** The two nodes that most rows have in one ratio (of b to a), which must be exact one way or the other. */
+function commonPair(rows: readonly Row[]): { a: number; b: number; ratio: Fraction } | undefined {
+  // Doubles serve to count: ratios of small fractions differ by more than their rounding.
+  const found = new Map<string, { a: number; b: number; row: Row; rank: number }>();
+  let best: { a: number; b: number; row: Row; rank: number } | undefined;
+  for (const row of rows) {
+    const terms = [...row].map(([node, factor]) => ({ node, value: factor.valueOf() }))
+      .sort((x, y) => x.node - y.node);
+    for (const [i, a] of terms.entries()) {
+      for (const b of terms.slice(i + 1)) {
+        const ratio = b.value / a.value;
+        const key = `${a.node},${b.node},${ratio}`;
+        const entry = found.get(key);
+        if (entry === undefined) {
+          const rank = 2 + Number(Math.abs(ratio) === 1);
+          found.set(key, { a: a.node, b: b.node, row, rank });
+          continue;
+        }
+        entry.rank += 2;
+        if (entry.rank <= (best?.rank ?? 0)) continue;
+        const exact = row.get(b.node)!.div(row.get(a.node)!);
+        if (isExactF32(exact) || isExactF32(exact.inverse())) best = entry;
+      }
+    }
+  }
+  return best && { a: best.a, b: best.b, ratio: best.row.get(best.b)!.div(best.row.get(best.a)!) };
+}
 
 /** The factor by which `other` is a multiple of `row`. */
 function rowRatio(row: Row, other: Row): Fraction | undefined {
