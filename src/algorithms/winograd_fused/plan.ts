@@ -49,19 +49,20 @@ const POLICIES = [
 export function slicePolicyFits(
   policy: SlicePolicy,
   slices: number,
+  padded: boolean,
   limits: DeviceLimits,
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
     threads >= Math.max(policy.depth, policy.rows / 4, policy.columns / 4) &&
-    sliceBytes(policy, slices) <= limits.maxComputeWorkgroupStorageSize;
+    sliceBytes(policy, slices, padded) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-function choosePolicy(request: PlanRequest, slices: number): SlicePolicy {
+function choosePolicy(request: PlanRequest, slices: number, padded: boolean): SlicePolicy {
   const { limits } = request;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
-    if (slicePolicyFits(policy, slices, limits)) return policy;
+    if (slicePolicyFits(policy, slices, padded, limits)) return policy;
     throw new UnsupportedError(
       `Cannot plan: ${slices} slices of policy ${
         slicePolicyName(policy)
@@ -70,7 +71,7 @@ function choosePolicy(request: PlanRequest, slices: number): SlicePolicy {
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
-  const policy = POLICIES.find((one) => slicePolicyFits(one, slices, limits));
+  const policy = POLICIES.find((one) => slicePolicyFits(one, slices, padded, limits));
   if (policy === undefined) {
     throw new UnsupportedError(`Cannot plan: no policy of ${slices} slices fits the device`);
   }
@@ -126,7 +127,8 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
         : amplification2d(transforms[0]!, transforms[1]!),
     );
     const slices = transformResults(input);
-    const policy = choosePolicy(request, slices);
+    const padded = layout === "nhwc";
+    const policy = choosePolicy(request, slices, padded);
     const geometry = sliceGeometry(request, runs);
     const filterSide = layout === "nhwc" ? "columns" : "rows";
     const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;
@@ -177,6 +179,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     const tiles = tileCount(geometry);
     const loop = {
       slices,
+      padded,
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,

@@ -31,6 +31,8 @@ export interface SliceLoader {
 /** A sliced product as the loop iterates over it. */
 export interface SliceLoopShape {
   readonly slices: number;
+  /** Whether a loader stores along the depth, which needs tile rows of an odd number of vectors. */
+  readonly padded: boolean;
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
@@ -81,7 +83,7 @@ export function sliceLoopKernel(
   const perSlice = sliceThreads(policy);
   const threads = perSlice * shape.slices;
   const fragments = policy.threadColumns / 4;
-  const width = sliceRowVectors(policy) - 1;
+  const width = sliceRowVectors(policy, false);
   const sums = policy.threadRows * fragments;
   const round = sumsPerRound(policy, sums);
   const outputs = transformResults(output);
@@ -102,7 +104,7 @@ export function sliceLoopKernel(
     warpColumns: Math.min(8, policy.columns / policy.threadColumns),
     aFragments: policy.threadRows / 4,
     bFragments: fragments,
-    rowVectors: sliceRowVectors(policy),
+    rowVectors: sliceRowVectors(policy, shape.padded),
     width,
     sums,
     round,
@@ -128,13 +130,13 @@ export function sliceLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    sliceBytes(policy, shape.slices),
+    sliceBytes(policy, shape.slices, shape.padded),
   );
 }
 
 /** Vectors of sums that each thread passes on in one round through the tile's memory. */
 function sumsPerRound(policy: SlicePolicy, sums: number): number {
-  const room = policy.depth * (sliceRowVectors(policy) - 1);
+  const room = policy.depth * sliceRowVectors(policy, false);
   let round = sums;
   while (round > 1 && (sums % round !== 0 || round * sliceThreads(policy) > room)) round--;
   return round;

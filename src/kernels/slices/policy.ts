@@ -44,14 +44,14 @@ export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
-/** Vectors of one depth row of a slice: both operands, and one against bank conflicts. */
-export function sliceRowVectors(policy: SlicePolicy): number {
-  return (policy.rows + policy.columns) / 4 + 1;
+/** Vectors of one depth row of a slice: both operands, and one against bank conflicts where `padded`. */
+export function sliceRowVectors(policy: SlicePolicy, padded: boolean): number {
+  return (policy.rows + policy.columns) / 4 + (padded ? 1 : 0);
 }
 
 /** Bytes of workgroup memory of a product of `slices`. */
-export function sliceBytes(policy: SlicePolicy, slices: number): number {
-  return 16 * slices * policy.depth * sliceRowVectors(policy);
+export function sliceBytes(policy: SlicePolicy, slices: number, padded: boolean): number {
+  return 16 * slices * policy.depth * sliceRowVectors(policy, padded);
 }
 
 /** Which elements of an operand's tile a thread brings; indexes are WGSL over the thread index `t`. */

@@ -1,0 +1,144 @@
+/**
+ * What the arithmetic of the GPU at hand reaches from registers alone, no memory in the loop: the ceilings that
+ * docs/performance.md measures kernels against.
+ *   deno run -A bench/ceilings.ts
+ * Several forms of each type; the best one is the ceiling. TFLOP/s, or TOPS for int8 (a multiply-add is two).
+ */
+import type { Kernel } from "../src/kernels/kernel.ts";
+import type { Plan } from "../src/algorithms/plan.ts";
+import { openDevice } from "../src/gpu/device.ts";
+import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
+import { upload } from "../src/gpu/buffers.ts";
+
+/** One form: `chains` independent sums of `type` a thread, each updated once a step. */
+interface Form {
+  readonly name: string;
+  readonly type: string;
+  /** Multiply-adds of one update. */
+  readonly width: number;
+  readonly feature?: string;
+  readonly chains: number;
+  update(sum: string, a: string, b: string): string;
+  /** A value of the type from an f32 expression, and back. */
+  from(value: string): string;
+  to(value: string): string;
+}
+
+const fma = (sum: string, a: string, b: string) => `${sum} = fma(${a}, ${b}, ${sum});`;
+
+function floatForms(scalar: string, feature?: string): Form[] {
+  return [1, 2, 4].flatMap((width) =>
+    [8, 16, 32].map((chains) => {
+      const type = width === 1 ? scalar : `vec${width}<${scalar}>`;
+      return {
+        name: `${type} x ${chains}`,
+        type,
+        width,
+        ...(feature === undefined ? {} : { feature }),
+        chains,
+        update: fma,
+        from: (value: string) => `${type}(${scalar}(${value}))`,
+        to: (value: string) => width === 1 ? `f32(${value})` : `f32(${value}.x + ${value}.y)`,
+      };
+    })
+  );
+}
+
+const FORMS: readonly Form[] = [
+  ...floatForms("f32"),
+  ...floatForms("f16", "shader-f16"),
+  ...floatForms("f64", "shader-f64"),
+  ...[8, 16, 32].map((chains) => ({
+    name: `dot4I8Packed x ${chains}`,
+    type: "i32",
+    width: 4,
+    chains,
+    update: (sum: string, a: string, b: string) =>
+      `${sum} += dot4I8Packed(bitcast<u32>(${a}), bitcast<u32>(${b}));`,
+    from: (value: string) => `bitcast<i32>(${value})`,
+    to: (value: string) => `f32(${value})`,
+  })),
+];
+
+const STEPS = 16;
+
+/** Eight a and b values in registers, every chain using another pair. */
+function probe(form: Form, rounds: number): Kernel {
+  const { chains, type } = form;
+  const values = (name: string) =>
+    Array.from(
+      { length: 8 },
+      (_, i) => `  let ${name}${i}: ${type} = ${form.from(`data[(t + ${i}u) % 64u] * 0.5f`)};`,
+    );
+  const body = Array.from({ length: STEPS }, (_, step) =>
+    Array.from(
+      { length: chains },
+      (_, i) => `    ${form.update(`s${i}`, `a${(i + step) % 8}`, `b${(i * 3 + step) % 8}`)}`,
+    )).flat();
+  return {
+    name: `probe_${form.name.replace(/\W/g, "_")}`,
+    wgsl: [
+      "@group(0) @binding(0) var<storage, read> data: array<f32>;",
+      "@group(0) @binding(1) var<storage, read_write> result: array<f32>;",
+      "@compute @workgroup_size(256)",
+      "fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) t: u32) {",
+      ...values("a"),
+      ...values("b"),
+      ...Array.from({ length: chains }, (_, i) => `  var s${i}: ${type} = ${form.from("0.0f")};`),
+      `  for (var round = 0u; round < ${rounds}u; round++) {`,
+      ...body,
+      "  }",
+      `  let sum = ${Array.from({ length: chains }, (_, i) => form.to(`s${i}`)).join(" + ")};`,
+      "  if (sum == 12345.0f) { result[id.x] = sum; }",
+      "}",
+    ].join("\n"),
+    workgroupSize: [256, 1, 1],
+    workgroupBytes: 0,
+    bindings: ["read", "write"],
+    features: form.feature === undefined ? [] : [form.feature],
+  };
+}
+
+/** Rate of a form in 10¹² operations a second. */
+async function rate(form: Form): Promise<number> {
+  using gpu = await openDevice(form.feature === undefined ? {} : { features: [form.feature] });
+  const rounds = gpu.info.software ? 4 : 512;
+  const groups = gpu.info.software ? 8 : 132 * 16;
+  const kernel = probe(form, rounds);
+  const plan: Plan = {
+    kernel: kernel.name,
+    algorithm: "probe",
+    buffers: [
+      { name: "data", role: "input", bytes: 256 },
+      { name: "result", role: "output", bytes: 4 * 256 * groups },
+    ],
+    passes: [{
+      kernel,
+      bindings: [
+        { buffer: 0, offset: 0, size: 256 },
+        { buffer: 1, offset: 0, size: 4 * 256 * groups },
+      ],
+      grid: [groups, 1, 1],
+      multiplications: 0,
+    }],
+    workspaceBytes: 0,
+    multiplications: 0,
+    notes: [],
+  };
+  using buffers = createPlanBuffers(gpu, plan);
+  upload(gpu, buffers.buffers[0]!, 0, new Float32Array(64).map((_, i) => 0.5 + i / 128));
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const once = await execute(gpu, prepared, { samples: 1, repeats: 1, warmup: 1 });
+  const repeats = Math.max(1, Math.ceil(5e6 / once.samplesNs[0]!));
+  const warmup = gpu.info.software ? 0 : 40 * repeats;
+  const timed = await execute(gpu, prepared, { samples: 5, repeats, warmup });
+  const best = Math.min(...timed.samplesNs);
+  return 2 * form.width * form.chains * STEPS * rounds * 256 * groups / best / 1e3;
+}
+
+for (const form of FORMS) {
+  const value = await rate(form).then((one) => one.toFixed(2)).catch((error: Error) =>
+    error.message
+  );
+  console.log(`${form.name.padEnd(24)} ${value}`);
+}

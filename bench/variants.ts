@@ -1,0 +1,97 @@
+/**
+ * Times variants of algorithms on the GPU at hand, and compares each result with the first variant's:
+ *   deno run -A bench/variants.ts DESCRIPTORS OPS LAYOUTS VARIANTS
+ * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits, the last three empty for the
+ * planner's choice. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
+ */
+import { planConv } from "../src/algorithms/planner.ts";
+import type { AlgorithmName } from "../src/algorithms/request.ts";
+import { download, upload } from "../src/gpu/buffers.ts";
+import { openDevice } from "../src/gpu/device.ts";
+import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
+import {
+  type ConvProblem,
+  directFlops,
+  OPERATIONS,
+  resultTensor,
+} from "../src/problem/conv_problem.ts";
+import { parseDescriptors } from "../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { fillTensor } from "../src/tensor/fill.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../src/tensor/layout.ts";
+
+const [descriptors = "", ops = "fwd", layouts = "nchw", variants = "auto"] = Deno.args;
+/** The first megaword of a result is compared. */
+const COMPARED = 2 ** 20;
+const list = (text: string) => text.split(";").filter((one) => one !== "");
+using gpu = await openDevice();
+console.log(gpu.info.adapter);
+for (const base of list(descriptors).flatMap((text) => parseDescriptors(text))) {
+  for (const op of OPERATIONS.filter((op) => list(ops).includes(op))) {
+    for (const layout of LAYOUTS.filter((layout) => list(layouts).includes(layout))) {
+      const problem = { ...base, op };
+      console.log(`${problem.name ?? ""} ${op} ${layout}`);
+      let first: Float32Array | undefined;
+      for (const variant of list(variants)) {
+        try {
+          first = await time(problem, layout, variant, first);
+        } catch (error) {
+          console.log(`  ${variant}: ${error instanceof Error ? error.message : error}`);
+        }
+      }
+    }
+  }
+}
+
+async function time(
+  problem: ConvProblem,
+  layout: Layout,
+  variant: string,
+  first: Float32Array | undefined,
+): Promise<Float32Array> {
+  const [algorithm = "auto", tile = "", policy = "", splits = ""] = variant.split(":");
+  const plan = planConv({
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: algorithm as AlgorithmName | "auto",
+    ...(tile === "" ? {} : { tile }),
+    ...(policy === "" ? {} : { policy }),
+    ...(splits === "" ? {} : { splits: Number(splits) }),
+    limits: gpu.limits,
+    workgroupsInFlight: gpu.workgroupsInFlight,
+  });
+  using buffers = createPlanBuffers(gpu, plan);
+  plan.buffers.forEach((buffer, place) => {
+    if (buffer.role === "workspace" || buffer.role === resultTensor(problem.op)) return;
+    const data = fillTensor("f32", [buffer.bytes / 4], "uniform11", 1 + place).data;
+    upload(gpu, buffers.buffers[place]!, 0, data);
+  });
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const once = await execute(gpu, prepared, { samples: 1, repeats: 2, warmup: 1 });
+  const repeats = Math.max(1, Math.ceil(5e6 / once.samplesNs[0]!));
+  // An idle GPU clocks down; a quarter of a second of work brings it back.
+  const warmup = gpu.info.software ? 0 : 50 * repeats;
+  const timed = await execute(gpu, prepared, { samples: 5, repeats, warmup });
+  const median = timed.samplesNs.toSorted((a, b) => a - b)[timed.samplesNs.length >> 1]!;
+  const result = buffers.get(resultTensor(problem.op));
+  const values = new Float32Array(Math.min(COMPARED, result.size / 4));
+  await download(gpu, result, 0, values.byteLength, new Uint8Array(values.buffer));
+  let [difference, norm] = [0, 0];
+  values.forEach((value, i) => {
+    const expected = first?.[i] ?? value;
+    difference += (value - expected) ** 2;
+    norm += expected ** 2;
+  });
+  const rate = (directFlops(problem) / median / 1e3).toFixed(1);
+  const distance = Math.sqrt(difference / norm).toExponential(1);
+  const megabytes = (plan.workspaceBytes / 2 ** 20).toFixed(0);
+  console.log(
+    `  ${rate.padStart(6)} TFLOP/s  ${
+      (median / 1e3).toFixed(1).padStart(8)
+    } us  ${distance}  ${megabytes} MiB  ${variant}  ${plan.kernel}`,
+  );
+  return first ?? values;
+}
