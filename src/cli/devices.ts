@@ -27,7 +27,7 @@ export function devicesCommand(): CommandUnknownOpts {
     .action(async ({ backend, json }) => {
       const { describeAdapters } = await import("../gpu/describe.ts");
       const { vulkanDrivers } = await import("../gpu/drivers.ts");
-      const { noAdapterMessage } = await import("../gpu/adapter.ts");
+      const { noAdapterMessage } = await import("../gpu/no_adapter.ts");
       const { COMPUTE_FEATURES } = await import("../gpu/features.ts");
       const adapters = await describeAdapters(backend);
       const drivers = vulkanDrivers();

@@ -1,4 +1,5 @@
 import { loadAddon } from "./dawn_addon.ts";
+import { noAdapterMessage } from "./no_adapter.ts";
 import { enableLine, type GpuProvider } from "./provider.ts";
 
 type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
@@ -37,6 +38,13 @@ export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
   return {
     name: "dawn",
     gpu: dawn.create(mergeFlags([...DEFAULT_FLAGS, ...flags])),
+    listsFeatures: true,
+    noAdapterMessage: noAdapterMessage("dawn"),
+    // Its description is the driver's and its device the name.
+    identify: ({ device, description }) => ({
+      adapter: device || description,
+      driver: description,
+    }),
     enableLines: (features) => enableLine(features, DIRECTIVES),
     close() {},
   };

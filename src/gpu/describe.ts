@@ -1,6 +1,7 @@
 import { type AdapterSummary, LIMIT_NAMES, requestAdapter, summarize } from "./adapter.ts";
 import { COMPUTE_FEATURES, grantedFeatures } from "./features.ts";
-import { type Backend, loadProvider } from "./provider.ts";
+import { loadProvider } from "./load_provider.ts";
+import type { Backend, GpuProvider } from "./provider.ts";
 
 /** An adapter with all that planning and people ask about. */
 export interface AdapterDescription extends AdapterSummary {
@@ -24,11 +25,11 @@ export async function describeAdapters(backend: Backend): Promise<AdapterDescrip
   for (const forceFallback of [false, true]) {
     const adapter = await requestAdapter(provider, forceFallback);
     if (adapter === null) continue;
-    const summary = summarize(adapter, backend);
+    const summary = summarize(adapter, provider);
     const known = found.some(({ adapter, driver }) =>
       adapter === summary.adapter && driver === summary.driver
     );
-    if (!known) found.push(await describe(adapter, summary));
+    if (!known) found.push(await describe(adapter, summary, provider));
   }
   provider.close();
   return found;
@@ -37,8 +38,9 @@ export async function describeAdapters(backend: Backend): Promise<AdapterDescrip
 async function describe(
   adapter: GPUAdapter,
   summary: AdapterSummary,
+  provider: GpuProvider,
 ): Promise<AdapterDescription> {
-  const granted = await grantedFeatures(adapter, COMPUTE_FEATURES, summary.backend === "dawn");
+  const granted = await grantedFeatures(adapter, COMPUTE_FEATURES, provider.listsFeatures);
   const listed: string[] = [...adapter.features];
   const { subgroupMinSize, subgroupMaxSize } = adapter.info;
   return {

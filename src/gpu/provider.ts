@@ -1,15 +1,27 @@
-import { prepareEnvironment } from "./environment.ts";
-
-/** A WebGPU implementation: Deno's own (`wgpu`), or the npm package `webgpu` (`dawn`). */
+/** A WebGPU implementation for Deno: its own (`wgpu`), or the npm package `webgpu` (`dawn`). */
 export type Backend = "wgpu" | "dawn";
+
+/** What may stand behind a device: a backend of Deno's, or the browser a web page runs in. */
+export type ProviderName = Backend | "browser";
 
 /** All backends, the default first. */
 export const BACKENDS: readonly Backend[] = ["wgpu", "dawn"];
 
 /** Where a `GPU` object comes from, and what its WGSL dialect needs. */
 export interface GpuProvider {
-  readonly name: Backend;
+  readonly name: ProviderName;
   readonly gpu: GPU;
+  /**
+   * Whether `adapter.features` names every feature. Where it does not, devices are opened to find out; where it
+   * does, an adapter may open one device only.
+   */
+  readonly listsFeatures: boolean;
+  /** Why there may be no adapter and what to do, in one sentence. */
+  readonly noAdapterMessage: string;
+  /** What an adapter says of itself: its name, empty where it has none, and its driver where it can be known. */
+  identify(
+    info: GPUAdapterInfo,
+  ): { readonly adapter: string; readonly driver?: string | undefined };
   /**
    * The `enable` directives this implementation needs in front of WGSL that uses `features`: one line
    * with its newline, or the empty string.
@@ -19,11 +31,6 @@ export interface GpuProvider {
   close(): void;
 }
 
-export interface ProviderOptions {
-  /** Flags for Dawn, e.g. `backend=null` or `enable-dawn-features=disable_robustness`. */
-  readonly dawnFlags?: readonly string[];
-}
-
 /** Writes one line of `enable` directives. */
 export function enableLine(
   features: readonly string[],
@@ -31,22 +38,4 @@ export function enableLine(
 ): string {
   const names = features.map((feature) => directives[feature]).filter((name) => name !== undefined);
   return names.length === 0 ? "" : `${names.map((name) => `enable ${name};`).join(" ")}\n`;
-}
-
-/**
- * Loads a WebGPU implementation. Dawn is downloaded and imported only here and only when asked for.
- *
- * @throws {UnsupportedError} where Dawn cannot be loaded
- */
-export async function loadProvider(
-  backend: Backend,
-  options: ProviderOptions = {},
-): Promise<GpuProvider> {
-  prepareEnvironment();
-  if (backend === "dawn") {
-    const { loadDawn } = await import("./dawn.ts");
-    return await loadDawn(options.dawnFlags ?? []);
-  }
-  const { loadWgpu } = await import("./wgpu.ts");
-  return loadWgpu();
 }

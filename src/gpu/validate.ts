@@ -3,8 +3,9 @@ import { UnsupportedError } from "../errors.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { findAdapter, LIMIT_NAMES, readLimits } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
+import { loadProvider } from "./load_provider.ts";
 import { bindGroupLayout, createPipeline, describeMessage } from "./pipelines.ts";
-import { type Backend, type GpuProvider, loadProvider } from "./provider.ts";
+import type { Backend, GpuProvider } from "./provider.ts";
 
 /** What a compiler says of a kernel. */
 export interface ValidationMessage {

@@ -1,8 +1,13 @@
 import { UnsupportedError } from "../errors.ts";
+import { nvidiaDriverVersion } from "./drivers.ts";
+import { noAdapterMessage } from "./no_adapter.ts";
 import { enableLine, type GpuProvider } from "./provider.ts";
 
 /** naga knows subgroups without an `enable` line and refuses the line. */
 const DIRECTIVES = { "shader-f16": "f16" };
+
+/** NVIDIA's PCI id, as wgpu writes vendors. */
+const NVIDIA = "4318";
 
 /**
  * Deno's own WebGPU.
@@ -17,6 +22,13 @@ export function loadWgpu(): GpuProvider {
   return {
     name: "wgpu",
     gpu,
+    listsFeatures: false,
+    noAdapterMessage: noAdapterMessage("wgpu"),
+    // Its `device` is a number.
+    identify: ({ description, vendor }) => ({
+      adapter: description,
+      driver: vendor === NVIDIA ? nvidiaDriverVersion() : undefined,
+    }),
     enableLines: (features) => enableLine(features, DIRECTIVES),
     close() {},
   };

@@ -1,0 +1,41 @@
+import { UnsupportedError } from "../errors.ts";
+import type { GpuDevice } from "./gpu_device.ts";
+import { openOn, type OpenOptions } from "./open.ts";
+import { enableLine, type GpuProvider } from "./provider.ts";
+
+/** As the WGSL specification has them. */
+const DIRECTIVES = { "shader-f16": "f16", "subgroups": "subgroups" };
+
+/**
+ * The WebGPU of the browser that a page runs in.
+ *
+ * @throws {UnsupportedError} where it has none, as on pages that come without TLS from elsewhere than localhost
+ */
+export function browserProvider(): GpuProvider {
+  const gpu = globalThis.navigator?.gpu;
+  if (gpu === undefined) {
+    throw new UnsupportedError(
+      "Cannot open a GPU: this browser has no WebGPU, or none for pages without TLS",
+    );
+  }
+  return {
+    name: "browser",
+    gpu,
+    listsFeatures: true,
+    noAdapterMessage: "Cannot open a GPU: the browser offers no adapter",
+    identify: ({ description, device, architecture, vendor }) => ({
+      adapter: description || device || [vendor, architecture].filter(Boolean).join(" "),
+    }),
+    enableLines: (features) => enableLine(features, DIRECTIVES),
+    close() {},
+  };
+}
+
+/**
+ * Opens a device of the browser's WebGPU with the adapter's own limits for everything in `DeviceLimits`.
+ *
+ * @throws {UnsupportedError} naming what is missing: WebGPU, the adapter, or features
+ */
+export async function openBrowserDevice(options: OpenOptions = {}): Promise<GpuDevice> {
+  return await openOn(browserProvider(), options);
+}

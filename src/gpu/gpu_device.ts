@@ -1,0 +1,136 @@
+import type { DeviceLimits } from "../algorithms/plan.ts";
+import { DeviceError, UnsupportedError } from "../errors.ts";
+import type { AdapterSummary } from "./adapter.ts";
+import { measureNsPerTick } from "./calibrate.ts";
+import type { CachedPipeline } from "./pipelines.ts";
+import type { GpuProvider } from "./provider.ts";
+import type { PassTimer } from "./timer.ts";
+
+/** What is gathered for a device before it is one. */
+export interface DeviceParts {
+  readonly provider: GpuProvider;
+  readonly device: GPUDevice;
+  readonly info: AdapterSummary;
+  readonly limits: DeviceLimits;
+  readonly features: ReadonlySet<string>;
+}
+
+/** An open device: limits, features, errors that arrive late, and what is cached per device. */
+export class GpuDevice implements Disposable {
+  readonly provider: GpuProvider;
+  readonly device: GPUDevice;
+  readonly info: AdapterSummary;
+  readonly limits: DeviceLimits;
+  /** Features granted of those asked for. */
+  readonly features: ReadonlySet<string>;
+  /** Workgroups that run side by side, where that is known: a software device runs two a core. */
+  readonly workgroupsInFlight: number | undefined;
+  /** Whether passes can be timed on the device. */
+  readonly timestamps: boolean;
+  /** Pipelines by kernel name (`pipelines.ts`). */
+  readonly pipelines: Map<string, CachedPipeline> = new Map();
+  /** The query set and its buffers, made at first use (`timer.ts`). */
+  timer?: PassTimer;
+
+  #nsPerTick?: Promise<number>;
+  #queue: Promise<unknown> = Promise.resolve();
+  #scopes: Promise<void>[] = [];
+  #errors: Error[] = [];
+  #lost?: string;
+  #closed = false;
+
+  constructor(parts: DeviceParts) {
+    this.provider = parts.provider;
+    this.device = parts.device;
+    this.info = parts.info;
+    this.limits = parts.limits;
+    this.features = parts.features;
+    this.workgroupsInFlight = parts.info.software ? 2 * navigator.hardwareConcurrency : undefined;
+    this.timestamps = parts.features.has("timestamp-query");
+    this.device.addEventListener("uncapturederror", (event) => {
+      event.preventDefault();
+      const { error } = event as GPUUncapturedErrorEvent;
+      this.#errors.push(new DeviceError(oneLine(error.message)));
+    });
+    this.device.lost.then((info) => {
+      if (!this.#closed) this.#lost = oneLine(info.message || info.reason);
+    });
+  }
+
+  /**
+   * Nanoseconds per timestamp tick. Deno hands out raw ticks and hides their length, so it is measured
+   * against the clock once, at the first call (about 0.2 s); 1 for Dawn, which converts.
+   */
+  nsPerTick(): Promise<number> {
+    this.#nsPerTick ??= this.exclusive(() => measureNsPerTick(this)).catch((error) => {
+      // An error of other work that surfaced here is no reason not to try again.
+      this.#nsPerTick = undefined;
+      throw error;
+    });
+    return this.#nsPerTick;
+  }
+
+  /**
+   * Throws what has gone wrong since the last call, if anything has. `doing` begins the message.
+   *
+   * @throws {DeviceError} when closed, lost, or after an error of the device
+   * @throws {UnsupportedError} after a failed allocation
+   */
+  check(doing: string): void {
+    if (this.#closed) throw new DeviceError(`${doing}: the device is closed`);
+    if (this.#lost !== undefined) {
+      throw new DeviceError(`${doing}: the device was lost: ${this.#lost}`);
+    }
+    const first = this.#errors[0];
+    this.#errors = [];
+    if (first instanceof UnsupportedError) throw first;
+    if (first !== undefined) throw new DeviceError(`${doing}: ${first.message}`);
+  }
+
+  /** As {@linkcode check}, after the verdicts still under way have arrived. */
+  async settle(doing: string): Promise<void> {
+    await Promise.all(this.#scopes.splice(0));
+    // Errors that follow from the first come a tick later; they belong to it, not to the next caller.
+    if (this.#errors.length > 0) await new Promise((done) => setTimeout(done, 1));
+    this.check(doing);
+  }
+
+  /** Runs `work` in an error scope of its kind; what the scope catches is thrown by the next check. */
+  watch<T>(filter: GPUErrorFilter, work: () => T, toError: (message: string) => Error): T {
+    this.device.pushErrorScope(filter);
+    try {
+      return work();
+    } finally {
+      this.#scopes.push(
+        this.device.popErrorScope().then((error) => {
+          if (error !== null) this.#errors.unshift(toError(oneLine(error.message)));
+        }, () => {}),
+      );
+    }
+  }
+
+  /** Runs `work` when nothing else that shares the timer is running. */
+  exclusive<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work, work);
+    this.#queue = result.catch(() => {});
+    return result;
+  }
+
+  /** Ends the device and frees what it holds. A second call does nothing. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.timer?.destroy();
+    this.pipelines.clear();
+    this.device.destroy();
+    this.provider.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
