@@ -4,7 +4,7 @@ import { throughputCharts, workspaceCharts } from "./charts/bars.ts";
 import { chartPoints, distinct, type Point } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
 import { type Ceilings, rooflineCharts } from "./charts/roofline.ts";
-import { speedupCharts } from "./charts/speedup.ts";
+import { speedupCharts, usualBaselines } from "./charts/speedup.ts";
 import type { Chart } from "./charts/theme.ts";
 import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
@@ -17,7 +17,7 @@ export interface PageOptions {
   readonly title: string;
   /** Names of the files that the records are of. */
   readonly sources: readonly string[];
-  /** Provider that speed-ups are over; a peer where absent. */
+  /** Provider that speed-ups are over; the peers where absent. */
   readonly baseline?: string;
   readonly ceilings: Ceilings;
 }
@@ -82,15 +82,14 @@ ${body.filter((part) => part !== "").join("\n")}
 
 function sectionsOf(points: readonly Point[], options: PageOptions): Section[] {
   const series = distinct(points.map((point) => point.series));
-  const providers = distinct(points.map(({ record }) => record.provider));
-  const baseline = options.baseline ?? peerOf(providers);
+  const baselines = options.baseline === undefined ? usualBaselines(points) : [options.baseline];
   return [
     {
       title: "Speed-up",
-      charts: baseline === undefined ? [] : speedupCharts(points, baseline),
-      without: baseline === undefined
+      charts: speedupCharts(points, baselines),
+      without: baselines.length === 0
         ? "All records are of one provider: there is nothing to compare with."
-        : `No case of another provider meets one of ${baseline}.`,
+        : `No case of another provider meets one of ${baselines.join(", ")}.`,
     },
     { title: "Throughput", charts: throughputCharts(points, series) },
     { title: "Roofline", charts: rooflineCharts(points, series, options.ceilings) },
@@ -100,11 +99,6 @@ function sectionsOf(points: readonly Point[], options: PageOptions): Section[] {
       charts: [...errorHistograms(points, series), ...accumulationCharts(points, series)],
     },
   ];
-}
-
-/** The provider to compare with: the first that is not wgconv, where there are several. */
-function peerOf(providers: readonly string[]): string | undefined {
-  return providers.length < 2 ? undefined : providers.find((name) => name !== "wgconv");
 }
 
 function summary(cases: readonly ReadCase[], { sources }: PageOptions): string {

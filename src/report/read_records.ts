@@ -2,17 +2,14 @@ import * as v from "valibot";
 import {
   CaseSchema,
   EnvironmentSchema,
-  RatesSchema,
   type ReadCase,
   type ReadEnvironment,
-  type ReadRates,
 } from "./record_schema.ts";
 
 /** The records of one file or of several, in their order. */
 export interface RecordSet {
   readonly environments: readonly ReadEnvironment[];
   readonly cases: readonly ReadCase[];
-  readonly rates: readonly ReadRates[];
 }
 
 /**
@@ -26,7 +23,6 @@ export interface RecordSet {
 export function parseRecords(text: string, source: string): RecordSet {
   const environments: ReadEnvironment[] = [];
   const cases: ReadCase[] = [];
-  const rates: ReadRates[] = [];
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   lines.forEach((line, index) => {
     if (line.trim() === "") return;
@@ -36,9 +32,6 @@ export function parseRecords(text: string, source: string): RecordSet {
       case "environment":
         environments.push(check(EnvironmentSchema, value, where));
         break;
-      case "rates":
-        rates.push(check(RatesSchema, value, where));
-        break;
       case "case": {
         const record = check(CaseSchema, value, where);
         const device = record.device || (environments.at(-1)?.adapter ?? "");
@@ -46,7 +39,7 @@ export function parseRecords(text: string, source: string): RecordSet {
       }
     }
   });
-  return { environments, cases, rates };
+  return { environments, cases };
 }
 
 /** One line's object; `last` is a line that no line break ends. */
@@ -90,6 +83,5 @@ export function joinRecords(sets: readonly RecordSet[]): RecordSet {
   return {
     environments: sets.flatMap((set) => set.environments),
     cases: sets.flatMap((set) => set.cases),
-    rates: sets.flatMap((set) => set.rates),
   };
 }

@@ -79,17 +79,7 @@ export const EnvironmentSchema = v.object({
   date: v.optional(v.string(), ""),
 });
 
-/** What the device reaches, where it was measured. */
-export const RatesSchema = v.object({
-  schema: v.literal(1),
-  kind: v.literal("rates"),
-  device: v.optional(v.string(), ""),
-  peak_gflops: v.optional(v.number()),
-  bandwidth_gbs: v.optional(v.number()),
-});
-
 export type ReadCase = v.InferOutput<typeof CaseSchema>;
 export type ReadTime = v.InferOutput<typeof TimeSchema>;
 export type ReadAccuracy = v.InferOutput<typeof AccuracySchema>;
 export type ReadEnvironment = v.InferOutput<typeof EnvironmentSchema>;
-export type ReadRates = v.InferOutput<typeof RatesSchema>;

@@ -36,7 +36,7 @@ export function workspaceCharts(points: readonly Point[], series: readonly strin
     return bars(best, series, {
       title: `Workspace, ${facet}`,
       caption: "Bytes beyond inputs and output, of the record that the throughput is of. " +
-        "No bar is none.",
+        "No bar: none, or not recorded." + wrongCaption(all),
       axis: "MiB",
       value,
       logarithmic: true,
@@ -61,9 +61,10 @@ function bars(points: readonly Point[], all: readonly string[], chart: BarChart)
   const colours = colourScale(all);
   const range = shown.map((name) => colours.range[all.indexOf(name)]!);
   const long = Math.max(...layers.map((name) => name.length)) * layers.length > 110;
+  const width = Math.max(420, Math.min(1160, layers.length * (shown.length * 11 + 12)));
   const spec: Chart["spec"] = {
     data: { values: rows },
-    width: Math.max(420, Math.min(1160, layers.length * (shown.length * 11 + 12))),
+    width,
     height: 240,
     encoding: {
       x: {
@@ -75,7 +76,12 @@ function bars(points: readonly Point[], all: readonly string[], chart: BarChart)
         scale: { paddingInner: 0.2, paddingOuter: 0.1 },
       },
       xOffset: { field: "series", type: "nominal", sort: shown, scale: { domain: shown } },
-      color: { field: "series", type: "nominal", scale: { domain: shown, range } },
+      color: {
+        field: "series",
+        type: "nominal",
+        scale: { domain: shown, range },
+        legend: { columns: Math.floor(width / 170) },
+      },
     },
     layer: [
       {

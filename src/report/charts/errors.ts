@@ -1,5 +1,5 @@
 import { byFacetOf, distinct, type Point } from "./points.ts";
-import { type Chart, colourScale } from "./theme.ts";
+import { type Chart, colourScale, SHAPE_LEGEND } from "./theme.ts";
 
 /** A figure of accuracy; `null` where a record does not have it. */
 interface Figure {
@@ -131,12 +131,17 @@ export function accumulationCharts(points: readonly Point[], series: readonly st
           scale,
           axis: { format: "~e", tickCount: 5 },
         },
-        color: { field: "series", type: "nominal", scale: { domain: shown, range } },
+        color: {
+          field: "series",
+          type: "nominal",
+          scale: { domain: shown, range },
+          legend: { columns: 4 },
+        },
         shape: {
           field: "op",
           type: "nominal",
           scale: { domain: distinct(rows.map(({ op }) => op)) },
-          legend: { symbolFillColor: "currentColor" },
+          legend: SHAPE_LEGEND,
         },
       },
     };

@@ -24,5 +24,6 @@ function uniqueIds(svg: string, prefix: string): string {
 /** Names the drawing for those who cannot see it. */
 function labelled(svg: string, title: string): string {
   const label = title.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
-  return svg.replace("<svg ", `<svg role="img" aria-label="${label}" `);
+  return svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    .replace("<svg ", `<svg role="img" aria-label="${label}" `);
 }

@@ -1,5 +1,5 @@
 import { byFacetOf, distinct, type Point } from "./points.ts";
-import { type Chart, colourScale } from "./theme.ts";
+import { type Chart, colourScale, SHAPE_LEGEND } from "./theme.ts";
 
 /** What the device reaches at most, where that is known. */
 export interface Ceilings {
@@ -76,7 +76,7 @@ function roofline(
       },
       {
         data: { values: lines.filter(({ text }) => text !== "") },
-        mark: { type: "text", color: "currentColor", align: "right", dy: -7, fontSize: 11 },
+        mark: { type: "text", color: "currentColor", align: "left", dx: 12, dy: -7, fontSize: 11 },
         encoding: { x, y, text: { field: "text" } },
       },
       {
@@ -85,12 +85,17 @@ function roofline(
         encoding: {
           x,
           y,
-          color: { field: "series", type: "nominal", scale: { domain: shown, range } },
+          color: {
+            field: "series",
+            type: "nominal",
+            scale: { domain: shown, range },
+            legend: { columns: 4 },
+          },
           shape: {
             field: "op",
             type: "nominal",
             scale: { domain: distinct(rows.map(({ op }) => op)) },
-            legend: { symbolFillColor: "currentColor" },
+            legend: SHAPE_LEGEND,
           },
         },
       },
@@ -115,7 +120,7 @@ function ceilingCaption({ peak, bandwidth }: Ceilings): string {
     : `Every tensor moved once. Dashed: the ceilings given, ${known.join(" and ")}.`;
 }
 
-/** Points of the ceilings over the rows' reach, and a text at the right end of each. */
+/** Points of the ceilings over the rows' reach, and a text at the left end of each, where points are few. */
 function roofLines(rows: readonly Row[], { peak, bandwidth }: Ceilings) {
   const intensities = rows.map(({ intensity }) => intensity);
   const ridge = peak !== undefined && bandwidth !== undefined ? peak / bandwidth : undefined;
@@ -127,21 +132,15 @@ function roofLines(rows: readonly Row[], { peak, bandwidth }: Ceilings) {
     gflops,
     text,
   });
-  return [
-    ...(bandwidth === undefined ? [] : [
-      point("bandwidth", low, low * bandwidth),
-      point(
-        "bandwidth",
-        ridge ?? high,
-        (ridge ?? high) * bandwidth,
-        ridge === undefined ? `${bandwidth} GB/s` : "",
-      ),
-    ]),
-    ...(peak === undefined ? [] : [
-      point("peak", ridge ?? low, peak),
-      point("peak", high, peak, `${peak / 1000} TFLOP/s`),
-    ]),
+  const slope = bandwidth === undefined ? [] : [
+    point("bandwidth", low, low * bandwidth, `${bandwidth} GB/s`),
+    point("bandwidth", ridge ?? high, (ridge ?? high) * bandwidth),
   ];
+  const flat = peak === undefined ? [] : [
+    point("peak", ridge ?? low, peak, `${peak / 1000} TFLOP/s`),
+    point("peak", high, peak),
+  ];
+  return [...slope, ...flat];
 }
 
 /** A logarithmic domain that leaves air around the values. */

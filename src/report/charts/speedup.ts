@@ -10,18 +10,28 @@ interface Cell {
 }
 
 /**
- * Each provider's throughput over the baseline's, layers by batch: the best of each. A chart a facet and
- * provider; none where the baseline made no record of a facet.
+ * Each provider's throughput over each baseline's, layers by batch: the best of each. A chart a facet, provider
+ * and baseline; none where they have no case in common.
  */
-export function speedupCharts(points: readonly Point[], baseline: string): Chart[] {
+export function speedupCharts(points: readonly Point[], baselines: readonly string[]): Chart[] {
   const others = distinct(points.map(({ record }) => record.provider))
-    .filter((provider) => provider !== baseline);
-  return facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
-    others.flatMap((provider) => {
-      const cells = cellsOf(all, provider, baseline);
-      return cells.length === 0 ? [] : [heatMap(facet, provider, baseline, cells)];
-    })
+    .filter((provider) => !baselines.includes(provider));
+  return baselines.flatMap((baseline) =>
+    facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
+      others.flatMap((provider) => {
+        const cells = cellsOf(all, provider, baseline);
+        return cells.length === 0 ? [] : [heatMap(facet, provider, baseline, cells)];
+      })
+    )
   );
+}
+
+/** What speed-ups are over unless asked for: the peers of wgconv, or else the first of several providers. */
+export function usualBaselines(points: readonly Point[]): string[] {
+  const providers = distinct(points.map(({ record }) => record.provider));
+  const peers = providers.filter((provider) => !provider.startsWith("wgconv"));
+  if (peers.length > 0 && peers.length < providers.length) return peers;
+  return providers.length > 1 ? [providers[0]!] : [];
 }
 
 /** Facets, those of a device with the baseline's records that do not name one. */

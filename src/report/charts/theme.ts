@@ -61,3 +61,10 @@ export const CONFIG: Config = {
     title: null,
   },
 };
+
+/** Legend of shapes, beside a chart whose colours are explained above it. */
+export const SHAPE_LEGEND = {
+  symbolFillColor: "currentColor",
+  orient: "right",
+  direction: "vertical",
+} as const;
