@@ -47,6 +47,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./tensor.ts")).tensorCommand(),
   },
   {
+    name: "transform",
+    summary: "print Winograd's exact transforms of F(n,r), their cost and their errors",
+    load: async () => (await import("./transform.ts")).transformCommand(),
+  },
+  {
     name: "devices",
     summary: "list adapters, their features, limits and drivers",
     load: async () => (await import("./devices.ts")).devicesCommand(),

@@ -1,0 +1,55 @@
+import { Command, type CommandUnknownOpts } from "#cli-types";
+import { writeNpz } from "../npy/mod.ts";
+import { SCALINGS } from "../winograd/scaling.ts";
+import { parseTile } from "../winograd/tile.ts";
+import { printer } from "./output.ts";
+import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
+import { describeTransform, transformReport } from "./transform_report.ts";
+import { oneOf, wholeNumber } from "./values.ts";
+
+const FORMATS = ["fractions", "decimals", "latex", "wgsl", "json"] as const;
+
+const EXAMPLES = `
+F(n,r) computes n results of a filter of length r with n + r - 1 products; F(n0xn1,r0xr1) nests two.
+An .npz holds float64 matrices A (α x n), G (α x r) and D (α x α), or A0, G0, D0 and A1, G1, D1.
+
+Examples:
+  wgconv transform 'F(6,3)'
+  wgconv transform 'F(2x2,3x3)' --length 4608
+  wgconv transform 'F(4,3)' --format latex
+  wgconv transform 'F(8,9)' --scaling unit-l1 --format decimals
+  wgconv transform 'F(6,3)' --format wgsl --type vec4f
+  wgconv transform 'F(6,3)' --output f63.npz`;
+
+/** `wgconv transform`: the matrices of a Winograd algorithm, what they cost and how exact they are. */
+export function transformCommand(): CommandUnknownOpts {
+  return new Command("transform")
+    .description(
+      "Print the exact transforms of Winograd's F(n,r), what they cost and their errors.",
+    )
+    .argument("<tile>", "F(n,r), or F(n0xn1,r0xr1)")
+    .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "fractions" as const)
+    .option("--scaling <name>", `of rows: ${SCALINGS.join(", ")}`, oneOf(SCALINGS), "none" as const)
+    .option("--length <L>", "products in an output, for the gate's limits", wholeNumber(1))
+    .option(
+      "--type <name>",
+      "of WGSL: f32, vec2f, vec4f",
+      oneOf(["f32", "vec2f", "vec4f"] as const),
+      "f32" as const,
+    )
+    .option("--output <file.npz>", "write the matrices too; - is stdout")
+    .addHelpText("after", EXAMPLES)
+    .action(async (text, { format, scaling, length, type, output }) => {
+      const tile = parseTile(text);
+      if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
+        throw new RangeError(`Cannot write ${output}: several matrices need an .npz`);
+      }
+      const description = describeTransform(tile, scaling, length);
+      const out = printer(output === "-" ? "stderr" : "stdout");
+      if (format === "json") out.line(transformJson(description));
+      else if (format === "latex") out.line(latexText(description));
+      else if (format === "wgsl") out.line(wgslText(description, type));
+      else out.line(transformReport(description, format));
+      if (output !== undefined) await writeNpz(output, matrixTensors(description));
+    });
+}

@@ -1,0 +1,143 @@
+import { type Gate, gateFor } from "../accuracy/mod.ts";
+import { significant } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import { amplification, amplification2d } from "../winograd/amplification.ts";
+import {
+  appliedMatrix,
+  TRANSFORM_NAMES,
+  type TransformCounts,
+  transformCounts,
+  type TransformName,
+} from "../winograd/counts.ts";
+import type { Matrix } from "../winograd/matrix.ts";
+import type { Scaling } from "../winograd/scaling.ts";
+import { formatTile, type WinogradTile } from "../winograd/tile.ts";
+import { type WinogradTransform, winogradTransform } from "../winograd/transform.ts";
+
+/** Unit roundoff of f32. */
+const UNIT_ROUNDOFF = 2 ** -24;
+/** Input channels that the gate's limits are shown for where no length is given. */
+const USUAL_CHANNELS = 512;
+
+/** All that there is to say of a tile. */
+export interface TransformDescription {
+  /** Canonical: "F(2x2,3x3)". */
+  readonly name: string;
+  readonly scaling: Scaling;
+  /** One, or that of the rows and that of the columns. */
+  readonly axes: readonly WinogradTransform[];
+  readonly counts: Readonly<Record<TransformName, TransformCounts>>;
+  /** Products of the algorithm for a tile, and of the plain sums. */
+  readonly products: number;
+  readonly plainProducts: number;
+  readonly amplification: number;
+  /** Products in an output that `gate` is for. */
+  readonly length: number;
+  readonly gate: Gate;
+}
+
+export function describeTransform(
+  tile: WinogradTile,
+  scaling: Scaling,
+  length?: number,
+): TransformDescription {
+  const axes = tile.n.map((n, axis) => winogradTransform(n, tile.r[axis]!, { scaling }));
+  const product = (size: (axis: WinogradTransform) => number) =>
+    axes.reduce((all, axis) => all * size(axis), 1);
+  const [rows, columns] = axes;
+  const enlarged = columns ? amplification2d(rows!, columns) : amplification(rows!);
+  const accumulationLength = length ?? USUAL_CHANNELS * product(({ r }) => r);
+  const counts = TRANSFORM_NAMES.map((name) => [name, transformCounts(axes, name)] as const);
+  return {
+    name: formatTile(tile),
+    scaling,
+    axes,
+    counts: Object.fromEntries(counts) as Record<TransformName, TransformCounts>,
+    products: product(({ alpha }) => alpha),
+    plainProducts: product(({ n, r }) => n * r),
+    amplification: enlarged,
+    length: accumulationLength,
+    gate: gateFor({
+      accumulationLength,
+      unitRoundoff: UNIT_ROUNDOFF,
+      amplification: enlarged,
+    }),
+  };
+}
+
+/** The axes with what to call them; one where both are the same. */
+export function distinctAxes(
+  { axes }: TransformDescription,
+): { axis: WinogradTransform; title: string }[] {
+  const [rows, columns] = axes;
+  if (columns === undefined || rows === columns) return [{ axis: rows!, title: "" }];
+  return [{ axis: rows!, title: "rows" }, { axis: columns, title: "columns" }];
+}
+
+/** The matrices as they are applied, in the order of the formula. */
+export const SYMBOLS = [["output", "Aᵀ"], ["filter", "G"], ["input", "Dᵀ"]] as const;
+
+/** The report of `wgconv transform`. */
+export function transformReport(
+  description: TransformDescription,
+  style: "fractions" | "decimals",
+): string {
+  const { name, axes, products, plainProducts, length, gate } = description;
+  const formula = axes.length === 1 ? "y = Aᵀ[(G w) ∘ (Dᵀ x)]" : "Y = Aᵀ[(G W Gᵀ) ∘ (Dᵀ X D)]A";
+  const parts = [`${name}: ${formula}`];
+  for (const { axis, title } of distinctAxes(description)) {
+    const lines = title === "" ? [] : [`${title}: F(${axis.n},${axis.r})`];
+    if (axis.points.length > 0) lines.push(`points: ${axis.points.join(" ")}`);
+    if (lines.length > 0) parts.push(lines.join("\n"));
+    for (const [which, symbol] of SYMBOLS) {
+      parts.push(`${symbol} =\n${matrixText(appliedMatrix(axis, which), style)}`);
+    }
+  }
+  parts.push(countsTable(description));
+  const per = (value: number) => value.toPrecision(3);
+  parts.push([
+    `products       ${products} in place of ${plainProducts}: acceleration ` +
+    significant(plainProducts / products),
+    `amplification  ${significant(description.amplification)}`,
+    `gate, L = ${length}: bound ratio up to ${per(gate.maxBoundRatio)}, relative L2 error up to ${
+      per(gate.maxRelL2)
+    }`,
+  ].join("\n"));
+  return parts.join("\n\n");
+}
+
+function matrixText(matrix: Matrix, style: "fractions" | "decimals"): string {
+  const cells = matrix.map((row) =>
+    row.map((value) =>
+      style === "fractions" ? value.toFraction() : `${Number(value.valueOf().toPrecision(9))}`
+    )
+  );
+  const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
+  return cells.map((row) =>
+    `  ${row.map((cell, column) => cell.padStart(widths[column]!)).join("  ")}`
+  ).join("\n");
+}
+
+function countsTable({ counts, axes }: TransformDescription): string {
+  const right = "right" as const;
+  const nested = axes.length === 2 ? " of a tile" : "";
+  const rows = TRANSFORM_NAMES.map((name) => {
+    const { plain, simplified } = counts[name];
+    return [
+      `${name}${nested}`,
+      `${plain.additions}`,
+      `${plain.multiplications}`,
+      `${simplified.additions}`,
+      `${simplified.multiplications}`,
+      `${simplified.instructions}`,
+    ];
+  });
+  return textTable([
+    { title: "transform" },
+    { title: "additions", align: right },
+    { title: "multiplications", align: right },
+    { title: "simplified: additions", align: right },
+    { title: "multiplications", align: right },
+    { title: "instructions (fma)", align: right },
+  ], rows);
+}
