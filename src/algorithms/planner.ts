@@ -2,6 +2,9 @@ import { accumulationLength } from "../problem/conv_problem.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { planDirect } from "./direct/plan.ts";
+import { planIm2winFused } from "./im2win/fused.ts";
+import { windowReason } from "./im2win/geometry.ts";
+import { planIm2win } from "./im2win/plan.ts";
 import { planImplicitGemm } from "./implicit_gemm/plan.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
@@ -20,6 +23,8 @@ interface Algorithm {
 const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
   "direct": { supports: () => undefined, plan: planDirect },
   "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
+  "im2win": { supports: windowReason, plan: planIm2win },
+  "im2win-fused": { supports: windowReason, plan: planIm2winFused },
   "winograd2d-nonfused": { supports: nonfusedReason, plan: planWinogradNonfused },
   "winograd2d": {
     supports: (request) => unsupportedReason(request, 2),

@@ -1,13 +1,23 @@
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 /** Names users give algorithms; `auto` lets the planner choose. */
-export type AlgorithmName = "direct" | "implicit-gemm" | "winograd2d-nonfused" | "winograd2d" | "winograd1d";
+export type AlgorithmName =
+  | "direct"
+  | "implicit-gemm"
+  | "im2win"
+  | "im2win-fused"
+  | "winograd2d-nonfused"
+  | "winograd2d"
+  | "winograd1d";
 export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
   "direct",
   "implicit-gemm",
+  "im2win",
+  "im2win-fused",
   "winograd2d-nonfused",
   "winograd2d",
   "winograd1d",
@@ -35,6 +45,8 @@ export interface PlanRequest {
   readonly exact?: boolean;
   /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep for `auto` to choose them. */
   readonly maxBoundRatio?: number;
+  /** Optimisations of the main loop that are not as tuned, for algorithms that are one product on it. */
+  readonly variant?: MainLoopVariant;
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number | undefined;

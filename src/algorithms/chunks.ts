@@ -1,0 +1,87 @@
+import { UnsupportedError } from "../errors.ts";
+import type { DeviceLimits } from "./plan.ts";
+
+/** A run of images that is transformed and multiplied at once; chunks share their workspace. */
+export interface Chunk {
+  /** First image. */
+  readonly first: number;
+  readonly images: number;
+}
+
+/** What chunks are cut by. */
+export interface ChunkNeeds {
+  /** For messages. */
+  readonly algorithm: string;
+  readonly batch: number;
+  /** Images of a chunk are a multiple of this, which divides the batch. */
+  readonly multiple: number;
+  /** Bytes of each buffer that a chunk of so many images takes. */
+  bytes(images: number): readonly number[];
+  /** Workspace beside them. */
+  readonly fixedBytes: number;
+  /** Most bytes of one buffer. */
+  readonly maxBufferBytes: number;
+  /** Most bytes of workspace in all. */
+  readonly maxWorkspaceBytes?: number | undefined;
+}
+
+/**
+ * The fewest chunks of the batch, as even as they can be, whose buffers stay below the limits. One empty chunk
+ * for an empty batch.
+ *
+ * @throws {RangeError} if the user's limit is too small for the least chunk.
+ * @throws {UnsupportedError} if the device's is.
+ */
+export function batchChunks(needs: ChunkNeeds): Chunk[] {
+  const { batch, multiple } = needs;
+  const most = Math.max(1, batch / multiple);
+  const fits = (units: number) => {
+    const bytes = needs.bytes(units * multiple);
+    const workspace = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
+    return Math.max(...bytes) <= needs.maxBufferBytes &&
+      workspace <= (needs.maxWorkspaceBytes ?? Infinity);
+  };
+  let low = 0;
+  let high = most;
+  // The most that fits: bytes grow with the images.
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  if (low === 0) throw tooSmall(needs);
+  const count = Math.ceil(most / low);
+  const units = Math.ceil(most / count);
+  return Array.from({ length: Math.ceil(most / units) }, (_, index) => {
+    const first = index * units * multiple;
+    return { first, images: Math.min(units * multiple, batch - first) };
+  });
+}
+
+function tooSmall(needs: ChunkNeeds): Error {
+  const bytes = needs.bytes(needs.multiple);
+  const largest = Math.max(...bytes);
+  const images = needs.multiple === 1 ? "one image" : `${needs.multiple} images`;
+  if (largest > needs.maxBufferBytes) {
+    return new UnsupportedError(
+      `Cannot plan: ${needs.algorithm} takes a buffer of ${largest} bytes for ${images}, ` +
+        `the device's limit is ${needs.maxBufferBytes}`,
+    );
+  }
+  const least = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
+  return new RangeError(
+    `Cannot plan: ${needs.algorithm} takes at least ${least} bytes of workspace, ` +
+      `at most ${needs.maxWorkspaceBytes} are allowed`,
+  );
+}
+
+/**
+ * Most bytes of a chunk's buffer: what one binding holds, since kernels reach the parts of larger buffers slowly;
+ * where the least chunk exceeds it, all that a buffer may have.
+ *
+ * @param least Bytes of each buffer of the least chunk.
+ */
+export function chunkBufferBytes(limits: DeviceLimits, least: readonly number[]): number {
+  const binding = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  return Math.max(...least) <= binding ? binding : limits.maxBufferSize;
+}

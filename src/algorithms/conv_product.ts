@@ -1,0 +1,142 @@
+import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
+import type { TileLoader } from "../kernels/loader.ts";
+import { mainLoopKernel, mainLoopWorkgroups } from "../kernels/main_loop.ts";
+import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
+import { lowOutputVector, mappedOutput, outputVector } from "../kernels/output.ts";
+import { packedElements, type PackShape, packStridedKernel } from "../kernels/pack_strided.ts";
+import type { TilePolicy } from "../kernels/policy.ts";
+import { pass } from "./passes.ts";
+import type { DeviceLimits, Pass } from "./plan.ts";
+import type { PlanBuffers } from "./tensors.ts";
+
+/** Where a product's results go: strides in elements, as `OutputMap` has them. */
+export interface ProductTarget {
+  readonly buffer: number;
+  readonly row: number;
+  readonly outer: number;
+  readonly inner: number;
+  readonly interleave?: number;
+  readonly period: number;
+  /** From one group to the next. */
+  readonly group: number;
+  /** From one split to the next; with it the epilogue is left to the reduction. */
+  readonly split?: number;
+  /** Where this pass begins, which differs between passes of one kernel, and what divides that for all of them. */
+  readonly begin?: { readonly at: number; readonly multiple: number };
+}
+
+/** One product of a convolution on the main loop. */
+export interface ConvProduct {
+  /** Canonical name up to the tile. */
+  readonly name: string;
+  /** After the tile. */
+  readonly trait: string;
+  readonly mode: SizeMode;
+  /** With the loaders' tensors bound. */
+  readonly module: ModuleBuilder;
+  readonly policy: TilePolicy;
+  readonly variant?: MainLoopVariant | undefined;
+  readonly rows: number;
+  readonly columns: number;
+  readonly steps: number;
+  readonly batches: number;
+  readonly splits: number;
+  readonly a: TileLoader;
+  readonly b: TileLoader;
+  /** Buffers of the bound tensors, by name; `result` is the target's. */
+  readonly places: Readonly<Record<string, number | undefined>>;
+  /** Buffers that the loaders read, for the kernel's name. */
+  readonly operands: readonly number[];
+  readonly target: ProductTarget;
+  readonly epilogue: EpilogueFactory;
+}
+
+/** The pass of a product: its kernel, its multiplications. */
+export function productPass(
+  product: ConvProduct,
+  buffers: PlanBuffers,
+  limits: DeviceLimits,
+): Pass {
+  const { module, target, policy, splits, rows, columns, steps, batches } = product;
+  const variant = fullVariant(product.variant);
+  const widest = outputVector(
+    {
+      row: target.row,
+      outer: target.outer,
+      inner: target.inner,
+      ...(target.interleave === undefined ? {} : { interleave: target.interleave }),
+      base: [target.group, target.split ?? 0, target.begin?.multiple ?? 0],
+    },
+    rows,
+    target.period,
+  );
+  const vector = variant.microKernel ? widest : lowOutputVector(widest);
+  const width = vector === "none" ? 1 : 4;
+  const size = (name: string, value: number) => module.size(`out_${name}`, value);
+  const out = module.tensor("result", "write", width, buffers.split(target.buffer));
+  const epilogue = product.epilogue(
+    module,
+    width,
+    (row) => `group * ${size("rows", rows)} + ${row}`,
+  );
+  const output = mappedOutput(out, {
+    rows: size("rows", rows),
+    columns: size("columns", columns),
+    rowStride: size("row_stride", target.row),
+    period: size("period", target.period),
+    outerStride: size("outer_stride", target.outer),
+    innerStride: size("inner_stride", target.inner),
+    ...(target.interleave === undefined
+      ? {}
+      : { interleave: size("interleave", target.interleave) }),
+    base: [
+      `group * ${size("group", target.group)}`,
+      ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
+      ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
+    ].join(" + "),
+    vector,
+  }, epilogue);
+  const order = target.interleave === undefined ? "" : "i";
+  const stored = vector === "none" ? "1" : vector === "rows" ? "r4" : "c4";
+  const kernel = mainLoopKernel(
+    product.name,
+    `${product.trait}_o${order}${stored}${target.split === undefined ? "" : "_split"}${
+      target.begin === undefined ? "" : "_chunk"
+    }${epilogueTrait(epilogue)}${
+      splitTrait(...[...product.operands, target.buffer].map((buffer) => buffers.split(buffer)))
+    }`,
+    product.mode,
+    module,
+    { rows, columns, steps, batches, splits },
+    policy,
+    product.a,
+    product.b,
+    output,
+    { variant },
+  );
+  const workgroups = mainLoopWorkgroups(product, policy);
+  const multiplications = workgroups / splits * policy.rows * policy.columns * steps *
+    policy.depth;
+  const places = { ...product.places, result: target.buffer };
+  return pass(kernel, buffers, places, workgroups, limits, multiplications);
+}
+
+/** The pass that packs a filter or matrix for a product; none where there is nothing to pack. */
+export function packPass(
+  shape: PackShape,
+  mode: SizeMode,
+  buffers: PlanBuffers,
+  at: { readonly unpacked: number; readonly packed: number },
+  limits: DeviceLimits,
+): Pass[] {
+  const count = packedElements(shape);
+  if (count === 0) return [];
+  const kernel = packStridedKernel(
+    shape,
+    mode,
+    buffers.split(at.unpacked),
+    buffers.split(at.packed),
+  );
+  return [pass(kernel, buffers, at, Math.ceil(count / 256), limits)];
+}

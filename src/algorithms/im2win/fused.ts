@@ -1,0 +1,148 @@
+import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
+import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { variantPolicy } from "../../kernels/main_loop.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
+import { packedElements } from "../../kernels/pack_strided.ts";
+import { policyTile, type TilePolicy } from "../../kernels/policy.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { packPass, productPass } from "../conv_product.ts";
+import { cutProduct } from "../cut.ts";
+import { reducePass } from "../passes.ts";
+import type { Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import {
+  windowColumns,
+  windowFilter,
+  type WindowGeometry,
+  windowGeometry,
+  windowTarget,
+} from "./geometry.ts";
+
+/** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
+function paddedChannels({ channels }: WindowGeometry, { depth }: TilePolicy): number {
+  const padded = Math.ceil(channels / depth) * depth;
+  return padded <= 1.2 * channels ? padded : channels;
+}
+
+/** Which elements of the input a load takes, and which way neighbouring threads go. */
+function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
+  const { layout } = request;
+  const { vectorLoads } = fullVariant(request.variant);
+  const along = layout === "nhwc" ? "depth" as const : "place" as const;
+  // chwn has its images together; nhwc its channels, of which only single images can take four.
+  const together = interleave === 4
+    ? layout === "chwn"
+    : vectorLoads && layout === "nhwc" && channels % 4 === 0 && channels > 0;
+  return {
+    along,
+    sourceVector: together ? 4 as const : 1 as const,
+    vector: interleave === 4 || together ? 4 as const : 1 as const,
+    ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
+  };
+}
+
+/** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
+export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
+  const { problem, limits } = request;
+  const geometry = windowGeometry(request);
+  const { rows, taps, channels, interleave } = geometry;
+  const elements = resultElements(problem);
+  const access = gatherAccess(request, geometry);
+  const columns = windowColumns(geometry, problem.batch);
+  const cut = cutProduct(request, {
+    rows,
+    columns,
+    batches: problem.groups,
+    steps: (policy) => Math.ceil(taps * paddedChannels(geometry, policy) / policy.depth),
+    elements,
+    a: { along: "place", vector: 4 },
+    b: access,
+  });
+  const { splits } = cut;
+  const policy = variantPolicy(cut.policy, request.variant);
+  const padded = paddedChannels(geometry, policy);
+  const filter = windowFilter(request, geometry, policy, padded);
+
+  const { buffers, tensor, bias } = problemBuffers(request);
+  const packed = buffers.add("filter in window order", "workspace", packedElements(filter));
+  const partials = splits > 1
+    ? buffers.add("partial results", "workspace", splits * elements)
+    : undefined;
+  const epilogue = convEpilogue(request.epilogue);
+  const module = moduleBuilder(mode);
+  const { vectorLoads } = fullVariant(request.variant);
+  const a = module.tensor("packed", "read", vectorLoads ? 4 : 1, buffers.split(packed));
+  const b = module.tensor("input", "read", access.sourceVector, buffers.split(tensor.input));
+  const main = productPass(
+    {
+      name: "im2win_fused_fwd_f32",
+      trait: `${request.layout}_${problem.filterSize.length}d_${
+        padded % policy.depth === 0 ? "tap" : "linear"
+      }_i${interleave}b${access.sourceVector}`,
+      mode,
+      module,
+      policy,
+      variant: request.variant,
+      rows,
+      columns,
+      steps: filter.depth / policy.depth,
+      batches: problem.groups,
+      splits,
+      a: packedLoader(module, "a", a, {
+        places: filter.paddedRows,
+        depth: filter.depth,
+        tileDepth: policy.depth,
+      }),
+      b: windowGatherLoader(module, b, {
+        axes: geometry.axes,
+        interleave,
+        channels,
+        paddedChannels: padded,
+        batchStride: geometry.input[0]!,
+        channelStride: geometry.input[1]!,
+        sourceVector: access.sourceVector,
+        along: access.along,
+        tileDepth: policy.depth,
+      }),
+      places: { packed, input: tensor.input, bias },
+      operands: [packed, tensor.input],
+      target: {
+        ...windowTarget(geometry),
+        buffer: partials ?? tensor.output,
+        ...(partials === undefined ? {} : { split: elements }),
+      },
+      epilogue: partials === undefined ? epilogue : NO_STEPS,
+    },
+    buffers,
+    limits,
+  );
+  const passes = [
+    ...packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits),
+    main,
+  ];
+  if (partials !== undefined) {
+    const places = { partials, result: tensor.output, bias };
+    passes.push(
+      reducePass(reduceShape(request, splits), mode, epilogue, buffers, places, limits),
+    );
+  }
+  return {
+    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    algorithm: "im2win-fused",
+    buffers: buffers.list,
+    passes: elements === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications: main.multiplications,
+    notes: [
+      `window rows built in workgroup memory, ` +
+      `${interleave === 4 ? "four images a vector" : "single images"}, ` +
+      `a product of ${rows} x ${columns} x ${filter.depth}` +
+      (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
+      `policy ${policy.name}: tiles of ${policyTile(policy)}, ` +
+      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+    ],
+  };
+}

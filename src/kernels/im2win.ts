@@ -1,0 +1,160 @@
+import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
+import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
+import { axisSizes, peel, type WindowAxis } from "./columns.ts";
+import {
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "./module.ts";
+import { zeroOf } from "./scalar.ts";
+
+/**
+ * An input tensor in window order. The axes but the last are *outer*: H, or D and H. For four images at a time,
+ * each group and each outer place m, there is one row of `width` (the padded last axis) times `run` elements:
+ *
+ *     Î(i, m, k, u, r) = I(i, r, m·s + u·d, k − padding), zero outside of I
+ *
+ * u counts the outer taps and r the channels of the group, r fastest; `run` = outer taps · channels. This is the
+ * paper's Î(i, r, m, k·H_f + u) with the channels innermost: the whole window of place n, all channels of it, is
+ * the one run of W_f·run elements from n·s·run on, so that the depth of the product is an address. With
+ * `interleave` 4 each element is a vector of four images.
+ */
+export interface WindowShape {
+  readonly axes: readonly WindowAxis[];
+  /** A multiple of `interleave`. */
+  readonly images: number;
+  readonly interleave: 1 | 4;
+  readonly groups: number;
+  /** Of a group. */
+  readonly channels: number;
+  /** Last axis of the source with its padding on both sides. */
+  readonly width: number;
+  /** In elements of the source. */
+  readonly batchStride: number;
+  readonly channelStride: number;
+  /** Whether passes differ in the first image they read. */
+  readonly chunked: boolean;
+}
+
+const product = (values: readonly number[]) => values.reduce((result, value) => result * value, 1);
+
+/** Derived extents of a window tensor. */
+export function windowExtents({ axes, channels, width }: WindowShape) {
+  const outer = axes.slice(0, -1);
+  const outerTaps = product(outer.map(({ taps }) => taps));
+  const outerPlaces = product(outer.map(({ places }) => places));
+  const run = outerTaps * channels;
+  return { outerTaps, outerPlaces, run, row: width * run };
+}
+
+/** Elements of the window tensor: images · C · places of the outer axes · outer taps · width. */
+export function windowElements(shape: WindowShape): number {
+  const { outerPlaces, row } = windowExtents(shape);
+  return shape.images * shape.groups * outerPlaces * row;
+}
+
+/** Rows of `run` and columns of `width` of a staged tile. */
+const STAGE = { run: 16, width: 32 } as const;
+
+/** Whether neighbours of the source's last axis lie together, so that the transform turns tiles around. */
+function isStaged(shape: WindowShape): boolean {
+  return shape.axes.at(-1)!.sourceStride === 1 && shape.channelStride !== 1;
+}
+
+/** Workgroups of {@linkcode im2winKernel}. */
+export function im2winWorkgroups(shape: WindowShape): number {
+  const { outerPlaces, run, row } = windowExtents(shape);
+  const rows = shape.images / shape.interleave * shape.groups * outerPlaces;
+  return isStaged(shape)
+    ? rows * Math.ceil(run / STAGE.run) * Math.ceil(shape.width / STAGE.width)
+    : Math.ceil(rows * row / 256);
+}
+
+/**
+ * Transforms images to window order. Binds `input` and `windows`; the parameter `first_image` is where a chunk
+ * begins.
+ */
+export function im2winKernel(
+  shape: WindowShape,
+  mode: SizeMode,
+  firstImage: number,
+  source: TensorSplit,
+  windows: TensorSplit,
+): SizedKernel {
+  const { axes, interleave } = shape;
+  const module = moduleBuilder(mode);
+  const from = module.tensor("input", "read", 1, source);
+  const to = module.tensor("windows", "write", interleave, windows);
+  const { outerTaps, outerPlaces, run } = windowExtents(shape);
+  const size = (name: string, value: number) => module.size(name, value);
+  const sizes = axisSizes(module, "axis", axes);
+  const last = axes.length - 1;
+  const outer = axes.slice(0, -1).map((_, d) => d);
+  const first = shape.chunked ? ` + ${module.parameter("first_image", firstImage)}` : "";
+  const batchStride = size("batch_stride", shape.batchStride);
+  const channels = size("channels", shape.channels);
+  const names = (prefix: string) => outer.map((d) => `${prefix}${d}`);
+  const load = (offset: string) => {
+    if (interleave === 1) return from.load(offset);
+    const four = [0, 1, 2, 3].map((x) =>
+      from.load(x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`)
+    );
+    return `vec4f(${four.join(", ")})`;
+  };
+  const staged = isStaged(shape);
+  const traits = `im2win_f32_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
+    shape.chunked ? "_chunk" : ""
+  }${splitTrait(source, windows)}`;
+  const values = {
+    name: traits,
+    type: interleave === 4 ? "vec4f" : "f32",
+    workgroups: size("workgroups", im2winWorkgroups(shape)),
+    count: size("count", windowElements(shape) / interleave),
+    groups: size("groups", shape.groups),
+    outerPlaces: size("outer_places", outerPlaces),
+    width: size("width", shape.width),
+    run: size("run", run),
+    channels,
+    outerTaps: size("outer_taps", outerTaps),
+    runTiles: size("run_tiles", Math.ceil(run / STAGE.run)),
+    widthTiles: size("width_tiles", Math.ceil(shape.width / STAGE.width)),
+    stage: STAGE,
+    source: sourceText(),
+    store: (index: string, value: string) => to.store(index, value),
+  };
+  const wgsl = render(staged ? stagedTemplate : directTemplate, {
+    ...values,
+    declarations: module.declarations(),
+  });
+  const bytes = staged ? STAGE.run * (STAGE.width + 1) * 4 * interleave : 0;
+  return sizedKernel(traits, mode, wgsl, module, [256, 1, 1], Math.ceil(bytes / 16) * 16);
+
+  /** Declares `value`, the source at outer place `m`, outer tap `u`, column `k` and channel `r`. */
+  function sourceText(): string {
+    const all = axes.map((_, d) => d);
+    return [
+      ...(outer.length === 0 ? [] : [
+        "    var m_rest = m; var u_rest = u;",
+        ...peel("m_rest", names("m"), sizes.places, "    "),
+        ...peel("u_rest", names("u"), sizes.taps, "    "),
+      ]),
+      ...outer.map((d) =>
+        `    let at${d} = m${d} * ${sizes.stride[d]} + u${d} * ${sizes.dilation[d]} - ${
+          sizes.padding[d]
+        };`
+      ),
+      // Unsigned: below zero is huge.
+      `    let at${last} = k - ${sizes.padding[last]};`,
+      `    let inside = ${all.map((d) => `at${d} < ${sizes.size[d]}`).join(" && ")};`,
+      `    let offset = (image * ${interleave}u${first}) * ${batchStride} + ` +
+      `(group * ${channels} + r) * ${size("channel_stride", shape.channelStride)} + ${
+        all.map((d) => `at${d} * ${sizes.sourceStride[d]}`).join(" + ")
+      };`,
+      `    let value = select(${zeroOf("f32", interleave)}, ${load("offset")}, inside);`,
+    ].join("\n");
+  }
+}

@@ -1,0 +1,250 @@
+import { type ColumnOrder, peel, reachesOutside, spotsOf, type WindowAxis } from "../columns.ts";
+import { axisSizes } from "../columns.ts";
+import { windowExtents, type WindowShape } from "../im2win.ts";
+import type { TileLoader } from "../loader.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import { zeroOf } from "../scalar.ts";
+
+/** Elements of one load of a window tensor that are not interleaved: four along the depth where all windows begin and end on fours. */
+export function windowVector(shape: WindowShape): 1 | 4 {
+  if (shape.interleave === 4) return 4;
+  const { run, row } = windowExtents(shape);
+  const { stride, taps, dilation } = shape.axes.at(-1)!;
+  const whole = [run * stride, run * taps, row, ...(dilation === 1 ? [] : [run])];
+  return whole.every((elements) => elements % 4 === 0) ? 4 : 1;
+}
+
+/** Places of a column: declares `b_image{slot}`, `b_spot{slot}`; the first image of four where they are interleaved. */
+function columnText(
+  module: ModuleBuilder,
+  slot: number,
+  column: string,
+  order: Pick<ColumnOrder, "places" | "interleave">,
+): string[] {
+  const spots = module.size("spots", spotsOf(order));
+  return [
+    `  let b_column${slot} = ${column}${order.interleave === 4 ? " / 4u" : ""};`,
+    `  let b_image${slot} = b_column${slot} / ${spots};`,
+    `  var b_spot${slot} = b_column${slot} % ${spots};`,
+  ];
+}
+
+/**
+ * B of the im2win convolution: depth = (tap of the last axis, outer tap, channel), which lie one after the other
+ * from a window's start on. No branches: padding is in the tensor.
+ */
+export function windowLoader(
+  module: ModuleBuilder,
+  windows: TensorAccess,
+  shape: WindowShape,
+  { tileDepth, vector }: { tileDepth: number; vector: 1 | 4 },
+): TileLoader {
+  const { axes, interleave } = shape;
+  const unit = interleave === 4 ? 1 : vector;
+  const { run, row, outerPlaces } = windowExtents(shape);
+  const size = (name: string, value: number) => module.size(`window_${name}`, value);
+  const { places, stride, dilation, taps } = axes.at(-1)!;
+  const order = { places: axes.map((axis) => axis.places), interleave };
+  const depth = taps * run;
+  const masked = module.mode === "uniform" || depth % tileDepth !== 0;
+  const dilated = module.mode === "uniform" || dilation !== 1;
+  return {
+    vector,
+    along: "depth",
+    ...(interleave === 4 ? { vectorAlong: "place" as const } : {}),
+    begin: `  var b_deep = first_step * ${tileDepth}u;`,
+    step: "",
+    advance: `      b_deep += ${tileDepth}u;`,
+    place: (slot, column) =>
+      [
+        ...columnText(module, slot, column, order),
+        `  let b_base${slot} = ((b_image${slot} * ${size("groups", shape.groups)} + group) * ${
+          size("outer_places", outerPlaces)
+        } + b_spot${slot} / ${size("places", places)}) * ${
+          size("row", row / unit)
+        } + b_spot${slot} % ${size("places", places)} * ${size("stride", stride * run / unit)};`,
+      ].join("\n"),
+    depth: (slot, at) => {
+      const skipped = dilated
+        ? ` + b_d${slot} / ${size("run", run)} * ${size("skip", (dilation - 1) * run / unit)}`
+        : "";
+      return [
+        `      let b_d${slot} = b_deep + ${at};`,
+        `      let b_far${slot} = b_d${slot}${unit === 4 ? " / 4u" : ""}${skipped};`,
+      ].join("\n");
+    },
+    placeStep: () => "",
+    load: (place, at, target) => {
+      const value = windows.load(`b_base${place} + b_far${at}`);
+      return `      ${target} = ${
+        masked
+          ? `select(${zeroOf("f32", vector)}, ${value}, b_d${at} < ${size("depth", depth)})`
+          : value
+      };`;
+    },
+  };
+}
+
+/** What {@linkcode windowGatherLoader} reads: the input as it is. */
+export interface WindowGatherShape {
+  readonly axes: readonly WindowAxis[];
+  readonly interleave: 1 | 4;
+  /** Of a group. */
+  readonly channels: number;
+  /** Channels in the depth order: a multiple of the tile depth, or `channels` itself. */
+  readonly paddedChannels: number;
+  readonly batchStride: number;
+  readonly channelStride: number;
+  /** Elements of a load that lie together in memory. */
+  readonly sourceVector: 1 | 4;
+  /** Along which side neighbouring threads lie. */
+  readonly along: "place" | "depth";
+  readonly tileDepth: number;
+}
+
+/**
+ * B of the fused im2win convolution: the order of {@linkcode windowLoader}, built in workgroup memory from the
+ * input as it lies, a strip of window rows at a time, with no tensor between. The four images of a vector share
+ * their index arithmetic and their mask.
+ */
+export function windowGatherLoader(
+  module: ModuleBuilder,
+  input: TensorAccess,
+  shape: WindowGatherShape,
+): TileLoader {
+  const { axes, interleave, sourceVector, tileDepth, along } = shape;
+  const size = (name: string, value: number) => module.size(`gather_${name}`, value);
+  const sizes = axisSizes(module, "gather", axes);
+  const vector = interleave === 4 || sourceVector === 4 ? 4 : 1;
+  const last = axes.length - 1;
+  const all = axes.map((_, d) => d);
+  // Slowest first: the taps of the last axis, then those of the others.
+  const tapOrder = [last, ...all.slice(0, -1)];
+  const padded = size("padded_channels", shape.paddedChannels);
+  const channels = size("channels", shape.channels);
+  const perTap = shape.paddedChannels % tileDepth === 0;
+  const uniform = module.mode === "uniform";
+  const channelsMasked = uniform || shape.channels !== shape.paddedChannels;
+  const taps = axes.reduce((product, axis) => product * axis.taps, 1);
+  const tailMasked = uniform || (shape.paddedChannels * taps) % tileDepth !== 0;
+  const checked = all.filter((d) => uniform || reachesOutside(axes[d]!));
+  const batchStride = size("batch_stride", shape.batchStride);
+  const blocks = size("blocks", Math.ceil(shape.paddedChannels / tileDepth));
+  const zero = zeroOf("f32", vector);
+  const channelFar = (index: string) => `${index} * ${size("channel_stride", shape.channelStride)}`;
+  const tapsOf = (prefix: string, rest: string, indent: string) =>
+    peel(
+      rest,
+      tapOrder.map((d) => `${prefix}${d}`),
+      tapOrder.map((d) => sizes.taps[d]!),
+      indent,
+    );
+
+  /** Declares `b_at{suffix}`, the offset at a place and a tap, and `b_in{suffix}` where it may lie outside. */
+  const reach = (slot: number, tap: (d: number) => string, suffix: string) => [
+    ...all.map((d) =>
+      `      let b_at${suffix}_${d} = b_origin${slot}_${d} + ${tap(d)} * ${sizes.dilation[d]};`
+    ),
+    ...(checked.length === 0 ? [] : [
+      `      let b_in${suffix} = ${
+        checked.map((d) => `b_at${suffix}_${d} < ${sizes.size[d]}`).join(" && ")
+      };`,
+    ]),
+    `      let b_at${suffix} = b_base${slot} + ${
+      all.map((d) => `b_at${suffix}_${d} * ${sizes.sourceStride[d]}`).join(" + ")
+    };`,
+  ];
+  const assign = (target: string, offset: string, conditions: readonly string[]) => {
+    const value = sourceVector === 4
+      ? input.load(`(${offset}) / 4u`)
+      : interleave === 4
+      ? `vec4f(${
+        [0, 1, 2, 3].map((x) => input.load(x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`))
+          .join(", ")
+      })`
+      : input.load(offset);
+    return `      ${target} = ${
+      conditions.length === 0 ? value : `select(${zero}, ${value}, ${conditions.join(" && ")})`
+    };`;
+  };
+  const inside = (suffix: string) => checked.length === 0 ? [] : [`b_in${suffix}`];
+
+  const place = (slot: number, column: string) =>
+    [
+      ...columnText(module, slot, column, { places: axes.map(({ places }) => places), interleave }),
+      `  let b_base${slot} = b_image${slot} * ${interleave}u * ${batchStride} + group * ${
+        size("group_stride", shape.channels * shape.channelStride)
+      };`,
+      ...peel(`b_spot${slot}`, all.map((d) => `b_p${slot}_${d}`), sizes.places),
+      ...all.map((d) =>
+        `  let b_origin${slot}_${d} = b_p${slot}_${d} * ${sizes.stride[d]} - ${sizes.padding[d]};`
+      ),
+    ].join("\n");
+  const common = {
+    vector,
+    along,
+    ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
+    place,
+  } as const;
+
+  if (perTap) {
+    // The next tap in window order; the slowest runs on past the end, where nothing is used.
+    const next = (i: number): string => {
+      const d = tapOrder[i]!;
+      return i === 0
+        ? `b_tap${d} += 1u;`
+        : `b_tap${d} += 1u; if (b_tap${d} == ${sizes.taps[d]}) { b_tap${d} = 0u; ${next(i - 1)} }`;
+    };
+    return {
+      ...common,
+      begin: [
+        `  var b_block = first_step % ${blocks};`,
+        ...all.map((d) => `  var b_tap${d} = 0u;`),
+        "  {",
+        `    var rest = first_step / ${blocks};`,
+        ...tapsOf("first", "rest", "    "),
+        ...all.map((d) => `    b_tap${d} = first${d};`),
+        "  }",
+      ].join("\n"),
+      step: `      let b_channel = b_block * ${tileDepth}u;`,
+      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${next(last)} }`,
+      depth: (slot, row) =>
+        [
+          `      let b_c${slot} = b_channel + ${row};`,
+          `      let b_far${slot} = ${channelFar(`b_c${slot}`)};`,
+        ].join("\n"),
+      placeStep: (slot) => reach(slot, (d) => `b_tap${d}`, `_p${slot}`).join("\n"),
+      load: (p, k, target) =>
+        assign(target, `b_at_p${p} + b_far${k}`, [
+          ...inside(`_p${p}`),
+          ...(channelsMasked ? [`b_c${k} < ${channels}`] : []),
+        ]),
+    };
+  }
+  return {
+    ...common,
+    begin: "  var b_step = first_step;",
+    step: "",
+    advance: "      b_step += 1u;",
+    depth: (slot, row) =>
+      [
+        `      let b_k${slot} = b_step * ${tileDepth}u + ${row};`,
+        `      let b_c${slot} = b_k${slot} % ${padded};`,
+        `      var b_rest${slot} = b_k${slot} / ${padded};`,
+        ...tapsOf(`b_tap${slot}_`, `b_rest${slot}`, "      "),
+        `      let b_far${slot} = ${channelFar(`b_c${slot}`)};`,
+      ].join("\n"),
+    placeStep: () => "",
+    load: (p, k, target) =>
+      [
+        "      {",
+        ...reach(p, (d) => `b_tap${k}_${d}`, "_l"),
+        assign(target, `b_at_l + b_far${k}`, [
+          ...inside("_l"),
+          ...(channelsMasked ? [`b_c${k} < ${channels}`] : []),
+          ...(tailMasked ? [`b_k${k} < ${padded} * ${size("taps", taps)}`] : []),
+        ]),
+        "      }",
+      ].join("\n"),
+  };
+}
