@@ -1,0 +1,244 @@
+/** Non-fused Winograd on the driver at hand: golden cases by tile and layout, chunks of the batch, epilogues. */
+import assert from "#assert";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { checkResult } from "../../src/bench/check.ts";
+import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  operandTensors,
+  OPERATIONS,
+} from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { type GoldenCase, loadGoldenCases } from "../golden.ts";
+import { type GoldenRun, runGolden } from "../golden_conv.ts";
+
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const algorithm = "winograd2d-nonfused";
+/** Stride and dilation 1. */
+const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>
+  [...stride, ...dilation].every((value) => value === 1)
+);
+/** Groups, channels that divide nothing, padding beyond the filter, one transformed axis. */
+const FEW = ["groups_4", "odd_channels", "wide_pad", "filter_1x7"];
+
+async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun): Promise<string> {
+  const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+  assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+  return kernel;
+}
+
+function named(name: string): GoldenCase {
+  const golden = cases.find((one) => one.name === name);
+  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
+  return golden;
+}
+
+for (const op of OPERATIONS) {
+  for (const layout of LAYOUTS) {
+    const chosen = full || layout === "nchw" ? cases : FEW.map(named);
+    Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
+      using gpu = await openDevice({ backend });
+      assert.ok(chosen.length >= FEW.length);
+      for (const golden of chosen) {
+        await agrees(gpu, golden, { op, algorithm, layout, policy: "tiny" });
+      }
+    });
+  }
+}
+
+Deno.test("tiles agree with PyTorch, whatever their size", async () => {
+  using gpu = await openDevice({ backend });
+  const images = [
+    ["groups_4", "F(2x2,3x3)"],
+    ["groups_4", "F(6x6,3x3)"],
+    ["resnet_conv2_small", "F(4x2,3x3)"],
+    ["filter_5x5", "F(2x2,5x5)"],
+    ["filter_5x5", "F(4x4,5x5)"],
+    ["filter_1x7", "F(3x10,1x7)"],
+  ] as const;
+  const filters = [
+    ["groups_4", "F(3x3,4x4)"],
+    ["groups_4", "F(3x3,2x6)"],
+    ["filter_5x5", "F(5x5,4x4)"],
+    ["filter_7x1", "F(7x1,4x2)"],
+  ] as const;
+  for (const op of OPERATIONS) {
+    for (const [name, tile] of op === "bwd-filter" ? filters : images) {
+      for (const layout of full ? LAYOUTS : ["nchw"] as const) {
+        const run: GoldenRun = { op, algorithm, layout, tile, policy: "tiny" };
+        const kernel = await agrees(gpu, named(name), run);
+        assert.match(kernel, new RegExp(`_m\\d+x\\d+r\\d+x\\d+_32x32x8_${layout}`));
+      }
+    }
+  }
+});
+
+Deno.test("baked sizes, other policies, split depth and bindings in parts agree with PyTorch", async () => {
+  using gpu = await openDevice({ backend });
+  const runs: readonly Partial<GoldenRun>[] = [
+    { sizes: "constant" },
+    { policy: "small" },
+    { splits: 2 },
+    { limits: { maxStorageBufferBindingSize: 24_576 } },
+  ];
+  for (const op of OPERATIONS) {
+    for (const [index, more] of runs.entries()) {
+      const layout = LAYOUTS[index % LAYOUTS.length]!;
+      const run: GoldenRun = { op, algorithm, layout, policy: "tiny", ...more };
+      const kernel = await agrees(gpu, named("odd_channels"), run);
+      if (more.limits !== undefined) assert.match(kernel, /_parts/);
+    }
+  }
+});
+
+/** Seven images, so that no chunk size above 1 divides them; rows of 4 n elements, so that vectors are used. */
+const SEVEN = convProblem({
+  batch: 7,
+  inChannels: 18,
+  outChannels: 17,
+  inputSize: [21, 20],
+  filterSize: [3, 3],
+  paddingBegin: [1, 1],
+});
+
+function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm,
+    policy: "tiny",
+    splits: 1,
+    limits: gpu.limits,
+    sizes: "uniform",
+    ...more,
+  };
+}
+
+async function resultOf(gpu: GpuDevice, request: PlanRequest, operands: HostOperands) {
+  const { problem } = request;
+  const plan = planConv(request);
+  const once = { samples: 1, fillMs: 0 };
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), once);
+  const checked = await checkResult({
+    ...request,
+    operands,
+    mode: "full",
+    seed: 1,
+    result,
+    amplification: plan.amplification,
+  });
+  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  return { plan, result };
+}
+
+function operandsFor({ problem, layout, filterLayout }: PlanRequest): HostOperands {
+  return Object.fromEntries(
+    operandTensors(problem.op).map((which) => [
+      which,
+      fillOperand(problem, which, { layout, filterLayout }, "uniform11", 5),
+    ]),
+  );
+}
+
+Deno.test("chunks of the batch compute what the whole batch computes, bit for bit but for ∇W's order of sums", async () => {
+  using gpu = await openDevice({ backend });
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      const whole = requestFor(gpu, { ...SEVEN, op }, { layout });
+      const operands = operandsFor(whole);
+      const once = await resultOf(gpu, whole, operands);
+      const passes = new Set<number>([once.plan.passes.length]);
+      for (const share of [0.9, 0.6, 0.4]) {
+        const maxWorkspaceBytes = Math.floor(share * once.plan.workspaceBytes);
+        const request = { ...whole, maxWorkspaceBytes };
+        const { plan, result } = await resultOf(gpu, request, operands);
+        assert.ok(plan.workspaceBytes <= maxWorkspaceBytes);
+        assert.ok(plan.passes.length > once.plan.passes.length);
+        passes.add(plan.passes.length);
+        if (op !== "bwd-filter") assert.deepEqual(result, once.result, plan.kernel);
+      }
+      assert.ok(passes.size >= 3, `${[...passes]} passes`);
+      // An image's transform fits a binding, all of them together do not.
+      const limits = { ...gpu.limits, maxStorageBufferBindingSize: 131_072 };
+      const { plan, result } = await resultOf(gpu, { ...whole, limits }, operands);
+      assert.ok(plan.passes.length > 10);
+      if (op !== "bwd-filter") assert.deepEqual(result, once.result, plan.kernel);
+    }
+  }
+});
+
+Deno.test("the same plan gives the same bits, with split depth and chunks too", async () => {
+  using gpu = await openDevice({ backend });
+  for (const op of OPERATIONS) {
+    const request = requestFor(gpu, { ...SEVEN, op }, { splits: 3 });
+    const limited = { ...request, maxWorkspaceBytes: planConv(request).workspaceBytes - 4 };
+    const operands = operandsFor(limited);
+    const first = await resultOf(gpu, limited, operands);
+    const second = await resultOf(gpu, limited, operands);
+    assert.match(first.plan.kernel, /_split/);
+    assert.deepEqual(first.result, second.result);
+  }
+});
+
+Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
+  using gpu = await openDevice({ backend });
+  const bias = Float32Array.from({ length: 17 }, (_, k) => k - 8);
+  for (const [layout, splits] of [["nchw", 1], ["nhwc", 2], ["chwn", 1]] as const) {
+    const epilogue = { bias: true, activation: "relu" as const };
+    const request = requestFor(gpu, SEVEN, { layout, epilogue, splits });
+    const { plan } = await resultOf(gpu, request, { ...operandsFor(request), bias });
+    const last = plan.passes.at(-1)!.kernel.name;
+    assert.match(last, layout === "nchw" ? /_x4_bias_relu/ : /_bias_relu/);
+  }
+});
+
+Deno.test("one axis is transformed alone", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 2,
+    inChannels: 5,
+    outChannels: 6,
+    inputSize: [23],
+    filterSize: [3],
+    paddingBegin: [2],
+    paddingEnd: [0],
+  });
+  for (const op of OPERATIONS) {
+    const tile = op === "bwd-filter" ? "F(3,6)" : "F(1x6,1x3)";
+    const request = requestFor(gpu, { ...problem, op }, { layout: "nhwc", tile });
+    const { plan } = await resultOf(gpu, request, operandsFor(request));
+    assert.match(plan.kernel, op === "bwd-filter" ? /_m1x3r1x6_/ : /_m1x6r1x3_/);
+  }
+});
+
+Deno.test("without channels or images the result is the bias, or zeros", async () => {
+  using gpu = await openDevice({ backend });
+  const sizes = { inputSize: [4, 4], filterSize: [3, 3] };
+  const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
+  const noImages = convProblem({
+    ...sizes,
+    op: "bwd-filter",
+    batch: 0,
+    inChannels: 2,
+    outChannels: 3,
+  });
+  const once = { samples: 1, fillMs: 0 };
+  const epilogue = { bias: true, activation: "none" as const };
+  const biased = planConv(requestFor(gpu, noChannels, { epilogue }));
+  const bias = Float32Array.of(1, 2, 3);
+  const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), once);
+  assert.deepEqual([...result], [1, 2, 3].flatMap((value) => new Array(4).fill(value)));
+  const zero = planConv(requestFor(gpu, noImages, {}));
+  const gradient = await runPlan(gpu, zero, {}, convResult(noImages), once);
+  assert.deepEqual([...gradient.result], new Array(54).fill(0));
+});
