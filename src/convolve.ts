@@ -1,0 +1,113 @@
+import type { Plan } from "./algorithms/plan.ts";
+import { planConv } from "./algorithms/planner.ts";
+import type { PlanRequest } from "./algorithms/request.ts";
+import { type Checked, checkResult } from "./bench/check.ts";
+import type { HostOperands, Layouts } from "./bench/operands.ts";
+import { download, upload } from "./gpu/buffers.ts";
+import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
+import type { GpuDevice } from "./gpu/gpu_device.ts";
+import {
+  type ConvProblem,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "./problem/conv_problem.ts";
+import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
+import { filterLayoutFor, shapeInLayout } from "./tensor/layout.ts";
+import { elementCount } from "./tensor/tensor.ts";
+
+/** How a convolution is to be done; what is absent is the planner's choice. */
+export interface ConvolveOptions
+  extends Partial<Omit<PlanRequest, "problem" | "dtype" | "limits" | "sizes">> {
+  /** Runs that are timed. Default 1. */
+  readonly samples?: number;
+}
+
+/** A result, and what made it. */
+export interface Convolved extends Layouts {
+  readonly problem: ConvProblem;
+  readonly epilogue: Epilogue;
+  readonly plan: Plan;
+  /** Output, or the gradient that was asked for, as it lies in memory. */
+  readonly result: Float32Array<ArrayBuffer>;
+  /** The result's sizes in memory order. */
+  readonly shape: readonly number[];
+  /** Nanoseconds of each run, by the device's clock or the wall's. */
+  readonly samplesNs: readonly number[];
+  readonly clock: Clock;
+}
+
+/**
+ * Does one convolution or gradient: plans it, brings the operands to the device, runs the plan and fetches the result.
+ * Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`.
+ *
+ * @throws {TypeError} where an operand is missing or of another size
+ * @throws {RangeError} where the algorithm that was named does not support the problem
+ * @throws {UnsupportedError} where the device does not suffice
+ * @throws {DeviceError} on errors of the device
+ */
+export async function convolve(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  operands: HostOperands,
+  options: ConvolveOptions = {},
+): Promise<Convolved> {
+  const { samples = 1, ...wanted } = options;
+  const layout = wanted.layout ?? "nchw";
+  const filterLayout = wanted.filterLayout ?? filterLayoutFor(layout);
+  const epilogue = wanted.epilogue ??
+    { ...NO_EPILOGUE, bias: operands.bias !== undefined };
+  const plan = planConv({
+    algorithm: "auto",
+    workgroupsInFlight: gpu.workgroupsInFlight,
+    ...wanted,
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout,
+    epilogue,
+    limits: gpu.limits,
+  });
+  const which = resultTensor(problem.op);
+  const canonical = tensorShape(problem, which);
+  const result = new Float32Array(elementCount(canonical));
+  using buffers = createPlanBuffers(gpu, plan);
+  for (const role of operandTensors(problem.op)) {
+    const count = elementCount(tensorShape(problem, role));
+    upload(gpu, buffers.get(role), 0, operandOf(operands, role, count));
+  }
+  if (epilogue.bias) {
+    upload(gpu, buffers.get("bias"), 0, operandOf(operands, "bias", problem.outChannels));
+  }
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const { samplesNs, clock } = await execute(gpu, prepared, { samples });
+  await download(gpu, buffers.get(which), 0, result.byteLength, new Uint8Array(result.buffer));
+  const shape = shapeInLayout(canonical, which === "filter" ? filterLayout : layout);
+  return { problem, epilogue, layout, filterLayout, plan, result, shape, samplesNs, clock };
+}
+
+/** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */
+export async function checkConvolution(
+  convolved: Convolved,
+  operands: HostOperands,
+  options: { readonly mode?: "sample" | "full"; readonly seed?: number } = {},
+): Promise<Checked> {
+  return await checkResult({
+    ...convolved,
+    operands,
+    amplification: convolved.plan.amplification,
+    mode: options.mode ?? "sample",
+    seed: options.seed ?? 1,
+  });
+}
+
+function operandOf(
+  operands: HostOperands,
+  role: keyof HostOperands,
+  count: number,
+): Float32Array {
+  const data = operands[role];
+  if (data === undefined) throw new TypeError(`Cannot convolve: ${role} is missing`);
+  if (data.length === count) return data;
+  throw new TypeError(`Cannot convolve: ${role} has ${data.length} values, expected ${count}`);
+}

@@ -1,0 +1,43 @@
+import assert from "#assert";
+import { checkConvolution, convolve } from "./convolve.ts";
+import { openDevice } from "./gpu/device.ts";
+import { convProblem } from "./problem/conv_problem.ts";
+import { parseDescriptor } from "./problem/descriptor.ts";
+
+Deno.test("convolve() plans, runs and fetches, and its result stands the check", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb2ic3ih9oc5kh3ph1");
+  const input = Float32Array.from({ length: 2 * 9 * 9 * 3 }, (_, i) => Math.sin(i));
+  const filter = Float32Array.from({ length: 5 * 3 * 3 * 3 }, (_, i) => Math.cos(i));
+  const bias = Float32Array.from([1, 2, 3, 4, 5]);
+  for (const algorithm of ["direct", "auto"] as const) {
+    const operands = { input, filter, bias };
+    const convolved = await convolve(gpu, problem, operands, {
+      layout: "nhwc",
+      algorithm,
+      samples: 2,
+    });
+    assert.deepEqual(convolved.shape, [2, 9, 9, 5]);
+    assert.equal(convolved.samplesNs.length, 2);
+    const { verdict, accuracy } = await checkConvolution(convolved, operands, { mode: "full" });
+    assert.equal(verdict, "pass");
+    assert.equal(accuracy.checked, 2 * 9 * 9 * 5);
+    convolved.result[7]! += 1;
+    assert.equal((await checkConvolution(convolved, operands)).verdict, "fail");
+  }
+});
+
+Deno.test("convolve() computes gradients, and names an operand that is missing or of another size", async () => {
+  using gpu = await openDevice();
+  const problem = convProblem({ ...parseDescriptor("mb1ic1ih2oc1kh1"), op: "bwd-data" });
+  const operands = { output: Float32Array.from([1, 2, 3, 4]), filter: Float32Array.from([3]) };
+  assert.deepEqual([...(await convolve(gpu, problem, operands)).result], [3, 6, 9, 12]);
+  await assert.rejects(convolve(gpu, problem, { output: operands.output }), {
+    name: "TypeError",
+    message: "Cannot convolve: filter is missing",
+  });
+  await assert.rejects(convolve(gpu, problem, { ...operands, filter: new Float32Array(2) }), {
+    name: "TypeError",
+    message: "Cannot convolve: filter has 2 values, expected 1",
+  });
+});

@@ -1,0 +1,42 @@
+/**
+ * The library as far as it runs in a web page: no files and nothing of Deno. A device comes from
+ * {@linkcode openBrowserDevice}.
+ *
+ * @module
+ */
+
+export { DeviceError, UnsupportedError } from "./src/errors.ts";
+export { VERSION } from "./src/version.ts";
+export * from "./src/convolve.ts";
+
+export * from "./src/tensor/dtype.ts";
+export * from "./src/tensor/fill.ts";
+export * from "./src/tensor/layout.ts";
+export * from "./src/tensor/tensor.ts";
+
+export * from "./src/problem/conv_problem.ts";
+export * from "./src/problem/descriptor.ts";
+export * from "./src/problem/epilogue.ts";
+export * from "./src/problem/from_shapes.ts";
+export * from "./src/problem/gemm_problem.ts";
+export * from "./src/problem/gemm_suite.ts";
+
+export * from "./src/algorithms/gemm/plan.ts";
+export * from "./src/algorithms/plan.ts";
+export * from "./src/algorithms/planner.ts";
+export * from "./src/algorithms/request.ts";
+
+export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";
+export * from "./src/gpu/buffers.ts";
+export * from "./src/gpu/execute.ts";
+export { GpuDevice } from "./src/gpu/gpu_device.ts";
+export type { OpenOptions } from "./src/gpu/open.ts";
+
+export * from "./src/reference/gemm.ts";
+export * from "./src/reference/reference.ts";
+
+export * from "./src/accuracy/mod.ts";
+export type { Checked } from "./src/bench/check.ts";
+export type { HostOperands } from "./src/bench/operands.ts";
+
+export * from "./src/report/record.ts";
