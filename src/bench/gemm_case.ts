@@ -1,14 +1,17 @@
 import type { GemmRequest } from "../algorithms/gemm/plan.ts";
 import type { GpuDevice } from "../gpu/device.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
-import type { GemmArithmetic } from "./gemm_check.ts";
+import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 
 /** How a product is planned: choices in place of the planner's. */
 export interface GemmChoice {
   /** A tile policy, or `auto`. */
   readonly policy: string;
   readonly splits?: number;
+  /** Optimisations of the main loop that are not as tuned. */
+  readonly variant?: MainLoopVariant;
 }
 
 /** The request that plans a product for a device. */
@@ -16,7 +19,7 @@ export function gemmRequest(
   gpu: GpuDevice,
   problem: GemmProblem,
   { dtype, accumulate }: GemmArithmetic,
-  { policy, splits }: GemmChoice,
+  { policy, splits, variant }: GemmChoice,
 ): GemmRequest {
   return {
     problem,
@@ -24,6 +27,7 @@ export function gemmRequest(
     ...(accumulate === "f32" ? {} : { accumulate }),
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
+    ...(variant === undefined ? {} : { variant }),
     limits: gpu.limits,
     workgroupsInFlight: gpu.workgroupsInFlight,
   };

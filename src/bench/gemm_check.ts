@@ -1,22 +1,13 @@
 import { type Gate, gateFor, measureAccuracy } from "../accuracy/mod.ts";
-import {
-  type GemmAccumulate,
-  type GemmDType,
-  gemmFlops,
-  type GemmProblem,
-} from "../problem/gemm_problem.ts";
+import { F16_CHAIN } from "../kernels/micro_kernel.ts";
+import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
+import { type GemmDType, gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import type { TensorData } from "../tensor/dtype.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
 import { type Checked, judged, sampleCount, WHOLE_FLOPS } from "./check.ts";
 import type { GemmData } from "./gemm_operands.ts";
-
-/** In what a product is computed. */
-export interface GemmArithmetic {
-  readonly dtype: GemmDType;
-  readonly accumulate: GemmAccumulate;
-}
 
 /** What a reference is computed from. */
 export interface GemmReferenceRequest {
@@ -46,6 +37,7 @@ export async function computeGemmReference(
   return await referenceGemm(problem, request.operands as GemmInputs, {
     ...(whole ? {} : { sample: { count, seed } }),
     ...(onProgress ? { onProgress } : {}),
+    integers: dtype === "i8",
   });
 }
 
@@ -68,9 +60,6 @@ export function checkGemm(
   });
   return judged(report, gate);
 }
-
-/** Products of one chain in f16, which is then added to a sum in f32. */
-const F16_CHAIN = 32;
 
 /** What rounds, and how often. */
 function precision(

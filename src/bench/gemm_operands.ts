@@ -57,9 +57,9 @@ export function fillGemm(
   );
 }
 
-/** The fill of made data where none is named: only whole numbers fit integers. */
+/** The fill of made data where none is named: of integers all that int8 holds. */
 export function defaultFill(dtype: GemmDType): FillKind {
-  return dtype === "i8" ? "integer" : "uniform01";
+  return dtype === "i8" ? "int8" : "uniform01";
 }
 
 /** What a product's plan leaves. */

@@ -9,12 +9,14 @@ import {
   type PreparedPlan,
   preparePlan,
 } from "../gpu/execute.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { checkGemm, type GemmArithmetic } from "./gemm_check.ts";
+import { checkGemm } from "./gemm_check.ts";
+import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
 import { fetchResult, uploadOperands } from "./gpu_case.ts";
 import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
@@ -40,9 +42,14 @@ export function gemmCandidates(
   gpu: GpuDevice,
   problem: GemmProblem,
   arithmetic: GemmArithmetic,
+  variant?: MainLoopVariant,
 ): Candidate[] {
   const request = (policy: string, splits?: number) =>
-    gemmRequest(gpu, problem, arithmetic, { policy, ...(splits === undefined ? {} : { splits }) });
+    gemmRequest(gpu, problem, arithmetic, {
+      policy,
+      ...(splits === undefined ? {} : { splits }),
+      ...(variant === undefined ? {} : { variant }),
+    });
   const best = cutGemm(request("auto"));
   const candidates = new Map<string, Candidate>();
   const add = (name: string, asked: number) => {

@@ -4,6 +4,7 @@ import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { EXIT } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
+import { variantNames } from "../kernels/main_loop_variant.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, gemmElement, type GemmProblem, TRANSPOSES } from "../problem/gemm_problem.ts";
@@ -12,7 +13,7 @@ import { caseReport } from "../report/case_report.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { ExitCode } from "./failure.ts";
-import { fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
+import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
 import { searchPolicies } from "./gemm_search.ts";
 import { openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
@@ -24,6 +25,8 @@ D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are ro
 op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
 Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
 With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
+i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers, and what
+exceeds 32 bits wraps around. f16 needs the device's shader-f16, f64 its shader-f64.
 A line of a suite is m n k [ta tb]; # starts a comment.
 
 Examples:
@@ -32,6 +35,8 @@ Examples:
   wgconv gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta -1 --output y.npy --check full
   wgconv gemm --size 4096,4096,4096 --runs 15 --json
   wgconv gemm --size 256,256,65536 --search
+  wgconv gemm --size 4096,4096,4096 --dtype i8
+  wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
 
 Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
@@ -83,17 +88,19 @@ function gemmOptions() {
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option(
       "--dtype <name>",
-      `of A and B: ${GEMM_DTYPES.join(", ")} (i8 and f64: not yet)`,
+      `of A and B: ${GEMM_DTYPES.join(", ")}; the others' of i8 is i32`,
       oneOf(GEMM_DTYPES),
       "f32" as const,
     )
     .option(
       "--accumulate <name>",
-      "of f16: f32, or f16 in short chains (not yet)",
+      "of f16: f32, or f16 in short chains that are added to f32",
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )
     .option("--policy <name>", policies.join(", "), oneOf(policies), "auto")
+    .option("--without <list>", `optimisations to leave out: ${ON.join(", ")}`, commaList)
+    .option("--with <list>", `optimisations to add: ${OFF.join(", ")} (of f16)`, commaList)
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
     .option("--search", "time every policy and print the ranking")
     .option(
@@ -135,7 +142,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");
-  const { dtype, accumulate, policy, splits, check, seed, backend } = options;
+  const { dtype, accumulate, check, seed, backend } = options;
   const protocol = { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 };
   await reportSuite(
     options,
@@ -146,8 +153,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
           problems,
           dtype,
           accumulate,
-          policy,
-          ...(splits === undefined ? {} : { splits }),
+          ...choiceOf(options),
           check,
           fill: fillOf(options),
           seed,
@@ -157,6 +163,14 @@ async function runSuites(options: GemmOptions): Promise<void> {
         onCase,
       ),
   );
+}
+
+/** Names of the main loop's optimisations that are on, and of those that are off. */
+const ON = variantNames(true);
+const OFF = variantNames(false);
+
+function commaList(text: string): string[] {
+  return text.split(",").map((word) => word.trim()).filter((word) => word !== "");
 }
 
 /** Parses a finite number such as -0.5. */

@@ -1,6 +1,6 @@
 import { planGemm } from "../algorithms/gemm/plan.ts";
 import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
-import { gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
 import { checkGemm, computeGemmReference } from "../bench/gemm_check.ts";
 import {
   defaultFill,
@@ -13,6 +13,7 @@ import {
 } from "../bench/gemm_operands.ts";
 import type { PlanOperands } from "../bench/gpu_case.ts";
 import { timeRecord } from "../bench/timing.ts";
+import { parseVariant } from "../kernels/main_loop_variant.ts";
 import { gemmElement } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
@@ -40,7 +41,7 @@ export async function multiplyOnGpu(
   return await runJob({
     features: gemmFeatures(dtype),
     result,
-    plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, options)),
+    plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, choiceOf(options))),
     read: () => readGemm(subject, options),
     chunks: () => chunked(subject, options),
     check: async (operands, computed, onProgress) => {
@@ -62,6 +63,7 @@ export async function multiplyOnCpu(
   const shown = progress();
   const start = performance.now();
   const { values, shape } = await referenceGemm(problem, operands as GemmInputs, {
+    integers: options.dtype === "i8",
     onProgress: (fraction) => shown.update(`computing ${(100 * fraction).toFixed(0)} %`),
   });
   const time = timeRecord([(performance.now() - start) * 1e6], 1, "wall");
@@ -83,6 +85,16 @@ function setup({ problem }: GemmSubject, options: GemmOptions, device: string): 
     algorithm: options.device === "cpu" ? "reference" : "gemm",
     device,
     ...(options.size === undefined ? {} : { made: { fill: fillOf(options), seed: options.seed } }),
+  };
+}
+
+/** What the options choose in place of the planner. */
+export function choiceOf({ policy, splits, with: withs, without }: GemmOptions): GemmChoice {
+  const variant = parseVariant(without ?? [], withs ?? []);
+  return {
+    policy,
+    ...(splits === undefined ? {} : { splits }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 

@@ -10,7 +10,7 @@ import type { TuningRecord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
 import { ExitCode } from "./failure.ts";
 import type { GemmOptions } from "./gemm.ts";
-import { readGemm } from "./gemm_compute.ts";
+import { choiceOf, readGemm } from "./gemm_compute.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { printer, progress } from "./output.ts";
 import { describe, recordSink } from "./records.ts";
@@ -29,7 +29,7 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
     throw new RangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
   using gpu = await openGpu(options.backend, gemmFeatures(dtype));
-  const candidates = gemmCandidates(gpu, problem, options);
+  const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
   const operands = await readGemm(subject, options);
   const shown = progress();
   const reference = check === "none"

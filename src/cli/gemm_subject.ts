@@ -6,6 +6,7 @@ import {
   gemmShape,
   type Transpose,
 } from "../problem/gemm_problem.ts";
+import { checkGemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { parseGemm } from "../problem/gemm_suite.ts";
 import type { GemmOptions } from "./gemm.ts";
 
@@ -86,12 +87,14 @@ function madeSubject(options: GemmOptions): GemmSubject {
 
 /** A product of `--size` or of a suite with the batch, transposes and epilogue of the options. */
 export function withOptions(problem: GemmProblem, options: GemmOptions): GemmProblem {
-  return gemmProblem({
+  const asked = gemmProblem({
     ...problem,
     ...(options.batch === undefined ? {} : { batch: options.batch }),
     ...(options.transpose === undefined ? {} : { transpose: options.transpose }),
     ...epilogueOf(options),
   });
+  checkGemmArithmetic(asked, options);
+  return asked;
 }
 
 /** `m,n,k`, or what a line of a suite says. */
@@ -143,6 +146,7 @@ function problemOfFiles(
     transpose,
     ...epilogueOf(options),
   });
+  checkGemmArithmetic(problem, options);
   const result = [...(a.batch === undefined ? [] : [a.batch]), m, n];
   expectShape("C", files.c, result);
   expectShape("the residual", files.residual, result);

@@ -44,6 +44,12 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "half-tile": "halfTile",
 };
 
+/** Names of the optimisations that the tuned kernel has, or has not. */
+export function variantNames(on: boolean): string[] {
+  return Object.entries(VARIANT_TRAITS)
+    .filter(([, key]) => TUNED_VARIANT[key] === on).map(([name]) => name);
+}
+
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
 export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant {
   return { ...TUNED_VARIANT, ...variant };

@@ -19,6 +19,8 @@ export interface GemmReferenceOptions {
   readonly sample?: { readonly count: number; readonly seed: number };
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
+  /** Whether everything is a whole number of 32 bits; results then wrap as a device's int32 do. */
+  readonly integers?: boolean;
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
   readonly onProgress?: (fraction: number) => void;
@@ -50,7 +52,7 @@ export async function referenceGemm(
       ...(sample ? { sample: { count: sample.count / batch, seed: sample.seed + one } } : {}),
       onProgress: (fraction) => onProgress?.((one + fraction) / batch),
     });
-    parts.push(finished(problem, operands, one, sums));
+    parts.push(finished(problem, operands, one, sums, options.integers ? INTEGERS : REALS));
   }
   if (parts.length === 1) return { ...parts[0]!, shape };
   return {
@@ -107,12 +109,31 @@ function sumsOf(
   }, options);
 }
 
+/** How what follows the sums is computed. */
+interface Arithmetic {
+  /** α·sum + β·c + bias. */
+  combine(alpha: number, sum: number, beta: number, c: number, bias: number): number;
+  add(a: number, b: number): number;
+}
+
+const REALS: Arithmetic = {
+  combine: (alpha, sum, beta, c, bias) => alpha * sum + beta * c + bias,
+  add: (a, b) => a + b,
+};
+
+/** Modulo 2^32; sums up to 2^53 are exact before that. */
+const INTEGERS: Arithmetic = {
+  combine: (alpha, sum, beta, c, bias) => (Math.imul(alpha, sum) + Math.imul(beta, c) + bias) | 0,
+  add: (a, b) => (a + b) | 0,
+};
+
 /** What follows the sums, with indices and operands of the whole batch. */
 function finished(
   problem: GemmProblem,
   { c, bias, residual }: GemmInputs,
   one: number,
   { indices, values, magnitudes }: ReferenceResult,
+  { combine, add }: Arithmetic,
 ): ReferenceResult {
   const { m, n, alpha, beta, activation } = problem;
   const first = one * m * n;
@@ -121,12 +142,12 @@ function finished(
     const place = places?.[i] ?? first + i;
     const column = place % n;
     const row = (place - column) / n % m;
-    const added = beta === 0 ? 0 : beta * c![place]!;
+    const own = beta === 0 ? 0 : c![place]!;
     const shift = problem.bias === "none" ? 0 : bias![problem.bias === "row" ? row : column]!;
     const skip = problem.residual ? residual![place]! : 0;
-    const value = activate(activation, alpha * values[i]! + added + shift);
-    values[i] = value + skip;
-    magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(added) + Math.abs(shift) +
+    const value = activate(activation, combine(alpha, values[i]!, beta, own, shift));
+    values[i] = add(value, skip);
+    magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift) +
       activationScale(activation, value) + Math.abs(skip);
   }
   return { ...(places ? { indices: places } : {}), values, magnitudes, shape: [] };

@@ -5,11 +5,21 @@ import { elementCount, type Tensor, tensor, zeros } from "./tensor.ts";
 
 /**
  * How values are drawn: `uniform01` from [0, 1), `uniform11` from [-1, 1), `normal` with mean 0 and
- * deviation 1, `integer` whole numbers from -8 to 8, or 0 to 8 in unsigned dtypes and 0 to 1 in bool.
+ * deviation 1, `integer` whole numbers from -8 to 8, or 0 to 8 in unsigned dtypes and 0 to 1 in bool, `int8`
+ * from -128 to 127, or 0 to 127 and 0 to 1.
  */
-export type FillKind = "uniform01" | "uniform11" | "normal" | "integer";
+export type FillKind = "uniform01" | "uniform11" | "normal" | "integer" | "int8";
 
-export const FILL_KINDS: readonly FillKind[] = ["uniform01", "uniform11", "normal", "integer"];
+export const FILL_KINDS: readonly FillKind[] = [
+  "uniform01",
+  "uniform11",
+  "normal",
+  "integer",
+  "int8",
+];
+
+/** Fills of whole numbers, which every dtype takes. */
+const WHOLE: readonly FillKind[] = ["integer", "int8"];
 
 /** Values drawn at once: they stay in the cache. */
 const BLOCK = 4096;
@@ -19,7 +29,7 @@ const BLOCK = 4096;
  * f16), so that the dtype holds them exactly and f32 and f64 get the same ones; normal values are
  * rounded to the dtype.
  *
- * @throws {TypeError} for integer dtypes with a fill other than `integer`.
+ * @throws {TypeError} for integer dtypes with a fill of fractions.
  * @throws {RangeError} for a seed that is no whole number >= 0, or sizes that are none.
  */
 export function fillTensor<D extends DType>(
@@ -29,8 +39,10 @@ export function fillTensor<D extends DType>(
   seed: number,
 ): Tensor<D> {
   const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
-  if (!real && kind !== "integer") {
-    throw new TypeError(`Cannot fill with ${kind}: ${dtype} takes only the fill integer`);
+  if (!real && !WHOLE.includes(kind)) {
+    throw new TypeError(
+      `Cannot fill with ${kind}: ${dtype} takes only the fills ${WHOLE.join(" and ")}`,
+    );
   }
   const random = new RandomWords(seed);
   if (shape.includes(0)) return zeros(dtype, shape);
@@ -66,8 +78,14 @@ function drawing(dtype: DType, kind: FillKind): (words: Uint32Array, values: Flo
       return (words, values) => scale(words, values, drop, 1 / (1 << (31 - drop)), -1);
     case "normal":
       return dtype === "f64" ? normals : singleNormals;
-    case "integer": {
-      const [low, high] = dtype === "bool" ? [0, 1] : dtype.startsWith("u") ? [0, 8] : [-8, 8];
+    case "integer":
+    case "int8": {
+      const [least, most] = kind === "int8" ? [-128, 127] : [-8, 8];
+      const [low, high] = dtype === "bool"
+        ? [0, 1]
+        : dtype.startsWith("u")
+        ? [0, most]
+        : [least, most];
       return (words, values) => integers(words, values, low, high - low + 1);
     }
   }
