@@ -68,7 +68,47 @@ function kernels(): Kernel[] {
     }
   }
   for (const kernel of gemmKernels()) found.set(kernel.name, kernel);
+  for (const kernel of nonfusedKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
+}
+
+/** Non-fused Winograd of one and two axes and every layout, in chunks of the batch, split and stored by fours. */
+function nonfusedKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        for (const [inputSize, splits] of [[[8, 12], 1], [[9, 7], 2], [[16], 1]] as const) {
+          const problem = convProblem({
+            op,
+            batch: 32,
+            inChannels: 12,
+            outChannels: 10,
+            groups: 2,
+            inputSize,
+            filterSize: inputSize.map(() => 3),
+            paddingBegin: inputSize.map(() => 1),
+          });
+          const request = {
+            problem,
+            dtype: "f32",
+            layout,
+            filterLayout: filterLayoutFor(layout),
+            epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
+            algorithm: "winograd2d-nonfused",
+            policy: "tiny",
+            splits,
+            sizes,
+            limits,
+          } as const;
+          const whole = planConv(request);
+          const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
+          for (const { kernel } of [...whole.passes, ...chunks.passes]) kernels.push(kernel);
+        }
+      }
+    }
+  }
+  return kernels;
 }
 
 /** Products of every transpose, as vectors and as single elements, split and packed, with every epilogue. */

@@ -59,5 +59,16 @@ await run(
   ),
   few,
 );
+const stepwise = cases.filter(({ problems: { fwd: { stride, dilation } } }) =>
+  [...stride, ...dilation].every((value) => value === 1)
+);
+await run(
+  (["uniform", "constant"] as const).flatMap((sizes) =>
+    OPERATIONS.flatMap((op) =>
+      LAYOUTS.map((layout): GoldenRun => ({ op, algorithm: "winograd2d-nonfused", layout, sizes }))
+    )
+  ),
+  stepwise,
+);
 console.log(`${passed} passed, ${failed} failed`);
 if (failed > 0) Deno.exitCode = 1;
