@@ -156,7 +156,8 @@ export function chooseChunks(
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
     const bytes = [...own, layout.resultElements].map((elements) => 4 * elements);
     const moving = bytes.reduce((sum, value) => sum + value, 0);
-    const small = moving <= DEFAULT_CHUNK_BYTES && bytes.every((value) => value <= bindings);
+    const small = bytes.every((value) => value <= bindings) &&
+      (maxWorkspaceBytes !== undefined || moving <= DEFAULT_CHUNK_BYTES);
     const last = layout.images <= 1;
     return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
   };
