@@ -85,7 +85,9 @@ export async function referenceConv(
   const shape = tensorShape(problem, result);
   const plans = gemmPlans(geometry, canonical[`${result}Strides`]);
   const count = elementCount(shape);
-  const cores = options.workers ?? navigator.hardwareConcurrency;
+  // Web pages share memory with Workers only where they are isolated from other origins.
+  const most = "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
+  const cores = options.workers ?? most;
   const work = options.sample !== undefined && samplePays(problem, options.sample, count)
     ? sampledWork(problem, geometry, options.sample)
     : wholeWork(geometry, plans, count, cores);
