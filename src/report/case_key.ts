@@ -49,9 +49,10 @@ export function questionKey(record: ReadCase): string {
   return [canonicalProblem(record), op, dtype, accumulate, epilogue].join("|");
 }
 
-/** The case within a provider, but for its algorithm. */
+/** The case within a provider, but for its algorithm. What does not say how its cache was is taken for hot. */
 export function settingKey(record: ReadCase): string {
-  const { provider, op, layout, filter_layout = "", policy = "", tile = "", cache = "" } = record;
+  const { provider, op, layout, filter_layout = "", policy = "", tile = "", cache = "hot" } =
+    record;
   // A product's layout is its transposes, which its problem has.
   const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
   return [questionKey(record), provider, layouts, policy, tile, cache].join("|");

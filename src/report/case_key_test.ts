@@ -26,6 +26,7 @@ Deno.test("keys part what is not the same case", () => {
     assert.notEqual(settingKey(base), settingKey(read(changes)));
   }
   assert.equal(settingKey(base), settingKey(read({ algorithm: "direct" })));
+  assert.equal(settingKey(base), settingKey(read({ cache: "hot" })));
   assert.notEqual(caseKey(base), caseKey(read({ algorithm: "direct" })));
   const gemm = { op: "gemm", problem: "4 5 6 t n", layout: "tn" };
   assert.equal(settingKey(read(gemm)), settingKey(read({ ...gemm, layout: undefined })));
