@@ -27,6 +27,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./bench.ts")).benchCommand(),
   },
   {
+    name: "check",
+    summary: "check the accuracy of a suite against a baseline: for CI, with JUnit XML",
+    load: async () => (await import("./check.ts")).checkCommand(),
+  },
+  {
     name: "compare",
     summary: "compare two runs' records: accuracy by an exact rule, speed by a rank test",
     load: async () => (await import("./compare.ts")).compareCommand(),

@@ -1,0 +1,138 @@
+import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
+import type { GpuDevice } from "../gpu/device.ts";
+import type { CaseRecord } from "../report/record.ts";
+import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
+import { type BenchGroup, benchGroups, type BenchPlan } from "./bench_plan.ts";
+import { type CheckedCase, runSuite, type SuiteHooks } from "./run_suite.ts";
+
+/**
+ * `pass`; `new`: passes, and the baseline does not have it; `regressed`: passes the gate, but was more exact;
+ * `fail`: does not pass the gate; `error`: did not run to its end.
+ */
+export type CheckStatus = "pass" | "new" | "regressed" | "fail" | "error";
+
+/** What became of one case of a check. */
+export interface CheckResult {
+  readonly key: string;
+  readonly status: CheckStatus;
+  /** Why it did not pass, as clauses. */
+  readonly reasons: readonly string[];
+  readonly record: CaseRecord;
+  /** Its tensors, where it ran. */
+  readonly checked?: CheckedCase;
+  readonly seconds: number;
+}
+
+/** Two calls a case: the second one must not spoil what the first left. */
+const PROTOCOL = { samples: 1, fillMs: 0 };
+/**
+ * Plans are made for the limits that every device has and for a number of workgroups in flight, so that every
+ * device runs the same kernels and one baseline serves all.
+ */
+const PLANNING = { limits: DEFAULT_LIMITS, workgroupsInFlight: 64 };
+
+/** What a check covers. */
+export type CheckPlan =
+  & Pick<BenchPlan, "problems" | "ops" | "layouts" | "algorithms" | "policies" | "tiles">
+  & Pick<BenchPlan, "fill" | "seed">;
+
+/** The run that a check is. */
+export function checkBench(plan: CheckPlan): BenchPlan {
+  return {
+    ...plan,
+    dtypes: ["f32"],
+    caches: ["hot"],
+    planning: PLANNING,
+    check: "full",
+    protocol: PROTOCOL,
+  };
+}
+
+/**
+ * Runs every case and holds it against the gate, and against the baseline where there is one.
+ *
+ * @param open Opens the device: at the start, and again after it was lost.
+ */
+export async function* checkSuite(
+  plan: CheckPlan,
+  baseline: Baseline | undefined,
+  open: () => Promise<GpuDevice>,
+  onCase: (index: number, count: number, what: string) => void = () => {},
+  hooks: Pick<SuiteHooks, "alterPlan" | "onSkip"> = {},
+): AsyncGenerator<CheckResult, void, undefined> {
+  const bench = checkBench(plan);
+  let checked: CheckedCase | undefined;
+  let start = performance.now();
+  const groups: BenchGroup[] = benchGroups(bench);
+  const records = runSuite(bench, groups, open, onCase, {
+    ...hooks,
+    onChecked: (one) => void (checked = one),
+  });
+  for await (const record of records) {
+    const now = performance.now();
+    const own = checked?.record === record ? { checked } : {};
+    yield { ...verdictOf(record, baseline), record, ...own, seconds: (now - start) / 1000 };
+    start = now;
+    checked = undefined;
+  }
+}
+
+function verdictOf(
+  record: CaseRecord,
+  baseline: Baseline | undefined,
+): Pick<CheckResult, "key" | "status" | "reasons"> {
+  const key = baselineKey(record);
+  const { verdict, accuracy, message } = record;
+  if (verdict === "error") return { key, status: "error", reasons: [message ?? "did not run"] };
+  if (verdict === "fail") return { key, status: "fail", reasons: [message ?? "wrong"] };
+  const was = baseline?.cases[key];
+  if (accuracy === null || baseline === undefined) return { key, status: "pass", reasons: [] };
+  if (was === undefined) return { key, status: "new", reasons: [] };
+  const reasons = regressions(accuracy, was);
+  return { key, status: reasons.length === 0 ? "pass" : "regressed", reasons };
+}
+
+/** The baseline's cases that a check should have run and did not. */
+export function missingCases(
+  plan: CheckPlan,
+  baseline: Baseline,
+  results: readonly CheckResult[],
+): string[] {
+  const ran = new Set(results.map(({ key }) => key));
+  return Object.keys(baseline.cases).filter((key) => !ran.has(key) && isCovered(plan, key));
+}
+
+/** Whether a baseline's case is among the operations, layouts, algorithms, policies and tiles of a check. */
+function isCovered({ ops, layouts, algorithms, policies, tiles }: CheckPlan, key: string): boolean {
+  const said = (value: string) => value === "auto" ? "" : ` ${value}`;
+  return ops.some((op) =>
+    layouts.some((layout) =>
+      algorithms.some((algorithm) =>
+        policies.some((policy) =>
+          tiles.some((tile) => {
+            const prefix = `${op} ${layout} f32 ${algorithm}${said(policy)}${said(tile)} `;
+            return key.startsWith(prefix) && /^(g\d+)?mb\d/.test(key.slice(prefix.length));
+          })
+        )
+      )
+    )
+  );
+}
+
+/**
+ * The baseline that a check's results make: those that pass the gate take the place of the ones before, those that
+ * do not leave them; cases that the check did not cover stay, missing ones go.
+ */
+export function updatedBaseline(
+  plan: CheckPlan,
+  before: Baseline | undefined,
+  results: readonly CheckResult[],
+  made: Pick<Baseline, "version" | "adapter">,
+): Baseline {
+  const cases = { ...before?.cases };
+  if (before) { for (const key of missingCases(plan, before, results)) delete cases[key]; }
+  for (const { key, status, record: { accuracy } } of results) {
+    if (accuracy && status !== "fail" && status !== "error") cases[key] = baselineCase(accuracy);
+  }
+  return { schema: 1, kind: "baseline", ...made, fill: plan.fill, seed: plan.seed, cases };
+}

@@ -1,0 +1,206 @@
+import { Command } from "#cli-types";
+import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { type Baseline, baselineDiff, parseBaseline, printBaseline } from "../bench/baseline.ts";
+import {
+  type CheckPlan,
+  type CheckResult,
+  checkSuite,
+  missingCases,
+  updatedBaseline,
+} from "../bench/check_suite.ts";
+import type { SuiteHooks } from "../bench/run_suite.ts";
+import { parseSuite } from "../bench/suite.ts";
+import { readSuite } from "../bench/suite_files.ts";
+import { EXIT } from "../errors.ts";
+import { openDevice } from "../gpu/device.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { writeOutput } from "../npy/mod.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
+import { printDescriptor } from "../problem/descriptor.ts";
+import { environmentRecord } from "../report/environment.ts";
+import { junitXml } from "../report/junit.ts";
+import { FILL_KINDS } from "../tensor/fill.ts";
+import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { VERSION } from "../version.ts";
+import checkText from "../../fixtures/check.txt" with { type: "text" };
+import baselineText from "../../fixtures/baseline.json" with { type: "text" };
+import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
+import { ExitCode } from "./failure.ts";
+import { printer, progress } from "./output.ts";
+import { describe, readText, recordSink } from "./records.ts";
+import { gather, oneOf, parsePattern, someOf, splitTiles, wholeNumber } from "./values.ts";
+
+const EXAMPLES = `
+Every case must pass the accuracy gate, and be about as exact as the baseline says: a relative L2 error
+up to 1.5 times, a bound ratio up to twice as large as there (somewhat more where few outputs are
+compared) counts as the difference between drivers, and so does what is below one rounding of the
+result. Every device runs the same kernels: plans are made for the limits that all devices have.
+Without --suite it checks a suite and a baseline of its own.
+
+Examples:
+  wgconv check
+  wgconv check --algorithm direct,implicit-gemm --layout nchw --junit check.xml --save-failures failed
+  wgconv check --suite layers.txt --baseline layers.json --update
+  wgconv check --suite layers.txt --baseline layers.json
+
+Exit 1: a case fails, was more exact in the baseline, or is there and did not run. Exit 2: nothing ran.
+Exit 5: a case did not run to its end.`;
+
+/** `wgconv check`: the accuracy check of a CI. */
+export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
+  return new Command("check")
+    .description("Check the accuracy of a suite against the gate and a baseline; for CI.")
+    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
+    .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), [...OPERATIONS])
+    .option("--algorithm <list>", ALGORITHM_NAMES.join(", "), someOf(ALGORITHM_NAMES), [
+      ...ALGORITHM_NAMES,
+    ])
+    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [...LAYOUTS])
+    .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
+    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
+    .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
+    .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
+    .option(
+      "--baseline <file>",
+      "the accuracy that cases had; none holds them against the gate only",
+    )
+    .option("--update", "write the baseline anew, showing what changes")
+    .option("--junit <file>", "write the results as JUnit XML")
+    .option("--jsonl <file>", "write a record a case")
+    .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
+    .option("--verbose", "say which algorithms cannot do what")
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .addHelpText("after", EXAMPLES)
+    .action(async (options) => {
+      const plan = checkPlan(options);
+      const baseline = await readBaseline(options);
+      const out = printer("stdout");
+      const shown = progress();
+      using records = recordSink(options.jsonl);
+      let adapter = "";
+      const open = async () => {
+        const gpu = await openDevice({ backend: options.backend });
+        if (adapter === "") records.write(environmentRecord(describe(gpu), options.seed));
+        adapter = gpu.info.adapter;
+        return gpu;
+      };
+      const onCase = (index: number, count: number, what: string) =>
+        shown.update(`case ${index} of ${count}: ${what}`);
+      const results: CheckResult[] = [];
+      const skipped = new Set<string>();
+      const onSkip = (what: string, reason: string) => {
+        if (options.verbose) skipped.add(`skipped: ${what}: ${reason}`);
+      };
+      for await (const result of checkSuite(plan, baseline, open, onCase, { ...hooks, onSkip })) {
+        records.write(result.record);
+        const saved = await saveFailure(result, options.saveFailures);
+        const lines = resultLines(result, options.backend, saved);
+        if (lines.length > 0) shown.done();
+        lines.forEach((line) => out.line(line));
+        // The tensors are not needed any more.
+        const { checked: _, ...kept } = result;
+        results.push(kept);
+      }
+      shown.done();
+      const missing = baseline && !options.filter ? missingCases(plan, baseline, results) : [];
+      if (options.junit !== undefined) {
+        const xml = junitXml("wgconv check", junitCases(results, missing));
+        await writeOutput(options.junit, (write) => write(new TextEncoder().encode(xml)));
+      }
+      const ran = results.some(({ status }) => status !== "error");
+      const updating = options.update === true && ran;
+      if (updating) await update(options, plan, baseline, results, adapter, out.line);
+      const lost = updating ? [] : missing;
+      lost.forEach((key) => out.line(`missing: ${key}: the baseline has it, it did not run`));
+      skipped.forEach((line) => out.line(line));
+      out.line(summaryLine(results, lost, adapter));
+      const code = checkExitCode(results, lost, updating);
+      if (code !== EXIT.ok) throw new ExitCode(code);
+    });
+}
+
+/** What the options parse to. */
+type CheckOptions = ReturnType<ReturnType<typeof checkCommand>["opts"]>;
+
+/** The exit code of a check: nothing that ran is no success either. */
+export function checkExitCode(
+  results: readonly Pick<CheckResult, "status">[],
+  missing: readonly string[],
+  updating: boolean,
+): number {
+  const has = (...statuses: CheckResult["status"][]) =>
+    results.some(({ status }) => statuses.includes(status));
+  if (results.every(({ status }) => status === "error")) return EXIT.usage;
+  if (has("fail") || missing.length > 0) return EXIT.accuracy;
+  if (has("regressed") && !updating) return EXIT.accuracy;
+  return has("error") ? EXIT.internal : EXIT.ok;
+}
+
+function checkPlan(options: CheckOptions): CheckPlan {
+  const { filter, suite = [] } = options;
+  const problems = suite.length === 0
+    ? parseSuite(checkText, "check.txt")
+    : suite.flatMap((path) => readSuite(path));
+  const kept = problems.filter((problem) => filter?.test(printDescriptor(problem)) ?? true);
+  if (kept.length === 0) {
+    throw new TypeError(
+      problems.length === 0
+        ? `Cannot check: ${suite.join(", ")} holds no problem`
+        : `Cannot check: ${filter} matches none of ${problems.length} problems`,
+    );
+  }
+  return {
+    problems: kept,
+    ops: options.op,
+    layouts: options.layout,
+    algorithms: options.algorithm,
+    policies: options.policy.split(","),
+    tiles: options.tile,
+    fill: options.fill,
+    seed: options.seed,
+  };
+}
+
+/** The baseline to hold results against: the one that is named, or the one of the suite that is built in. */
+async function readBaseline(options: CheckOptions): Promise<Baseline | undefined> {
+  const { baseline: path, suite, update, fill, seed } = options;
+  if (update && (path === undefined || path === "none")) {
+    throw new TypeError("Cannot update the baseline: --baseline says which file");
+  }
+  if (path === "none") return undefined;
+  if (path === undefined) {
+    const own = suite === undefined && fill === "uniform01" && seed === 1;
+    return own ? parseBaseline(baselineText, "baseline.json") : undefined;
+  }
+  let text: string;
+  try {
+    text = await readText(path);
+  } catch (error) {
+    if (update && error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+  const baseline = parseBaseline(text, path);
+  if (baseline.fill === fill && baseline.seed === seed) return baseline;
+  if (update) return undefined;
+  throw new TypeError(
+    `Cannot check: the baseline ${path} is of ${baseline.fill} data and seed ${baseline.seed}, ` +
+      `not of ${fill} data and seed ${seed}`,
+  );
+}
+
+async function update(
+  options: CheckOptions,
+  plan: CheckPlan,
+  before: Baseline | undefined,
+  results: readonly CheckResult[],
+  adapter: string,
+  line: (text: string) => void,
+): Promise<void> {
+  const after = updatedBaseline(plan, before, results, { version: VERSION, adapter });
+  const changes = baselineDiff(before, after);
+  changes.forEach(line);
+  const path = options.baseline!;
+  await writeOutput(path, (write) => write(new TextEncoder().encode(printBaseline(after))));
+  line(`${path}: ${Object.keys(after.cases).length} cases, ${changes.length} changed`);
+}

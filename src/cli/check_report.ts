@@ -1,0 +1,102 @@
+import { join } from "#path";
+import type { CheckResult, CheckStatus } from "../bench/check_suite.ts";
+import { failureFile, failureTensors, reproLine } from "../bench/failures.ts";
+import type { Backend } from "../gpu/provider.ts";
+import { refuseWrite } from "../npy/atomic_write.ts";
+import { writeNpz } from "../npy/mod.ts";
+import type { JUnitCase } from "../report/junit.ts";
+
+/** Elements shown of a failure. */
+const SHOWN = 3;
+
+/** What is said of a case that did not pass: why, its worst elements, how to run it again. */
+export function resultLines(
+  { key, status, reasons, record }: CheckResult,
+  backend: Backend,
+  saved: string | undefined,
+): string[] {
+  if (status === "pass" || status === "new") return [];
+  const worst = (record.accuracy?.worst ?? []).slice(0, SHOWN).map(({ index, got, ref }) =>
+    `  [${index}]: got ${got}, reference ${ref}, off by ${(got - ref).toExponential(2)}`
+  );
+  return [
+    `${status}: ${key}`,
+    ...reasons.map((reason) => `  ${reason}`),
+    ...(worst.length === 0 ? [] : ["  worst elements:", ...worst.map((line) => `  ${line}`)]),
+    `  again: ${reproLine(record, backend)}`,
+    ...(saved === undefined ? [] : [`  saved: ${saved}`]),
+  ];
+}
+
+/**
+ * Saves the tensors of a case that did not pass, where they are wanted.
+ *
+ * @returns The file.
+ */
+export async function saveFailure(
+  { key, status, checked }: CheckResult,
+  folder: string | undefined,
+): Promise<string | undefined> {
+  const failed = status === "fail" || status === "regressed";
+  if (folder === undefined || !failed || checked === undefined) return undefined;
+  await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
+  const path = join(folder, failureFile(key));
+  await writeNpz(path, failureTensors(checked));
+  return path;
+}
+
+/** Results and missing cases as tests of a CI system. */
+export function junitCases(
+  results: readonly CheckResult[],
+  missing: readonly string[],
+): JUnitCase[] {
+  const named = (key: string) => {
+    const [op, layout, dtype, algorithm, ...rest] = key.split(" ");
+    return { group: `wgconv.${op}.${algorithm}`, name: [layout, dtype, ...rest].join(" ") };
+  };
+  return [
+    ...results.map((result): JUnitCase => {
+      const { key, status, reasons, seconds } = result;
+      const passed = status === "pass" || status === "new";
+      const message = reasons.join("; ");
+      const text = resultLines(result, "wgpu", undefined).join("\n");
+      return {
+        ...named(key),
+        seconds,
+        ...(passed
+          ? {}
+          : { problem: { kind: status === "error" ? "error" : "failure", message, text } }),
+      };
+    }),
+    ...missing.map((key): JUnitCase => ({
+      ...named(key),
+      seconds: 0,
+      problem: { kind: "failure", message: "the baseline has it, it did not run" },
+    })),
+  ];
+}
+
+const WORDS: Readonly<Record<CheckStatus, string>> = {
+  pass: "as exact as the baseline or the gate asks",
+  new: "new",
+  regressed: "less exact than the baseline",
+  fail: "failed",
+  error: "did not run",
+};
+
+/** The last line: how many cases came out how. */
+export function summaryLine(
+  results: readonly CheckResult[],
+  missing: readonly string[],
+  adapter: string,
+): string {
+  const counts = (Object.keys(WORDS) as CheckStatus[])
+    .map((status) =>
+      [results.filter((one) => one.status === status).length, WORDS[status]] as const
+    )
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${count} ${word}`);
+  if (missing.length > 0) counts.push(`${missing.length} missing`);
+  const where = adapter === "" ? "" : ` on ${adapter}`;
+  return `${results.length} cases${where}: ${counts.join(", ") || "nothing ran"}`;
+}
