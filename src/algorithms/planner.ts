@@ -2,6 +2,7 @@ import { accumulationLength } from "../problem/conv_problem.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { planDirect } from "./direct/plan.ts";
+import { planIm2col } from "./im2col/plan.ts";
 import { planIm2winFused } from "./im2win/fused.ts";
 import { windowReason } from "./im2win/geometry.ts";
 import { planIm2win } from "./im2win/plan.ts";
@@ -23,6 +24,7 @@ interface Algorithm {
 const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
   "direct": { supports: () => undefined, plan: planDirect },
   "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
+  "im2col": { supports: () => undefined, plan: planIm2col },
   "im2win": { supports: windowReason, plan: planIm2win },
   "im2win-fused": { supports: windowReason, plan: planIm2winFused },
   "winograd2d-nonfused": { supports: nonfusedReason, plan: planWinogradNonfused },

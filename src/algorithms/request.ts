@@ -8,6 +8,7 @@ import type { DeviceLimits } from "./plan.ts";
 export type AlgorithmName =
   | "direct"
   | "implicit-gemm"
+  | "im2col"
   | "im2win"
   | "im2win-fused"
   | "winograd2d-nonfused"
@@ -16,6 +17,7 @@ export type AlgorithmName =
 export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
   "direct",
   "implicit-gemm",
+  "im2col",
   "im2win",
   "im2win-fused",
   "winograd2d-nonfused",

@@ -1,0 +1,78 @@
+import { variantPolicy } from "../../kernels/main_loop.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
+import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
+import { type Cut, cutProduct, type Product } from "../cut.ts";
+import type { PlanRequest } from "../request.ts";
+
+/** What a plan of im2col is cut by. */
+export interface Im2colNeeds {
+  readonly multiple: number;
+  /** Bytes of each buffer that a chunk takes. */
+  bytes(images: number): readonly number[];
+  /** Workspace beside them, partial results not counted. */
+  fixedBytes(policy: TilePolicy): number;
+  /** The product of a chunk. */
+  product(images: number): Product;
+  /** Whether chunks add up to one result instead of each having its own part of it. */
+  readonly summed: boolean;
+  /** Whether the product's depth can be split, its results being the operation's. */
+  readonly splittable: boolean;
+}
+
+/** A cut product and its chunks. */
+export interface Im2colCut {
+  readonly policy: TilePolicy;
+  readonly splits: number;
+  readonly chunks: readonly Chunk[];
+  /** Partial results that are summed at the end; 1 for none. */
+  readonly partials: number;
+}
+
+/** Chooses chunks, policy and splits, partial results included in the workspace. */
+export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
+  const { problem, limits, maxWorkspaceBytes } = request;
+  const elements = needs.product(problem.batch).elements;
+  const policyOf = (cut: Cut) => variantPolicy(cut.policy, request.variant);
+  const unsplit = { ...request, splits: 1 };
+  const attempt = (cut: Cut, partialBytes: number) => {
+    const chunk: ChunkNeeds = {
+      algorithm: "im2col",
+      batch: problem.batch,
+      multiple: needs.multiple,
+      bytes: needs.bytes,
+      fixedBytes: needs.fixedBytes(policyOf(cut)) + partialBytes,
+      maxBufferBytes: chunkBufferBytes(limits, needs.bytes(needs.multiple)),
+      maxWorkspaceBytes,
+    };
+    return batchChunks(chunk);
+  };
+  const done = (cut: Cut, chunks: readonly Chunk[], partials: number): Im2colCut => ({
+    policy: policyOf(cut),
+    splits: cut.splits,
+    chunks,
+    partials,
+  });
+
+  // One split: the fewest bytes. Chunks that are summed have partial results of their own.
+  const plain = cutProduct(unsplit, needs.product(problem.batch));
+  let chunks = attempt(plain, 0);
+  for (let again = 0; needs.summed && chunks.length > 1 && again < 8; again++) {
+    const more = attempt(plain, 4 * chunks.length * elements);
+    if (more.length === chunks.length) break;
+    chunks = more;
+  }
+  const counted = needs.summed ? chunks.length : 1;
+  const splittable = needs.splittable && (needs.summed || chunks.length === 1);
+  if (splittable) {
+    const cut = cutProduct(request, needs.product(chunks[0]!.images));
+    const partials = cut.splits * counted;
+    const partialBytes = 4 * partials * elements;
+    const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
+    const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(policyOf(cut)) -
+      needs.bytes(chunks[0]!.images).reduce((sum, one) => sum + one, 0);
+    if (partials === 1 || partialBytes <= Math.min(largest, room)) {
+      return done(cut, chunks, partials);
+    }
+  }
+  return done(plain, chunks, counted);
+}

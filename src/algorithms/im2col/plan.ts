@@ -1,0 +1,114 @@
+import type { SizeMode } from "../../kernels/module.ts";
+import { packedElements } from "../../kernels/pack_strided.ts";
+import { policyTile } from "../../kernels/policy.ts";
+import { resultTensor } from "../../problem/conv_problem.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { reducePass } from "../passes.ts";
+import type { Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { cutIm2col, type Im2colNeeds } from "./cut.ts";
+import {
+  gradientMatrix,
+  im2colFilter,
+  type Im2colGeometry,
+  im2colGeometry,
+  matrixAccess,
+  matrixBytes,
+  windowMatrix,
+} from "./geometry.ts";
+import { backwardData, backwardFilter, forward, type Im2colContext } from "./passes.ts";
+
+/** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
+export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
+  const { problem, limits } = request;
+  const geometry = im2colGeometry(request);
+  const elements = resultElements(problem);
+  const cut = cutIm2col(request, needsOf(request, geometry));
+  const chunked = cut.chunks.length > 1;
+  const tensors = problemBuffers(request);
+  const { buffers, tensor, bias } = tensors;
+  const context: Im2colContext = {
+    request,
+    mode,
+    geometry,
+    cut,
+    elements,
+    tensors,
+    windows: (images) => windowMatrix(request, geometry, images, chunked),
+    gradient: (images) => gradientMatrix(request, geometry, images, chunked),
+  };
+  const partials = cut.partials > 1
+    ? buffers.add("partial results", "workspace", cut.partials * elements)
+    : undefined;
+  const make = { "fwd": forward, "bwd-data": backwardData, "bwd-filter": backwardFilter };
+  const passes = make[problem.op](context, partials);
+  const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1)!;
+  if (partials !== undefined) {
+    passes.push(
+      reducePass(
+        reduceShape(request, cut.partials),
+        mode,
+        convEpilogue(request.epilogue),
+        buffers,
+        { partials, result: tensor[resultTensor(problem.op)], bias },
+        limits,
+      ),
+    );
+  }
+  const { policy, splits, chunks } = cut;
+  return {
+    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    algorithm: "im2col",
+    buffers: buffers.list,
+    passes: elements === 0 ? [] : passes,
+    workspaceBytes: buffers.workspaceBytes(),
+    multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
+    notes: [
+      `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
+      `policy ${policy.name}: tiles of ${policyTile(policy)}, ` +
+      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+    ],
+  };
+}
+
+/** Bytes and product of a chunk, by operation. */
+function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
+  const { problem } = request;
+  const windows = (images: number) => windowMatrix(request, geometry, images, false);
+  const gradient = (images: number) => gradientMatrix(request, geometry, images, false);
+  const filterBytes: Im2colNeeds["fixedBytes"] = (policy) =>
+    4 * packedElements(im2colFilter(request, geometry, policy));
+  const { inChannels, outChannels, taps, spots } = geometry;
+  const batches = problem.groups;
+  const elements = resultElements(problem);
+  const packed = { along: "place", vector: 4 } as const;
+  const { op } = problem;
+  return {
+    multiple: geometry.interleave,
+    summed: op === "bwd-filter",
+    splittable: op !== "bwd-data",
+    bytes: (images) => [
+      matrixBytes(windows(images)),
+      ...(op === "fwd" ? [] : [matrixBytes(gradient(images))]),
+    ],
+    fixedBytes: (policy) => op === "bwd-filter" ? 0 : filterBytes(policy),
+    product(images) {
+      const columns = images * spots;
+      const depths = { "fwd": taps * inChannels, "bwd-data": outChannels, "bwd-filter": columns };
+      return {
+        batches,
+        elements,
+        rows: op === "bwd-data" ? taps * inChannels : outChannels,
+        columns: op === "bwd-filter" ? taps * inChannels : columns,
+        steps: ({ depth }) => Math.ceil(depths[op] / depth),
+        a: op === "bwd-filter" ? matrixAccess(gradient(images), true) : packed,
+        b: op === "fwd"
+          ? matrixAccess(windows(images))
+          : op === "bwd-data"
+          ? matrixAccess(gradient(images))
+          : matrixAccess(windows(images), true),
+      };
+    },
+  };
+}
