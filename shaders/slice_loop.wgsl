@@ -2,7 +2,7 @@
 <%= it.declarations %>
 
 // Rows of A, then columns of B. When the products are done it carries the sums to the output transform.
-var<workgroup> tile: array<array<array<vec4f, <%= it.rowVectors %>>, <%= it.policy.depth %>>, <%= it.shape.slices %>>;
+var<workgroup> tile: array<array<array<array<vec4f, <%= it.rowVectors %>>, <%= it.policy.depth %>>, <%= it.shape.slices %>>, <%= it.policy.buffers %>>;
 
 @compute @workgroup_size(<%= it.threads %>)
 fn main(
@@ -59,7 +59,31 @@ fn main(
   var until_flush = <%= it.flush %>u;
 <% } -%>
 
+<% if (it.policy.buffers === 2) { -%>
+  {
+    let fill = 0u;
+<%= it.a.store %>
+<%= it.b.store %>
+    let at = first_step + 1u;
+<%= it.a.fetch %>
+<%= it.b.fetch %>
+  }
+  workgroupBarrier();
+<% } -%>
+
   for (var step = first_step; step < end_step; step++) {
+<% if (it.policy.buffers === 2) { -%>
+    let full = (step - first_step) % 2u;
+    let fill = 1u - full;
+<%= it.a.store %>
+<%= it.b.store %>
+    {
+      let at = step + 2u;
+<%= it.a.fetch %>
+<%= it.b.fetch %>
+    }
+<% } else { -%>
+    let fill = 0u;
 <%= it.a.store %>
 <%= it.b.store %>
     workgroupBarrier();
@@ -68,13 +92,14 @@ fn main(
 <%= it.a.fetch %>
 <%= it.b.fetch %>
     }
+<% } -%>
 <% for (let k = 0; k < it.policy.depth; k++) { -%>
     {
 <% for (let i = 0; i < it.aFragments; i++) { -%>
-      let a<%= i %> = tile[slice][<%= k %>][ay<%= i %>];
+      let a<%= i %> = tile[<%= it.policy.buffers === 2 ? "full" : 0 %>][slice][<%= k %>][ay<%= i %>];
 <% } -%>
 <% for (let j = 0; j < it.bFragments; j++) { -%>
-      let b<%= j %> = tile[slice][<%= k %>][bx<%= j %>];
+      let b<%= j %> = tile[<%= it.policy.buffers === 2 ? "full" : 0 %>][slice][<%= k %>][bx<%= j %>];
 <% } -%>
 <% for (let r = 0; r < it.policy.threadRows; r++) { for (let j = 0; j < it.bFragments; j++) { const s = r * it.bFragments + j; -%>
       c<%= s %> = fma(vec4f(a<%= Math.floor(r / 4) %>.<%= "xyzw"[r % 4] %>), b<%= j %>, c<%= s %>);
@@ -102,7 +127,7 @@ fn main(
 <% for (let v = 0; v < it.round; v++) { -%>
     {
       let at = <%= v * it.perSlice %>u + u;
-      tile[slice][at / <%= it.width %>u][at % <%= it.width %>u] = c<%= first + v %>;
+      tile[0][slice][at / <%= it.width %>u][at % <%= it.width %>u] = c<%= first + v %>;
     }
 <% } -%>
     workgroupBarrier();
@@ -130,7 +155,7 @@ fn main(
       let line = position / <%= it.width %>u;
       let vector = position % <%= it.width %>u;
 <% for (let s = 0; s < it.shape.slices; s++) { -%>
-      let m<%= s %> = tile[<%= s %>][line][vector];
+      let m<%= s %> = tile[0][<%= s %>][line][vector];
 <% } -%>
 <% for (const statement of it.transform) { -%>
       <%= statement %>

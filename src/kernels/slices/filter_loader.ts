@@ -48,7 +48,7 @@ export function filterLoader(
     store: range.map((i) =>
       guarded(
         i,
-        `    tile[${p}slice${i}][${p}row${i}][${at.offset}u + ${p}vector${i}] = ${p}load${i};`,
+        `    tile[fill][${p}slice${i}][${p}row${i}][${at.offset}u + ${p}vector${i}] = ${p}load${i};`,
       )
     ).join("\n"),
   };

@@ -198,7 +198,7 @@ export function storeItems(
     return [
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
+        `tile[fill][${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
       ),
     ].map((line) => `      ${line}`).join("\n");
   }).join("\n");

@@ -11,12 +11,14 @@ export interface SlicePolicy {
   /** Results of a thread; multiples of 4. */
   readonly threadRows: number;
   readonly threadColumns: number;
+  /** Tiles in workgroup memory: with two, one is filled while the other is multiplied. */
+  readonly buffers: 1 | 2;
 }
 
-/** `64x32x8_8x8`, as it stands in kernel names and as `--policy` takes it. */
+/** `64x32x8_8x8`, or with `d` for two buffers, as it stands in kernel names and as `--policy` takes it. */
 export function slicePolicyName(policy: SlicePolicy): string {
-  const { rows, columns, depth, threadRows, threadColumns } = policy;
-  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}`;
+  const { rows, columns, depth, threadRows, threadColumns, buffers } = policy;
+  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}${buffers === 2 ? "d" : ""}`;
 }
 
 /**
@@ -25,14 +27,15 @@ export function slicePolicyName(policy: SlicePolicy): string {
  * @throws {RangeError} if it is no policy that kernels can use.
  */
 export function parseSlicePolicy(text: string): SlicePolicy {
-  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
+  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+)(d?))?$/.exec(text);
   if (match === null) {
     throw new RangeError(`Cannot plan: policy ${text} is none, expected one such as 64x32x8_8x8`);
   }
-  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1).map((part) =>
+  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1, 6).map((part) =>
     part === undefined ? 8 : Number(part)
   ) as [number, number, number, number, number];
-  const policy = { rows, columns, depth, threadRows, threadColumns };
+  const buffers = match[6] === "d" ? 2 as const : 1 as const;
+  const policy = { rows, columns, depth, threadRows, threadColumns, buffers };
   const fits = threadRows % 4 === 0 && threadColumns % 4 === 0 && rows > 0 && columns > 0 &&
     depth > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
   if (!fits) throw new RangeError(`Cannot plan: policy ${text} does not cut into thread tiles`);
@@ -51,7 +54,7 @@ export function sliceRowVectors(policy: SlicePolicy, padded: boolean): number {
 
 /** Bytes of workgroup memory of a product of `slices`. */
 export function sliceBytes(policy: SlicePolicy, slices: number, padded: boolean): number {
-  return 16 * slices * policy.depth * sliceRowVectors(policy, padded);
+  return 16 * policy.buffers * slices * policy.depth * sliceRowVectors(policy, padded);
 }
 
 /** Which elements of an operand's tile a thread brings; indexes are WGSL over the thread index `t`. */
