@@ -8,15 +8,31 @@
  * All errors are of simulated f32 kernels (src/winograd/simulated.ts): transforms as the simplified programs
  * compute them, one accumulator.
  */
+import { gateFor, relL2Limit } from "../src/accuracy/mod.ts";
+import { markdownTable } from "../src/report/table.ts";
+import { amplification, amplification2d } from "../src/winograd/amplification.ts";
 import { expandPoints, MAX_ALPHA } from "../src/winograd/points.ts";
-import { algorithm1d, simulateWinograd } from "../src/winograd/simulated.ts";
-import { makeTransform, type WinogradTransform } from "../src/winograd/transform.ts";
+import { SCALINGS } from "../src/winograd/scaling.ts";
+import {
+  type Algorithm,
+  algorithm1d,
+  algorithm2d,
+  reportOf,
+  type SimulatedResults,
+  simulateWinograd,
+  UNIT_ROUNDOFF,
+} from "../src/winograd/simulated.ts";
+import {
+  makeTransform,
+  type WinogradTransform,
+  winogradTransform,
+} from "../src/winograd/transform.ts";
 
 const MAGNITUDES = ["1", "1/2", "2", "1/4", "4", "3/4", "4/3", "2/3", "3/2", "1/3", "3"];
 /** Sets of points that are simulated, of those with the least spread. */
 const SHORTLIST = 6;
 /** Sets whose errors are within this factor are equal; the one with fewer instructions is taken. */
-const EQUAL = 1.05;
+const EQUAL = 1.04;
 /** An F(n,r) gets points of its own where they have this many times less error. */
 const EXCEPTION = 1.25;
 
@@ -85,8 +101,10 @@ function score(text: string, transform: WinogradTransform): Score {
   const algorithm = algorithm1d(transform);
   const measure = (fill: "uniform01" | "normal") =>
     geometricMean(
-      [1, 11, 21].map((seed) =>
-        simulateWinograd(algorithm, { fill, depth: 64, filters: 16, tiles: 16, seed }).magnitudeL2
+      [1, 11, 21, 31, 41].map((seed) =>
+        relativeError(
+          simulateWinograd(algorithm, { fill, depth: 64, filters: 16, tiles: 16, seed }),
+        )
       ),
     );
   const [uniform, normal] = [measure("uniform01"), measure("normal")];
@@ -151,8 +169,103 @@ function geometricMean(values: readonly number[]): number {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
+/** ‖y − ref‖ / (u · ‖Σ|a||b|‖) */
+function relativeError({ results, reference: { values, magnitudes } }: SimulatedResults): number {
+  const norm = (vector: Float64Array) =>
+    Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+  return norm(values.map((value, i) => results[i]! - value)) / norm(magnitudes) / UNIT_ROUNDOFF;
+}
+
+const SHOWN: readonly (readonly [number, number])[] =
+  // deno-fmt-ignore
+  [[2, 2], [3, 2], [7, 2], [2, 3], [4, 3], [6, 3], [14, 3], [3, 4], [5, 4], [13, 4], [2, 5], [4, 5], [12, 5],
+    [3, 6], [11, 6], [2, 7], [10, 7], [9, 8], [8, 9]];
+
+/** What scalings and orders of the points change. */
+function scalings(): void {
+  console.log("error on uniform01 and normal data in u·‖Σ|a||b|‖; instructions");
+  for (const [n, r] of SHOWN) {
+    const { points } = winogradTransform(n, r);
+    const [first, last] = [points.slice(0, 1), points.slice(-1)];
+    const reversed = [...first, ...points.slice(1, -1).toReversed(), ...last];
+    const variants = [
+      ...SCALINGS.map((scaling) => [scaling, winogradTransform(n, r, { scaling })] as const),
+      ["reversed", makeTransform(n, r, () => reversed, "none")] as const,
+    ];
+    const cells = variants.map(([name, transform]) => {
+      const { uniform, normal, instructions } = score(name, transform);
+      return `${name} ${uniform.toFixed(2)} ${normal.toFixed(2)}; ${instructions}`.padEnd(32);
+    });
+    console.log(`F(${n},${r})`.padEnd(9) + cells.join(""));
+  }
+}
+
+/** Errors of healthy kernels as fractions of the gate's limits: the largest over fills and depths. */
+function againstGate(algorithm: Algorithm, amplified: number) {
+  let bound = 0, l2 = 0;
+  for (const fill of ["uniform01", "uniform11", "normal"] as const) {
+    for (const depth of [1, 2, 3, 8, 32, 128, 512, 1536]) {
+      const tiles = Math.max(8, Math.min(256, Math.ceil(2e6 / (algorithm.alpha * depth * 16))));
+      const simulated = simulateWinograd(algorithm, { fill, depth, filters: 16, tiles });
+      const report = reportOf(simulated);
+      const gate = gateFor({
+        accumulationLength: simulated.length,
+        unitRoundoff: UNIT_ROUNDOFF,
+        amplification: amplified,
+      });
+      bound = Math.max(bound, report.max_bound_ratio / gate.maxBoundRatio);
+      l2 = Math.max(l2, report.rel_l2 / relL2Limit(report, gate));
+    }
+  }
+  return { bound, l2 };
+}
+
+/** The table of docs/accuracy.md. */
+function amplifications(): void {
+  const right = "right" as const;
+  const row = (name: string, axes: readonly WinogradTransform[]) => {
+    const [rows, columns] = axes;
+    const algorithm = columns ? algorithm2d(rows!, columns) : algorithm1d(rows!);
+    const amplified = columns ? amplification2d(rows!, columns) : amplification(rows!);
+    const { bound, l2 } = againstGate(algorithm, amplified);
+    const given = { fill: "uniform01", depth: 512, filters: 16, tiles: 16 } as const;
+    const mare = (flush: number) =>
+      reportOf(simulateWinograd(algorithm, { ...given, flush })).mare!.toExponential(1);
+    const normal = reportOf(simulateWinograd(algorithm, { ...given, fill: "normal" })).rel_l2;
+    return [
+      name,
+      columns ? "" : rows!.points.join(" ").replaceAll(/(\S+) -\1/g, "±$1"),
+      `${algorithm.instructions}`,
+      amplified.toFixed(2),
+      bound.toFixed(2),
+      l2.toFixed(2),
+      mare(Infinity),
+      mare(96),
+      normal.toExponential(1),
+    ];
+  };
+  const rows = SHOWN.map(([n, r]) => row(`F(${n},${r})`, [winogradTransform(n, r)]));
+  for (const [n, r] of [[2, 3], [4, 3], [6, 3], [2, 5], [4, 5], [3, 4], [5, 4]] as const) {
+    const axis = winogradTransform(n, r);
+    rows.push(row(`F(${n}x${n},${r}x${r})`, [axis, axis]));
+  }
+  console.log(markdownTable([
+    { title: "tile" },
+    { title: "points" },
+    { title: "instructions", align: right },
+    { title: "A", align: right },
+    { title: "bound / limit", align: right },
+    { title: "L2 / limit", align: right },
+    { title: "MARE, C = 512", align: right },
+    { title: "flushed", align: right },
+    { title: "rel. L2, normal", align: right },
+  ], rows));
+}
+
 const [command, ...rest] = Deno.args;
-const alphas = rest.length > 0
-  ? rest.map(Number)
-  : Array.from({ length: MAX_ALPHA - 2 }, (_, i) => i + 3);
-if (command === "search") alphas.forEach(search);
+if (command === "search") {
+  const all = Array.from({ length: MAX_ALPHA - 2 }, (_, i) => i + 3);
+  (rest.length > 0 ? rest.map(Number) : all).forEach(search);
+} else if (command === "scalings") scalings();
+else if (command === "amplification") amplifications();
+else throw new RangeError("Cannot start: expected search, scalings or amplification");

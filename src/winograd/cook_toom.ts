@@ -26,6 +26,12 @@ export function cookToom(n: number, r: number, points: readonly string[]): Trans
   const interpolation = values.map((value) =>
     monicPolynomial(finite.filter((other) => value === undefined || !other.equals(value)), alpha)
   );
+  // At 0 the filter's transform is a copy: a minus sign goes to the input's, where it is free.
+  values.forEach((value, a) => {
+    if (!value?.equals(0) || denominators[a]!.compare(0) > 0) return;
+    denominators[a] = denominators[a]!.neg();
+    interpolation[a] = interpolation[a]!.map((coefficient) => coefficient.neg());
+  });
   return {
     a: makeMatrix(alpha, n, (a, i) => power(values[a], i, n)),
     g: makeMatrix(alpha, r, (a, k) => power(values[a], k, r).div(denominators[a]!)),

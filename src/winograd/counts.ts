@@ -20,13 +20,8 @@ export const TRANSFORM_NAMES: readonly TransformName[] = ["input", "filter", "ou
 
 /** The matrix that a transform multiplies vectors with: Dᵀ, G or Aᵀ. */
 export function appliedMatrix({ a, g, d }: WinogradTransform, name: TransformName): Matrix {
-  const known = applied.get(a) ?? { input: transpose(d), filter: g, output: transpose(a) };
-  applied.set(a, known);
-  return known[name];
+  return name === "filter" ? g : transpose(name === "input" ? d : a);
 }
-
-/** Transposed once, since programs are remembered by matrix. */
-const applied = new WeakMap<Matrix, Record<TransformName, Matrix>>();
 
 /** Counts of a transform of a tile with an axis or two: along its rows first, then along the columns of that. */
 export function transformCounts(

@@ -18,8 +18,17 @@ export function identity(size: number): Matrix {
   return makeMatrix(size, size, (row, column) => row === column ? ONE : ZERO);
 }
 
+const transposes = new WeakMap<Matrix, Matrix>();
+
+/** The same object for the same matrix, so that what is remembered of it is found again. */
 export function transpose(matrix: Matrix): Matrix {
-  return makeMatrix(matrix[0]!.length, matrix.length, (row, column) => matrix[column]![row]!);
+  let result = transposes.get(matrix);
+  if (result === undefined) {
+    const size = matrix[0]!.length;
+    result = makeMatrix(size, matrix.length, (row, column) => matrix[column]![row]!);
+    transposes.set(matrix, result);
+  }
+  return result;
 }
 
 export function makeMatrix(

@@ -9,10 +9,11 @@ export const MAX_ALPHA = 16;
  */
 export function interpolationPoints(n: number, r: number): readonly string[] {
   if (n === 1 || r === 1) return [];
-  const alpha = n + r - 1;
-  const magnitudes = POINTS[`F(${n},${r})`] ?? POINTS[alpha];
-  if (magnitudes === undefined) throw new Error(`no points for F(${n},${r})`);
-  return expandPoints(magnitudes);
+  const text = POINTS[n + r - 1];
+  if (text === undefined) {
+    throw new RangeError(`Cannot choose points of F(${n},${r}): there are none for ${n + r - 1}`);
+  }
+  return expandPoints(text);
 }
 
 /** `"0 ±1 1/2 inf"` → `["0", "1", "-1", "1/2", "inf"]` */

@@ -1,4 +1,6 @@
 /** Simulated f32 kernels of Winograd's algorithms: what points, scalings and the gate's limits are found with. */
+import { type AccuracyReport, measureAccuracy, mixedReference } from "../accuracy/mod.ts";
+import type { ReferenceResult } from "../reference/reference.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import { appliedMatrix, TRANSFORM_NAMES, transformCounts, type TransformName } from "./counts.ts";
 import { type LinearProgram, linearProgram, type Term } from "./linear_program.ts";
@@ -101,36 +103,29 @@ export interface Simulation {
   readonly flush?: number;
 }
 
-/** Errors of a simulated kernel, in units of u = 2⁻²⁴. */
-export interface SimulatedErrors {
+/** What a simulated kernel gives, a channel a filter: [1, filters, results of all tiles]. */
+export interface SimulatedResults {
+  readonly results: Float32Array<ArrayBuffer>;
+  readonly reference: ReferenceResult;
   /** Products in an output. */
   readonly length: number;
-  /** Largest |y − ref| / (u · Σ|a||b|), where Σ|a||b| is at least the root of its channel's mean square. */
-  readonly boundRatio: number;
-  /** The same without that floor. */
-  readonly ownRatio: number;
-  /** ‖y − ref‖ / (u · ‖ref‖) */
-  readonly relL2: number;
-  /** ‖y − ref‖ / (u · ‖Σ|a||b|‖) */
-  readonly magnitudeL2: number;
-  /** Mean of |y − ref| / |ref|, not in units of u. */
-  readonly mare: number;
 }
 
-const U = 2 ** -24;
-
-/** Runs an algorithm on seeded data with one f32 accumulator a product and compares with doubles. */
-export function simulateWinograd(algorithm: Algorithm, given: Simulation): SimulatedErrors {
+/** Runs an algorithm on seeded data with one f32 accumulator a product, and the reference in doubles. */
+export function simulateWinograd(algorithm: Algorithm, given: Simulation): SimulatedResults {
   const { fill, depth, filters, tiles, seed = 1, flush = Infinity } = given;
   const { alpha, inputs, taps, meets } = algorithm;
   const x = fillTensor("f32", [tiles, depth, inputs], fill, seed).data;
   const w = fillTensor("f32", [filters, depth, taps], fill, seed + 1).data;
   const transformedX = transformAll(algorithm.input, x, inputs, alpha);
   const transformedW = transformAll(algorithm.filter, w, taps, alpha);
+  const shape = [1, filters, tiles * meets.length];
+  const results = new Float32Array(filters * tiles * meets.length);
+  const values = new Float64Array(results.length);
+  const magnitudes = new Float64Array(results.length);
   const products = new Float64Array(alpha);
-  let boundRatio = 0, ownRatio = 0, errors = 0, references = 0, magnitudes = 0, relative = 0;
+  let at = 0;
   for (let filter = 0; filter < filters; filter++) {
-    const ofChannel: { error: number; magnitude: number }[] = [];
     for (let tile = 0; tile < tiles; tile++) {
       const [atX, atW] = [tile * depth, filter * depth];
       for (let a = 0; a < alpha; a++) {
@@ -146,7 +141,7 @@ export function simulateWinograd(algorithm: Algorithm, given: Simulation): Simul
         }
         products[a] = Math.fround(flushed + sum);
       }
-      const results = algorithm.output(products);
+      const outputs = algorithm.output(products);
       for (const [i, met] of meets.entries()) {
         let exact = 0, magnitude = 0;
         for (let c = 0; c < depth; c++) {
@@ -156,29 +151,27 @@ export function simulateWinograd(algorithm: Algorithm, given: Simulation): Simul
             magnitude += Math.abs(product);
           }
         }
-        const error = Math.abs(results[i]! - exact);
-        ofChannel.push({ error, magnitude });
-        ownRatio = Math.max(ownRatio, error / (U * magnitude));
-        errors += error * error;
-        references += exact * exact;
-        magnitudes += magnitude * magnitude;
-        relative += error / Math.abs(exact);
+        results[at] = outputs[i]!;
+        values[at] = exact;
+        magnitudes[at] = magnitude;
+        at++;
       }
     }
-    const squares = ofChannel.reduce((sum, { magnitude }) => sum + magnitude ** 2, 0);
-    const floor = Math.sqrt(squares / ofChannel.length);
-    for (const { error, magnitude } of ofChannel) {
-      boundRatio = Math.max(boundRatio, error / (U * Math.max(magnitude, floor)));
-    }
   }
-  return {
-    length: depth * taps,
-    boundRatio,
-    ownRatio,
-    relL2: Math.sqrt(errors / references) / U,
-    magnitudeL2: Math.sqrt(errors / magnitudes) / U,
-    mare: relative / (tiles * filters * meets.length),
-  };
+  return { results, reference: { values, magnitudes, shape }, length: depth * taps };
+}
+
+/** Unit roundoff of f32. */
+export const UNIT_ROUNDOFF = 2 ** -24;
+
+/** The report that a check makes of simulated results. */
+export function reportOf({ results, reference }: SimulatedResults): AccuracyReport {
+  const [, filters, outputs] = reference.shape as [number, number, number];
+  return measureAccuracy(results, mixedReference(reference, 1), {
+    strides: [filters * outputs, outputs, 1],
+    channelAxis: 1,
+    unitRoundoff: UNIT_ROUNDOFF,
+  });
 }
 
 function transformAll(

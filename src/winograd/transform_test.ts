@@ -48,15 +48,15 @@ Deno.test("winogradTransform() of F(2,3) is Winograd's own", () => {
   const text = (matrix: typeof a) => matrix.map((row) => row.map((value) => value.toFraction()));
   assert.deepEqual(text(a), [["1", "0"], ["1", "1"], ["1", "-1"], ["0", "1"]]);
   assert.deepEqual(text(g), [
-    ["-1", "0", "0"],
+    ["1", "0", "0"],
     ["1/2", "1/2", "1/2"],
     ["1/2", "-1/2", "1/2"],
     ["0", "0", "1"],
   ]);
   assert.deepEqual(text(d), [
-    ["-1", "0", "0", "0"],
+    ["1", "0", "0", "0"],
     ["0", "1", "-1", "-1"],
-    ["1", "1", "1", "0"],
+    ["-1", "1", "1", "0"],
     ["0", "0", "0", "1"],
   ]);
 });
