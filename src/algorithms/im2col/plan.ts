@@ -43,7 +43,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     : undefined;
   const make = { "fwd": forward, "bwd-data": backwardData, "bwd-filter": backwardFilter };
   const passes = make[problem.op](context, partials);
-  const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1)!;
+  const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1);
   if (partials !== undefined) {
     passes.push(
       reducePass(
@@ -58,7 +58,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   }
   const { policy, splits, chunks } = cut;
   return {
-    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: (main?.kernel.name ?? "im2col").replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "im2col",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,

@@ -1,0 +1,243 @@
+/** im2win, fused and not, and im2col on the driver at hand: golden cases, random problems, chunks, ablations. */
+import assert from "#assert";
+import fc from "fast-check";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { AlgorithmName, PlanRequest } from "../../src/algorithms/request.ts";
+import { checkResult } from "../../src/bench/check.ts";
+import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { MainLoopVariant } from "../../src/kernels/main_loop_variant.ts";
+import {
+  accumulationLength,
+  type ConvProblem,
+  convProblem,
+  type ConvProblemInit,
+  dilatedSize,
+  operandTensors,
+  type Operation,
+  OPERATIONS,
+} from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { runGolden } from "../golden_conv.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const golden = loadGoldenCases();
+const FEW = ["stride2_3x3", "groups_4", "dilated_2", "odd_channels"];
+
+/** Algorithms of this folder with the operations they do. */
+const RUNS: readonly [AlgorithmName, readonly Operation[]][] = [
+  ["im2col", OPERATIONS],
+  ["im2win", ["fwd"]],
+  ["im2win-fused", ["fwd"]],
+];
+
+for (const [algorithm, ops] of RUNS) {
+  Deno.test(`${algorithm} agrees with PyTorch in every layout`, async () => {
+    using gpu = await openDevice({ backend });
+    for (const op of ops) {
+      for (const layout of LAYOUTS) {
+        const all = full || layout === "nchw";
+        const cases = all ? golden : golden.filter(({ name }) => FEW.includes(name));
+        assert.ok(cases.length >= FEW.length);
+        for (const one of cases) {
+          const run = { op, algorithm, layout, policy: "tiny" };
+          const { verdict, message, kernel } = await runGolden(gpu, one, run);
+          assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+        }
+      }
+    }
+  });
+}
+
+/** Runs a problem and holds it against the reference. */
+async function convolve(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  choice: Partial<PlanRequest> & Pick<PlanRequest, "algorithm">,
+) {
+  const layout = choice.layout ?? "nchw";
+  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+  const epilogue = choice.epilogue ?? NO_EPILOGUE;
+  const plan = planConv({
+    problem,
+    dtype: "f32",
+    ...layouts,
+    epilogue,
+    policy: "tiny",
+    limits: gpu.limits,
+    sizes: "uniform",
+    ...choice,
+  });
+  const operands: { -readonly [Role in keyof HostOperands]: HostOperands[Role] } = {};
+  for (const which of operandTensors(problem.op)) {
+    operands[which] = fillOperand(problem, which, layouts, "uniform11", 7);
+  }
+  if (epilogue.bias) {
+    operands.bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
+  }
+  const protocol = { samples: 1, fillMs: 0 };
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
+  // The gate wants something to check.
+  if (accumulationLength(problem) === 0 || result.length === 0) return { plan, result };
+  const checked = await checkResult({
+    problem,
+    ...layouts,
+    epilogue,
+    operands,
+    result,
+    mode: "full",
+    seed: 1,
+  });
+  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  return { plan, result };
+}
+
+const axis = fc.record({
+  filter: fc.integer({ min: 1, max: 4 }),
+  more: fc.integer({ min: 0, max: 7 }),
+  stride: fc.integer({ min: 1, max: 4 }),
+  dilation: fc.integer({ min: 1, max: 2 }),
+  begin: fc.integer({ min: 0, max: 3 }),
+  end: fc.integer({ min: 0, max: 3 }),
+});
+
+/** Problems whose filter fits; most batches divide into fours. */
+const problems = fc.record({
+  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  batch: fc.constantFrom(1, 3, 4, 8),
+  groups: fc.constantFrom(1, 1, 2, 3),
+  groupIn: fc.constantFrom(1, 2, 3, 4, 8, 14, 16),
+  groupOut: fc.integer({ min: 1, max: 9 }),
+}).map(({ axes, batch, groups, groupIn, groupOut }): ConvProblemInit => ({
+  batch,
+  groups,
+  inChannels: groups * groupIn,
+  outChannels: groups * groupOut,
+  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
+    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
+  ),
+  filterSize: axes.map(({ filter }) => filter),
+  stride: axes.map(({ stride }) => stride),
+  paddingBegin: axes.map(({ begin }) => begin),
+  paddingEnd: axes.map(({ end }) => end),
+  dilation: axes.map(({ dilation }) => dilation),
+}));
+
+const runs = RUNS.flatMap(([algorithm, ops]) => ops.map((op) => ({ algorithm, op })));
+
+Deno.test("random problems agree with the reference, split or not", async () => {
+  using gpu = await openDevice({ backend });
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...runs),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(1, 2),
+      async (init, { algorithm, op }, layout, splits) => {
+        const problem = convProblem({ ...init, op });
+        await convolve(gpu, problem, { algorithm, layout, splits });
+      },
+    ),
+    { numRuns: full ? 600 : 50, seed: 20261120 },
+  );
+});
+
+const SMALL: ConvProblemInit = {
+  batch: 12,
+  inChannels: 6,
+  outChannels: 8,
+  groups: 2,
+  inputSize: [9, 7],
+  filterSize: [3, 2],
+  stride: [2, 1],
+  paddingBegin: [1, 1],
+  dilation: [1, 2],
+};
+
+Deno.test("chunks of the batch give what the whole gives, to the bit", async () => {
+  using gpu = await openDevice({ backend });
+  for (const { algorithm, op } of runs) {
+    if (algorithm === "im2win-fused") continue;
+    for (const layout of LAYOUTS) {
+      for (
+        const sizes of ["uniform", ...(layout === "nchw" ? ["constant" as const] : [])] as const
+      ) {
+        const problem = convProblem({ ...SMALL, op });
+        const choice = { algorithm, layout, sizes, splits: 1 };
+        const whole = await convolve(gpu, problem, choice);
+        const maxWorkspaceBytes = whole.plan.workspaceBytes - 1000;
+        const parts = await convolve(gpu, problem, { ...choice, maxWorkspaceBytes });
+        const what = `${algorithm} ${op} ${layout}`;
+        assert.ok(parts.plan.workspaceBytes <= maxWorkspaceBytes, what);
+        assert.ok(parts.plan.passes.some(({ kernel }) => /_chunk/.test(kernel.name)), what);
+        // Chunks of backward-filter are sums of their own, added at the end.
+        if (op !== "bwd-filter") assert.deepEqual(parts.result, whole.result, what);
+      }
+    }
+  }
+});
+
+Deno.test("bias and activation follow the sum, in chunks too", async () => {
+  using gpu = await openDevice({ backend });
+  const epilogue = { bias: true, activation: "leaky-relu" } as const;
+  for (const [algorithm] of RUNS) {
+    for (const layout of LAYOUTS) {
+      const { plan } = await convolve(gpu, convProblem(SMALL), { algorithm, layout, epilogue });
+      if (algorithm === "im2win-fused") continue;
+      const maxWorkspaceBytes = plan.workspaceBytes - 1000;
+      await convolve(gpu, convProblem(SMALL), { algorithm, layout, epilogue, maxWorkspaceBytes });
+    }
+  }
+});
+
+const VARIANTS: readonly MainLoopVariant[] = [
+  { microKernel: false },
+  { vectorLoads: false },
+  { prefetch: false },
+  { doubleBuffer: true },
+];
+
+Deno.test("the main loop without one of its techniques gives the same", async () => {
+  using gpu = await openDevice({ backend });
+  for (const { algorithm, op } of full ? runs : runs.filter(({ op }) => op === "fwd")) {
+    for (const variant of VARIANTS) {
+      const problem = convProblem({ ...SMALL, op });
+      const { plan } = await convolve(gpu, problem, { algorithm, variant });
+      assert.match(plan.kernel, /_(no_micro_kernel|no_vector_load|no_prefetch|double_buffer)$/);
+    }
+  }
+});
+
+Deno.test("every policy is dealt out, the one of 96 rows too", async () => {
+  using gpu = await openDevice({ backend });
+  // SwiftShader takes gigabytes to compile what the larger ones unroll.
+  const large = !/swiftshader/i.test(gpu.info.adapter);
+  const policies = [
+    "small",
+    ...(large ? ["broad"] : []),
+    ...(full && large ? ["wide", "tall"] : []),
+  ];
+  const problem = convProblem({ ...SMALL, groups: 1, outChannels: 100 });
+  for (const policy of policies) {
+    for (const algorithm of [...RUNS.map(([name]) => name), "implicit-gemm"] as const) {
+      await convolve(gpu, problem, { algorithm, policy });
+    }
+  }
+});
+
+Deno.test("without channels or images nothing is copied", async () => {
+  using gpu = await openDevice({ backend });
+  for (const { algorithm, op } of runs) {
+    for (const layout of ["nchw", "nhwc"] satisfies Layout[]) {
+      const none = convProblem({ ...SMALL, op, inChannels: 0 });
+      const { result } = await convolve(gpu, none, { algorithm, layout });
+      assert.ok(result.every((value) => value === 0));
+      const empty = convProblem({ ...SMALL, op, batch: 0 });
+      await convolve(gpu, empty, { algorithm, layout });
+    }
+  }
+});
