@@ -1,0 +1,133 @@
+/** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
+import { policyFits } from "../src/algorithms/cut.ts";
+import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { checkGemm, computeGemmReference } from "../src/bench/gemm_check.ts";
+import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
+import { runPlan } from "../src/bench/gpu_case.ts";
+import type { GpuDevice } from "../src/gpu/device.ts";
+import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import { TILE_POLICIES } from "../src/kernels/policy.ts";
+import {
+  type GemmAccumulate,
+  type GemmDType,
+  type GemmProblem,
+  gemmProblem,
+  TRANSPOSES,
+} from "../src/problem/gemm_problem.ts";
+
+/** One step of the epilogue at a time, and all together. */
+export const EPILOGUES: readonly Partial<GemmProblem>[] = [
+  {},
+  { alpha: -1.5 },
+  { beta: 0.5 },
+  { bias: "row" },
+  { bias: "column" },
+  { activation: "relu" },
+  { residual: true },
+  { alpha: 0.1, beta: -2, bias: "row", activation: "silu", residual: true },
+  { alpha: 0.1, beta: -2, bias: "column", activation: "leaky-relu", residual: true },
+];
+
+/** The same in whole numbers; the last ones wrap around. */
+export const INTEGER_EPILOGUES: readonly Partial<GemmProblem>[] = [
+  {},
+  { alpha: -3 },
+  { beta: 2 },
+  { bias: "row" },
+  { bias: "column" },
+  { activation: "relu" },
+  { residual: true },
+  { alpha: 50_021, beta: -2, bias: "row", activation: "relu", residual: true },
+  { alpha: -70_001, beta: 2 ** 30, bias: "column", activation: "relu", residual: true },
+];
+
+/** Nothing divides the first two; fours divide the third and sixteens its depth, so that vectors are loaded and stored. */
+export const SIZES = [[33, 35, 37], [70, 41, 129], [68, 44, 112]] as const;
+
+/** A dtype and how it is multiplied. */
+export interface Arithmetic {
+  readonly dtype: GemmDType;
+  readonly accumulate?: GemmAccumulate;
+  readonly variant?: MainLoopVariant;
+  /** What a device needs for it. */
+  readonly feature?: string;
+}
+
+export const ARITHMETIC: readonly Arithmetic[] = [
+  { dtype: "f32" },
+  { dtype: "f16", feature: "shader-f16" },
+  { dtype: "f16", variant: { halfTile: true }, feature: "shader-f16" },
+  { dtype: "f16", accumulate: "f16", feature: "shader-f16" },
+  { dtype: "i8" },
+  { dtype: "f64", feature: "shader-f64" },
+];
+
+export const FEATURES = ["shader-f16", "shader-f64"];
+
+export function epiloguesOf(dtype: GemmDType): readonly Partial<GemmProblem>[] {
+  return dtype === "i8" ? INTEGER_EPILOGUES : EPILOGUES;
+}
+
+/** Runs a product once and compares all of it with the reference. */
+export async function multiply(
+  gpu: GpuDevice,
+  init: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">,
+  choice: Partial<GemmRequest> = {},
+) {
+  const problem = gemmProblem(init);
+  const { dtype = "f32", accumulate = "f32" } = choice;
+  const plan = planGemm({
+    problem,
+    dtype,
+    policy: "tiny",
+    splits: 1,
+    limits: gpu.limits,
+    sizes: "uniform",
+    ...choice,
+  });
+  const fill = dtype === "i8" ? "int8" : dtype === "f64" ? "normal" : "uniform11";
+  const operands = fillGemm(problem, dtype, fill, 7);
+  const expected = gemmResult(problem, dtype);
+  const { result } = await runPlan(gpu, plan, operands, expected, { samples: 1, fillMs: 0 });
+  if (result.length === 0) return { plan, result, checked: undefined };
+  const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
+  const reference = await computeGemmReference(request);
+  return { plan, result, checked: checkGemm(problem, { dtype, accumulate }, reference, result) };
+}
+
+/** One of the matrix. */
+export interface MatrixCase {
+  readonly problem: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
+  readonly choice: Partial<GemmRequest>;
+}
+
+/** Policies that the device runs, whichever way f64 operands lie. */
+export function policiesOf(gpu: GpuDevice): string[] {
+  // SwiftShader takes gigabytes to compile what the larger ones unroll.
+  if (/swiftshader/i.test(gpu.info.adapter)) return ["tiny", "small"];
+  const operand = { along: "depth", vector: 1, value: "f64" } as const;
+  return TILE_POLICIES.filter((policy) => policyFits(policy, gpu.limits, operand, operand))
+    .map(({ name }) => name);
+}
+
+/**
+ * The matrix for one arithmetic and policy.
+ *
+ * @param share Every how manieth epilogue: compiling is what takes time. Transposes and sizes take turns.
+ */
+export function* gemmMatrix(
+  { feature: _, ...arithmetic }: Arithmetic,
+  policy: string,
+  share: number,
+): Generator<MatrixCase> {
+  for (const [way, transpose] of TRANSPOSES.entries()) {
+    for (const [place, [m, n, k]] of SIZES.entries()) {
+      const epilogues = epiloguesOf(arithmetic.dtype)
+        .filter((_, i) => (i + way + 4 * place) % share === 0);
+      for (const epilogue of epilogues) {
+        const problem = { m, n, k, transpose, ...epilogue };
+        for (const splits of [1, 3]) yield { problem, choice: { ...arithmetic, policy, splits } };
+      }
+    }
+  }
+}

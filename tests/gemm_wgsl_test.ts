@@ -1,0 +1,78 @@
+/** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts has f32's own. */
+import assert from "#assert";
+import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { BACKENDS } from "../src/gpu/provider.ts";
+import { openValidator } from "../src/gpu/validate.ts";
+import type { Kernel } from "../src/kernels/kernel.ts";
+import { TUNED_VARIANT, VARIANT_TRAITS } from "../src/kernels/main_loop_variant.ts";
+import { TILE_POLICIES } from "../src/kernels/policy.ts";
+import { ACTIVATIONS } from "../src/problem/epilogue.ts";
+import { type GemmProblem, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+
+const limits = { ...DEFAULT_LIMITS, maxComputeWorkgroupStorageSize: 65_536 };
+
+const ARITHMETIC = [
+  { dtype: "f16" },
+  { dtype: "f16", accumulate: "f16" },
+  { dtype: "f16", variant: { halfTile: true } },
+  { dtype: "i8" },
+  { dtype: "f64" },
+] as const;
+
+function kernels(): Kernel[] {
+  const found = new Map<string, Kernel>();
+  const add = (init: Partial<GemmProblem> & { size: number }, more: Partial<GemmRequest>) => {
+    const { size, ...rest } = init;
+    const problem = gemmProblem({ m: size, n: size, k: size, ...rest });
+    const plan = planGemm({ problem, dtype: "f32", policy: "tiny", limits, ...more });
+    for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
+  };
+  for (const arithmetic of ARITHMETIC) {
+    for (const transpose of TRANSPOSES) {
+      for (const size of [33, 64, 2049]) {
+        for (const splits of [1, 2]) {
+          add({ size, transpose }, { ...arithmetic, splits });
+          const factors = { alpha: 3, beta: -2, residual: true };
+          add({ size, transpose, ...factors, bias: "row", activation: "relu" }, {
+            ...arithmetic,
+            splits,
+            sizes: "uniform",
+          });
+        }
+      }
+    }
+    for (const { name } of TILE_POLICIES) add({ size: 64 }, { ...arithmetic, policy: name });
+    add({ size: 64 }, { ...arithmetic, limits: { ...limits, maxStorageBufferBindingSize: 1024 } });
+  }
+  for (const activation of ACTIVATIONS) {
+    for (const bias of ["row", "column"] as const) {
+      add({ size: 33, activation, bias }, { dtype: "f64", splits: 1 });
+    }
+  }
+  for (const key of Object.values(VARIANT_TRAITS)) {
+    const variant = { [key]: !TUNED_VARIANT[key] };
+    for (const size of [33, 64]) {
+      for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
+        const own = "variant" in arithmetic ? arithmetic.variant : {};
+        add({ size }, { ...arithmetic, variant: { ...own, ...variant } });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+for (const backend of BACKENDS) {
+  Deno.test(`products of every dtype and variant are valid WGSL to ${backend}`, async () => {
+    using validator = await openValidator(backend);
+    // Tint has no f64.
+    const all = kernels()
+      .filter(({ features }) => backend === "wgpu" || !features.includes("shader-f64"));
+    assert.ok(all.length > 100, `${all.length} kernels`);
+    for (const kernel of all) {
+      const messages = await validator.validate(kernel);
+      const errors = messages.filter(({ type }) => type === "error");
+      assert.deepEqual(errors, [], kernel.name);
+    }
+  });
+}
