@@ -75,6 +75,54 @@ Deno.test("wgconv gemm makes seeded data, and an empty result is one", async () 
   assert.deepEqual((await readNpy(y)).shape, [0, 6]);
 });
 
+Deno.test("wgconv gemm multiplies int8 files to int32 exactly, on the GPU and on the CPU", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const [a, b, c, y] = ["a", "b", "c", "y"].map((name) => `${path}/${name}.npy`) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  await writeNpy(a, tensor("i8", [1, 5], Int8Array.of(-128, 127, 3, -4, 5)));
+  await writeNpy(b, tensor("i8", [5, 2], Int8Array.of(-128, 1, 127, 2, 3, 3, 4, 4, 5, 5)));
+  await writeNpy(c, tensor("i32", [1, 2], Int32Array.of(2 ** 31 - 1, -1000)));
+  const files = ["--dtype", "i8", "--a", a, "--b", b, "--c", c, "--alpha", "2", "--output", y];
+  for (const device of ["gpu", "cpu"]) {
+    for (const check of ["full", "none"]) {
+      const args = ["gemm", ...files, "--device", device, "--check", check, ...once];
+      const { code, stderr } = await wgconv(args);
+      assert.equal(code, 0, stderr);
+      const wrapped = (2 * (128 * 128 + 127 * 127 + 18) + 2 ** 31 - 1) | 0;
+      const other = 2 * (-128 + 254 + 18) - 1000;
+      assert.deepEqual(await readNpy(y), tensor("i32", [1, 2], Int32Array.of(wrapped, other)));
+    }
+  }
+});
+
+Deno.test("wgconv gemm takes every dtype and sum, and kernels without optimisations", async () => {
+  const size = ["gemm", "--size", "33,35,37", ...once];
+  const cases: [string[], RegExp, string?][] = [
+    [["--dtype", "i8"], /^tensors +i8, .* int8 data, seed 1$/m],
+    [["--dtype", "f64"], /^kernel +gemm_f64_32x32x8_/m, "shader-f64"],
+    [["--dtype", "f16", "--accumulate", "f16"], /^kernel +gemm_f16_sum16_/m, "shader-f16"],
+    [
+      ["--without", "prefetch, unroll", "--with", "double-buffer"],
+      /_no_prefetch_double_buffer_no_unroll$/m,
+    ],
+  ];
+  for (const [args, expected, feature] of cases) {
+    const { code, stdout, stderr } = await wgconv([...size, ...args, "--check", "full"]);
+    if (code === 3 && feature !== undefined) {
+      assert.match(stderr, new RegExp(feature));
+      continue;
+    }
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, expected);
+    assert.match(stdout, /^verdict +pass$/m);
+  }
+});
+
 Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothing", async () => {
   using temporary = temporaryDirectory();
   const { path } = temporary;
@@ -99,6 +147,16 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [["--size", "3,4,5", "--alpha", "x"], /expected a finite number/],
     [["--size", "3,4,5", "--policy", "tinny"], /did you mean "tiny"\?/],
     [["--size", "3,4,5", "--accumulate", "f16"], /only f16 products can be summed in f16/],
+    [
+      ["--size", "3,4,5", "--dtype", "i8", "--alpha", "0.5"],
+      /i8 products take whole numbers of 32/,
+    ],
+    [
+      ["--size", "3,4,5", "--dtype", "i8", "--activation", "tanh"],
+      /tanh leads out of the integers/,
+    ],
+    [["--size", "3,4,5", "--dtype", "i8", "--fill", "normal"], /i8 takes only the fills integer/],
+    [["--size", "3,4,5", "--without", "speed"], /speed is none of vector-load, prefetch/],
     [["--size", "0,4,5", "--search"], /Cannot search: the result of 0 4 5 is empty\n/],
     [["--suite", "none.txt"], /Cannot read none\.txt: there is no such file\n/],
     [["--suite", "s", "--size", "1,2,3"], /--suite says what is multiplied, --size must go\n/],

@@ -84,8 +84,8 @@ function precision(
     case "f64":
       return gate(2 ** -53, k);
     case "f16":
-      // Sums in f32 are rounded to f16 once.
-      return gate(2 ** -11, accumulate === "f16" ? Math.min(k, F16_CHAIN) : 1);
+      // Sums in f32 are rounded to f16 once; chains in f16 at every step.
+      return gate(2 ** -11, 1 + (accumulate === "f16" ? Math.min(k, F16_CHAIN) : 0));
     case "i8":
       return { unitRoundoff: 2 ** -24, gate: EXACT };
   }

@@ -151,3 +151,31 @@ Deno.test("referenceGemm() names the operand that is missing or of another size"
     message: "Cannot compute the gemm reference: b has 8 elements, its shape [4,3] has 12",
   });
 });
+
+Deno.test("referenceGemm() of integers wraps around where 32 bits end, after exact sums", async () => {
+  const problem = gemmProblem({
+    m: 1,
+    n: 2,
+    k: 2,
+    alpha: 70_001,
+    beta: -3,
+    bias: "column",
+    activation: "relu",
+    residual: true,
+  });
+  const operands = {
+    a: Int8Array.of(-128, 127),
+    b: Int8Array.of(-128, 5, 127, 7),
+    c: Int32Array.of(2 ** 31 - 1, -(2 ** 31)),
+    bias: Int32Array.of(-7, 2 ** 30),
+    residual: Int32Array.of(2 ** 31 - 1, 1),
+  };
+  const { values } = await referenceGemm(problem, operands, { workers: 0, integers: true });
+  const expected = [128 * 128 + 127 * 127, 127 * 7 - 128 * 5].map((sum, i) => {
+    const argument = 70_001n * BigInt(sum) - 3n * BigInt(operands.c[i]!) +
+      BigInt(operands.bias[i]!);
+    const wrapped = BigInt.asIntN(32, argument);
+    return Number(BigInt.asIntN(32, (wrapped > 0n ? wrapped : 0n) + BigInt(operands.residual[i]!)));
+  });
+  assert.deepEqual([...values], expected);
+});
