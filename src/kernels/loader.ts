@@ -30,6 +30,11 @@ export interface TileLoader {
   placeStep(slot: number): string;
   /** Assigns the value, one or four by `vector`, to `target`; zero where depth or padding lies outside. */
   load(placeSlot: number, depthSlot: number, target: string): string;
+  /**
+   * What of a loaded value is stored, where the mask is not part of the load: a mask at the load makes the
+   * hardware wait for it before the products that should hide it.
+   */
+  mask?(placeSlot: number, value: string): string;
 }
 
 /** One load of a thread: `row` and `place` are its coordinates inside the tile. */

@@ -175,7 +175,8 @@ function storeText(
   return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
-    const value = `${operand}_load${i}`;
+    const loaded = `${operand}_load${i}`;
+    const value = loader.mask?.(placeSlot, loaded) ?? loaded;
     const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
     const lines = vectorSide(loader) === "place" && loader.vector === 4
       ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]

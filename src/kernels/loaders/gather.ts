@@ -142,18 +142,24 @@ export function gatherLoader(
       advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
         next(axes.length - 1)
       } }`,
-      place,
+      place: (slot, column) => `${place(slot, column)}\n  var b_keep${slot} = false;`,
       depth: (slot, row) =>
         [
           `      let b_c${slot} = b_channel + ${row};`,
           `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
         ].join("\n"),
-      placeStep: (slot) => gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
+      placeStep: (slot) =>
+        [
+          gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
+          `      b_keep${slot} = inside_p${slot};`,
+        ].join("\n"),
       load: (p, k, target) => {
-        const inside = masked ? `inside_p${p} && b_c${k} < ${channels}` : `inside_p${p}`;
         const value = source.load(`offset_p${p} + b_far${k}`);
-        return `      ${target} = select(${zero}, ${value}, ${inside});`;
+        return `      ${target} = ${
+          masked ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value
+        };`;
       },
+      mask: (p, value) => `select(${zero}, ${value}, b_keep${p})`,
     };
   }
   return {

@@ -97,9 +97,12 @@ export function imageLoader(
       { length: patchRows },
       (_, i) => Array.from({ length: patchColumns }, (_, j) => text(i, j)),
     ).flat();
-  const registers = schedule.items.flatMap((_, item) =>
-    each((i, j) => `  var ${name(item, i, j)} = 0.0f;`)
-  ).join("\n");
+  // What is loaded is masked when it is stored: a mask at the load would wait for it before the products.
+  const coordinates = tiled.map((_, d) => d);
+  const registers = schedule.items.flatMap((_, item) => [
+    ...each((i, j) => `  var ${name(item, i, j)} = 0.0f;`),
+    ...coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`),
+  ]).join("\n");
   const taps = size("taps", tapCount(geometry));
   const tapDigits = [
     ...tiled.map((axis, d) => ({ name: `chunk${d}`, radix: `${axis.chunks}u` })).reverse(),
@@ -143,48 +146,63 @@ export function imageLoader(
         `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
           size("channel_stride", geometry.sourceChannelStride)
         };`,
-        `      let first = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
-        ...(tiled.length > 1 ? [`      let across = ${coordinate(1)};`] : []),
-        ...Array.from({ length: patchRows }, (_, i) => {
-          const wide = size(`tiled_size${columnsAxis}`, tiled[columnsAxis]!.size);
-          const rowOffset = tiled.length > 1 ? ` + ${i}u * ${stride(0)}` : "";
-          const row = tiled.length > 1
-            ? [
-              `      let row${i} = select(${OUTSIDE}, across, first + ${i}u < ${
-                size("tiled_size0", tiled[0]!.size)
-              });`,
-            ]
-            : [];
-          const from = tiled.length > 1 ? `row${i}` : "first";
-          return [
-            ...row,
-            ...Array.from(
-              { length: patchColumns },
-              (_, j) =>
-                `      ${name(item, i, j)} = select(0.0f, ${
-                  source.load(`x_base${rowOffset} + ${j}u * ${stride(columnsAxis)}`)
-                }, ${from} + ${j}u < ${wide});`,
-            ),
-          ].join("\n");
+        `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
+        ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
+        ...each((i, j) => {
+          const row = tiled.length > 1 ? ` + ${i}u * ${stride(0)}` : "";
+          return `      ${name(item, i, j)} = ${
+            source.load(`x_base${row} + ${j}u * ${stride(columnsAxis)}`)
+          };`;
         }),
         `    }`,
       ];
     }),
   ].join("\n");
+  const sizes = tiled.map((axis, d) => size(`tiled_size${d}`, axis.size));
+  const mask = (item: number) => {
+    const row = (i: number) => tiled.length > 1 ? `${p}v${item}_${i}` : `${p}c${item}_0`;
+    return [
+      ...(tiled.length > 1
+        ? Array.from(
+          { length: patchRows },
+          (_, i) =>
+            `let ${row(i)} = select(${OUTSIDE}, ${p}c${item}_1, ${p}c${item}_0 + ${i}u < ${
+              sizes[0]
+            });`,
+        )
+        : []),
+      ...each((i, j) =>
+        `let ${p}m${item}_${i}_${j} = select(0.0f, ${name(item, i, j)}, ${row(i)} + ${j}u < ${
+          sizes[columnsAxis]
+        });`
+      ),
+    ];
+  };
   return {
     declarations: "",
     begin,
     registers,
     fetch: `    {\n${fetch}\n    }`,
-    store: storeItems(schedule, transform, at, name),
+    store: storeItems(
+      schedule,
+      transform,
+      at,
+      mask,
+      (item, i, j) => `${p}m${item}_${i}_${j}`,
+    ),
   };
 }
 
-/** Transforms every item's patch and stores its slices. */
+/**
+ * Transforms every item's patch and stores its slices.
+ *
+ * @param prepare Statements before an item's transform.
+ */
 export function storeItems(
   schedule: ItemSchedule,
   transform: PatchTransform,
   at: OperandPlace,
+  prepare: (item: number) => readonly string[],
   name: (item: number, i: number, j: number) => string,
 ): string {
   const p = `${at.side}_`;
@@ -196,6 +214,7 @@ export function storeItems(
       "f32",
     );
     return [
+      ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
         `tile[fill][${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
