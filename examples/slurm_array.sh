@@ -1,0 +1,20 @@
+#!/bin/bash
+# A suite spread over a SLURM array, a part a task and a GPU a part:
+#
+#   sbatch --array=1-8 examples/slurm_array.sh bench/suites/vgg16.txt results
+#   wgconv report results/*.jsonl
+#
+# A task that was preempted or ran out of time goes on where it ended when it is run again.
+#SBATCH --job-name=wgconv
+#SBATCH --gpus-per-task=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16G
+#SBATCH --time=01:00:00
+#SBATCH --requeue
+set -eu
+suite=$1
+results=$2
+mkdir -p "$results"
+part=$SLURM_ARRAY_TASK_ID
+of=$SLURM_ARRAY_TASK_COUNT
+exec wgconv bench --suite "$suite" --op all --shard "$part/$of" --jsonl "$results/part$part.jsonl" --resume

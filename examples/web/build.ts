@@ -1,0 +1,51 @@
+/**
+ * Makes the page: `deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]`. What it writes works from any
+ * file server; browsers have WebGPU for localhost and for pages that come through TLS.
+ */
+import { parseArgs } from "node:util";
+import { encode } from "fast-png";
+import { readNpy } from "../../mod.ts";
+
+const HERE = import.meta.dirname!;
+const PHOTO = `${HERE}/../../fixtures/astronaut_256x256x3_f4.npy`;
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html",
+  js: "text/javascript",
+  png: "image/png",
+};
+
+const { values } = parseArgs({
+  options: { output: { type: "string", default: "dist/web" }, serve: { type: "string" } },
+});
+await Deno.mkdir(values.output, { recursive: true });
+const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+  args: [
+    "bundle",
+    "--platform",
+    "browser",
+    "--minify",
+    "-o",
+    `${values.output}/main.js`,
+    `${HERE}/main.ts`,
+  ],
+  env: { NO_COLOR: "1" },
+}).output();
+if (!success) throw new Error(`Cannot bundle the page: ${new TextDecoder().decode(stderr)}`);
+await Deno.copyFile(`${HERE}/index.html`, `${values.output}/index.html`);
+
+const photo = await readNpy(PHOTO);
+const [height = 0, width = 0] = photo.shape;
+const data = Uint8Array.from(photo.data as Float32Array, (value) => Math.round(255 * value));
+await Deno.writeFile(`${values.output}/photo.png`, encode({ width, height, channels: 3, data }));
+console.log(`${values.output}: index.html, main.js, photo.png`);
+
+if (values.serve !== undefined) {
+  Deno.serve({ port: Number(values.serve), hostname: "127.0.0.1" }, async (request) => {
+    const { pathname } = new URL(request.url);
+    const name = pathname === "/" ? "index.html" : pathname.slice(1);
+    const type = TYPES[/\.(\w+)$/.exec(name)?.[1] ?? ""];
+    if (type === undefined || name.includes("/")) return new Response(null, { status: 404 });
+    const file = await Deno.readFile(`${values.output}/${name}`);
+    return new Response(file, { headers: { "content-type": type } });
+  });
+}

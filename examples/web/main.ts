@@ -1,0 +1,148 @@
+/// <reference lib="dom" />
+/**
+ * A page that convolves a picture on the browser's WebGPU and checks the result on the CPU. It uses the library as any
+ * page would: `web.ts`, bundled.
+ */
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  checkConvolution,
+  convolve,
+  convProblem,
+  directFlops,
+  type GpuDevice,
+  openBrowserDevice,
+} from "../../web.ts";
+import { FILTERS, filterTensor, type Kernel } from "./filters.ts";
+
+/** Red, green and blue. */
+const CHANNELS = 3;
+/** Larger pictures are drawn smaller. */
+const MOST_PIXELS = 1024;
+
+const element = <E extends HTMLElement>(id: string) => document.getElementById(id) as E;
+const source = element<HTMLCanvasElement>("source");
+const target = element<HTMLCanvasElement>("target");
+const filters = element<HTMLSelectElement>("filter");
+const algorithms = element<HTMLSelectElement>("algorithm");
+
+/** Draws a picture on the left canvas. */
+async function load(picture: Blob): Promise<void> {
+  const bitmap = await createImageBitmap(picture);
+  const scale = Math.min(1, MOST_PIXELS / Math.max(bitmap.width, bitmap.height));
+  source.width = Math.round(bitmap.width * scale);
+  source.height = Math.round(bitmap.height * scale);
+  source.getContext("2d")?.drawImage(bitmap, 0, 0, source.width, source.height);
+}
+
+/** The left canvas as N H W C, 0 to 1. */
+function pixels(): Float32Array<ArrayBuffer> {
+  const { width, height } = source;
+  const { data } = source.getContext("2d")!.getImageData(0, 0, width, height);
+  const values = new Float32Array(width * height * CHANNELS);
+  for (let pixel = 0; pixel < width * height; pixel++) {
+    for (let c = 0; c < CHANNELS; c++) values[pixel * CHANNELS + c] = data[pixel * 4 + c]! / 255;
+  }
+  return values;
+}
+
+/** Paints N H W C, 0 to 1, on the right canvas. */
+function paint(values: Float32Array, width: number, height: number): void {
+  target.width = width;
+  target.height = height;
+  const image = new ImageData(width, height);
+  for (let pixel = 0; pixel < width * height; pixel++) {
+    for (let c = 0; c < CHANNELS; c++) {
+      image.data[pixel * 4 + c] = Math.round(255 * values[pixel * CHANNELS + c]!);
+    }
+    image.data[pixel * 4 + 3] = 255;
+  }
+  target.getContext("2d")?.putImageData(image, 0, 0);
+}
+
+/** One run: what the page shows of it, line by line. */
+async function run(
+  gpu: GpuDevice,
+  kernel: Kernel,
+  algorithm: AlgorithmName | "auto",
+): Promise<Record<string, string>> {
+  const { width, height } = source;
+  const padding = (kernel.length - 1) / 2;
+  const problem = convProblem({
+    batch: 1,
+    inChannels: CHANNELS,
+    outChannels: CHANNELS,
+    inputSize: [height, width],
+    filterSize: [kernel.length, kernel.length],
+    paddingBegin: [padding, padding],
+  });
+  const operands = { input: pixels(), filter: filterTensor(kernel, CHANNELS) };
+  const done = await convolve(gpu, problem, operands, { layout: "nhwc", algorithm, samples: 3 });
+  paint(done.result, width, height);
+  const { accuracy, verdict, message } = await checkConvolution(done, operands, { mode: "full" });
+  const ns = done.samplesNs.toSorted((a, b) => a - b)[1]!;
+  return {
+    device: gpu.info.adapter,
+    algorithm: done.plan.algorithm,
+    kernel: done.plan.kernel,
+    time: `${(ns / 1e6).toFixed(3)} ms, median of 3 (${done.clock})`,
+    rate: ns > 0 ? `${(directFlops(problem) / ns).toFixed(1)} GFLOP/s` : "too quick for the clock",
+    checked: `${accuracy.checked.toLocaleString("en")} outputs against FP64 on the CPU`,
+    "largest error": `${accuracy.max_bound_ratio.toFixed(2)} of ${
+      accuracy.bound_limit.toFixed(2)
+    } allowed, in units of roundoff x sum|a||b|`,
+    MARE: accuracy.mare?.toExponential(2) ?? "none: every reference is 0",
+    verdict: message === undefined ? verdict : `${verdict}: ${message}`,
+  };
+}
+
+/** Shows a run's lines, or what went wrong; `data-state` says which to scripts. */
+async function show(work: () => Promise<Record<string, string>>): Promise<void> {
+  const { body } = document;
+  body.dataset.state = "working";
+  try {
+    const lines = await work();
+    element("report").replaceChildren(
+      ...Object.entries(lines).flatMap(([name, text]) => {
+        const [term, value] = [document.createElement("dt"), document.createElement("dd")];
+        [term.textContent, value.textContent] = [name, text];
+        value.dataset.name = name;
+        return [term, value];
+      }),
+    );
+    element("message").textContent = "";
+    body.dataset.state = "done";
+  } catch (error) {
+    element("report").replaceChildren();
+    element("message").textContent = error instanceof Error ? error.message : String(error);
+    body.dataset.state = "failed";
+  }
+}
+
+let gpu: Promise<GpuDevice> | undefined;
+/** Runs follow each other: the canvases and the device are one. */
+let last = Promise.resolve();
+
+function again(before: () => Promise<void> = async () => {}): void {
+  last = last.then(() =>
+    show(async () => {
+      await before();
+      gpu ??= openBrowserDevice();
+      return await run(
+        await gpu,
+        FILTERS[filters.value]!,
+        algorithms.value as AlgorithmName | "auto",
+      );
+    })
+  );
+}
+
+filters.append(...Object.keys(FILTERS).map((name) => new Option(name)));
+algorithms.append(...["auto", ...ALGORITHM_NAMES].map((name) => new Option(name)));
+filters.addEventListener("change", () => again());
+algorithms.addEventListener("change", () => again());
+element<HTMLInputElement>("picture").addEventListener("change", (event) => {
+  const [file] = (event.target as HTMLInputElement).files ?? [];
+  if (file !== undefined) again(() => load(file));
+});
+again(async () => load(await (await fetch("photo.png")).blob()));

@@ -1,0 +1,153 @@
+/** Opens web pages in a headless Chromium, for tests: a small client of its debugging protocol. */
+import { temporaryDirectory } from "./cli.ts";
+
+/** WebGPU on Chromium's own Vulkan driver for the CPU. */
+const FLAGS = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu-sandbox",
+  "--no-first-run",
+  "--disable-dev-shm-usage",
+  "--enable-unsafe-webgpu",
+  "--enable-features=Vulkan",
+  "--use-vulkan=swiftshader",
+  "--use-webgpu-adapter=swiftshader",
+  "--window-size=1000,1000",
+  "--remote-debugging-port=0",
+];
+
+/** A page that is open. */
+export interface Page extends AsyncDisposable {
+  /** The value of an expression, once it is settled. */
+  evaluate(expression: string): Promise<unknown>;
+  /** A PNG of what the window shows. */
+  screenshot(): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** Where Debian puts Chromium; nothing where there is none. */
+export function findChromium(): string | undefined {
+  return ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+    (path) => {
+      try {
+        return Deno.statSync(path).isFile;
+      } catch {
+        return false;
+      }
+    },
+  );
+}
+
+/** Starts Chromium on a page. */
+export async function openPage(chromium: string, url: string): Promise<Page> {
+  const profile = temporaryDirectory();
+  const browser = new Deno.Command(chromium, {
+    args: [...FLAGS, `--user-data-dir=${profile.path}`, "about:blank"],
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  const end = async () => {
+    try {
+      browser.kill();
+    } catch {
+      // It has ended by itself.
+    }
+    await browser.status;
+    profile[Symbol.dispose]();
+  };
+  try {
+    const { origin, drained } = await debuggingOrigin(browser.stderr);
+    const protocol = await connect(await pageSocket(origin));
+    // Ends when the new page has taken the blank one's place.
+    await protocol.send("Page.navigate", { url });
+    return {
+      async evaluate(expression) {
+        const { result, exceptionDetails } = await protocol.send("Runtime.evaluate", {
+          expression,
+          awaitPromise: true,
+          returnByValue: true,
+        });
+        if (exceptionDetails) throw new Error(JSON.stringify(exceptionDetails));
+        return (result as { value?: unknown }).value;
+      },
+      async screenshot() {
+        const { data } = await protocol.send("Page.captureScreenshot", { format: "png" });
+        return Uint8Array.fromBase64(data as string);
+      },
+      async [Symbol.asyncDispose]() {
+        await protocol.close();
+        await end();
+        await drained;
+      },
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+/** The address that Chromium says it listens on; the rest of what it says is read and dropped. */
+async function debuggingOrigin(
+  stderr: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<{ origin: string; drained: Promise<void> }> {
+  const reader = stderr.pipeThrough(new TextDecoderStream()).getReader();
+  let said = "";
+  for (;;) {
+    const found = /DevTools listening on ws:\/\/([^/]+)/.exec(said)?.[1];
+    if (found !== undefined) {
+      const drain = async () => {
+        while (!(await reader.read()).done);
+      };
+      return { origin: found, drained: drain() };
+    }
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`Cannot open Chromium: it ended: ${said}`);
+    said += value;
+  }
+}
+
+async function pageSocket(origin: string): Promise<string> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const targets = await (await fetch(`http://${origin}/json/list`)).json();
+    const page = targets.find(({ type }: { type: string }) => type === "page");
+    if (page !== undefined) return page.webSocketDebuggerUrl;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error("Cannot open Chromium: it shows no page");
+}
+
+type Message = Record<string, unknown>;
+
+/** One connection: requests by number, answers in any order. */
+async function connect(url: string) {
+  const socket = new WebSocket(url);
+  const waiting = new Map<number, PromiseWithResolvers<Message>>();
+  socket.onmessage = ({ data }) => {
+    const { id, result, error } = JSON.parse(data);
+    const request = waiting.get(id);
+    waiting.delete(id);
+    if (error) request?.reject(new Error(error.message));
+    else request?.resolve(result);
+  };
+  const closed = new Promise<void>((resolve) => socket.onclose = () => resolve());
+  closed.then(() => {
+    for (const request of waiting.values()) request.reject(new Error("Chromium is gone"));
+  });
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = () => reject(new Error(`Cannot connect to ${url}`));
+  });
+  let next = 0;
+  return {
+    send(method: string, params: Message): Promise<Message> {
+      const request = Promise.withResolvers<Message>();
+      waiting.set(++next, request);
+      socket.send(JSON.stringify({ id: next, method, params }));
+      return request.promise;
+    },
+    async close() {
+      socket.close();
+      await closed;
+    },
+  };
+}

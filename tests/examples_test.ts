@@ -1,0 +1,206 @@
+import assert from "#assert";
+import { encode } from "fast-png";
+import { readNpy } from "../mod.ts";
+import { findChromium, openPage, type Page } from "./chromium.ts";
+import { deno, temporaryDirectory, wgconv } from "./cli.ts";
+
+const EXAMPLES = new URL("../examples/", import.meta.url).pathname;
+const MAIN = new URL("../main.ts", import.meta.url).pathname;
+
+Deno.test("examples/library.ts convolves, checks and writes", async () => {
+  using temporary = temporaryDirectory();
+  const output = `${temporary.path}/y.npy`;
+  const { code, stdout, stderr } = await deno(["run", "-A", `${EXAMPLES}library.ts`, output]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^pass: 200704 outputs checked, MARE /m);
+  assert.match(stdout, /^direct: direct_fwd_f32_.*, 1 passes, 0 bytes of workspace$/m);
+  const info = await wgconv(["tensor", "info", output]);
+  assert.match(info.stdout, /f32 +\[4, 28, 28, 64\]/);
+});
+
+Deno.test("what the example workflow runs are commands and options of the program", async () => {
+  const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
+  const commands = [...workflow.matchAll(/main\.ts (\w+)(.*)$/gm)];
+  assert.equal(commands.length, 1);
+  for (const [, name, rest] of commands) {
+    const { stdout, code } = await wgconv([name!, "--help"]);
+    assert.equal(code, 0);
+    const options = rest!.match(/--[a-z-]+/g) ?? [];
+    assert.ok(options.length >= 2);
+    for (const option of options) assert.ok(stdout.includes(` ${option} `), option);
+  }
+  const files = [...workflow.matchAll(/\b(check\.xml|failed)\b/g)].map(([name]) => name);
+  assert.ok(files.filter((name) => name === "check.xml").length >= 3);
+  assert.ok(files.filter((name) => name === "failed").length >= 2);
+});
+
+/** Runs a shell script with the program on its path as `wgconv`. */
+async function shell(script: string, args: string[], cwd: string, env: Record<string, string>) {
+  const bin = `${cwd}/bin`;
+  await Deno.mkdir(bin, { recursive: true });
+  const wrapper = `#!/bin/sh\nexec '${Deno.execPath()}' run -A '${MAIN}' "$@"\n`;
+  await Deno.writeTextFile(`${bin}/wgconv`, wrapper, { mode: 0o755 });
+  const { code, stdout, stderr } = await new Deno.Command("bash", {
+    args: [`${EXAMPLES}${script}`, ...args],
+    cwd,
+    env: { ...env, NO_COLOR: "1", PATH: `${bin}:${Deno.env.get("PATH")}` },
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+Deno.test("the SLURM array's tasks make parts that one report puts together, and go on", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
+  const task = (part: number) =>
+    shell("slurm_array.sh", ["suite.txt", "results"], path, {
+      SLURM_ARRAY_TASK_ID: String(part),
+      SLURM_ARRAY_TASK_COUNT: "2",
+    });
+  for (const part of [1, 2]) {
+    const { code, stderr } = await task(part);
+    assert.equal(code, 0, stderr);
+  }
+  const before = await Deno.readTextFile(`${path}/results/part1.jsonl`);
+  assert.equal((await task(1)).code, 0);
+  assert.equal(await Deno.readTextFile(`${path}/results/part1.jsonl`), before);
+  const files = [`${path}/results/part1.jsonl`, `${path}/results/part2.jsonl`];
+  const { stdout } = await wgconv(["report", ...files, "--format", "csv"]);
+  assert.equal(stdout.trim().split("\n").length, 1 + 6);
+});
+
+Deno.test("the line for GNU parallel is bash, and its commands exist", async () => {
+  const check = await new Deno.Command("bash", { args: ["-n", `${EXAMPLES}parallel.sh`] }).output();
+  assert.ok(check.success);
+  const script = await Deno.readTextFile(`${EXAMPLES}parallel.sh`);
+  const bench = await wgconv(["bench", "--help"]);
+  const command = /" bench (.*) :::/.exec(script)?.[1] ?? "";
+  const options = command.match(/--[a-z]+/g) ?? [];
+  assert.deepEqual(options, ["--suite", "--op", "--shard", "--jsonl"]);
+  for (const option of options) assert.ok(bench.stdout.includes(` ${option} `), option);
+});
+
+/** Serves a folder as any file server would. */
+function serve(folder: string) {
+  const types: Record<string, string> = { html: "text/html", js: "text/javascript" };
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
+    const name = new URL(request.url).pathname.slice(1) || "index.html";
+    try {
+      const type = types[name.split(".").at(-1)!] ?? "application/octet-stream";
+      return new Response(await Deno.readFile(`${folder}/${name}`), {
+        headers: { "content-type": type },
+      });
+    } catch {
+      return new Response(null, { status: 404 });
+    }
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}/`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
+
+/** What the page says when it has finished: its lines by name, or its message. */
+async function finished(page: Page): Promise<Record<string, string>> {
+  const state = `(async () => {
+    for (;;) {
+      const state = document.body?.dataset.state;
+      if (state === "done") break;
+      if (state === "failed") return { failed: document.getElementById("message").textContent };
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    return Object.fromEntries([...document.querySelectorAll("#report dd")]
+      .map((line) => [line.dataset.name, line.textContent]));
+  })()`;
+  return await page.evaluate(state) as Record<string, string>;
+}
+
+/** Chooses as a user would; the page is at work when this returns. */
+function choose(page: Page, id: string, value: string): Promise<unknown> {
+  return page.evaluate(`(() => {
+    const select = document.getElementById(${JSON.stringify(id)});
+    select.value = ${JSON.stringify(value)};
+    select.dispatchEvent(new Event("change"));
+    return new Promise((done) => setTimeout(done));
+  })()`);
+}
+
+/** Mean and deviation of the red channel of a canvas. */
+async function brightness(page: Page, id: string): Promise<{ mean: number; deviation: number }> {
+  const values = await page.evaluate(`(() => {
+    const { width, height } = document.getElementById(${JSON.stringify(id)});
+    const { data } = document.getElementById(${JSON.stringify(id)})
+      .getContext("2d").getImageData(0, 0, width, height);
+    let [sum, squares] = [0, 0];
+    for (let i = 0; i < data.length; i += 4) { sum += data[i]; squares += data[i] ** 2; }
+    const mean = sum / (width * height);
+    return { mean, deviation: Math.sqrt(squares / (width * height) - mean ** 2) };
+  })()`);
+  return values as { mean: number; deviation: number };
+}
+
+Deno.test("the page's program asks for nothing of Deno or Node", async () => {
+  using temporary = temporaryDirectory();
+  const output = `${temporary.path}/main.js`;
+  const args = ["bundle", "--platform", "browser", "-o", output, `${EXAMPLES}web/main.ts`];
+  const { code, stderr } = await deno(args);
+  assert.equal(code, 0, stderr);
+  const text = await Deno.readTextFile(output);
+  assert.doesNotMatch(text, /\bDeno\.|"node:|\bprocess\.|^import /m);
+});
+
+/** The middle of the photo, 64 x 64: software devices are slow. */
+async function smallPhoto(): Promise<Uint8Array> {
+  const { shape, data } = await readNpy(`${EXAMPLES}../fixtures/astronaut_256x256x3_f4.npy`);
+  const width = shape[1]!;
+  const [size, channels, first] = [64, 3, 64];
+  const bytes = new Uint8Array(size * size * channels);
+  for (let y = 0; y < size; y++) {
+    for (let x = 0; x < size * channels; x++) {
+      const value = Number(data[((first + y) * width + first) * channels + x]);
+      bytes[y * size * channels + x] = Math.round(255 * value);
+    }
+  }
+  return encode({ width: size, height: size, channels, data: bytes });
+}
+
+const chromium = findChromium();
+// Registered only where there is a browser.
+if (chromium !== undefined) {
+  Deno.test("the web page convolves a picture in Chromium and checks it", async () => {
+    using temporary = temporaryDirectory();
+    const folder = temporary.path;
+    const build = await deno(["run", "-A", `${EXAMPLES}web/build.ts`, "--output", folder]);
+    assert.equal(build.code, 0, build.stderr);
+    await Deno.writeFile(`${folder}/photo.png`, await smallPhoto());
+    await using server = serve(folder);
+    await using page = await openPage(chromium, server.url);
+
+    const blurred = await finished(page);
+    assert.equal(blurred.failed, undefined, blurred.failed);
+    assert.match(blurred.device!, /swiftshader/i);
+    assert.equal(blurred.verdict, "pass");
+    assert.match(blurred.checked!, /^12,288 outputs/);
+    const [photo, blur] = [await brightness(page, "source"), await brightness(page, "target")];
+    assert.ok(Math.abs(blur.mean - photo.mean) < 5, `${blur.mean}, ${photo.mean}`);
+    assert.ok(blur.deviation < photo.deviation);
+
+    await choose(page, "filter", "sharpen, 3 x 3");
+    assert.equal((await finished(page)).verdict, "pass");
+    assert.ok((await brightness(page, "target")).deviation > photo.deviation);
+
+    await choose(page, "algorithm", "winograd2d");
+    const winograd = await finished(page);
+    assert.match(winograd.kernel!, /^winograd2d_fwd_f32_/);
+    assert.equal(winograd.verdict, "pass");
+
+    // An algorithm that cannot do it says so, and the page goes on.
+    await choose(page, "filter", "blur, 11 x 11");
+    assert.match((await finished(page)).failed!, /^Cannot /);
+    await choose(page, "algorithm", "direct");
+    assert.equal((await finished(page)).verdict, "pass");
+    const png = await page.screenshot();
+    assert.deepEqual([...png.subarray(1, 4)], [...new TextEncoder().encode("PNG")]);
+  });
+}
