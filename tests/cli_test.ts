@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { ALGORITHM_NAMES } from "../src/algorithms/request.ts";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { VERSION } from "../src/version.ts";
@@ -184,7 +185,15 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
   const wgsl = await wgconv([...args, "--wgsl"]);
   assert.match(wgsl.stdout, /@compute/);
   const all = await wgconv([...args, "--all"]);
-  assert.match(all.stdout, /^direct .*\nimplicit-gemm /m);
+  const names = all.stdout.split("\n").slice(1).map((line) => line.split(" ")[0]);
+  for (const name of ALGORITHM_NAMES) assert.ok(names.includes(name), name);
+  assert.match(all.stdout, /^algorithm .* memory +workspace +predicted ms /);
+  const peaks: number[] = JSON.parse((await wgconv([...args, "--all", "--json"])).stdout)
+    .flatMap((row: { memory_bytes?: { peak: number } }) => row.memory_bytes?.peak ?? []);
+  assert.deepEqual(peaks, peaks.toSorted((a, b) => a - b));
+  const small = await wgconv([...args, "--algorithm", "im2col", "--max-workspace", "16"]);
+  assert.equal(small.code, 2);
+  assert.match(small.stderr, /bytes of workspace, at most 16 are allowed/);
 });
 
 Deno.test("wgconv bench writes an environment line and a record a case", async () => {

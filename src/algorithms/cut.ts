@@ -13,6 +13,8 @@ export interface Product {
   steps(policy: TilePolicy): number;
   /** Elements of the result, all batches. */
   readonly elements: number;
+  /** Workspace of a policy beside partial results; 0 where absent. */
+  workspaceBytes?(policy: TilePolicy): number;
   readonly a: TileAccess;
   readonly b: TileAccess;
 }
@@ -101,7 +103,7 @@ function waveTime(workgroups: number, multiprocessors: number, warps: number): n
  * what split-K writes and reads again.
  *
  * @param multiprocessors What the device runs side by side.
- * @param forcedSplits The user's number of splits, taken as it is up to what the problem allows.
+ * @param forcedSplits The user's number of splits, taken as it is up to what the problem and the workspace allow.
  */
 export function chooseCut(
   product: Product,
@@ -109,13 +111,15 @@ export function chooseCut(
   multiprocessors: number,
   candidates: readonly TilePolicy[] = TILE_POLICIES,
   forcedSplits?: number,
+  maxWorkspaceBytes = Infinity,
 ): Cut {
   let best: Cut | undefined;
   for (const policy of candidates) {
     const steps = product.steps(policy);
     const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
     const bytes = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
-    const room = Math.floor(bytes / (4 * Math.max(1, product.elements)));
+    const allowed = maxWorkspaceBytes - (product.workspaceBytes?.(policy) ?? 0);
+    const room = Math.floor(Math.min(bytes, allowed) / (4 * Math.max(1, product.elements)));
     const most = Math.max(1, Math.min(MOST_SPLITS, steps, room));
     const least = Math.min(most, Math.max(1, Math.ceil(steps / MOST_STEPS)));
     const forced = forcedSplits === undefined ? undefined : Math.min(most, forcedSplits);
@@ -152,6 +156,8 @@ export interface CutRequest {
   readonly splits?: number;
   readonly limits: DeviceLimits;
   readonly workgroupsInFlight?: number | undefined;
+  /** Most bytes of workspace; partial results must fit in. */
+  readonly maxWorkspaceBytes?: number;
 }
 
 /** Multiprocessors assumed where nobody measured: an H200's 132 with two workgroups each. */
@@ -190,5 +196,12 @@ export function cutProduct(
   }
   const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
   const multiprocessors = Math.max(1, Math.round(inFlight / 2));
-  return chooseCut(product, limits, multiprocessors, candidates, request.splits);
+  return chooseCut(
+    product,
+    limits,
+    multiprocessors,
+    candidates,
+    request.splits,
+    request.maxWorkspaceBytes,
+  );
 }

@@ -60,6 +60,8 @@ export interface Plan {
   readonly workspaceBytes: number;
   /** Multiplications the kernels perform, waste included. */
   readonly multiplications: number;
+  /** What a run should take; absent where nothing predicts it. */
+  readonly predictedMs?: number;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
   /** Why this plan, one sentence a line, for `wgconv plan`. */

@@ -83,6 +83,13 @@ export function planConv(request: PlanRequest): Plan {
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const degenerate = accumulationLength(problem) === 0 || resultElements(problem) === 0;
   const plan = ALGORITHMS[name].plan(request, degenerate ? "uniform" : request.sizes ?? "constant");
+  const { maxWorkspaceBytes = Infinity } = request;
+  if (plan.workspaceBytes > maxWorkspaceBytes) {
+    throw new RangeError(
+      `Cannot plan: ${name} takes ${plan.workspaceBytes} bytes of workspace, ` +
+        `at most ${maxWorkspaceBytes} are allowed`,
+    );
+  }
   for (const { kernel } of plan.passes) {
     const storage = kernel.bindings.filter((kind) => kind !== "uniform").length;
     const most = request.limits.maxStorageBuffersPerShaderStage;

@@ -1,5 +1,6 @@
 import { type ConvProblem, directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
+import { planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { AccuracyRecord, CaseRecord, TimeRecord, Verdict } from "../report/record.ts";
 import type { Layouts } from "./operands.ts";
@@ -75,6 +76,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     flops,
     multiplications: plan?.multiplications ?? null,
     workspace_bytes: plan?.workspaceBytes ?? null,
+    memory_bytes: plan ? planMemory(plan, setup.op) : null,
     accuracy: accuracy ?? null,
     verdict,
     ...(message === undefined ? {} : { message }),

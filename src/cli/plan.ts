@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
+import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
 import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
 import { BACKENDS } from "../gpu/provider.ts";
@@ -20,7 +21,8 @@ Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
   wgconv plan --input x.npy --filter w.npy --padding 1 --all
-  wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl`;
+  wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --all --max-workspace 64MB`;
 
 /** `wgconv plan`: what would run and why. */
 export function planCommand() {
@@ -127,12 +129,17 @@ interface Option {
   readonly kernel?: string;
   readonly passes?: number;
   readonly workspace_bytes?: number;
+  readonly memory_bytes?: PlanMemory;
+  /** What a run should take; absent where nothing predicts it. */
+  readonly predicted_ms?: number;
   readonly multiplications?: number;
   readonly reason?: string;
 }
 
+/** Every algorithm, the least memory first; those that cannot last. */
 function allPlans(request: PlanRequest): Option[] {
-  return supportedAlgorithms(request).map(({ name, reason }) => {
+  const peak = ({ memory_bytes }: Option) => memory_bytes?.peak ?? Infinity;
+  return supportedAlgorithms(request).map(({ name, reason }): Option => {
     if (reason !== undefined) return { algorithm: name, reason };
     try {
       const plan = planConv({ ...request, algorithm: name });
@@ -141,12 +148,14 @@ function allPlans(request: PlanRequest): Option[] {
         kernel: plan.kernel,
         passes: plan.passes.length,
         workspace_bytes: plan.workspaceBytes,
+        memory_bytes: planMemory(plan, request.problem.op),
+        ...(plan.predictedMs === undefined ? {} : { predicted_ms: plan.predictedMs }),
         multiplications: plan.multiplications,
       };
     } catch (error) {
       return { algorithm: name, reason: oneSentence(error) };
     }
-  });
+  }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
 }
 
 function allTable(rows: readonly Option[]): string {
@@ -154,7 +163,9 @@ function allTable(rows: readonly Option[]): string {
     { title: "algorithm" },
     { title: "kernel" },
     { title: "passes", align: "right" },
+    { title: "memory", align: "right" },
     { title: "workspace", align: "right" },
+    { title: "predicted ms", align: "right" },
     { title: "multiplications", align: "right" },
   ] as const;
   return textTable(
@@ -165,10 +176,12 @@ function allTable(rows: readonly Option[]): string {
           row.algorithm,
           row.kernel ?? "",
           String(row.passes),
+          formatBytes(row.memory_bytes?.peak ?? 0),
           formatBytes(row.workspace_bytes ?? 0),
+          row.predicted_ms === undefined ? "-" : row.predicted_ms.toPrecision(3),
           formatCount(row.multiplications ?? 0),
         ]
-        : [row.algorithm, row.reason, "-", "-", "-"]
+        : [row.algorithm, row.reason, "-", "-", "-", "-", "-"]
     ),
   );
 }
@@ -189,7 +202,10 @@ function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): str
     ["tensors", `f32, ${layout} with filter ${filterLayout}`],
     ["algorithm", plan.algorithm],
     ["kernel", plan.kernel],
-    ["workspace", formatBytes(plan.workspaceBytes)],
+    ["memory", memoryText(planMemory(plan, problem.op))],
+    ...(plan.predictedMs === undefined
+      ? []
+      : [["predicted", `${plan.predictedMs.toPrecision(3)} ms`] as [string, string]]),
     ["flops", formatCount(flops)],
     ["multiplies", formatCount(plan.multiplications) + ratio],
     ...plan.buffers.map(({ name, role, bytes }): [string, string] => [
@@ -206,6 +222,11 @@ function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): str
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
 }
 
+function memoryText({ inputs, output, workspace, peak }: PlanMemory): string {
+  return `${formatBytes(peak)}: inputs ${formatBytes(inputs)}, output ${formatBytes(output)}, ` +
+    `workspace ${formatBytes(workspace)}`;
+}
+
 function planJson({ problem, layout, filterLayout }: Subject, plan: Plan): string {
   return JSON.stringify({
     schema: 1,
@@ -218,6 +239,8 @@ function planJson({ problem, layout, filterLayout }: Subject, plan: Plan): strin
     algorithm: plan.algorithm,
     kernel: plan.kernel,
     workspace_bytes: plan.workspaceBytes,
+    memory_bytes: planMemory(plan, problem.op),
+    ...(plan.predictedMs === undefined ? {} : { predicted_ms: plan.predictedMs }),
     flops: directFlops(problem),
     multiplications: plan.multiplications,
     buffers: plan.buffers,

@@ -27,6 +27,13 @@ export function caseReport(record: CaseRecord): string {
   if (record.workspace_bytes !== null) {
     lines.push(["workspace", formatBytes(record.workspace_bytes)]);
   }
+  if (record.memory_bytes) {
+    const { inputs, output, peak } = record.memory_bytes;
+    lines.push([
+      "memory",
+      `${formatBytes(peak)}, of it inputs ${formatBytes(inputs)}, output ${formatBytes(output)}`,
+    ]);
+  }
   if (time) {
     lines.push([
       "time",

@@ -43,6 +43,14 @@ export interface AccuracyRecord extends AccuracyReport {
   readonly channel_rms_limit: number;
 }
 
+/** Device memory of a plan in bytes. */
+export interface MemoryRecord {
+  readonly inputs: number;
+  readonly output: number;
+  readonly workspace: number;
+  readonly peak: number;
+}
+
 /** `none`: accuracy was not asked for. `error`: the case did not run to its end. */
 export type Verdict = "pass" | "fail" | "none" | "error";
 
@@ -82,6 +90,8 @@ export interface CaseRecord {
   /** Multiplications the kernels perform, waste included. */
   readonly multiplications: number | null;
   readonly workspace_bytes: number | null;
+  /** Bytes of all buffers of the plan; `peak` is their sum. */
+  readonly memory_bytes: MemoryRecord | null;
   readonly accuracy: AccuracyRecord | null;
   readonly verdict: Verdict;
   /** Why a verdict is `fail` or `error`. */

@@ -34,6 +34,13 @@ const AccuracySchema = v.object({
   total: figure,
 });
 
+const MemorySchema = v.object({
+  inputs: v.number(),
+  output: v.number(),
+  workspace: v.number(),
+  peak: v.number(),
+});
+
 /** A case as it is read back; what a peer leaves out has a default or is absent. */
 export const CaseSchema = v.object({
   schema: v.literal(1),
@@ -58,6 +65,7 @@ export const CaseSchema = v.object({
   flops: v.nullish(v.number(), null),
   multiplications: v.nullish(v.number(), null),
   workspace_bytes: v.nullish(v.number(), null),
+  memory_bytes: v.nullish(MemorySchema, null),
   accuracy: v.nullish(AccuracySchema, null),
   verdict: v.optional(v.picklist(["pass", "fail", "none", "error"]), "none"),
   message: text,

@@ -58,6 +58,10 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     batches: problem.groups,
     steps: (policy) => Math.ceil(taps * paddedChannels(geometry, policy) / policy.depth),
     elements,
+    workspaceBytes: (policy) =>
+      4 * packedElements(
+        windowFilter(request, geometry, policy, paddedChannels(geometry, policy)),
+      ),
     a: { along: "place", vector: 4 },
     b: access,
   });

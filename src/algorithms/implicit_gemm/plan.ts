@@ -29,6 +29,10 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     batches: problem.groups,
     steps: operands.steps,
     elements,
+    workspaceBytes: (policy) => {
+      const pack = operands.pack(policy);
+      return pack === undefined ? 0 : 4 * packedElements(pack);
+    },
     a: operands.a,
     b: operands.b,
   });
