@@ -6,7 +6,7 @@ import {
   remainingGroups,
   shardGroups,
 } from "../bench/bench_plan.ts";
-import { runSuite } from "../bench/run_suite.ts";
+import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { printer } from "./output.ts";
 import { BACKENDS } from "../gpu/provider.ts";
@@ -48,7 +48,7 @@ Examples:
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
 
 /** `wgconv bench`: one timed and checked record a case. */
-export function benchCommand() {
+export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
   return new Command("bench")
     .description(
       "Time and check problems: one JSONL record a case, written as soon as it is known.",
@@ -122,6 +122,7 @@ export function benchCommand() {
       const suite: Parameters<typeof reportSuite>[2] = async function* (open, onCase) {
         if (groups.length === 0) return;
         yield* runSuite(bench, groups, open, onCase, {
+          ...hooks,
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
         skipped.forEach((line) => note.line(line));

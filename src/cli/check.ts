@@ -103,7 +103,8 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         results.push(kept);
       }
       shown.done();
-      const missing = baseline && !options.filter ? missingCases(plan, baseline, results) : [];
+      const missing = (baseline ? missingCases(plan, baseline, results) : [])
+        .filter((key) => options.filter?.test(descriptorOf(key)) ?? true);
       if (options.junit !== undefined) {
         const xml = junitXml("wgconv check", junitCases(results, missing));
         await writeOutput(options.junit, (write) => write(new TextEncoder().encode(xml)));
@@ -118,6 +119,11 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const code = checkExitCode(results, lost, updating);
       if (code !== EXIT.ok) throw new ExitCode(code);
     });
+}
+
+/** The descriptor at the end of a baseline's key. */
+function descriptorOf(key: string): string {
+  return /(g\d+)?mb\d.*$/.exec(key)?.[0] ?? key;
 }
 
 /** What the options parse to. */
