@@ -24,13 +24,14 @@ const SPECIAL: Readonly<Record<string, string>> = {
   '"': "\\(dq",
 };
 
-/** Text as troff takes it literally, beginning a line or within one. */
+/** Text as troff takes it literally, beginning a line or within one; it may break lists after their commas. */
 function literal(text: string): string {
   return text.replace(/[\\\-'`^~"]/g, (char) => SPECIAL[char]!)
     .replace(/[^\x20-\x7e\n]/gu, (char) => {
       const code = char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
       return `\\[u${code}]`;
     })
+    .replace(/,(?=\S)/g, ",\\:")
     .replace(/^\./gm, "\\&.");
 }
 
