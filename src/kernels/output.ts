@@ -119,8 +119,9 @@ export function mappedOutput(
         width: 1 | 4,
         place: { row: string; column: string },
         at: string,
+        bounded = true,
       ) {
-        say(`  if (${place.column} < ${map.columns}) {`);
+        say(bounded ? `  if (${place.column} < ${map.columns}) {` : "  {");
         say(`    let at = ${width === 4 ? `(${at}) / 4u` : at};`);
         const side = map.vector === "rows" ? "rows" : "columns";
         const result = applyEpilogue(steps, value, { width, side, ...place, offset: "at" });
@@ -156,10 +157,14 @@ export function mappedOutput(
             store(value, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
             continue;
           }
+          // Interleaved columns are whole fours: one bound for them.
+          const together = map.interleave !== undefined;
+          if (together) say(`  if (column${j} < ${map.columns}) {`);
           [..."xyzw"].forEach((component, x) => {
             const place = { row: here, column: `(column${j} + ${x}u)` };
-            store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`);
+            store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`, !together);
           });
+          if (together) say("  }");
         }
         say("}");
       }
