@@ -108,6 +108,7 @@ export function manualPage(root: CommandNode, version: string): string {
   return [
     `.TH ${name.toUpperCase()} 1 "" "${name} ${version}" "User Commands"`,
     ".nh",
+    ".ad l",
     ".SH NAME",
     `${name} \\- ${literal(root.description.replace(/\.$/, ""))}`,
     ".SH SYNOPSIS",
