@@ -203,7 +203,9 @@ const VARIANTS: readonly MainLoopVariant[] = [
 
 Deno.test("the main loop without one of its techniques gives the same", async () => {
   using gpu = await openDevice({ backend });
-  for (const { algorithm, op } of full ? runs : runs.filter(({ op }) => op === "fwd")) {
+  const products = OPERATIONS.map((op) => ({ algorithm: "implicit-gemm" as const, op }));
+  const all = [...runs, ...products];
+  for (const { algorithm, op } of full ? all : all.filter(({ op }) => op === "fwd")) {
     for (const variant of VARIANTS) {
       const problem = convProblem({ ...SMALL, op });
       const { plan } = await convolve(gpu, problem, { algorithm, variant });

@@ -2,6 +2,7 @@ import type { TileLoader } from "../../kernels/loader.ts";
 import { correlationLoader, gradientLoader } from "../../kernels/loaders/correlation.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -49,7 +50,11 @@ function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
   return stridesInLayout(tensorShape(request.problem, which), layout);
 }
 
-const four = (value: number): 1 | 4 => value % 4 === 0 ? 4 : 1;
+/** Elements of a load, four where they lie on whole fours. */
+function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
+  const { vectorLoads } = fullVariant(variant);
+  return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
+}
 
 /** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
 function paddedChannels(channels: number, tileDepth: number): number {
@@ -73,6 +78,7 @@ function groupChannels(problem: ConvProblem): { input: number; output: number } 
 /** Forward and backward-data: packed filter times gathered image. */
 function gatherOperands(request: PlanRequest): Operands {
   const { problem, layout } = request;
+  const four = loadVector(request);
   const forward = problem.op === "fwd";
   const group = groupChannels(problem);
   const rows = forward ? group.output : group.input;
@@ -109,13 +115,13 @@ function gatherOperands(request: PlanRequest): Operands {
   return {
     rows,
     columns: problem.batch * spots,
-    a: { along: "place", vector: 4 },
+    a: { along: "place", vector: four(4) },
     b,
     steps: (policy) => depthOf(policy) / policy.depth,
     pack,
     loaders(module, policy, split) {
       const shape = pack(policy);
-      const packed = module.tensor("packed", "read", 4, split("a"));
+      const packed = module.tensor("packed", "read", four(4), split("a"));
       const image = module.tensor(source, "read", b.vector, split("b"));
       return [
         packedLoader(module, "a", packed, {
@@ -162,6 +168,7 @@ function gatherOperands(request: PlanRequest): Operands {
 /** Backward-filter: output gradient times shifted input, deep along images and places. */
 function correlationOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
+  const four = loadVector(request);
   const group = groupChannels(problem);
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
