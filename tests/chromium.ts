@@ -46,6 +46,8 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
     stdout: "null",
     stderr: "piped",
   }).spawn();
+  let drained: Promise<void> | undefined;
+  // Its child processes write into the profile until they are gone, and with them their ends of the pipe.
   const end = async () => {
     try {
       browser.kill();
@@ -53,11 +55,13 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
       // It has ended by itself.
     }
     await browser.status;
+    await drained;
     profile[Symbol.dispose]();
   };
   try {
-    const { origin, drained } = await debuggingOrigin(browser.stderr);
-    const protocol = await connect(await pageSocket(origin));
+    const debugging = await debuggingOrigin(browser.stderr);
+    drained = debugging.drained;
+    const protocol = await connect(await pageSocket(debugging.origin));
     // Ends when the new page has taken the blank one's place.
     await protocol.send("Page.navigate", { url });
     return {
@@ -75,9 +79,9 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
         return Uint8Array.fromBase64(data as string);
       },
       async [Symbol.asyncDispose]() {
+        await protocol.send("Browser.close", {}).catch(() => {});
         await protocol.close();
         await end();
-        await drained;
       },
     };
   } catch (error) {
