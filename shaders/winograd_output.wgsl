@@ -2,15 +2,13 @@
 <%= it.declarations %>
 <%= it.functions %>
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(<%= it.size %>)
 fn main(
   @builtin(workgroup_id) workgroup: vec3u,
   @builtin(num_workgroups) grid: vec3u,
   @builtin(local_invocation_index) t: u32,
 ) {
-  let i = (workgroup.x + workgroup.y * grid.x) * 128u + t;
-  if (i >= <%= it.threads %>) { return; }
-<%= it.index %>
-<%= it.columns %>
-<%= it.rows %>
+  let first = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u;
+  if (first >= <%= it.threads %>) { return; }
+<%= it.body %>
 }

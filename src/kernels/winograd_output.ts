@@ -35,18 +35,38 @@ export interface OutputTransform {
   readonly start: number;
 }
 
+/** How results leave: one or four of a tile's row a store, or through workgroup memory, neighbours by neighbours. */
+type Store = "single" | "vector" | "rows" | "filters";
+
+/** Threads of a workgroup. */
+const THREADS = 128;
+/** Bytes of workgroup memory that every device has. */
+const STAGED_BYTES = 16384;
+
 /** Workgroups of an {@linkcode outputTransformKernel}. */
-export function outputWorkgroups({ tensor, stack }: OutputTransform): number {
-  return Math.ceil(threadCount(tensor.groups, stack.along, threadsOf(tensor)) / 128);
+export function outputWorkgroups(shape: OutputTransform): number {
+  const { tensor, stack } = shape;
+  return Math.ceil(threadCount(tensor.groups, stack.along, threadsOf(tensor)) / sizeOf(shape));
 }
 
 function threadsOf(tensor: TiledTensor) {
   return { tiles: tileCount(tensor), channels: tensor.channels, lanes: "line" } as const;
 }
 
+function resultsOf({ matrices }: OutputTransform): number {
+  return matrices[0].length * matrices[1].length;
+}
+
+/** Threads of a workgroup: half as many where the results of all would not fit workgroup memory. */
+function sizeOf(shape: OutputTransform): number {
+  return 4 * THREADS * resultsOf(shape) <= STAGED_BYTES ? THREADS : THREADS / 2;
+}
+
 /** Four results of a row leave in one store where all or none of them are inside. */
-function outputVectorOf({ tensor, matrices, masked, start }: OutputTransform): 1 | 4 {
+function storeOf(shape: OutputTransform): Store {
+  const { tensor, matrices, masked, stack, start } = shape;
   const [outer, inner] = tensor.axes;
+  if (inner.stride !== 1 || resultsOf(shape) === 1) return "single";
   const multiples = [
     start,
     inner.size,
@@ -56,8 +76,11 @@ function outputVectorOf({ tensor, matrices, masked, start }: OutputTransform): 1
     tensor.batchStride,
     tensor.groupStride,
   ];
-  const fits = inner.stride === 1 && multiples.every((value) => value % 4 === 0);
-  return fits && masked ? 4 : 1;
+  if (masked && multiples.every((value) => value % 4 === 0)) return "vector";
+  if (4 * sizeOf(shape) * resultsOf(shape) > STAGED_BYTES) return "single";
+  if (masked) return stack.along === "tile" && !tensor.batchInner ? "rows" : "single";
+  const dense = tensor.channelStride === outer.size * inner.size;
+  return dense && stack.along === "channel" ? "filters" : "single";
 }
 
 /**
@@ -72,7 +95,9 @@ export function outputTransformKernel(
 ): SizedKernel {
   const { tensor, stack, matrices: [matrix0, matrix1] } = shape;
   const module = moduleBuilder(mode);
-  const vector = outputVectorOf(shape);
+  const store = storeOf(shape);
+  const vector = store === "vector" ? 4 : 1;
+  const staged = store === "rows" || store === "filters";
   const from = module.tensor("matrices", "read", 1, splits.matrices);
   const to = module.tensor("result", "write", vector, splits.result);
   const size = module.size;
@@ -80,66 +105,120 @@ export function outputTransformKernel(
   const steps = epilogue(module, vector, (row) => `group * ${channels} + ${row}`);
   const [axis0, axis1] = tensor.axes;
   const [alpha0, alpha1] = [matrix0[0]!.length, matrix1[0]!.length];
+  const [n0, n1] = [matrix0.length, matrix1.length];
+  const workgroup = sizeOf(shape);
   const threads = threadsOf(tensor);
+  const total = size("threads", threadCount(tensor.groups, stack.along, threads));
+  const index = tileIndexText(module, tensor, stack, threads, shape.start);
+  const lines: string[] = [];
+  const inside = (what: "x" | "y", e: number) =>
+    `${what} + ${e}u < ${what === "y" ? size("size0", axis0.size) : size("size1", axis1.size)}`;
+  const place = (y: string, x: string) =>
+    `base + (${y}) * ${size("stride0", axis0.stride)} + (${x}) * ${size("stride1", axis1.stride)}`;
+  const corner = [
+    `let y = tile0 * ${size("step0", axis0.step)};`,
+    `let x = tile1 * ${size("step1", axis1.step)};`,
+  ];
 
-  const columnLines: string[] = [];
+  if (staged) lines.push("{");
+  lines.push("let i = first + t;");
+  if (!staged) lines.push(`if (i >= ${total}) { return; }`);
+  lines.push(index);
   const transformed: string[][] = matrix0.map(() => []);
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < alpha1; j++) {
     const names = Array.from({ length: alpha0 }, (_, i) => `m${i}_${j}`);
     names.forEach((name, i) => {
-      const place = stackPlace(module, stack, tensor.groups, i * alpha1 + j);
-      columnLines.push(`let ${name} = ${from.load(place)};`);
+      const at = stackPlace(module, stack, tensor.groups, i * alpha1 + j);
+      lines.push(`let ${name} = ${from.load(at)};`);
     });
     const { statements, outputs } = program0.text(`c${j}_`, names, "f32");
-    columnLines.push(...statements);
+    lines.push(...statements);
     outputs.forEach((value, i) => transformed[i]!.push(value));
   }
-
-  const rowLines = [
-    `let y = tile0 * ${size("step0", axis0.step)};`,
-    `let x = tile1 * ${size("step1", axis1.step)};`,
-  ];
+  if (!staged) lines.push(...corner);
   const program1 = linearProgram(matrix1);
-  const inside = (what: "x" | "y", e: number) =>
-    `${what} + ${e}u < ${what === "y" ? size("size0", axis0.size) : size("size1", axis1.size)}`;
-  for (let i = 0; i < matrix0.length; i++) {
+  for (let i = 0; i < n0; i++) {
     const { statements, outputs } = program1.text(`r${i}_`, transformed[i]!, "f32");
-    if (shape.masked) rowLines.push(`if (${inside("y", i)}) {`);
-    rowLines.push(
-      ...statements,
-      `let row${i} = base + (y + ${i}u) * ${size("stride0", axis0.stride)};`,
-    );
-    for (let j = 0; j < outputs.length; j += vector) {
-      const value = vector === 1 ? outputs[j]! : `vec4f(${outputs.slice(j, j + 4).join(", ")})`;
-      const offset = `row${i} + (x + ${j}u) * ${size("stride1", axis1.stride)}`;
-      const place = vector === 4 ? `(${offset}) / 4u` : offset;
-      const result = applyEpilogue(steps, value, {
-        width: vector,
-        side: "columns",
-        row: "channel",
-        column: "tile",
-        offset: place,
+    lines.push(...statements);
+    if (staged) {
+      outputs.forEach((value, j) => {
+        const [row, column] = store === "rows" ? [i, j] : [0, i * n1 + j];
+        lines.push(`staged[${row}][t * ${columnsOf()}u + ${column}u] = ${value};`);
       });
-      const store = to.store(place, result);
-      rowLines.push(shape.masked ? `if (${inside("x", j)}) { ${store} }` : store);
+      continue;
     }
-    if (shape.masked) rowLines.push("}");
+    if (shape.masked) lines.push(`if (${inside("y", i)}) {`);
+    for (let j = 0; j < n1; j += vector) {
+      const value = vector === 1 ? outputs[j]! : `vec4f(${outputs.slice(j, j + 4).join(", ")})`;
+      const line = finished(value, place(`y + ${i}u`, `x + ${j}u`));
+      lines.push(shape.masked ? `if (${inside("x", j)}) { ${line} }` : line);
+    }
+    if (shape.masked) lines.push("}");
   }
+  if (staged) lines.push("}", "workgroupBarrier();", ...slots());
+
   const name = [
     `winograd_output_${shape.name}_f32_${tilesTrait(tensor, stack, threads.lanes)}`,
     ...(shape.masked ? [] : ["whole"]),
-    ...(vector === 4 ? ["x4"] : []),
+    ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);
+  const memory = store === "rows" ? n0 : 1;
+  const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
   const wgsl = render(template, {
     name,
     matrices: alpha0 * alpha1,
-    threads: size("threads", threadCount(tensor.groups, stack.along, threads)),
-    index: tileIndexText(module, tensor, stack, threads, shape.start),
-    columns: columnLines.map((line) => `  ${line}`).join("\n"),
-    rows: rowLines.map((line) => `  ${line}`).join("\n"),
+    threads: total,
+    size: workgroup,
+    body: lines.map((line) => `  ${line}`).join("\n"),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
-    declarations: module.declarations(),
+    declarations: `${module.declarations()}\n${staged ? stage : ""}`,
   });
-  return sizedKernel(name, mode, wgsl, module, [128, 1, 1], 0);
+  const bytes = staged ? 4 * workgroup * n0 * n1 : 0;
+  return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes);
+
+  /** A statement that stores a result after the epilogue. */
+  function finished(value: string, offset: string): string {
+    const at = vector === 4 ? `(${offset}) / 4u` : offset;
+    const result = applyEpilogue(steps, value, {
+      width: vector,
+      side: "columns",
+      row: "channel",
+      column: "tile",
+      offset: at,
+    });
+    return to.store(at, result);
+  }
+
+  /** Results of a thread that are neighbours in the tensor: of a row, or of a filter. */
+  function columnsOf(): number {
+    return store === "rows" ? n1 : n0 * n1;
+  }
+
+  /** Neighbouring threads store neighbouring results of the workgroup. */
+  function slots(): string[] {
+    const columns = columnsOf();
+    const body = store === "rows"
+      ? [
+        ...corner,
+        `if (x + e < ${size("size1", axis1.size)}) {`,
+        ...matrix0.map((_, i) =>
+          `if (${inside("y", i)}) { ${
+            finished(`staged[${i}][slot]`, place(`y + ${i}u`, "x + e"))
+          } }`
+        ),
+        "}",
+      ]
+      : [finished("staged[0][slot]", place(`e / ${n1}u`, `e % ${n1}u`))];
+    return [
+      `for (var slot = t; slot < ${columns * workgroup}u; slot += ${workgroup}u) {`,
+      `let i = first + slot / ${columns}u;`,
+      `let e = slot % ${columns}u;`,
+      `if (i < ${total}) {`,
+      index,
+      ...body,
+      "}",
+      "}",
+    ];
+  }
 }
