@@ -38,12 +38,22 @@ const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
   },
 };
 
+/** Algorithms whose product runs on the main loop as it is, and so with its variants. */
+const VARIED: readonly AlgorithmName[] = ["implicit-gemm", "im2col", "im2win", "im2win-fused"];
+
+/** Why an algorithm cannot do the problem, or undefined if it can. */
+function unsupported(name: AlgorithmName, request: PlanRequest): string | undefined {
+  return request.variant !== undefined && !VARIED.includes(name)
+    ? "its kernels come in one variant only"
+    : ALGORITHMS[name].supports(request);
+}
+
 /** Every algorithm, with the reason where it does not support the problem. */
 export function supportedAlgorithms(
   request: PlanRequest,
 ): { name: AlgorithmName; reason?: string }[] {
   return ALGORITHM_NAMES.map((name) => {
-    const reason = ALGORITHMS[name].supports(request);
+    const reason = unsupported(name, request);
     return reason === undefined ? { name } : { name, reason };
   });
 }
@@ -72,7 +82,7 @@ export function planConv(request: PlanRequest): Plan {
     throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
   }
   const name = request.algorithm === "auto" ? choose(request) : request.algorithm;
-  const reason = ALGORITHMS[name].supports(request);
+  const reason = unsupported(name, request);
   if (reason !== undefined) {
     const other = supportedAlgorithms(request).find((one) => one.reason === undefined)?.name;
     throw new RangeError(

@@ -10,15 +10,17 @@ import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { printer } from "./output.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { parseVariant, variantTrait } from "../kernels/main_loop_variant.ts";
 import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
-import { ALGORITHM_CHOICES } from "./problem_options.ts";
+import { ALGORITHM_CHOICES, VARIANT_HELP } from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
 import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
 import {
+  commaList,
   gather,
   oneOf,
   parseBytes,
@@ -43,6 +45,7 @@ Examples:
   wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl --resume
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
+  wgconv bench --suite bench/suites/im2win12.txt --algorithm im2win --without prefetch
   wgconv bench --suite bench/suites/vgg16.txt --shard 2/4 --jsonl part2.jsonl
 
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
@@ -74,6 +77,8 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
     .option("--exact", "auto chooses no Winograd algorithm")
+    .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
+    .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
     .option(
       "--check <how>",
       "none, sample or full",
@@ -157,6 +162,7 @@ function readProblems(descriptors: readonly string[], options: BenchOptions): Co
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
   const { maxWorkspace, exact, spread, runs, fillMs } = options;
+  const variant = parseVariant(options.without ?? [], options.with ?? []);
   return {
     problems,
     ops: options.op,
@@ -169,6 +175,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     planning: {
       ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
       ...(exact === undefined ? {} : { exact }),
+      ...(variant === undefined ? {} : { variant }),
     },
     check: options.check,
     fill: options.fill,
@@ -181,7 +188,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 /** What decides a figure beside the case itself. */
 function environmentOptions(bench: BenchPlan): Record<string, string | number> {
   const { check, fill, provider = "wgconv", protocol, planning = {} } = bench;
-  const { maxWorkspaceBytes, exact } = planning;
+  const { maxWorkspaceBytes, exact, variant } = planning;
   return {
     check,
     fill,
@@ -191,6 +198,7 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     "fill-ms": protocol.fillMs,
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
     ...(exact === undefined ? {} : { exact: "true" }),
+    ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };
 }
 

@@ -18,7 +18,7 @@ import { searchPolicies } from "./gemm_search.ts";
 import { openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
 import { readText, reportSuite } from "./records.ts";
-import { gather, oneOf, wholeNumber } from "./values.ts";
+import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
@@ -168,10 +168,6 @@ async function runSuites(options: GemmOptions): Promise<void> {
 /** Names of the main loop's optimisations that are on, and of those that are off. */
 const ON = variantNames(true);
 const OFF = variantNames(false);
-
-function commaList(text: string): string[] {
-  return text.split(",").map((word) => word.trim()).filter((word) => word !== "");
-}
 
 /** Parses a finite number such as -0.5. */
 function finite(text: string): number {

@@ -1,13 +1,20 @@
 import { Command } from "#cli-types";
 import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
+import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
 export const ALGORITHM_CHOICES = ["auto", ...ALGORITHM_NAMES] as const;
+
+/** The main loop's optimisations that a convolution's product can be without, or with. */
+export const VARIANT_HELP = {
+  without: variantNames(true).join(", "),
+  with: variantNames(false).filter((name) => name !== "half-tile").join(", "),
+} as const;
 
 /** A command with the options that say which problem is meant and how it is to be planned. */
 export function problemCommand(name: string) {
@@ -55,6 +62,8 @@ export function problemCommand(name: string) {
     .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
     .option("--exact", "auto chooses no Winograd algorithm")
+    .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
+    .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
     .option(
       "--max-bound-ratio <x>",
       "auto chooses no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x",
@@ -76,12 +85,14 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 /** The parts of a `PlanRequest` that options may say. */
 export function planningOptions(options: ProblemOptions) {
   const { policy, splits, tile, maxWorkspace, exact, maxBoundRatio } = options;
+  const variant = parseVariant(options.without ?? [], options.with ?? []);
   return {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
     ...(tile === undefined ? {} : { tile }),
     ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
     ...(exact === undefined ? {} : { exact }),
+    ...(variant === undefined ? {} : { variant }),
     ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),
   };
 }

@@ -123,6 +123,11 @@ export function splitTiles(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
+/** Words between commas, without empty ones. */
+export function commaList(text: string): string[] {
+  return text.split(",").map((word) => word.trim()).filter((word) => word !== "");
+}
+
 /** Gathers the values of an option that may be given several times. */
 export function gather(text: string, gathered: readonly string[] | undefined): string[] {
   return [...gathered ?? [], text];
