@@ -113,17 +113,20 @@ export function policiesOf(gpu: GpuDevice): string[] {
 /**
  * The matrix for one arithmetic and policy.
  *
- * @param share Every how manieth epilogue: compiling is what takes time. Transposes and sizes take turns.
+ * @param share Every how manieth epilogue: compiling is what takes time. Transposes, sizes and policies take
+ * turns; from 9 on each transpose has one epilogue on one size.
  */
 export function* gemmMatrix(
   { feature: _, ...arithmetic }: Arithmetic,
   policy: string,
   share: number,
 ): Generator<MatrixCase> {
+  const turn = TILE_POLICIES.findIndex(({ name }) => name === policy);
   for (const [way, transpose] of TRANSPOSES.entries()) {
     for (const [place, [m, n, k]] of SIZES.entries()) {
+      if (share >= 9 && place !== (way + turn) % SIZES.length) continue;
       const epilogues = epiloguesOf(arithmetic.dtype)
-        .filter((_, i) => (i + way + 4 * place) % share === 0);
+        .filter((_, i) => (i + way + 4 * place + 2 * turn) % share === 0);
       for (const epilogue of epilogues) {
         const problem = { m, n, k, transpose, ...epilogue };
         for (const splits of [1, 3]) yield { problem, choice: { ...arithmetic, policy, splits } };
