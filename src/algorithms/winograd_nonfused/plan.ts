@@ -10,7 +10,6 @@ import {
   splitTrait,
 } from "../../kernels/module.ts";
 import { mappedOutput } from "../../kernels/output.ts";
-import { policyTile } from "../../kernels/policy.ts";
 import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
 import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
 import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
@@ -123,7 +122,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: amplification2d(...tile.transforms),
-    notes: notesOf(context, chunk, count),
+    notes: notesOf(problem, tile, geometry, chunk, count),
   };
 
   /** Sums the splits of a chunk's products and transforms them. */
@@ -290,31 +289,4 @@ function productKernel(
   function previousOf(module: ModuleBuilder) {
     return module.tensor("previous", "read", 4, buffers.split(previous!));
   }
-}
-
-function notesOf(
-  { request: { problem }, tile, geometry }: Context,
-  chunk: ChunkLayout,
-  chunks: number,
-): string[] {
-  const { cut: { policy, splits } } = chunk;
-  const tiled = geometry.operands.find(({ role }) => role !== "filter")!.tensor(problem.batch);
-  const [outer, inner] = tiled.axes;
-  const spots = problem.op === "bwd-data" ? problem.inputSize : problem.outputSize;
-  const covered = outer.tiles * outer.step * inner.tiles * inner.step;
-  const needed = spots.reduce((product, size) => product * size, 1);
-  const tiles = problem.batch * outer.tiles * inner.tiles;
-  const waste = covered === 0 ? 0 : Math.round(100 * (1 - needed / covered));
-  const direct = tile.transforms[0].n * tile.transforms[1].n * tile.transforms[0].r *
-    tile.transforms[1].r;
-  return [
-    `tile ${tile.text}: ${tiles} tiles of ${outer.step} x ${inner.step}, ${waste} % of them beyond the edge; ` +
-    `${tile.products} products in place of ${direct}`,
-    `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
-    (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
-    `policy ${policy.name}: ${
-      mainLoopWorkgroups({ ...chunk, steps: 1, splits }, policy)
-    } workgroups of ${policyTile(policy)}, ` +
-    `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
-  ];
 }
