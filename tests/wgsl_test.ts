@@ -69,7 +69,67 @@ function kernels(): Kernel[] {
   }
   for (const kernel of gemmKernels()) found.set(kernel.name, kernel);
   for (const kernel of nonfusedKernels()) found.set(kernel.name, kernel);
+  for (const kernel of windowKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
+}
+
+/** im2col and im2win of every layout and rank, interleaved or not, in chunks of the batch, with every variant. */
+function windowKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const runs = [
+    ["im2col", OPERATIONS],
+    ["im2win", ["fwd"]],
+    ["im2win-fused", ["fwd"]],
+  ] as const;
+  const variants = [
+    { microKernel: false },
+    { vectorLoads: false },
+    { prefetch: false },
+    { doubleBuffer: true },
+  ];
+  for (const [algorithm, ops] of runs) {
+    for (const op of ops) {
+      for (const layout of LAYOUTS) {
+        for (const inputSize of [[9], [9, 7], [5, 6, 7]]) {
+          for (const [batch, channels] of [[8, 6], [6, 32]] as const) {
+            const problem = convProblem({
+              op,
+              batch,
+              inChannels: channels,
+              outChannels: 10,
+              groups: 2,
+              inputSize,
+              filterSize: inputSize.map(() => 3),
+              paddingBegin: inputSize.map(() => 1),
+              stride: inputSize.map(() => 2),
+            });
+            const request = {
+              problem,
+              dtype: "f32",
+              layout,
+              filterLayout: filterLayoutFor(layout),
+              epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
+              algorithm,
+              policy: "tiny",
+              splits: 1,
+              sizes: batch === 8 ? "uniform" : "constant",
+              limits,
+            } as const;
+            const whole = planConv(request);
+            const plans = [whole, planConv({ ...request, splits: 2 })];
+            if (algorithm !== "im2win-fused") {
+              plans.push(planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 }));
+            }
+            if (inputSize.length === 2) {
+              plans.push(...variants.map((variant) => planConv({ ...request, variant })));
+            }
+            for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
+          }
+        }
+      }
+    }
+  }
+  return kernels;
 }
 
 /** Non-fused Winograd of one and two axes and every layout, in chunks of the batch, split and stored by fours. */

@@ -59,6 +59,16 @@ await run(
   ),
   few,
 );
+await run(
+  (["uniform", "constant"] as const).flatMap((sizes) =>
+    LAYOUTS.flatMap((layout): GoldenRun[] => [
+      ...OPERATIONS.map((op) => ({ op, algorithm: "im2col" as const, layout, sizes })),
+      { op: "fwd", algorithm: "im2win", layout, sizes },
+      { op: "fwd", algorithm: "im2win-fused", layout, sizes },
+    ])
+  ),
+  cases,
+);
 const stepwise = cases.filter(({ problems: { fwd: { stride, dilation } } }) =>
   [...stride, ...dilation].every((value) => value === 1)
 );
