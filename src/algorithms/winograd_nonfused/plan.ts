@@ -21,6 +21,7 @@ import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { type PlanBuffers, problemBuffers, resultElements } from "../tensors.ts";
 import { geometryOf, type WinogradGeometry } from "./geometry.ts";
+import { notesOf } from "./notes.ts";
 import { type PlannedTile, plannedTile } from "./tiles.ts";
 import { imageWindow, wholeWindow, type Window } from "./window.ts";
 import {
