@@ -1,0 +1,218 @@
+/** The transforms of im2win and im2col on the driver at hand, against what their definitions say. */
+import assert from "#assert";
+import fc from "fast-check";
+import type { Plan } from "../../src/algorithms/plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import { fillOperand } from "../../src/bench/operands.ts";
+import { download, upload } from "../../src/gpu/buffers.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { createPlanBuffers, execute, preparePlan } from "../../src/gpu/execute.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  type ConvProblemInit,
+  dilatedSize,
+  tensorShape,
+} from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
+import { elementCount } from "../../src/tensor/tensor.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+
+/** Runs a plan on one input and gives that and a workspace buffer, by name. */
+async function transformed(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  plan: Plan,
+  layout: Layout,
+  name: string,
+) {
+  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+  const input = fillOperand(problem, "input", layouts, "uniform11", 3);
+  const place = plan.buffers.findIndex((buffer) => buffer.name === name);
+  using buffers = createPlanBuffers(gpu, plan);
+  upload(gpu, buffers.get("input"), 0, input);
+  using prepared = await preparePlan(gpu, plan, buffers);
+  await execute(gpu, prepared);
+  const result = new Float32Array(plan.buffers[place]!.bytes / 4);
+  await download(gpu, buffers.buffers[place]!, 0, result.byteLength, new Uint8Array(result.buffer));
+  return { input, result };
+}
+
+function planOf(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  algorithm: "im2win" | "im2col",
+  layout: Layout,
+) {
+  return planConv({
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm,
+    policy: "tiny",
+    splits: 1,
+    limits: gpu.limits,
+    sizes: "uniform",
+  });
+}
+
+/** Coordinates of every element of a shape, the last fastest. */
+function* coordinates(shape: readonly number[]): Generator<number[]> {
+  for (let i = 0; i < elementCount(shape); i++) {
+    let rest = i;
+    yield shape.toReversed().map((size) => {
+      const at = rest % size;
+      rest = Math.floor(rest / size);
+      return at;
+    }).toReversed();
+  }
+}
+
+/** The input at (image, channel, place·stride + tap·dilation − padding); 0 outside. */
+function inputReader({ input, problem, layout }: {
+  input: Float32Array;
+  problem: ConvProblem;
+  layout: Layout;
+}) {
+  const strides = stridesInLayout(tensorShape(problem, "input"), layout);
+  return (image: number, channel: number, at: readonly number[]): number =>
+    at.every((one, d) => one >= 0 && one < problem.inputSize[d]!)
+      ? input[[image, channel, ...at].reduce((sum, one, d) => sum + one * strides[d]!, 0)]!
+      : 0;
+}
+
+/** Î by its definition, in the order that the kernels write. */
+function plainWindows(problem: ConvProblem, layout: Layout, input: Float32Array): Float32Array {
+  const read = inputReader({ input, problem, layout });
+  const { batch, groups, stride, dilation, paddingBegin, paddingEnd } = problem;
+  const outer = problem.filterSize.slice(0, -1);
+  const outerPlaces = problem.outputSize.slice(0, -1);
+  const last = outer.length;
+  const width = problem.inputSize[last]! + paddingBegin[last]! + paddingEnd[last]!;
+  const four = batch % 4 === 0 ? 4 : 1;
+  const channels = problem.inChannels / groups;
+  const rank = outer.length;
+  const shape = [batch / four, groups, ...outerPlaces, width, ...outer, channels, four];
+  return Float32Array.from(coordinates(shape), (at) => {
+    const [images, group] = at as [number, number];
+    const places = at.slice(2, 2 + rank);
+    const k = at[2 + rank]!;
+    const taps = at.slice(3 + rank, 3 + 2 * rank);
+    const [channel, image] = at.slice(-2) as [number, number];
+    const spatial = places.map((place, d) =>
+      place * stride[d]! + taps[d]! * dilation[d]! - paddingBegin[d]!
+    );
+    return read(images * four + image, group * channels + channel, [
+      ...spatial,
+      k - paddingBegin[last]!,
+    ]);
+  });
+}
+
+/** The im2col matrix by its definition: rows count channels fastest. */
+function plainMatrix(problem: ConvProblem, layout: Layout, input: Float32Array): Float32Array {
+  const read = inputReader({ input, problem, layout });
+  const { batch, groups, stride, dilation, paddingBegin } = problem;
+  const channels = problem.inChannels / groups;
+  const rowsInner = layout === "nhwc";
+  const four = !rowsInner && batch % 4 === 0 ? 4 : 1;
+  const rows = [...coordinates([...problem.filterSize, channels])];
+  const columns = [...coordinates([batch / four, ...problem.outputSize, four])];
+  const [lines, inner] = rowsInner ? [columns, rows] : [rows, columns];
+  const leading = Math.ceil(inner.length / 4) * 4;
+  const result = new Float32Array(groups * lines.length * leading);
+  for (let group = 0; group < groups; group++) {
+    lines.forEach((line, l) =>
+      inner.forEach((one, i) => {
+        const [row, column] = rowsInner ? [one, line] : [line, one];
+        const at = problem.outputSize.map((_, d) =>
+          column[1 + d]! * stride[d]! + row[d]! * dilation[d]! - paddingBegin[d]!
+        );
+        const image = column[0]! * four + column.at(-1)!;
+        result[(group * lines.length + l) * leading + i] = read(
+          image,
+          group * channels + row.at(-1)!,
+          at,
+        );
+      })
+    );
+  }
+  return result;
+}
+
+const axis = fc.record({
+  filter: fc.integer({ min: 1, max: 4 }),
+  more: fc.integer({ min: 0, max: 9 }),
+  stride: fc.integer({ min: 1, max: 4 }),
+  dilation: fc.integer({ min: 1, max: 2 }),
+  begin: fc.integer({ min: 0, max: 3 }),
+  end: fc.integer({ min: 0, max: 3 }),
+});
+
+const problems = fc.record({
+  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  batch: fc.constantFrom(1, 3, 4, 8),
+  groups: fc.constantFrom(1, 2),
+  groupIn: fc.constantFrom(1, 3, 4, 17),
+}).map(({ axes, batch, groups, groupIn }): ConvProblemInit => ({
+  batch,
+  groups,
+  inChannels: groups * groupIn,
+  outChannels: groups,
+  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
+    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
+  ),
+  filterSize: axes.map(({ filter }) => filter),
+  stride: axes.map(({ stride }) => stride),
+  paddingBegin: axes.map(({ begin }) => begin),
+  paddingEnd: axes.map(({ end }) => end),
+  dilation: axes.map(({ dilation }) => dilation),
+}));
+
+const TRANSFORMS = [
+  ["im2win", "input in window order", plainWindows],
+  ["im2col", "im2col matrix", plainMatrix],
+] as const;
+
+for (const [algorithm, buffer, plain] of TRANSFORMS) {
+  Deno.test(`${algorithm}'s transform is its definition on random strides and paddings`, async () => {
+    using gpu = await openDevice({ backend });
+    await fc.assert(
+      fc.asyncProperty(problems, fc.constantFrom(...LAYOUTS), async (init, layout) => {
+        const problem = convProblem(init);
+        const plan = planOf(gpu, problem, algorithm, layout);
+        const { input, result } = await transformed(gpu, problem, plan, layout, buffer);
+        const expected = plain(problem, layout, input);
+        assert.deepEqual(result.subarray(0, expected.length), expected);
+      }),
+      { numRuns: full ? 300 : 40, seed: 6 },
+    );
+  });
+}
+
+Deno.test("the paper's example is transformed to 36 and 48 elements", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 3,
+    outChannels: 1,
+    inputSize: [3, 3],
+    filterSize: [2, 2],
+  });
+  for (
+    const [[algorithm, buffer, plain], elements] of [[TRANSFORMS[0], 36], [
+      TRANSFORMS[1],
+      48,
+    ]] as const
+  ) {
+    const plan = planOf(gpu, problem, algorithm, "nchw");
+    const { input, result } = await transformed(gpu, problem, plan, "nchw", buffer);
+    assert.equal(result.length, elements);
+    assert.deepEqual(result, plain(problem, "nchw", input));
+  }
+});
