@@ -202,7 +202,9 @@ Deno.test("tensors of several bindings give the same", async () => {
         const asked = { ...choice, limits, splits };
         const { plan } = await multiply(gpu, { m: 52, n: 44, k: 60, transpose }, asked);
         if (choice.dtype !== "f16") assert.match(plan.kernel, /_parts/);
-        await multiply(gpu, { m: 53, n: 45, k: 61, transpose, beta: 1 }, asked);
+        // SwiftShader has ten bindings.
+        const beta = choice.dtype === "i8" ? 0 : 1;
+        await multiply(gpu, { m: 53, n: 45, k: 61, transpose, beta }, asked);
       }
     }
   }
