@@ -1,0 +1,132 @@
+import { admissible, type Omega, omegaName, parseOmega } from "./omega.ts";
+import { DEFAULT_THROUGHPUT, throughputOf } from "./throughput.ts";
+
+/**
+ * The kernels that share the columns of ∇Y: `first` takes k0 tiles from the left edge, `second`, where there
+ * is one, the k1 tiles that remain. Each has its own n, and both divide the filter's width.
+ */
+export interface KernelPair {
+  readonly first: Omega;
+  readonly second?: Omega;
+  /** Tiles of `first` in a row of ∇Y, at least 1. */
+  readonly k0: number;
+  /** Tiles of `second` in a row of ∇Y; 0 without a second kernel. */
+  readonly k1: number;
+  /** Columns covered, k0·r0 + k1·r1: O_W, or more where the last tile is filled with zeros. */
+  readonly width: number;
+  /** Filter columns a tile of `first` yields; those of `second` are `second.n`. */
+  readonly n: number;
+}
+
+/** Costs closer than this count as equal. */
+const TIE = 1e-9;
+
+/** What {@linkcode fastestPair} may choose. */
+export interface PairOptions {
+  /** Only pairs with k0·r0 + k1·r1 = O_W, as in the paper; else a last tile may be filled with zeros. */
+  readonly exact?: boolean;
+}
+
+/**
+ * The pair that takes the least time for a row of ∇Y: a column costs 1 / throughput, a column of zeros in the
+ * last tile too. Of equals the exact one wins, then the one of fewer kernels, then the smaller α.
+ *
+ * @param throughput Direct flops a second of each kernel, in any unit.
+ * @throws {RangeError} if a width is not a positive whole number.
+ */
+export function fastestPair(
+  filterWidth: number,
+  outputWidth: number,
+  throughput: (omega: Omega) => number,
+  options: PairOptions = {},
+): KernelPair {
+  checkWidths(filterWidth, outputWidth);
+  const kernels = admissible(filterWidth);
+  const candidates = kernels.flatMap((first) => [
+    ...covers(outputWidth, first),
+    ...kernels
+      .filter((second) => second !== first && throughput(second) <= throughput(first))
+      .flatMap((second) => covers(outputWidth, first, second)),
+  ]).filter((pair) => !options.exact || pair.width === outputWidth);
+  return cheapest(candidates, outputWidth, throughput);
+}
+
+/**
+ * The pair that `a8n3r6,a4n3r2` names, or one kernel alone, whose last tile may be filled with zeros. Of the
+ * ways to share the columns it takes the cheapest by the nominal rates.
+ *
+ * @throws {RangeError} if a kernel is unknown, or its n does not divide the filter's width.
+ * @throws {SyntaxError} if the text names none or more than two kernels, or one twice.
+ */
+export function parsePair(text: string, filterWidth: number, outputWidth: number): KernelPair {
+  checkWidths(filterWidth, outputWidth);
+  const names = text.split(",").map((name) => name.trim());
+  if (names.length > 2 || new Set(names).size < names.length) {
+    throw new SyntaxError(
+      `Cannot choose WinRS kernels: "${text}" is not one kernel or two different ones, as a8n3r6,a4n3r2`,
+    );
+  }
+  const [first, second] = names.map(parseOmega) as [Omega, Omega | undefined];
+  for (const omega of second ? [first, second] : [first]) {
+    if (filterWidth % omega.n !== 0) {
+      throw new RangeError(
+        `Cannot choose WinRS kernels: ${
+          omegaName(omega)
+        } yields ${omega.n} filter columns at once, ` +
+          `which does not divide the filter's width ${filterWidth}; those that do are ` +
+          admissible(filterWidth).map(omegaName).join(", "),
+      );
+    }
+  }
+  const candidates = covers(outputWidth, first, second);
+  return cheapest(
+    candidates.length > 0 ? candidates : covers(outputWidth, second!),
+    outputWidth,
+    throughputOf(DEFAULT_THROUGHPUT),
+  );
+}
+
+/**
+ * Ways to cover a row: of one kernel the only one; of two those that use both, by the last r1 values of k0,
+ * after which the remainders repeat.
+ */
+function covers(outputWidth: number, first: Omega, second?: Omega): KernelPair[] {
+  if (!second) {
+    const k0 = Math.ceil(outputWidth / first.r);
+    return [{ first, k0, k1: 0, width: k0 * first.r, n: first.n }];
+  }
+  const most = Math.ceil(outputWidth / first.r) - 1;
+  const pairs: KernelPair[] = [];
+  for (let k0 = most; k0 >= 1 && k0 > most - second.r; k0--) {
+    const k1 = Math.ceil((outputWidth - k0 * first.r) / second.r);
+    pairs.push({ first, second, k0, k1, width: k0 * first.r + k1 * second.r, n: first.n });
+  }
+  return pairs;
+}
+
+function cheapest(
+  pairs: readonly KernelPair[],
+  outputWidth: number,
+  throughput: (omega: Omega) => number,
+): KernelPair {
+  const cost = ({ first, second, k0, k1 }: KernelPair) =>
+    k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
+  const rank = ({ first, second, width }: KernelPair) =>
+    [Number(width > outputWidth), second ? 1 : 0, first.alpha] as const;
+  return pairs.reduce((best, pair) => {
+    const [a, b] = [cost(best), cost(pair)];
+    if (Math.abs(a - b) > TIE * a) return b < a ? pair : best;
+    const [left, right] = [rank(best), rank(pair)];
+    const differs = left.findIndex((value, i) => value !== right[i]);
+    return differs >= 0 && right[differs]! < left[differs]! ? pair : best;
+  });
+}
+
+function checkWidths(filterWidth: number, outputWidth: number): void {
+  const sizes = { "the filter's width": filterWidth, "the width of ∇Y": outputWidth };
+  for (const [what, size] of Object.entries(sizes)) {
+    if (!Number.isSafeInteger(size) || size < 1) {
+      throw new RangeError(`Cannot choose WinRS kernels: ${what} is ${size}, expected >= 1`);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import type { KernelPair } from "./pair.ts";
+
+/** The expected segment of ∇Y: Ŝ_H rows, and Ŝ_W columns, a multiple of r0 or all of O_W. */
+export interface SegmentShape {
+  readonly height: number;
+  readonly width: number;
+}
+
+/**
+ * ∇Y cut into rows x columns of segments. Segment (i, j) holds rows rowStarts[i] to rowStarts[i + 1] and columns
+ * columnStarts[j] to columnStarts[j + 1] (exclusive), and writes bucket {@linkcode bucketOf}(i, j).
+ */
+export interface Segmentation {
+  readonly rows: number;
+  readonly columns: number;
+  /** rows + 1 entries, from 0 to O_H. */
+  readonly rowStarts: readonly number[];
+  /** columns + 1 entries, from 0 to O_W. */
+  readonly columnStarts: readonly number[];
+  /** Segment columns of the first kernel, from the left; the rest are the second's. */
+  readonly firstColumns: number;
+  /** Z, the number of buckets. */
+  readonly count: number;
+  /** The second kernel adds to the only bucket, after the first has written it. */
+  readonly shared: boolean;
+}
+
+/**
+ * Algorithm 2: the segment shape for Ẑ segments on the first kernel, narrow ones first, because each row of
+ * segments brings one more on the second kernel.
+ *
+ * @param paddingHeight p_H: a segment is kept higher than the padding, so that none has only zeros to read.
+ * @throws {RangeError} if Ẑ or a size is not a positive whole number.
+ */
+export function segmentShape(
+  outputHeight: number,
+  outputWidth: number,
+  pair: KernelPair,
+  count: number,
+  paddingHeight = 0,
+): SegmentShape {
+  checkSizes({ "the height of ∇Y": outputHeight, "the width of ∇Y": outputWidth, "Z": count });
+  const [tiles, r] = [pair.k0, pair.first.r];
+  const highest = Math.max(1, Math.floor(outputHeight / Math.max(1, paddingHeight)));
+  const wanted = Math.min(count, highest * tiles);
+  const shape = (columnTiles: number, height = outputHeight): SegmentShape => ({
+    height: Math.max(1, Math.min(outputHeight, Math.floor(height))),
+    width: Math.min(outputWidth, columnTiles * r),
+  });
+  const rowsFor = (columnTiles: number) => outputHeight * tiles / (wanted * columnTiles);
+  if (wanted === 1) return shape(tiles);
+  if (wanted >= tiles) return shape(1, rowsFor(1));
+  if (tiles % wanted === 0) return shape(tiles / wanted);
+  for (let x = Math.floor(tiles / wanted); x <= Math.min(tiles, highest * tiles / wanted); x++) {
+    if (x > 0 && tiles % x === 0) return shape(x, rowsFor(x));
+  }
+  return shape(Math.ceil(tiles / wanted));
+}
+
+/**
+ * Cuts ∇Y into segments of about a shape: floor(O_H / Ŝ_H) rows as even as whole rows allow, the first kernel's
+ * tiles in columns as even as whole tiles allow, then the second kernel's tiles in columns no wider than Ŝ_W.
+ */
+export function tileSegments(
+  outputHeight: number,
+  outputWidth: number,
+  pair: KernelPair,
+  shape: SegmentShape,
+): Segmentation {
+  const { first, second, k0, k1 } = pair;
+  const rows = Math.max(1, Math.floor(outputHeight / shape.height));
+  const firstColumns = Math.ceil(k0 / Math.max(1, Math.ceil(shape.width / first.r)));
+  const shared = second !== undefined && rows === 1 && firstColumns === 1;
+  const secondColumns = second === undefined
+    ? 0
+    : shared
+    ? 1
+    : Math.ceil(k1 / Math.max(1, Math.floor(shape.width / second.r)));
+  const columns = firstColumns + secondColumns;
+  const edge = k0 * first.r;
+  const columnStarts = [
+    ...starts(k0, firstColumns).map((tile) => tile * first.r),
+    ...(second ? starts(k1, secondColumns).slice(1).map((tile) => edge + tile * second.r) : []),
+  ].map((start) => Math.min(start, outputWidth));
+  return {
+    rows,
+    columns,
+    rowStarts: starts(outputHeight, rows),
+    columnStarts,
+    firstColumns,
+    count: shared ? 1 : rows * columns,
+    shared,
+  };
+}
+
+/** {@linkcode segmentShape} and {@linkcode tileSegments}: the segments of ∇Y for a baseline count Ẑ. */
+export function segment(
+  outputHeight: number,
+  outputWidth: number,
+  pair: KernelPair,
+  count: number,
+  paddingHeight = 0,
+): Segmentation {
+  const shape = segmentShape(outputHeight, outputWidth, pair, count, paddingHeight);
+  return tileSegments(outputHeight, outputWidth, pair, shape);
+}
+
+/** The bucket of segment (row, column): row by row, as the paper's Figure 3 counts segments. */
+export function bucketOf(segmentation: Segmentation, row: number, column: number): number {
+  return segmentation.shared ? 0 : row * segmentation.columns + column;
+}
+
+/** Elements of workspace: (Z − 1)·|∇W|, since the first bucket is ∇W itself. */
+export function bucketElements(segmentation: Segmentation, filterElements: number): number {
+  return (segmentation.count - 1) * filterElements;
+}
+
+/** parts + 1 boundaries of `size` cut into parts that differ by 1 at most. */
+function starts(size: number, parts: number): number[] {
+  return Array.from({ length: parts + 1 }, (_, i) => Math.floor(i * size / parts));
+}
+
+function checkSizes(sizes: Readonly<Record<string, number>>): void {
+  for (const [what, size] of Object.entries(sizes)) {
+    if (!Number.isSafeInteger(size) || size < 1) {
+      throw new RangeError(`Cannot cut ∇Y into segments: ${what} is ${size}, expected >= 1`);
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { acceleration, type Omega, omegaName, OMEGAS } from "./omega.ts";
+
+/** Direct TFLOP/s of kernels by {@linkcode omegaName}: only their ratios choose a pair. */
+export type ThroughputTable = Readonly<Record<string, number>>;
+
+/** What products alone reach, in TFLOP/s of f32. */
+const PRODUCTS = 30;
+
+/** The rates that follow from the numbers of multiplications alone: 30·n·r/α. */
+export const NOMINAL_THROUGHPUT: ThroughputTable = Object.fromEntries(
+  OMEGAS.map((omega) => [omegaName(omega), PRODUCTS * acceleration(omega)]),
+);
+
+/** The rates used where nothing was measured on the device. */
+export const DEFAULT_THROUGHPUT: ThroughputTable = NOMINAL_THROUGHPUT;
+
+/**
+ * A table's rate of a kernel, as {@linkcode fastestPair} takes it; the default rate where the table is silent.
+ *
+ * @throws {RangeError} from the function returned, if the rate is not positive.
+ */
+export function throughputOf(
+  table: ThroughputTable = DEFAULT_THROUGHPUT,
+): (omega: Omega) => number {
+  return (omega) => {
+    const name = omegaName(omega);
+    const rate = table[name] ?? DEFAULT_THROUGHPUT[name]!;
+    if (rate > 0) return rate;
+    throw new RangeError(`Cannot choose WinRS kernels: the throughput of ${name} is ${rate}`);
+  };
+}
