@@ -161,7 +161,11 @@ Deno.test("least limits cut chunks smaller, and bind parts where four images exc
     filterSize: [3, 3],
   });
   for (const algorithm of ["im2col", "im2win"] as const) {
-    const limits = { ...DEFAULT_LIMITS, maxBufferSize: 2 ** 30 };
+    const limits = {
+      ...DEFAULT_LIMITS,
+      maxBufferSize: 2 ** 30,
+      maxStorageBuffersPerShaderStage: 10,
+    };
     const plan = planConv(request(problem, { algorithm, limits }));
     assert.ok(plan.passes.some(({ kernel }) => /_parts/.test(kernel.name)), algorithm);
     assert.throws(
