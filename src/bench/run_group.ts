@@ -76,12 +76,18 @@ export async function* runGroup(
       const plan = planConv(request);
       candidates.push({ one, plan: hooks.alterPlan?.(plan, group) ?? plan });
     } catch (error) {
-      if (error instanceof UnsupportedError && one.policy !== "auto") {
-        hooks.onSkip?.(`${one.algorithm}, policy ${one.policy}`, error.message);
-        continue;
-      }
       const message = error instanceof Error ? error.message : String(error);
-      yield* failedRecords(bench, group, [one], gpu.info.adapter, message);
+      // A policy, tile or workspace that does not go with a named algorithm is one combination too many.
+      const refused = error instanceof RangeError || error instanceof UnsupportedError;
+      if (refused && one.algorithm !== "auto") {
+        const { algorithm, policy, tile } = one;
+        hooks.onSkip?.(
+          [algorithm, policy, tile].filter((part) => part !== "auto").join(" "),
+          message,
+        );
+      } else {
+        yield* failedRecords(bench, group, [one], gpu.info.adapter, message);
+      }
     }
   }
   for (const some of fitting(candidates, copiesOf(group), group, gpu)) {
