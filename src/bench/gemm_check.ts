@@ -27,8 +27,9 @@ export async function computeGemmReference(
   request: GemmReferenceRequest,
 ): Promise<ReferenceResult> {
   const { dtype, mode, seed, onProgress } = request;
-  // Kernels hold the factors in f32.
-  const round = dtype === "f64" ? (factor: number) => factor : Math.fround;
+  // Kernels of f32 and f16 hold the factors in f32.
+  const exact = dtype === "f64" || dtype === "i8";
+  const round = exact ? (factor: number) => factor : Math.fround;
   const { alpha, beta } = request.problem;
   const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
   const { m, n, k, batch } = problem;
