@@ -71,6 +71,7 @@ export function sliceGeometry(request: PlanRequest, runs: readonly TileRun[]): S
     sourceBatchStride: from[0]!,
     targetBatchStride: to[0]!,
     batchInner: layout === "chwn",
+    channelsInner: layout === "nhwc",
     channels: channels / problem.groups,
     sourceChannelStride: from[1]!,
     targets: targets / problem.groups,

@@ -34,6 +34,7 @@ import { tileRuns } from "./tiles.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
 const POLICIES = [
+  "64x64x8_8x16",
   "64x64x8_8x8",
   "64x32x8_8x8",
   "32x32x8_8x8",
@@ -43,6 +44,8 @@ const POLICIES = [
   "16x32x4_4x4",
   "16x16x4_4x4",
   "16x16x2_4x4",
+  "8x8x4_4x4",
+  "8x8x2_4x4",
 ].map(parseSlicePolicy);
 
 /** Whether a device can run `slices` of a policy. */
@@ -54,7 +57,6 @@ export function slicePolicyFits(
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    threads >= Math.max(policy.depth, policy.rows / 4, policy.columns / 4) &&
     sliceBytes(policy, slices, padded) <= limits.maxComputeWorkgroupStorageSize;
 }
 

@@ -30,7 +30,7 @@ export function tileRuns(
   if (places.length === 1) {
     const [size, taps] = [places[0]!, filter[0]!];
     const r = tile?.r[0] ?? pieceOf(taps);
-    const n = Math.min(size, tile?.n[0] ?? defaultN(taps, size));
+    const n = Math.max(1, Math.min(size, tile?.n[0] ?? defaultN(taps, size)));
     const count = Math.floor(size / n);
     const rest = size - count * n;
     return [

@@ -35,6 +35,8 @@ export interface SliceGeometry {
   readonly targetBatchStride: number;
   /** Whether tiles of neighbouring images are neighbours (chwn), and not tiles of one row. */
   readonly batchInner: boolean;
+  /** Whether channels of one place are neighbours (nhwc). */
+  readonly channelsInner: boolean;
   /** Source channels of a group. */
   readonly channels: number;
   readonly sourceChannelStride: number;

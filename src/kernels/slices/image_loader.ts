@@ -36,7 +36,7 @@ export function imageLoader(
     at.extent,
     at.depth,
     at.threads,
-    geometry.sourceChannelStride === 1 ? "depth" : "place",
+    geometry.channelsInner ? "depth" : "place",
   );
   const [patchRows, patchColumns] = patchSize(transform);
   const firstName = at.side === "a" ? "first_row" : "first_column";

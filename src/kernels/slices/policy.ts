@@ -66,7 +66,7 @@ export interface ItemSchedule {
   readonly active?: number;
 }
 
-/** Deals extent x depth items to threads; neighbours lie along `along`. */
+/** Deals extent x depth items to threads, each to one; neighbours lie along `along`. */
 export function scheduleItems(
   extent: number,
   depth: number,
@@ -75,21 +75,17 @@ export function scheduleItems(
 ): ItemSchedule {
   const inner = along === "place" ? extent : depth;
   const outer = along === "place" ? depth : extent;
-  if (threads < inner) {
-    throw new RangeError(
-      `Cannot plan: a tile of ${extent} x ${depth} does not deal out to ${threads} threads`,
-    );
-  }
-  // As many threads as make whole rows, and share them evenly.
-  let used = Math.min(outer, Math.floor(threads / inner));
-  while (outer % used !== 0) used--;
-  const rounds = outer / used;
-  const inners = [`t % ${inner}u`];
-  const outers = Array.from({ length: rounds }, (_, i) => `t / ${inner}u + ${i * used}u`);
-  const items = outers.map((_, i) =>
-    along === "place" ? { placeSlot: 0, depthSlot: i } : { placeSlot: i, depthSlot: 0 }
+  // As many threads as make whole rows, or a whole share of one, and deal the rest out evenly.
+  const row = largestDivisor(inner, threads);
+  const used = largestDivisor(outer, Math.floor(threads / row));
+  const inners = Array.from({ length: inner / row }, (_, i) => `t % ${row}u + ${i * row}u`);
+  const outers = Array.from({ length: outer / used }, (_, i) => `t / ${row}u + ${i * used}u`);
+  const items = outers.flatMap((_, o) =>
+    inners.map((_, i) =>
+      along === "place" ? { placeSlot: i, depthSlot: o } : { placeSlot: o, depthSlot: i }
+    )
   );
-  const active = used * inner;
+  const active = used * row;
   return {
     ...(along === "place"
       ? { places: inners, depths: outers }
@@ -97,4 +93,11 @@ export function scheduleItems(
     items,
     ...(active === threads ? {} : { active }),
   };
+}
+
+/** The largest divisor of `whole` that is at most `most`. */
+function largestDivisor(whole: number, most: number): number {
+  let divisor = Math.min(whole, most);
+  while (whole % divisor !== 0) divisor--;
+  return divisor;
 }

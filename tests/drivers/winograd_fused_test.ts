@@ -1,0 +1,295 @@
+/** Fused Winograd on the driver at hand: golden cases by tile and layout, policies, epilogues, random problems. */
+import assert from "#assert";
+import fc from "fast-check";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { checkResult } from "../../src/bench/check.ts";
+import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { type ConvProblem, convProblem, operandTensors } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { type GoldenCase, loadGoldenCases } from "../golden.ts";
+import { type GoldenRun, runGolden } from "../golden_conv.ts";
+
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
+const OPS = ["fwd", "bwd-data"] as const;
+/** Fits every device with 64 slices, and compiles fast. */
+const SMALLEST = "8x8x4_4x4";
+/** Stride and dilation 1. */
+const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>
+  [...stride, ...dilation].every((value) => value === 1)
+);
+/** Groups, channels that divide nothing, padding beyond the filter. */
+const FEW = ["groups_4", "odd_channels", "wide_pad"];
+
+async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun): Promise<string> {
+  const { verdict, message, kernel } = await runGolden(gpu, golden, run);
+  assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+  return kernel;
+}
+
+function named(name: string): GoldenCase {
+  const golden = cases.find((one) => one.name === name);
+  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
+  return golden;
+}
+
+for (const algorithm of ALGORITHMS) {
+  for (const op of OPS) {
+    for (const layout of LAYOUTS) {
+      const chosen = full || (layout === "nchw" && op === "fwd") ? cases : FEW.map(named);
+      Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
+        using gpu = await openDevice({ backend });
+        for (const golden of chosen) {
+          const run: GoldenRun = { op, algorithm, layout, policy: SMALLEST };
+          const kernel = await agrees(gpu, golden, run);
+          assert.match(kernel, new RegExp(`^${algorithm}_.*_8x8x4_4x4_${layout}_`));
+        }
+      });
+    }
+  }
+}
+
+/** Tiles that end in a remainder, overlap the edge, cut the filter into pieces, and are as long as can be. */
+const TILES = {
+  winograd1d: [
+    ["odd_channels", "F(2,3)"],
+    ["odd_channels", "F(3,2)"],
+    ["filter_9x9", "F(6,3)"],
+    ["filter_4x4", "F(3,4)"],
+    ["filter_7x1", "F(1,1)"],
+    ["filter_1x7", "F(10,7)"],
+  ],
+  winograd2d: [
+    ["groups_4", "F(4x4,3x3)"],
+    ["odd_channels", "F(4x2,3x2)"],
+    ["filter_4x4", "F(2x2,2x2)"],
+    ["filter_1x7", "F(1x2,1x7)"],
+    ["pointwise", "F(1x1,1x1)"],
+    ["filter_5x5", "F(4x4,5x5)"],
+  ],
+} as const;
+
+for (const algorithm of ALGORITHMS) {
+  Deno.test(`${algorithm} agrees with PyTorch with every tile`, async () => {
+    using gpu = await openDevice({ backend });
+    // The larger ones take seconds to compile on a CPU.
+    const tiles = TILES[algorithm].slice(0, full ? undefined : 5);
+    for (const [index, [name, tile]] of tiles.entries()) {
+      for (const op of full ? OPS : [OPS[index % 2]!]) {
+        for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+          await agrees(gpu, named(name), { op, algorithm, layout, tile, policy: SMALLEST });
+        }
+      }
+    }
+  });
+}
+
+Deno.test("policies, two tiles in turn, baked sizes and bindings in parts agree with PyTorch", async () => {
+  using gpu = await openDevice({ backend });
+  const runs: readonly (Partial<GoldenRun> & Pick<GoldenRun, "algorithm">)[] = [
+    { algorithm: "winograd1d", sizes: "constant", policy: "32x16x8_4x4" },
+    { algorithm: "winograd1d", policy: "64x32x8_8x16", tile: "F(2,3)" },
+    { algorithm: "winograd2d", policy: "32x32x4_8x8" },
+    { algorithm: "winograd2d", policy: "16x16x4_4x4d", sizes: "constant" },
+    { algorithm: "winograd1d", policy: "16x8x4_4x4d", tile: "F(4,3)" },
+    {
+      algorithm: "winograd2d",
+      policy: SMALLEST,
+      limits: { maxStorageBufferBindingSize: 16_384 },
+    },
+  ];
+  for (const [index, run] of runs.entries()) {
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      for (const op of full ? OPS : [OPS[index % 2]!]) {
+        const limits = { ...gpu.limits, ...run.limits };
+        // SwiftShader's workgroups are small.
+        if (limits.maxComputeInvocationsPerWorkgroup < 1024 && index > 0 && index < 4) continue;
+        const kernel = await agrees(gpu, named("resnet_conv2_small"), { op, layout, ...run });
+        if (run.limits !== undefined) assert.match(kernel, /_parts/);
+      }
+    }
+  }
+});
+
+function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "winograd1d",
+    policy: SMALLEST,
+    limits: gpu.limits,
+    sizes: "uniform",
+    ...more,
+  };
+}
+
+const ONCE = { samples: 1, fillMs: 0 };
+
+async function resultOf(gpu: GpuDevice, request: PlanRequest, operands: HostOperands) {
+  const { problem } = request;
+  const plan = planConv(request);
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), ONCE);
+  const checked = await checkResult({
+    ...request,
+    operands,
+    mode: "full",
+    seed: 1,
+    result,
+    amplification: plan.amplification,
+  });
+  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  return { plan, result };
+}
+
+function operandsFor({ problem, layout, filterLayout }: PlanRequest): HostOperands {
+  return Object.fromEntries(
+    operandTensors(problem.op).map((which) => [
+      which,
+      fillOperand(problem, which, { layout, filterLayout }, "uniform11", 5),
+    ]),
+  );
+}
+
+Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 4,
+    inChannels: 6,
+    outChannels: 16,
+    groups: 2,
+    inputSize: [6, 9],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const bias = Float32Array.from({ length: 16 }, (_, k) => k - 8);
+  const epilogue = { bias: true, activation: "relu" as const };
+  for (const algorithm of ALGORITHMS) {
+    for (const layout of LAYOUTS) {
+      const request = requestFor(gpu, problem, { layout, epilogue, algorithm });
+      const { plan } = await resultOf(gpu, request, { ...operandsFor(request), bias });
+      assert.match(plan.kernel, layout === "nchw" ? /_o1_bias_relu/ : /_o4_.*bias_relu/);
+    }
+  }
+});
+
+Deno.test("winograd1d takes strides and dilation of the axes it does not tile", async () => {
+  using gpu = await openDevice({ backend });
+  const forward = {
+    batch: 2,
+    inChannels: 3,
+    outChannels: 5,
+    inputSize: [11, 9],
+    filterSize: [3, 3],
+    stride: [2, 1],
+    dilation: [2, 1],
+    paddingBegin: [2, 1],
+  };
+  const backward = { ...forward, op: "bwd-data" as const, stride: [1, 1] };
+  for (const init of [forward, backward]) {
+    const request = requestFor(gpu, convProblem(init), { layout: "nhwc", tile: "F(2,3)" });
+    await resultOf(gpu, request, operandsFor(request));
+  }
+});
+
+Deno.test("devices with the least limits get policies that work", async () => {
+  using gpu = await openDevice({ backend });
+  const request = requestFor(gpu, convProblem(named("odd_channels").problems.fwd), {
+    layout: "nhwc",
+    limits: DEFAULT_LIMITS,
+  });
+  for (
+    const [algorithm, tile] of [["winograd1d", "F(14,3)"], ["winograd2d", "F(2x2,3x3)"]] as const
+  ) {
+    const { policy: _, ...least } = { ...request, algorithm, tile };
+    const { plan } = await resultOf(gpu, least, operandsFor(request));
+    assert.ok(plan.passes.every(({ kernel }) => kernel.workgroupBytes <= 16_384));
+  }
+});
+
+Deno.test("without channels the result is the bias or zeros, without images there is none", async () => {
+  using gpu = await openDevice({ backend });
+  const sizes = { inputSize: [4, 4], filterSize: [3, 3] };
+  const noChannels = convProblem({ ...sizes, batch: 1, inChannels: 0, outChannels: 3 });
+  const noGradient = convProblem({ ...noChannels, op: "bwd-data", inChannels: 2, outChannels: 0 });
+  const noImages = convProblem({ ...noChannels, batch: 0, inChannels: 2 });
+  for (const algorithm of ALGORITHMS) {
+    const request = (problem: ConvProblem, more: Partial<PlanRequest>) =>
+      planConv(requestFor(gpu, problem, { algorithm, ...more }));
+    const bias = Float32Array.of(1, 2, 3);
+    const biased = request(noChannels, { epilogue: { bias: true, activation: "none" } });
+    const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), ONCE);
+    assert.deepEqual([...result], [1, 2, 3].flatMap((value) => new Array(4).fill(value)));
+    const zero = await runPlan(gpu, request(noGradient, {}), {}, convResult(noGradient), ONCE);
+    assert.deepEqual([...zero.result], new Array(32).fill(0));
+    assert.deepEqual(request(noImages, {}).passes, []);
+  }
+});
+
+Deno.test("the same plan gives the same bits", async () => {
+  using gpu = await openDevice({ backend });
+  for (const algorithm of ALGORITHMS) {
+    const problem = convProblem(named("odd_channels").problems["bwd-data"]);
+    const request = requestFor(gpu, problem, { algorithm, layout: "chwn" });
+    const operands = operandsFor(request);
+    const [first, second] = [
+      await resultOf(gpu, request, operands),
+      await resultOf(gpu, request, operands),
+    ];
+    assert.deepEqual(first.result, second.result);
+  }
+});
+
+/** Stride and dilation 1; padding from less to more than the filter covers. */
+const axis = fc.record({
+  filter: fc.integer({ min: 1, max: 5 }),
+  more: fc.integer({ min: 0, max: 7 }),
+  begin: fc.integer({ min: 0, max: 5 }),
+  end: fc.integer({ min: 0, max: 5 }),
+});
+
+Deno.test("random problems of one to three axes agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const property = fc.asyncProperty(
+    fc.array(axis, { minLength: 1, maxLength: 3 }),
+    fc.record({
+      batch: fc.integer({ min: 1, max: 4 }),
+      groups: fc.integer({ min: 1, max: 2 }),
+      inChannels: fc.integer({ min: 1, max: 9 }).map((each) => 2 * each),
+      outChannels: fc.integer({ min: 1, max: 9 }).map((each) => 2 * each),
+    }),
+    fc.constantFrom(...OPS),
+    fc.constantFrom(...LAYOUTS),
+    fc.boolean(),
+    async (axes, channels, op, layout, planar) => {
+      const filterSize = axes.map(({ filter }) => filter);
+      const problem = convProblem({
+        ...channels,
+        op,
+        // Outputs that see little but padding have larger errors for their few products than the gate allows.
+        inputSize: axes.map(({ filter, more }) => filter + more),
+        filterSize,
+        paddingBegin: axes.map(({ begin }) => begin),
+        paddingEnd: axes.map(({ end }) => end),
+      });
+      const request = requestFor(
+        gpu,
+        problem,
+        planar && axes.length > 1
+          ? { layout, algorithm: "winograd2d", tile: "F(2x2,2x3)" }
+          : { layout, tile: "F(2,3)" },
+      );
+      await resultOf(gpu, request, operandsFor(request));
+    },
+  );
+  await fc.assert(property, { numRuns: full ? 150 : 12, seed: 20261120 });
+});
