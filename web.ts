@@ -20,8 +20,10 @@ export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
 export * from "./src/problem/gemm_suite.ts";
+export * from "./src/problem/gemm_arithmetic.ts";
 
 export * from "./src/algorithms/gemm/plan.ts";
+export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
 export * from "./src/algorithms/request.ts";
