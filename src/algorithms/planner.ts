@@ -10,6 +10,7 @@ import { planImplicitGemm } from "./implicit_gemm/plan.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
 import { resultElements } from "./tensors.ts";
+import { planTuned } from "./tuning.ts";
 import { unsupportedReason } from "./winograd_fused/geometry.ts";
 import { planWinogradFused } from "./winograd_fused/plan.ts";
 import { planWinogradNonfused } from "./winograd_nonfused/plan.ts";
@@ -81,6 +82,8 @@ export function planConv(request: PlanRequest): Plan {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
   }
+  const tuned = request.algorithm === "auto" ? planTuned(request, planConv) : undefined;
+  if (tuned !== undefined) return tuned;
   const name = request.algorithm === "auto" ? choose(request) : request.algorithm;
   const reason = unsupported(name, request);
   if (reason !== undefined) {

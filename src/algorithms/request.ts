@@ -3,6 +3,7 @@ import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceLimits } from "./plan.ts";
+import type { TuningTable } from "./tuning.ts";
 
 /** Names users give algorithms; `auto` lets the planner choose. */
 export type AlgorithmName =
@@ -52,6 +53,8 @@ export interface PlanRequest {
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number | undefined;
+  /** What was measured to be fastest on the device; `auto` takes it. */
+  readonly tuning?: TuningTable;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
   readonly sizes?: "constant" | "uniform";
 }

@@ -122,4 +122,34 @@ export interface TuningRecord {
   readonly message?: string;
 }
 
-export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord;
+/** How fast one way to convolve was among its rivals: what `auto` heeds on the device that it names. */
+export interface ConvTuningRecord {
+  readonly schema: 1;
+  readonly kind: "tuning";
+  readonly version: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly driver: string;
+  readonly problem: string;
+  readonly op: string;
+  readonly dtype: string;
+  readonly layout: string;
+  readonly filter_layout: string;
+  readonly algorithm: string;
+  /** The planner's choice where absent. */
+  readonly policy?: string;
+  readonly tile?: string;
+  readonly kernel: string;
+  /** Every kernel of the plan; a name stands for its text. */
+  readonly kernels: readonly string[];
+  readonly time_ms: TimeRecord;
+  readonly gflops: number;
+  readonly workspace_bytes: number;
+  readonly max_bound_ratio: number | null;
+  /** Whether the planner would take it unmeasured, and whether it is what it should take. */
+  readonly chosen: boolean;
+  readonly winner: boolean;
+  readonly verdict: Verdict;
+}
+
+export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord | ConvTuningRecord;

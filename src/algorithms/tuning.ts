@@ -1,0 +1,76 @@
+import { UnsupportedError } from "../errors.ts";
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import type { Plan } from "./plan.ts";
+import type { AlgorithmName, PlanRequest } from "./request.ts";
+
+/** What was the fastest for a problem, measured on the device. */
+export interface TunedChoice {
+  /** The problem that was measured. */
+  readonly problem: ConvProblem;
+  readonly algorithm: AlgorithmName;
+  /** The planner's choice where absent. */
+  readonly policy?: string;
+  readonly tile?: string;
+  /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
+  readonly kernels: readonly string[];
+}
+
+/** Choices by {@linkcode problemClass}. */
+export type TuningTable = ReadonlyMap<string, TunedChoice>;
+
+/** Problems that differ in nothing but a similar batch are of one class. */
+export function problemClass(
+  { problem, dtype, layout, filterLayout }: Pick<
+    PlanRequest,
+    "problem" | "dtype" | "layout" | "filterLayout"
+  >,
+): string {
+  const { op, batch, groups, inChannels, outChannels, inputSize, filterSize } = problem;
+  const { stride, paddingBegin, paddingEnd, dilation } = problem;
+  const octave = Math.round(Math.log2(Math.max(1, batch)));
+  const sizes = [inputSize, filterSize, stride, paddingBegin, paddingEnd, dilation];
+  return [op, dtype, layout, filterLayout, octave, groups, inChannels, outChannels, ...sizes]
+    .join("|");
+}
+
+/** Names of a plan's kernels. */
+export function kernelNames(plan: Plan): string[] {
+  return plan.passes.map(({ kernel }) => kernel.name);
+}
+
+/**
+ * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where
+ * the kernels are not those that were measured any more.
+ */
+export function planTuned(
+  request: PlanRequest,
+  planConv: (request: PlanRequest) => Plan,
+): Plan | undefined {
+  const { policy, splits, tile, variant } = request;
+  if ([policy, splits, tile, variant].some((said) => said !== undefined)) return undefined;
+  const choice = request.tuning?.get(problemClass(request));
+  if (choice === undefined) return undefined;
+  const { tuning: _, maxWorkspaceBytes, ...free } = request;
+  const named = {
+    ...free,
+    algorithm: choice.algorithm,
+    ...(choice.policy === undefined ? {} : { policy: choice.policy }),
+    ...(choice.tile === undefined ? {} : { tile: choice.tile }),
+  };
+  try {
+    const measured = planConv({ ...named, problem: choice.problem, epilogue: NO_EPILOGUE });
+    if (kernelNames(measured).join() !== choice.kernels.join()) return undefined;
+    const plan = planConv({
+      ...named,
+      ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
+    });
+    const careful = request.exact || request.maxBoundRatio !== undefined;
+    if (careful && (plan.amplification ?? 1) > 1) return undefined;
+    const note = "measured to be the fastest on this device (wgconv tune)";
+    return { ...plan, notes: [...plan.notes, note] };
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
+    throw error;
+  }
+}
