@@ -3,17 +3,17 @@ import type { TileRun } from "./geometry.ts";
 
 /** α of a one-dimensional tile where the user names none. */
 const ALPHA = 8;
-/** Filter widths above this are cut into pieces of it. */
-const WIDEST = 9;
+/** Longer filter axes are cut into pieces: where one axis is tiled, and where two are. */
+const LONGEST = [9, 7] as const;
 
 /** Taps of a piece: the whole filter, or as even a share of it as fits. */
-function pieceOf(taps: number): number {
-  return Math.ceil(taps / Math.ceil(taps / WIDEST));
+function pieceOf(taps: number, axes: 1 | 2): number {
+  return Math.ceil(taps / Math.ceil(taps / LONGEST[axes - 1]!));
 }
 
 /** The default F(n,r) along one axis. */
 function defaultN(taps: number, places: number): number {
-  const r = pieceOf(taps);
+  const r = pieceOf(taps, 1);
   const alpha = r <= 7 ? ALPHA : 2 * ALPHA;
   return Math.max(1, Math.min(places, alpha + 1 - r));
 }
@@ -29,7 +29,7 @@ export function tileRuns(
 ): TileRun[][] {
   if (places.length === 1) {
     const [size, taps] = [places[0]!, filter[0]!];
-    const r = tile?.r[0] ?? pieceOf(taps);
+    const r = tile?.r[0] ?? pieceOf(taps, 1);
     const n = Math.max(1, Math.min(size, tile?.n[0] ?? defaultN(taps, size)));
     const count = Math.floor(size / n);
     const rest = size - count * n;
@@ -40,7 +40,7 @@ export function tileRuns(
   }
   return [
     places.map((size, d) => {
-      const r = tile?.r[d] ?? Math.min(filter[d]!, 7);
+      const r = tile?.r[d] ?? pieceOf(filter[d]!, 2);
       const n = tile?.n[d] ?? 2;
       return { n, r, first: 0, count: Math.ceil(size / n) };
     }),

@@ -29,7 +29,10 @@ export function slicePolicyName(policy: SlicePolicy): string {
 export function parseSlicePolicy(text: string): SlicePolicy {
   const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+)(d?))?$/.exec(text);
   if (match === null) {
-    throw new RangeError(`Cannot plan: policy ${text} is none, expected one such as 64x32x8_8x8`);
+    throw new RangeError(
+      `Cannot plan: policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 ` +
+        `(rows x columns x depth of a workgroup, rows x columns of a thread)`,
+    );
   }
   const [rows, columns, depth, threadRows, threadColumns] = match.slice(1, 6).map((part) =>
     part === undefined ? 8 : Number(part)

@@ -1,0 +1,67 @@
+import assert from "#assert";
+import { parseSlicePolicy, scheduleItems, sliceBytes, slicePolicyName } from "./policy.ts";
+
+Deno.test("parseSlicePolicy() reads what slicePolicyName() prints", () => {
+  for (const name of ["64x32x8_8x8", "16x16x2_4x4", "64x64x8_8x16", "16x16x4_4x4d"]) {
+    assert.equal(slicePolicyName(parseSlicePolicy(name)), name);
+  }
+  assert.equal(slicePolicyName(parseSlicePolicy("64x32x8")), "64x32x8_8x8");
+  assert.equal(parseSlicePolicy("16x16x4_4x4d").buffers, 2);
+});
+
+Deno.test("parseSlicePolicy() refuses other text and tiles that do not divide", () => {
+  for (const text of ["", "64x32", "64x32x8_8", "64x32x8_8x8e", "-64x32x8"]) {
+    assert.throws(() => parseSlicePolicy(text), /^RangeError: .* expected one such as/, text);
+  }
+  assert.throws(() => parseSlicePolicy("small"), /small is none of fused Winograd's/);
+  for (const text of ["60x32x8", "64x36x8", "64x32x0", "0x32x8", "12x12x8_6x6", "8x8x4_0x4"]) {
+    assert.throws(() => parseSlicePolicy(text), /does not cut into thread tiles/, text);
+  }
+});
+
+Deno.test("sliceBytes() counts both operands of every slice, and the vector against bank conflicts", () => {
+  // Yan et al.'s (64, 32, 8) of 16 slices: 48 KiB.
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8"), 16, false), 49_152);
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8"), 16, true), 49_152 + 16 * 16 * 8);
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8_8x8d"), 16, false), 2 * 49_152);
+});
+
+/** What WGSL such as `t / 8u + 4u` is for a thread. */
+function evaluate(text: string, t: number): number {
+  const match = /^t ([%/]) (\d+)u(?: \+ (\d+)u)?$/.exec(text);
+  assert.notEqual(match, null, text);
+  const [, operator, divisor, offset] = match!;
+  const by = Number(divisor);
+  return (operator === "%" ? t % by : Math.floor(t / by)) + Number(offset ?? 0);
+}
+
+Deno.test("scheduleItems() deals every element to one thread, whatever their number", () => {
+  for (const along of ["place", "depth"] as const) {
+    for (const [extent, depth] of [[8, 4], [16, 2], [32, 8], [64, 8]] as const) {
+      for (const threads of [4, 12, 20, 36, 64, 100, 128, 576, 1024]) {
+        const schedule = scheduleItems(extent, depth, threads, along);
+        const times = new Map<string, number>();
+        for (let t = 0; t < (schedule.active ?? threads); t++) {
+          for (const { placeSlot, depthSlot } of schedule.items) {
+            const place = evaluate(schedule.places[placeSlot]!, t);
+            const key = `${place} ${evaluate(schedule.depths[depthSlot]!, t)}`;
+            assert.ok(place < extent);
+            times.set(key, (times.get(key) ?? 0) + 1);
+          }
+        }
+        assert.equal(times.size, extent * depth, `${extent} x ${depth}, ${threads} threads`);
+        assert.ok([...times.values()].every((count) => count === 1));
+      }
+    }
+  }
+});
+
+Deno.test("scheduleItems() lays neighbouring threads along one axis", () => {
+  const byPlace = scheduleItems(32, 8, 128, "place");
+  assert.deepEqual(byPlace.places, ["t % 32u + 0u"]);
+  assert.deepEqual(byPlace.depths, ["t / 32u + 0u", "t / 32u + 4u"]);
+  const byDepth = scheduleItems(32, 8, 128, "depth");
+  assert.deepEqual(byDepth.depths, ["t % 8u + 0u"]);
+  assert.equal(byDepth.active, undefined);
+  assert.equal(scheduleItems(32, 8, 100, "place").active, 64);
+});
