@@ -15,12 +15,14 @@ export interface ReducedAxes {
   readonly outputWidth: number;
   /** The other axes' indices, outermost first; empty for 1-D problems. */
   readonly outerAxes: readonly number[];
-  /** The other axes' sizes in the same order; the last is the one segments are cut along and clipped. */
+  /** The other axes' sizes in the same order; the outermost is the one that is clipped. */
   readonly outer: readonly ClippedAxis[];
   /** Filter rows: the product of the outer axes' filter sizes. */
   readonly filterRows: number;
-  /** Rows of ∇Y: the product of the outer axes' output sizes. */
+  /** Rows of ∇Y, which segments cut: the product of the outer axes' output sizes, counted through. */
   readonly outputRows: number;
+  /** p_H of {@linkcode segmentShape}: rows of ∇Y that the outermost axis' padding spans. */
+  readonly paddingRows: number;
 }
 
 /**
@@ -44,6 +46,7 @@ export function reduceAxes(problem: ConvProblem): ReducedAxes {
     stride: problem.stride[axis]!,
     dilation: problem.dilation[axis]!,
   }));
+  const outputRows = outer.reduce((rows, { output }) => rows * output, 1);
   return {
     widthAxis,
     swapped: widthAxis !== last,
@@ -52,6 +55,7 @@ export function reduceAxes(problem: ConvProblem): ReducedAxes {
     outerAxes,
     outer,
     filterRows: outer.reduce((rows, { filter }) => rows * filter, 1),
-    outputRows: outer.reduce((rows, { output }) => rows * output, 1),
+    outputRows,
+    paddingRows: outer[0] ? outer[0].paddingBegin * outputRows / outer[0].output : 0,
   };
 }

@@ -6,11 +6,13 @@ import type { KernelPair } from "./pair.ts";
 export interface CacheBlock {
   readonly outChannels: number;
   readonly inChannels: number;
+  /** Workgroups that fit one multiprocessor; 1 where absent. */
+  readonly perMultiprocessor?: number;
 }
 
 /** What Algorithm 1 leaves open: of the device and of taste. Defaults are for an H200. */
 export interface SegmentParameters {
-  /** Workgroups that run at one time on the whole device. */
+  /** Workgroups that run at one time on the whole device, where one fills a multiprocessor. */
   readonly workgroupsInFlight: number;
   /** b̂2 in rounds of workgroups in flight: one segment is enough from so many blocks on. */
   readonly enoughRounds: number;
@@ -22,13 +24,19 @@ export interface SegmentParameters {
   readonly workspaceShare: number;
   /** Z2: time of writing and reading buckets as a share of the kernels' time. */
   readonly reductionShare: number;
-  /** Bytes of memory traffic that the device moves in the time of one direct flop. */
-  readonly bytesPerFlop: number;
+  /** Memory traffic of the device, in TB/s. */
+  readonly bandwidth: number;
+  /** What WinRS reaches on the device, in direct TFLOP/s. */
+  readonly rate: number;
+  /** How much longer than the mean the slowest workgroup takes, as a share. */
+  readonly unevenness: number;
+  /** What a further kernel costs, in ms. */
+  readonly launch: number;
   /** Accumulations a segment has at least. */
   readonly minAccumulations: number;
 }
 
-/** For an H200: 132 multiprocessors, one workgroup of 512 threads on each. */
+/** For an H200 of 132 multiprocessors. */
 export const DEFAULT_SEGMENT_PARAMETERS: SegmentParameters = {
   workgroupsInFlight: 132,
   enoughRounds: 4,
@@ -37,14 +45,18 @@ export const DEFAULT_SEGMENT_PARAMETERS: SegmentParameters = {
   maxRounds: 6,
   workspaceShare: 0.5,
   reductionShare: 0.05,
-  bytesPerFlop: 0.05,
+  bandwidth: 4,
+  rate: 80,
+  unevenness: 0.05,
+  launch: 0.004,
   minAccumulations: 512,
 };
 
 /** The largest cache block of the paper for f32. */
 export function paperBlock({ alpha }: Omega): CacheBlock {
-  if (alpha === 2) return { outChannels: 128, inChannels: 128 };
-  return { outChannels: 64, inChannels: alpha === 4 ? 64 : 32 };
+  if (alpha === 2) return { outChannels: 128, inChannels: 128, perMultiprocessor: 2 };
+  if (alpha === 4) return { outChannels: 64, inChannels: 64, perMultiprocessor: 2 };
+  return { outChannels: 64, inChannels: 32, perMultiprocessor: alpha === 8 ? 2 : 1 };
 }
 
 /**
@@ -57,15 +69,15 @@ export function blockCount(
   omega: Omega,
   block: CacheBlock,
 ): number {
-  const filterElements = product(problem.filterSize);
-  if (filterElements % omega.n !== 0) {
+  const taps = product(problem.filterSize);
+  if (taps % omega.n !== 0) {
     throw new RangeError(
       `Cannot count blocks: a filter of ${
         problem.filterSize.join("x")
       } is not made of ${omega.n} columns at once`,
     );
   }
-  return filterElements / omega.n * problem.groups *
+  return taps / omega.n * problem.groups *
     Math.ceil(problem.outChannels / problem.groups / block.outChannels) *
     Math.ceil(problem.inChannels / problem.groups / block.inChannels);
 }
@@ -76,6 +88,31 @@ export function intensity({ n, r }: Omega, block: CacheBlock): number {
   return 2 * bn * bm / (bn * r + bm * (n + r - 1));
 }
 
+/** Workgroups of a cache block that run at one time on the whole device. */
+export function workgroupsInFlight(block: CacheBlock, parameters: SegmentParameters): number {
+  return parameters.workgroupsInFlight * (block.perMultiprocessor ?? 1);
+}
+
+/** Elements of ∇W. */
+export function filterElements(
+  { filterSize, inChannels, outChannels, groups }: ConvProblem,
+): number {
+  return product(filterSize) * inChannels / groups * outChannels;
+}
+
+/** Elements of X, ∇Y and ∇W together. */
+export function dataElements(problem: ConvProblem): number {
+  const { batch, inChannels, outChannels, inputSize, outputSize } = problem;
+  return filterElements(problem) +
+    batch * (product(inputSize) * inChannels + product(outputSize) * outChannels);
+}
+
+/** Z_max as memory allows it: the most segments whose buckets stay within the share of the data. */
+export function mostSegments(problem: ConvProblem, parameters: SegmentParameters): number {
+  const { workspaceShare } = parameters;
+  return 1 + Math.floor(workspaceShare * dataElements(problem) / filterElements(problem));
+}
+
 /** Algorithm 1: the baseline segment count Ẑ of the first kernel, a whole number from 1. */
 export function baselineSegments(
   problem: ConvProblem,
@@ -83,8 +120,8 @@ export function baselineSegments(
   block: CacheBlock = paperBlock(pair.first),
   parameters: SegmentParameters = DEFAULT_SEGMENT_PARAMETERS,
 ): number {
-  const { workgroupsInFlight: inFlight } = parameters;
-  const { batch, groups } = problem;
+  const inFlight = workgroupsInFlight(block, parameters);
+  const { batch } = problem;
   const [inputs, outputs] = [product(problem.inputSize), product(problem.outputSize)];
   const area = block.outChannels * block.inChannels;
   const b0 = batch * outputs * problem.outChannels / pair.n / area;
@@ -93,18 +130,16 @@ export function baselineSegments(
   const start = (b0 + b1) / (1.45 * b2);
   if (start < 2 && b2 >= parameters.enoughRounds * inFlight) return 1;
 
-  const filter = product(problem.filterSize) * problem.inChannels / groups * problem.outChannels;
-  const data = batch * (inputs * problem.inChannels + outputs * problem.outChannels) + filter;
-  const most = Math.min(inFlight, 1 + Math.floor(parameters.workspaceShare * data / filter));
+  const most = Math.min(inFlight, mostSegments(problem, parameters));
 
   const rounds = Math.min(
     parameters.maxRounds,
     Math.max(parameters.minRounds, parameters.roundsPerIntensity * intensity(pair.first, block)),
   );
   const z1 = rounds * inFlight / b2;
-  // A bucket is written and read: 8 bytes for the 2·N·O_H·O_W flops of an element of ∇W.
-  const seconds = 2 * batch * outputs * parameters.bytesPerFlop / 8;
-  const z2 = 1 + parameters.reductionShare * seconds;
+  // An element of a bucket is written and read, 8 bytes; one of ∇W takes 2·N·O_H·O_W flops.
+  const buckets = 2 * batch * outputs / parameters.rate * parameters.bandwidth / 8;
+  const z2 = 1 + parameters.reductionShare * buckets;
   const wanted = Math.max(
     1,
     Math.min(start, z1, z2, batch * outputs / parameters.minAccumulations),

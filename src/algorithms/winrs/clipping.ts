@@ -31,3 +31,21 @@ export function skippedShare(axis: ClippedAxis): number {
   }
   return 1 - kept / (axis.filter * axis.output);
 }
+
+/**
+ * Rows of ∇Y that a filter row needs, where the rows of several axes (outermost first) are counted through: the
+ * outermost is clipped, the zero rows of the inner ones are left to the loader's bounds check.
+ *
+ * @param filterRow From 0 to the product of the axes' filter sizes.
+ */
+export function clippedFilterRow(
+  outer: readonly ClippedAxis[],
+  filterRow: number,
+): readonly [start: number, end: number] {
+  const [outermost, ...inner] = outer;
+  if (!outermost) return [0, 1];
+  const innerFilters = inner.reduce((rows, { filter }) => rows * filter, 1);
+  const innerRows = inner.reduce((rows, { output }) => rows * output, 1);
+  const [start, end] = clippedRows(outermost, Math.floor(filterRow / innerFilters));
+  return [start * innerRows, end * innerRows];
+}

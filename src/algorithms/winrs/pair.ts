@@ -40,15 +40,37 @@ export function fastestPair(
   throughput: (omega: Omega) => number,
   options: PairOptions = {},
 ): KernelPair {
+  const pairs = possiblePairs(filterWidth, outputWidth, throughput, options);
+  return cheapest(pairs, outputWidth, throughput);
+}
+
+/**
+ * Every pair that {@linkcode fastestPair} looks at: one kernel, or two of which the faster comes first.
+ *
+ * @throws {RangeError} if a width is not a positive whole number.
+ */
+export function possiblePairs(
+  filterWidth: number,
+  outputWidth: number,
+  throughput: (omega: Omega) => number,
+  options: PairOptions = {},
+): KernelPair[] {
   checkWidths(filterWidth, outputWidth);
   const kernels = admissible(filterWidth);
-  const candidates = kernels.flatMap((first) => [
+  return kernels.flatMap((first) => [
     ...covers(outputWidth, first),
     ...kernels
       .filter((second) => second !== first && throughput(second) <= throughput(first))
       .flatMap((second) => covers(outputWidth, first, second)),
   ]).filter((pair) => !options.exact || pair.width === outputWidth);
-  return cheapest(candidates, outputWidth, throughput);
+}
+
+/** What a row of ∇Y costs: columns of each kernel over its throughput. */
+export function pairCost(
+  { first, second, k0, k1 }: KernelPair,
+  throughput: (omega: Omega) => number,
+): number {
+  return k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
 }
 
 /**
@@ -109,12 +131,10 @@ function cheapest(
   outputWidth: number,
   throughput: (omega: Omega) => number,
 ): KernelPair {
-  const cost = ({ first, second, k0, k1 }: KernelPair) =>
-    k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
   const rank = ({ first, second, width }: KernelPair) =>
     [Number(width > outputWidth), second ? 1 : 0, first.alpha] as const;
   return pairs.reduce((best, pair) => {
-    const [a, b] = [cost(best), cost(pair)];
+    const [a, b] = [pairCost(best, throughput), pairCost(pair, throughput)];
     if (Math.abs(a - b) > TIE * a) return b < a ? pair : best;
     const [left, right] = [rank(best), rank(pair)];
     const differs = left.findIndex((value, i) => value !== right[i]);

@@ -21,7 +21,7 @@ export interface Segmentation {
   readonly firstColumns: number;
   /** Z, the number of buckets. */
   readonly count: number;
-  /** The second kernel adds to the only bucket, after the first has written it. */
+  /** The second kernel runs after the first and adds to its buckets, in place of having its own. */
   readonly shared: boolean;
 }
 
@@ -41,7 +41,7 @@ export function segmentShape(
 ): SegmentShape {
   checkSizes({ "the height of ∇Y": outputHeight, "the width of ∇Y": outputWidth, "Z": count });
   const [tiles, r] = [pair.k0, pair.first.r];
-  const highest = Math.max(1, Math.floor(outputHeight / Math.max(1, paddingHeight)));
+  const highest = mostRows(outputHeight, paddingHeight);
   const wanted = Math.min(count, highest * tiles);
   const shape = (columnTiles: number, height = outputHeight): SegmentShape => ({
     height: Math.max(1, Math.min(outputHeight, Math.floor(height))),
@@ -67,20 +67,36 @@ export function tileSegments(
   pair: KernelPair,
   shape: SegmentShape,
 ): Segmentation {
-  const { first, second, k0, k1 } = pair;
   const rows = Math.max(1, Math.floor(outputHeight / shape.height));
-  const firstColumns = Math.ceil(k0 / Math.max(1, Math.ceil(shape.width / first.r)));
-  const shared = second !== undefined && rows === 1 && firstColumns === 1;
-  const secondColumns = second === undefined
-    ? 0
-    : shared
-    ? 1
-    : Math.ceil(k1 / Math.max(1, Math.floor(shape.width / second.r)));
+  const columns = Math.ceil(pair.k0 / Math.max(1, Math.ceil(shape.width / pair.first.r)));
+  return gridSegments(outputHeight, outputWidth, pair, rows, columns);
+}
+
+/**
+ * The segments of `rows` x `firstColumns` on the first kernel, and what the second then gets.
+ *
+ * @param sharing Lets the second kernel add to the first one's buckets; it does in any case where the first has
+ * but one segment, so that no workspace is needed.
+ */
+export function gridSegments(
+  outputHeight: number,
+  outputWidth: number,
+  pair: KernelPair,
+  rows: number,
+  firstColumns: number,
+  sharing = false,
+): Segmentation {
+  const { first, second, k0, k1 } = pair;
+  const widest = Math.max(1, Math.floor(Math.ceil(k0 / firstColumns) * first.r / (second?.r ?? 1)));
+  const single = rows === 1 && firstColumns === 1;
+  const secondColumns = second === undefined ? 0 : single ? 1 : Math.ceil(k1 / widest);
   const columns = firstColumns + secondColumns;
-  const edge = k0 * first.r;
+  const shared = second !== undefined && (single || (sharing && secondColumns <= firstColumns));
   const columnStarts = [
     ...starts(k0, firstColumns).map((tile) => tile * first.r),
-    ...(second ? starts(k1, secondColumns).slice(1).map((tile) => edge + tile * second.r) : []),
+    ...(second
+      ? starts(k1, secondColumns).slice(1).map((tile) => k0 * first.r + tile * second.r)
+      : []),
   ].map((start) => Math.min(start, outputWidth));
   return {
     rows,
@@ -88,9 +104,14 @@ export function tileSegments(
     rowStarts: starts(outputHeight, rows),
     columnStarts,
     firstColumns,
-    count: shared ? 1 : rows * columns,
+    count: rows * (shared ? firstColumns : columns),
     shared,
   };
+}
+
+/** H_max, the most rows of segments that leaves each as high as the padding p_H. */
+export function mostRows(outputHeight: number, paddingHeight: number): number {
+  return Math.max(1, Math.floor(outputHeight / Math.max(1, paddingHeight)));
 }
 
 /** {@linkcode segmentShape} and {@linkcode tileSegments}: the segments of ∇Y for a baseline count Ẑ. */
@@ -105,9 +126,13 @@ export function segment(
   return tileSegments(outputHeight, outputWidth, pair, shape);
 }
 
-/** The bucket of segment (row, column): row by row, as the paper's Figure 3 counts segments. */
+/**
+ * The bucket of segment (row, column): row by row, as the paper's Figure 3 counts segments. Where buckets are
+ * shared, column firstColumns + j of the second kernel adds to that of column j.
+ */
 export function bucketOf(segmentation: Segmentation, row: number, column: number): number {
-  return segmentation.shared ? 0 : row * segmentation.columns + column;
+  const { shared, firstColumns, columns } = segmentation;
+  return shared ? row * firstColumns + column % firstColumns : row * columns + column;
 }
 
 /** Elements of workspace: (Z − 1)·|∇W|, since the first bucket is ∇W itself. */

@@ -1,0 +1,165 @@
+import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { reduceAxes, type ReducedAxes } from "./axes.ts";
+import {
+  baselineSegments,
+  blockCount,
+  type CacheBlock,
+  DEFAULT_SEGMENT_PARAMETERS,
+  filterElements,
+  mostSegments,
+  paperBlock,
+  type SegmentParameters,
+  workgroupsInFlight,
+} from "./baseline.ts";
+import { clippedFilterRow } from "./clipping.ts";
+import type { Omega } from "./omega.ts";
+import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
+import { bucketElements, gridSegments, mostRows, segment, type Segmentation } from "./segments.ts";
+import { throughputOf, type ThroughputTable } from "./throughput.ts";
+
+/** All that WinRS decides before it runs. */
+export interface Configuration {
+  readonly axes: ReducedAxes;
+  readonly pair: KernelPair;
+  /** Ẑ of Algorithm 1 for the pair, or the count that was asked for. */
+  readonly baseline: number;
+  readonly segmentation: Segmentation;
+  /** Workgroups of one segment of the first kernel, and of the second (0 without). */
+  readonly blocks: readonly [first: number, second: number];
+  readonly workspaceElements: number;
+  readonly predictedMs: number;
+}
+
+/** What {@linkcode configure} takes: a device's figures, and what the user forces. */
+export interface ConfigureOptions {
+  /** Direct TFLOP/s of the kernels on the device. */
+  readonly throughput?: ThroughputTable;
+  /** The cache block a kernel runs with. */
+  readonly block?: (omega: Omega) => CacheBlock;
+  readonly parameters?: SegmentParameters;
+  readonly pair?: KernelPair;
+  /** Ẑ in place of Algorithm 1's; Algorithm 2 then gives the segments. */
+  readonly segments?: number;
+}
+
+/** Pairs up to this much slower by their rates alone are tried: segments may suit them better. */
+const PAIR_SLACK = 1.15;
+/** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
+const TIME_SLACK = 1.02;
+/** Segment counts are tried up to this multiple of Ẑ. */
+const COUNT_SLACK = 2;
+
+/**
+ * Chooses pair and segments: Algorithm 1 gives Ẑ, and of the grids of up to 2·Ẑ segments whose buckets fit
+ * Z_max the one of least predicted time is taken, fewer buckets first where that costs next to nothing. The
+ * second kernel adds to the first one's buckets; only a forced count gives it its own, as in the paper.
+ *
+ * @throws {RangeError} if the segments asked for are not a positive whole number.
+ */
+export function configure(problem: ConvProblem, options: ConfigureOptions = {}): Configuration {
+  const axes = reduceAxes(problem);
+  const throughput = throughputOf(options.throughput);
+  const { segments, parameters = DEFAULT_SEGMENT_PARAMETERS, block = paperBlock } = options;
+  const pairs = options.pair
+    ? [options.pair]
+    : segments === undefined
+    ? nearlyFastest(axes, throughput)
+    : [fastestPair(axes.filterWidth, axes.outputWidth, throughput)];
+  const choices = pairs.flatMap((pair) => {
+    const baseline = segments ?? baselineSegments(problem, pair, block(pair.first), parameters);
+    const grids = segments === undefined
+      ? candidateGrids(axes, pair, baseline, mostSegments(problem, parameters))
+      : [segment(axes.outputRows, axes.outputWidth, pair, segments, axes.paddingRows)];
+    return grids.map((segmentation) => ({
+      pair,
+      baseline,
+      segmentation,
+      predictedMs: predictMs(problem, axes, pair, segmentation, throughput, block, parameters),
+    }));
+  });
+  const fastest = Math.min(...choices.map(({ predictedMs }) => predictedMs));
+  const best = choices
+    .filter(({ predictedMs }) => predictedMs <= fastest * TIME_SLACK)
+    .sort((a, b) =>
+      a.segmentation.count - b.segmentation.count || a.predictedMs - b.predictedMs
+    )[0]!;
+  const { first, second } = best.pair;
+  return {
+    axes,
+    ...best,
+    blocks: [
+      blockCount(problem, first, block(first)),
+      second ? blockCount(problem, second, block(second)) : 0,
+    ],
+    workspaceElements: bucketElements(best.segmentation, filterElements(problem)),
+  };
+}
+
+/**
+ * Milliseconds of the kernels and the reduction: a round of workgroups in flight takes as long as its largest
+ * segment, so a last round that is not full costs a whole one.
+ */
+export function predictMs(
+  problem: ConvProblem,
+  axes: ReducedAxes,
+  pair: KernelPair,
+  segmentation: Segmentation,
+  throughput: (omega: Omega) => number,
+  block: (omega: Omega) => CacheBlock,
+  parameters: SegmentParameters,
+): number {
+  const { rows, columns, firstColumns, count } = segmentation;
+  const kept = keptShare(axes);
+  const height = Math.ceil(axes.outputRows / rows);
+  const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
+    const { outChannels, inChannels } = block(omega);
+    const inFlight = workgroupsInFlight(block(omega), parameters);
+    const rowMs = 2 * problem.batch * omega.r * omega.n * outChannels * inChannels * inFlight /
+      (throughput(omega) * 1e9);
+    const blocks = blockCount(problem, omega, block(omega));
+    const even = blocks / inFlight * axes.outputRows * tiles;
+    const rounds = blocks * rows * segmentColumns / inFlight;
+    const idle = (Math.ceil(rounds) - rounds + parameters.unevenness) * height *
+      Math.ceil(tiles / segmentColumns);
+    return rowMs * kept * (even + idle) + parameters.launch;
+  };
+  const reduction = count === 1
+    ? 0
+    : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
+  return kernelMs(pair.first, pair.k0, firstColumns) + reduction +
+    (pair.second ? kernelMs(pair.second, pair.k1, columns - firstColumns) : 0);
+}
+
+function nearlyFastest(axes: ReducedAxes, throughput: (omega: Omega) => number): KernelPair[] {
+  const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, throughput);
+  const least = Math.min(...pairs.map((pair) => pairCost(pair, throughput)));
+  return pairs.filter((pair) => pairCost(pair, throughput) <= least * PAIR_SLACK);
+}
+
+/** Grids of rows x columns that give up to twice Ẑ segments on the first kernel, and up to `most` buckets. */
+function candidateGrids(
+  axes: ReducedAxes,
+  pair: KernelPair,
+  baseline: number,
+  most: number,
+): Segmentation[] {
+  const limit = baseline * COUNT_SLACK;
+  const grids: Segmentation[] = [];
+  for (let columns = 1; columns <= Math.min(pair.k0, limit); columns++) {
+    const rowLimit = Math.min(mostRows(axes.outputRows, axes.paddingRows), limit / columns);
+    for (let rows = 1; rows <= rowLimit; rows++) {
+      const grid = gridSegments(axes.outputRows, axes.outputWidth, pair, rows, columns, true);
+      if (grid.count <= most) grids.push(grid);
+    }
+  }
+  return grids;
+}
+
+function keptShare({ filterRows, outer, outputRows }: ReducedAxes): number {
+  let kept = 0;
+  for (let row = 0; row < filterRows; row++) {
+    const [start, end] = clippedFilterRow(outer, row);
+    kept += end - start;
+  }
+  return kept / (filterRows * outputRows);
+}
