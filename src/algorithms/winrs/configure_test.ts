@@ -1,0 +1,112 @@
+import assert from "#assert";
+import fc from "fast-check";
+import { parseSuite } from "../../bench/suite.ts";
+import { convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import {
+  type CacheBlock,
+  dataElements,
+  DEFAULT_SEGMENT_PARAMETERS,
+  mostSegments,
+  paperBlock,
+} from "./baseline.ts";
+import { configure, type ConfigureOptions } from "./configure.ts";
+import { type Omega, omegaName } from "./omega.ts";
+import { parsePair } from "./pair.ts";
+import { NOMINAL_THROUGHPUT } from "./throughput.ts";
+
+const SUITE = parseSuite(
+  Deno.readTextFileSync(new URL("../../../bench/suites/winrs_bfc.txt", import.meta.url)),
+  "winrs_bfc.txt",
+  "bwd-filter",
+);
+
+/** One workgroup of 512 threads a multiprocessor for α = 8. */
+function wideBlock(omega: Omega): CacheBlock {
+  return omega.alpha === 8 ? { outChannels: 64, inChannels: 64 } : paperBlock(omega);
+}
+
+const DEVICES: readonly [string, ConfigureOptions][] = [
+  ["64x32 twice", { throughput: NOMINAL_THROUGHPUT }],
+  ["64x64 once", { throughput: NOMINAL_THROUGHPUT, block: wideBlock }],
+];
+
+for (const [what, options] of DEVICES) {
+  Deno.test(`configure() keeps the suite's workspace within Table 2: ${what} a multiprocessor`, () => {
+    const shares = SUITE.map((problem) =>
+      configure(problem, options).workspaceElements / dataElements(problem)
+    );
+    assert.ok(shares.length >= 25);
+    assert.ok(shares.reduce((sum, share) => sum + share, 0) / shares.length <= 0.18);
+    assert.ok(Math.max(...shares) <= 1.67);
+  });
+
+  Deno.test(`configure() needs no workspace for F3c1024: ${what} a multiprocessor`, () => {
+    const problem = SUITE.find(({ name }) => name === "F3c1024")!;
+    const { segmentation, workspaceElements } = configure(problem, options);
+    assert.equal(segmentation.count, 1);
+    assert.equal(workspaceElements, 0);
+  });
+}
+
+Deno.test("configure() takes the pair and the count that are forced", () => {
+  const problem = parseDescriptor("mb32ic64ih28oc64kh3ph1", "bwd-filter");
+  const pair = parsePair("a8n3r6,a4n3r2", 3, 28);
+  const forced = configure(problem, { pair, segments: 4 });
+  assert.equal(forced.pair, pair);
+  assert.equal(forced.baseline, 4);
+  assert.deepEqual([forced.segmentation.firstColumns, forced.segmentation.count], [4, 5]);
+  assert.deepEqual(forced.blocks, [6, 3]);
+  assert.equal(forced.workspaceElements, 4 * 9 * 64 * 64);
+});
+
+Deno.test("configure() swaps the axes of a 10x1 filter", () => {
+  const { axes, pair } = configure(
+    parseDescriptor("mb2ic8ih20iw12oc8oh11ow12kh10kw1", "bwd-filter"),
+  );
+  assert.equal(axes.swapped, true);
+  assert.equal(axes.outputWidth, 11);
+  assert.equal(10 % pair.n, 0);
+});
+
+Deno.test("configure() predicts less than the products alone would take, on a suite case", () => {
+  const problem = SUITE.find(({ name }) => name === "F3c512")!;
+  const flops = 2 * 32 * 28 * 28 * 9 * 512 * 512;
+  const { predictedMs } = configure(problem, { throughput: NOMINAL_THROUGHPUT });
+  const teraflops = flops / predictedMs / 1e9;
+  assert.ok(teraflops > 45 && teraflops < 68, `${teraflops}`);
+});
+
+Deno.test("configure() covers any problem of one to three axes within Z_max", () => {
+  const cases = fc.record({
+    batch: fc.integer({ min: 1, max: 9 }),
+    channels: fc.integer({ min: 1, max: 70 }),
+    groups: fc.integer({ min: 1, max: 3 }),
+    sizes: fc.array(fc.integer({ min: 14, max: 40 }), { minLength: 1, maxLength: 3 }),
+    filters: fc.array(fc.integer({ min: 1, max: 14 }), { minLength: 3, maxLength: 3 }),
+    padding: fc.integer({ min: 0, max: 4 }),
+    stride: fc.integer({ min: 1, max: 2 }),
+  });
+  fc.assert(
+    fc.property(cases, ({ batch, channels, groups, sizes, filters, padding, stride }) => {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch,
+        inChannels: channels * groups,
+        outChannels: channels * groups,
+        groups,
+        inputSize: sizes,
+        filterSize: sizes.map((_, axis) => filters[axis]!),
+        paddingBegin: sizes.map(() => padding),
+        stride: sizes.map((_, axis) => axis === 0 && sizes.length > 1 ? stride : 1),
+      });
+      const { axes, pair, segmentation, predictedMs } = configure(problem);
+      assert.ok(pair.width >= axes.outputWidth, omegaName(pair.first));
+      assert.equal(segmentation.rowStarts.at(-1), axes.outputRows);
+      assert.equal(segmentation.columnStarts.at(-1), axes.outputWidth);
+      assert.ok(segmentation.count <= mostSegments(problem, DEFAULT_SEGMENT_PARAMETERS));
+      assert.ok(Number.isFinite(predictedMs) && predictedMs > 0);
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,32 @@
+import assert from "#assert";
+import { acceleration, admissible, omegaName, OMEGAS, parseOmega } from "./omega.ts";
+
+Deno.test("OMEGAS holds 13 kernels, each with α = n + r − 1 but for the direct one", () => {
+  assert.equal(OMEGAS.length, 13);
+  assert.equal(new Set(OMEGAS.map(omegaName)).size, 13);
+  for (const { alpha, n, r } of OMEGAS.slice(1)) assert.equal(alpha, n + r - 1);
+});
+
+Deno.test("parseOmega() reads what omegaName() writes, and refuses the rest", () => {
+  for (const omega of OMEGAS) assert.equal(parseOmega(omegaName(omega)), omega);
+  assert.throws(() => parseOmega("a8n2r7"), {
+    name: "RangeError",
+    message: /^Cannot choose a WinRS kernel: "a8n2r7" is none of a2n1r1, a4n2r3/,
+  });
+});
+
+Deno.test("acceleration() is n·r / α, and 1 for the direct kernel", () => {
+  assert.equal(acceleration(parseOmega("a8n3r6")), 2.25);
+  assert.equal(acceleration(parseOmega("a16n9r8")), 4.5);
+  assert.equal(acceleration(parseOmega("a2n1r1")), 1);
+});
+
+Deno.test("admissible() gives the kernels whose n divides the filter's width", () => {
+  const names = (width: number) => admissible(width).map(omegaName).join(" ");
+  assert.equal(names(1), "a2n1r1");
+  assert.equal(names(3), "a2n1r1 a4n3r2 a8n3r6");
+  assert.equal(names(14), "a2n1r1 a4n2r3 a8n7r2 a16n7r10");
+  for (let width = 2; width <= 9; width++) {
+    for (let k = 1; k <= 5; k++) assert.ok(admissible(width * k).length > 1);
+  }
+});
