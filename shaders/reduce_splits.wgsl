@@ -14,7 +14,7 @@ fn main(
 <% if (it.exact) { -%>
   for (var split = 0u; split < <%= it.splits %>; split++) { sum += <%= it.load %>; }
 <% } else { -%>
-  var lost = <%= it.zero %>;
+  var lost = <%= it.lost %>;
   for (var split = 0u; split < <%= it.splits %>; split++) {
     let term = <%= it.load %> - lost;
     let next = sum + term;

@@ -47,11 +47,12 @@ export function reducePass(
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
   element: StorageElement = "f32",
+  onto = false,
 ): Pass {
   const splits = {
     partials: buffers.split(places.partials),
     result: buffers.split(places.result),
   };
-  const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element);
+  const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element, onto);
   return pass(kernel, buffers, places, Math.ceil(reduceThreads(shape) / 256), limits);
 }

@@ -14,6 +14,7 @@ import { planTuned } from "./tuning.ts";
 import { unsupportedReason } from "./winograd_fused/geometry.ts";
 import { planWinogradFused } from "./winograd_fused/plan.ts";
 import { planWinogradNonfused } from "./winograd_nonfused/plan.ts";
+import { planWinrs, winrsReason } from "./winrs/plan.ts";
 import { nonfusedReason } from "./winograd_nonfused/tiles.ts";
 
 interface Algorithm {
@@ -37,6 +38,7 @@ const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
     supports: (request) => unsupportedReason(request, 1),
     plan: planWinogradFused(1),
   },
+  "winrs": { supports: winrsReason, plan: planWinrs },
 };
 
 /** Algorithms whose product runs on the main loop as it is, and so with its variants. */

@@ -14,7 +14,8 @@ export type AlgorithmName =
   | "im2win-fused"
   | "winograd2d-nonfused"
   | "winograd2d"
-  | "winograd1d";
+  | "winograd1d"
+  | "winrs";
 export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
   "direct",
   "implicit-gemm",
@@ -24,6 +25,7 @@ export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
   "winograd2d-nonfused",
   "winograd2d",
   "winograd1d",
+  "winrs",
 ];
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
@@ -40,8 +42,15 @@ export interface PlanRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
+  /**
+   * Products that fused Winograd adds up in one accumulator before it moves the sum to a second one, which shortens
+   * rounding errors; 0 for never. In place of the planner's choice.
+   */
+  readonly flush?: number;
   /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`, in place of the planner's choice. */
   readonly tile?: string;
+  /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`, in place of the planner's choice. */
+  readonly pair?: string;
   /** Bytes of workspace a plan may allocate; algorithms work in chunks of the batch to stay below. */
   readonly maxWorkspaceBytes?: number;
   /** `auto` chooses only algorithms that sum products as they are: no Winograd. */

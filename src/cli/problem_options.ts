@@ -60,6 +60,8 @@ export function problemCommand(name: string) {
       wholeNumber(1),
     )
     .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
+    .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
+    .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
     .option("--exact", "auto chooses no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
@@ -84,11 +86,12 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 
 /** The parts of a `PlanRequest` that options may say. */
 export function planningOptions(options: ProblemOptions) {
-  const { policy, splits, tile, maxWorkspace, exact, maxBoundRatio } = options;
+  const { policy, splits, tile, maxWorkspace, exact, maxBoundRatio, pair, segments } = options;
   const variant = parseVariant(options.without ?? [], options.with ?? []);
   return {
     ...(policy === undefined ? {} : { policy }),
-    ...(splits === undefined ? {} : { splits }),
+    ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),
+    ...(pair === undefined ? {} : { pair }),
     ...(tile === undefined ? {} : { tile }),
     ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
     ...(exact === undefined ? {} : { exact }),

@@ -43,13 +43,18 @@ export function reduceThreads(shape: ReduceShape): number {
   return shape.elements / reduceVector(shape).width;
 }
 
-/** Sums the splits' partial results in a fixed order, with compensation where sums round, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads. */
+/**
+ * Sums the splits' partial results in a fixed order, with compensation where sums round, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads.
+ *
+ * @param onto The result holds a part already.
+ */
 export function reduceSplitsKernel(
   shape: ReduceShape,
   mode: SizeMode,
   epilogue: EpilogueFactory,
   splits: { partials: TensorSplit; result: TensorSplit },
   element: StorageElement = "f32",
+  onto = false,
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const { width, side } = reduceVector(shape);
@@ -57,7 +62,7 @@ export function reduceSplitsKernel(
   const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);
-  const name = `reduce_splits_${element}x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
+  const name = `reduce_splits_${onto ? "onto_" : ""}${element}x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
     splitTrait(splits.partials, splits.result)
   }`;
   const count = module.size("count", shape.elements / width);
@@ -75,7 +80,8 @@ export function reduceSplitsKernel(
   const values = {
     name,
     count,
-    zero: zeroOf(sumOf, width),
+    zero: onto ? result.load("i") : zeroOf(sumOf, width),
+    lost: zeroOf(sumOf, width),
     exact: sumOf === "i32",
     splits: module.size("splits", shape.splits),
     load: partials.load(`split * ${count} + i`),

@@ -16,7 +16,7 @@ export interface OperandPlace {
 }
 
 /** A column far outside of every tensor: every element of its patch is padding. */
-const OUTSIDE = "0xff000000u";
+export const OUTSIDE = "0xff000000u";
 
 /**
  * Patches of the source, transformed on the way: place = tile (image, outer places, tiles), depth = (tap, channel),

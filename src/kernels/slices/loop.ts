@@ -94,7 +94,7 @@ export function sliceLoopKernel(
     "vec4f",
   );
   const values = {
-    name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_f${flush}`}_${suffix}`,
+    name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}_${suffix}`,
     policy,
     shape,
     perSlice,
