@@ -7,7 +7,12 @@ import {
   filterTransformWorkgroups,
 } from "../../kernels/slices/filter_transform.ts";
 import { filterLoader } from "../../kernels/slices/filter_loader.ts";
-import { type SliceGeometry, stepCount, tileCount } from "../../kernels/slices/geometry.ts";
+import {
+  type SliceGeometry,
+  stepCount,
+  tapCount,
+  tileCount,
+} from "../../kernels/slices/geometry.ts";
 import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
@@ -60,7 +65,25 @@ export function slicePolicyFits(
     sliceBytes(policy, slices, padded) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-function choosePolicy(request: PlanRequest, slices: number, padded: boolean): SlicePolicy {
+/** Longer sums are flushed: up to here one accumulator keeps what is said of accuracy (docs/accuracy.md). */
+const FLUSH_ABOVE = 1024;
+/** Products between flushes where the user does not say. */
+const FLUSH_EVERY = 128;
+/** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
+const FLUSHED_RESULTS = { thread: 64, workgroup: 16_384 };
+
+/** Products between flushes for sums of `length`; 0 for none. */
+function flushEvery({ flush }: PlanRequest, length: number): number {
+  const every = flush ?? (length > FLUSH_ABOVE ? FLUSH_EVERY : 0);
+  return every < length ? every : 0;
+}
+
+function choosePolicy(
+  request: PlanRequest,
+  slices: number,
+  padded: boolean,
+  flushed: boolean,
+): SlicePolicy {
   const { limits } = request;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
@@ -73,7 +96,11 @@ function choosePolicy(request: PlanRequest, slices: number, padded: boolean): Sl
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
-  const policy = POLICIES.find((one) => slicePolicyFits(one, slices, padded, limits));
+  const policy = POLICIES.find((one) =>
+    slicePolicyFits(one, slices, padded, limits) &&
+    (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
+      slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup))
+  );
   if (policy === undefined) {
     throw new UnsupportedError(`Cannot plan: no policy of ${slices} slices fits the device`);
   }
@@ -89,8 +116,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
   const { problem, limits, layout } = request;
   const tile = request.tile === undefined ? undefined : parseTile(request.tile);
   if (tile !== undefined && tile.n.length !== axes) {
+    const given = tile.n.length === 1 ? "1 axis" : `${tile.n.length} axes`;
     throw new RangeError(
-      `Cannot plan: tile ${formatTile(tile)} has ${tile.n.length} axes, not ${axes}`,
+      `Cannot plan: tile ${formatTile(tile)} has ${given}, winograd${axes}d tiles ${axes}`,
     );
   }
   const { buffers, tensor, bias } = problemBuffers(request);
@@ -130,8 +158,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     );
     const slices = transformResults(input);
     const padded = layout === "nhwc";
-    const policy = choosePolicy(request, slices, padded);
     const geometry = sliceGeometry(request, runs);
+    const flush = flushEvery(request, tapCount(geometry) * geometry.channels);
+    const policy = choosePolicy(request, slices, padded, flush > 0);
     const filterSide = layout === "nhwc" ? "columns" : "rows";
     const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;
     const shape = filterShape(request, runs, policy[filterSide], policy.depth);
@@ -207,7 +236,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
       b,
       output,
       imageStore(module, out, geometry, filterSide, steps),
-      0,
+      flush === 0 ? 0 : Math.max(1, Math.round(flush / policy.depth)),
     );
     const workgroups = sliceWorkgroups(loop, policy);
     const products = workgroups * policy.rows * policy.columns * slices *
@@ -230,15 +259,26 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
         products,
       ),
     );
-    const [n, r] = [runs.map((run) => run.n), runs.map((run) => run.r)];
     notes.push(
-      `${formatTile({ n, r })}: ${runs.map(({ count }) => count).join(" x ")} tiles of ` +
-        `${places.slice(-axes).join(" x ")} places, ${slices} products in place of ` +
-        `${elementCount(n) * elementCount(r)}`,
-      `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads`,
+      runsNote(runs, geometry),
+      `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
+        (flush === 0 ? "" : `, sums move to second accumulators every ${flush} products`),
     );
     return kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, "");
   }
+}
+
+/** `F(6,3): 9 tiles of a row of 56, 8 products in place of 18`. */
+function runsNote(runs: readonly TileRun[], { tiled }: SliceGeometry): string {
+  const [n, r] = [runs.map((run) => run.n), runs.map((run) => run.r)];
+  const counts = runs.map(({ count }) => count);
+  const products = elementCount(runs.map((run) => run.n + run.r - 1));
+  const pieces = elementCount(tiled.map(({ chunks }) => chunks));
+  return `${formatTile({ n, r })}: ${counts.join(" x ")} ${
+    counts.length > 1 ? "tiles of an image" : counts[0] === 1 ? "tile of a row" : "tiles of a row"
+  } of ${tiled.map(({ places }) => places).join(" x ")}, ${products} products in place of ${
+    elementCount(n) * elementCount(r)
+  }${pieces > 1 ? `, the filter in ${pieces} pieces` : ""}`;
 }
 
 /** Whether four neighbouring columns of a result lie together and aligned. */

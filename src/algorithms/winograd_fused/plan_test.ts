@@ -1,0 +1,186 @@
+import assert from "#assert";
+import { UnsupportedError } from "../../errors.ts";
+import { parseSlicePolicy } from "../../kernels/slices/policy.ts";
+import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptors } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import { planConv } from "../planner.ts";
+import type { PlanRequest } from "../request.ts";
+import { slicePolicyFits } from "./plan.ts";
+
+const h200 = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxBufferSize: 2 ** 32,
+};
+const SUITE = new URL("../../../bench/suites/resnet3x3.txt", import.meta.url);
+const resnet = Deno.readTextFileSync(SUITE).split("\n").filter((line) => line.startsWith("mb"))
+  .flatMap((line) => parseDescriptors(line));
+const OPS = ["fwd", "bwd-data"] as const;
+
+function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "winograd2d",
+    limits: h200,
+    ...more,
+  };
+}
+
+function problemOf(channels: number, size: number, taps: number): ConvProblem {
+  return convProblem({
+    batch: 2,
+    inChannels: channels,
+    outChannels: channels,
+    inputSize: [size, size],
+    filterSize: [taps, taps],
+    paddingBegin: [taps >> 1, taps >> 1],
+  });
+}
+
+Deno.test("the workspace is the transformed filter alone on all ResNet layers", () => {
+  assert.equal(resnet.length, 16);
+  for (const base of resnet) {
+    for (const op of OPS) {
+      for (const layout of LAYOUTS) {
+        const problem: ConvProblem = { ...base, op };
+        const filters = problem.outChannels * problem.inChannels;
+        const floats = (more: Partial<PlanRequest>) =>
+          planConv(request(problem, { layout, ...more })).workspaceBytes / 4;
+        assert.equal(floats({ tile: "F(2x2,3x3)" }), 16 * filters);
+        assert.equal(floats({ tile: "F(4x4,3x3)" }), 36 * filters);
+        // α·R·K·C, once for the runs of whole tiles and once for what is left: 56 = 9·6 + 2.
+        const width = problem.outputSize[1]!;
+        const algorithm = "winograd1d";
+        assert.equal(
+          floats({ algorithm, tile: "F(2,3)" }),
+          (4 + (width % 2 ? 3 : 0)) * 3 * filters,
+        );
+        const rest = width % 6;
+        assert.equal(
+          floats({ algorithm, tile: "F(6,3)" }),
+          (8 + (rest > 0 ? rest + 2 : 0)) * 3 * filters,
+        );
+      }
+    }
+  }
+});
+
+Deno.test("Ω_α(n,r) keeps α·R·K·C floats for every filter size", () => {
+  for (let taps = 2; taps <= 9; taps++) {
+    const alpha = taps <= 7 ? 8 : 16;
+    const n = alpha + 1 - taps;
+    const size = 2 * n + taps - 1;
+    const whole = convProblem({
+      batch: 2,
+      inChannels: 64,
+      outChannels: 64,
+      inputSize: [size, size],
+      filterSize: [taps, taps],
+    });
+    const plan = planConv(request(whole, { algorithm: "winograd1d" }));
+    assert.equal(plan.workspaceBytes, 4 * alpha * taps * 64 * 64, `${taps} taps`);
+    assert.equal(plan.passes.length, 2);
+  }
+});
+
+Deno.test("every α up to 16 and F(2x2,3x3) fit the least limits, and the binding's", () => {
+  for (const layout of LAYOUTS) {
+    for (let r = 1; r <= 9; r++) {
+      for (let n = 1; n + r - 1 <= 16; n++) {
+        const problem = problemOf(5, 16, r);
+        const tile = `F(${n},${r})`;
+        const { passes } = planConv(
+          request(problem, { algorithm: "winograd1d", layout, tile, limits: DEFAULT_LIMITS }),
+        );
+        assert.ok(passes.every(({ kernel }) => kernel.workgroupBytes <= 16_384), tile);
+      }
+    }
+    for (let taps = 1; taps <= 9; taps++) {
+      const plan = planConv(request(problemOf(5, 16, taps), { layout, limits: DEFAULT_LIMITS }));
+      for (const { kernel, bindings, grid } of plan.passes) {
+        assert.ok(kernel.workgroupBytes <= 16_384);
+        assert.equal(bindings.length, kernel.bindings.length);
+        assert.ok(grid.every((size) => size >= 1 && size <= 65_535));
+        for (const { buffer, offset, size } of bindings) {
+          assert.ok(offset % 256 === 0 && offset + size <= plan.buffers[buffer]!.bytes);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("slicePolicyFits() holds a policy against threads and workgroup memory", () => {
+  const policy = parseSlicePolicy("64x32x8_8x8");
+  assert.equal(slicePolicyFits(policy, 16, false, h200), true);
+  assert.equal(slicePolicyFits(policy, 16, true, h200), false);
+  assert.equal(slicePolicyFits(policy, 16, false, DEFAULT_LIMITS), false);
+  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4"), 64, false, h200), true);
+  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4"), 65, false, h200), false);
+});
+
+Deno.test("plans take the policy and the tile they are told, or refuse them", () => {
+  const conv2 = resnet[0]!;
+  const plan = planConv(request(conv2, { policy: "32x32x4_8x8", tile: "F(4x4,3x3)" }));
+  assert.match(plan.kernel, /^winograd2d_fwd_f32_a36n4x4r3x3_32x32x4_8x8_nchw_/);
+  const fails = (more: Partial<PlanRequest>, expected: RegExp | typeof UnsupportedError) =>
+    assert.throws(() => planConv(request(conv2, more)), expected);
+  fails({ policy: "huge" }, /policy huge is none of fused Winograd's/);
+  fails({ policy: "64x64x8_8x8", tile: "F(4x4,3x3)" }, UnsupportedError);
+  fails({ tile: "F(6,3)" }, /tile F\(6,3\) has 1 axis, winograd2d tiles 2/);
+  fails({ tile: "F(2x2,3x3)", algorithm: "winograd1d" }, /has 2 axes, winograd1d tiles 1/);
+  fails({ tile: "F(14x14,3x3)", limits: DEFAULT_LIMITS }, /no policy of 256 slices fits/);
+});
+
+Deno.test("long sums move to second accumulators, unless the user says otherwise", () => {
+  const kernel = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
+    planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more })).kernel;
+  const [conv2, , conv4, conv5] = resnet as [ConvProblem, ConvProblem, ConvProblem, ConvProblem];
+  assert.doesNotMatch(kernel(conv4), /_flush/);
+  assert.match(kernel(conv5), /_64x32x8_8x8_flush16_nchw/);
+  assert.doesNotMatch(kernel(conv5, { algorithm: "winograd2d" }), /_flush/);
+  assert.doesNotMatch(kernel(conv5, { flush: 0 }), /_flush/);
+  assert.match(kernel(conv2, { flush: 96 }), /_flush12_/);
+  assert.match(kernel(conv2, { flush: 3 }), /_flush1_/);
+  assert.doesNotMatch(kernel(conv2, { flush: 192 }), /_flush/);
+  // Thread tiles of 8 x 16 leave no registers for second accumulators.
+  const chosen = request(conv5, { algorithm: "winograd1d" });
+  assert.match(planConv({ ...chosen, flush: 0 }).kernel, /_8x16_nchw/);
+  assert.match(planConv(chosen).kernel, /_64x32x8_8x8_flush16_nchw/);
+  assert.match(planConv(chosen).notes[1]!, /second accumulators every 128 products/);
+});
+
+Deno.test("plans count the products they multiply, and describe themselves", () => {
+  const problem = problemOf(64, 14, 3);
+  const plan = planConv(request(problem, { algorithm: "winograd1d", policy: "64x32x8_8x8" }));
+  // 14 = 6 + 6 + 2: 2·14·2 tiles in 2 workgroups, 28 in 1; of 32 tiles, 64 channels, 3·64 deep.
+  assert.equal(plan.multiplications, (2 * 8 + 1 * 4) * 32 * 64 * 3 * 64);
+  assert.equal(plan.passes.length, 4);
+  assert.match(
+    plan.notes.join("\n"),
+    /F\(6,3\): 2 tiles of a row of 14, 8 products in place of 18/,
+  );
+  assert.match(plan.notes.join("\n"), /policy 64x32x8_8x8: 2 workgroups of 256 threads/);
+  const [small, large] = ["F(2x2,3x3)", "F(4x4,3x3)"].map((tile) =>
+    planConv(request(problem, { tile })).amplification!
+  ) as [number, number];
+  assert.ok(small > 1 && large > small);
+});
+
+Deno.test("empty problems are planned: without results there are no passes", () => {
+  for (const algorithm of ["winograd1d", "winograd2d"] as const) {
+    const empty = convProblem({ ...problemOf(4, 6, 3), batch: 0 });
+    assert.deepEqual(planConv(request(empty, { algorithm })).passes, []);
+    const noChannels = convProblem({ ...problemOf(4, 6, 3), inChannels: 0 });
+    assert.ok(planConv(request(noChannels, { algorithm })).passes.length >= 1);
+  }
+});
