@@ -1,6 +1,7 @@
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
+import type { TuningTable } from "../algorithms/tuning.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import {
@@ -42,6 +43,8 @@ export interface CheckedCase {
 export interface SuiteHooks {
   /** Takes the place of the planner's plan: tests put faults into it. */
   alterPlan?(plan: Plan, group: BenchGroup): Plan;
+  /** What was measured to be fastest on a device; `auto` takes it. */
+  tuning?(gpu: GpuDevice): TuningTable | undefined;
   /** A case that its algorithm does not support, which has no record. */
   onSkip?(what: string, reason: string): void;
   onChecked?(checked: CheckedCase): Promise<void> | void;
@@ -66,7 +69,11 @@ export async function* runGroup(
 ): AsyncGenerator<CaseRecord, void, undefined> {
   const candidates: Candidate[] = [];
   for (const one of group.cases) {
-    const request = planRequest(gpu, bench, group, one);
+    const tuning = hooks.tuning?.(gpu);
+    const request = {
+      ...planRequest(gpu, bench, group, one),
+      ...(tuning === undefined ? {} : { tuning }),
+    };
     const reason = unsupportedReason(request);
     if (reason !== undefined) {
       hooks.onSkip?.(one.algorithm, reason);

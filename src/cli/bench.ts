@@ -1,4 +1,5 @@
 import { Command } from "#cli-types";
+import type { TuningTable } from "../algorithms/tuning.ts";
 import {
   benchGroups,
   type BenchPlan,
@@ -9,6 +10,7 @@ import {
 import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { printer } from "./output.ts";
+import type { GpuDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { parseVariant, variantTrait } from "../kernels/main_loop_variant.ts";
 import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
@@ -18,6 +20,7 @@ import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES, VARIANT_HELP } from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
+import { readTuning, tuningOf } from "./tuning_options.ts";
 import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
 import {
   commaList,
@@ -77,6 +80,10 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
     .option("--exact", "auto chooses no Winograd algorithm")
+    .option(
+      "--tuning <file>",
+      "what wgconv tune measured, for auto; none for none (the user's own)",
+    )
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
     .option(
@@ -127,6 +134,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const suite: Parameters<typeof reportSuite>[2] = async function* (open, onCase) {
         if (groups.length === 0) return;
         yield* runSuite(bench, groups, open, onCase, {
+          tuning: await tuner(options),
           ...hooks,
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
@@ -141,6 +149,17 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
 
 /** What the options parse to. */
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
+
+/** Gives each device's tuning, where any algorithm is `auto`. */
+async function tuner(options: BenchOptions): Promise<(gpu: GpuDevice) => TuningTable | undefined> {
+  const tuning = options.algorithm.includes("auto") ? await readTuning(options.tuning) : undefined;
+  const tables = new WeakMap<GpuDevice, TuningTable>();
+  return (gpu) => {
+    const table = tables.get(gpu) ?? tuningOf(tuning, gpu);
+    if (table) tables.set(gpu, table);
+    return table;
+  };
+}
 
 /** The problems that arguments, `--problem` and `--suite` name and `--filter` keeps. */
 function readProblems(descriptors: readonly string[], options: BenchOptions): ConvProblem[] {

@@ -20,6 +20,7 @@ import { planningOptions } from "./problem_options.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";
 import type { Subject } from "./subject.ts";
+import { readTuning, tuningOf } from "./tuning_options.ts";
 
 type Role = ConvTensor | "bias";
 
@@ -36,10 +37,12 @@ export async function computeOnGpu(
 ): Promise<Computed<"f32">> {
   if (hasEmptyResult(subject)) return await computeOnCpu(subject, options);
   const { problem, layout, filterLayout, epilogue } = subject;
+  const tuned = options.algorithm === "auto" ? await readTuning(options.tuning) : undefined;
   return await runJob({
     result: convResult(problem),
-    plan: (gpu) =>
-      planConv({
+    plan: (gpu) => {
+      const tuning = tuningOf(tuned, gpu);
+      return planConv({
         problem,
         dtype: options.dtype,
         layout,
@@ -48,8 +51,10 @@ export async function computeOnGpu(
         algorithm: options.algorithm,
         limits: gpu.limits,
         workgroupsInFlight: gpu.workgroupsInFlight,
+        ...(tuning === undefined ? {} : { tuning }),
         ...planningOptions(options),
-      }),
+      });
+    },
     read: () => readOperands(subject, options),
     chunks: () => chunkedOperands(subject, options),
     check: (operands, result, onProgress, { amplification }) =>

@@ -45,6 +45,10 @@ export function convCommand() {
       oneOf(DEVICES),
       "gpu" as const,
     )
+    .option(
+      "--tuning <file>",
+      "what wgconv tune measured, for auto; none for none (the user's own)",
+    )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {

@@ -42,6 +42,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./report.ts")).reportCommand(),
   },
   {
+    name: "tune",
+    summary: "measure algorithms and tile policies on this device, for auto to heed",
+    load: async () => (await import("./tune.ts")).tuneCommand(),
+  },
+  {
     name: "plan",
     summary: "show what would run and why, without a GPU",
     load: async () => (await import("./plan.ts")).planCommand(),

@@ -1,0 +1,59 @@
+import assert from "#assert";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import { DEFAULT_LIMITS } from "./plan.ts";
+import { planConv } from "./planner.ts";
+import type { PlanRequest } from "./request.ts";
+import { kernelNames, problemClass, type TunedChoice } from "./tuning.ts";
+
+const REQUEST: PlanRequest = {
+  problem: parseDescriptor("mb4ic16ih14oc32kh3ph1"),
+  dtype: "f32",
+  layout: "nchw",
+  filterLayout: "kcrs",
+  epilogue: NO_EPILOGUE,
+  algorithm: "auto",
+  limits: DEFAULT_LIMITS,
+};
+
+/** A request with a tuning for its class: `choice`, as measured on `problem`. */
+function tuned(choice: Partial<TunedChoice>, problem = REQUEST.problem): PlanRequest {
+  const { algorithm = "direct", policy } = choice;
+  const named = { ...REQUEST, problem, algorithm, ...(policy === undefined ? {} : { policy }) };
+  const kernels = kernelNames(planConv(named));
+  const tuning = new Map([[problemClass(named), { problem, algorithm, kernels, ...choice }]]);
+  return { ...REQUEST, tuning };
+}
+
+Deno.test("problemClass() heeds everything but the batch, of which the octave counts", () => {
+  const classOf = (text: string) => problemClass({ ...REQUEST, problem: parseDescriptor(text) });
+  assert.equal(classOf("mb4ic16ih14oc32kh3ph1"), classOf('mb5ic16ih14oc32kh3ph1n"x"'));
+  for (const other of ["mb8ic16ih14oc32kh3ph1", "mb4ic16ih14oc32kh3", "mb4ic16ih14oc32kh3sh2ph1"]) {
+    assert.notEqual(classOf("mb4ic16ih14oc32kh3ph1"), classOf(other));
+  }
+});
+
+Deno.test("planConv() takes what was measured for the class, and says so", () => {
+  const direct = planConv(tuned({}));
+  assert.equal(direct.algorithm, "direct");
+  assert.match(direct.notes.at(-1)!, /^measured to be the fastest/);
+  const small = planConv(tuned({ algorithm: "implicit-gemm", policy: "small" }));
+  assert.match(small.kernel, /64x64x16/);
+  const similar = planConv(tuned({}, parseDescriptor("mb5ic16ih14oc32kh3ph1")));
+  assert.equal(similar.algorithm, "direct");
+});
+
+Deno.test("planConv() leaves aside what does not hold any more, or was not asked for", () => {
+  const usual = planConv(REQUEST);
+  const same = (request: PlanRequest) => assert.deepEqual(planConv(request), usual);
+  same(tuned({ kernels: ["another"] }));
+  same(tuned({}, parseDescriptor("mb64ic16ih14oc32kh3ph1")));
+  const gone = tuned({ algorithm: "implicit-gemm", policy: "small" });
+  const [key, choice] = [...gone.tuning!][0]!;
+  same({ ...gone, tuning: new Map([[key, { ...choice, policy: "no such policy" }]]) });
+  const named = { ...REQUEST, policy: "tiny" };
+  assert.deepEqual(planConv({ ...tuned({}), policy: "tiny" }), planConv(named));
+  const winograd = tuned({ algorithm: "winograd2d-nonfused" });
+  assert.equal(planConv(winograd).algorithm, "winograd2d-nonfused");
+  assert.notEqual(planConv({ ...winograd, exact: true }).algorithm, "winograd2d-nonfused");
+});

@@ -1,0 +1,159 @@
+import { dirname } from "#path";
+import { Command } from "#cli-types";
+import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import type { BenchPlan } from "../bench/bench_plan.ts";
+import { readSuite } from "../bench/suite_files.ts";
+import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
+import { mergeTuning, parseTuning, printTuning, type TuningLine } from "../bench/tuning_file.ts";
+import { EXIT } from "../errors.ts";
+import { openDevice } from "../gpu/device.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { TILE_POLICIES } from "../kernels/policy.ts";
+import { refuseWrite } from "../npy/atomic_write.ts";
+import { writeAtomically } from "../npy/mod.ts";
+import { OPERATIONS } from "../problem/conv_problem.ts";
+import { parseDescriptors } from "../problem/descriptor.ts";
+import { formatGflops, formatMilliseconds } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
+import { ExitCode } from "./failure.ts";
+import { printer, progress } from "./output.ts";
+import { readText } from "./records.ts";
+import { tuningPath } from "./tuning_options.ts";
+import { gather, oneOf, someOf, splitTiles, wholeNumber } from "./values.ts";
+
+const EXAMPLES = `
+Every algorithm, tile policy and tile is looked at briefly; the four fastest and the planner's choice are
+then sampled in turn and checked. The winner is kept for its device, driver and class of problems (batches
+of about the same power of two), in a file that auto heeds from then on: the user's own
+($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as its kernels
+are the ones that were measured and found exact.
+
+Examples:
+  wgconv tune --suite bench/suites/resnet3x3.txt --op all
+  wgconv tune mb32ic64ih56oc64kh3ph1 --output mine.jsonl
+  wgconv conv --problem mb32ic64ih56oc64kh3ph1 --tuning mine.jsonl
+
+Exit 1: a rival failed its check (it does not win). Exit 2: nothing ran. Exit 5: one did not run to its end.`;
+
+/** `wgconv tune`: measures what `auto` is to choose on this device. */
+export function tuneCommand() {
+  return new Command("tune")
+    .description("Measure algorithms and tile policies on this device, for auto to heed.")
+    .argument("[descriptor...]", "problems")
+    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
+    .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
+    .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
+      "nchw" as const,
+    ])
+    .option("--algorithm <list>", ALGORITHM_NAMES.join(", "), someOf(ALGORITHM_NAMES), [
+      ...ALGORITHM_NAMES,
+    ])
+    .option(
+      "--policy <list>",
+      "tile policies",
+      ["auto", ...TILE_POLICIES.map(({ name }) => name)].join(),
+    )
+    .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
+    .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
+    .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--output <file>", "where the tuning is kept; the user's own where absent")
+    .addHelpText("after", EXAMPLES)
+    .action(async (descriptors, options) => {
+      const problems = descriptors.flatMap((text) => parseDescriptors(text));
+      for (const path of options.suite ?? []) problems.push(...readSuite(path));
+      if (problems.length === 0) {
+        throw new TypeError("Cannot tune: no problem, give descriptors or --suite");
+      }
+      const path = options.output ?? tuningPath();
+      if (path === undefined) {
+        throw new TypeError("Cannot tune: there is no cache directory, --output says where");
+      }
+      const bench: BenchPlan = {
+        problems,
+        ops: options.op,
+        dtypes: ["f32"],
+        layouts: options.layout,
+        algorithms: options.algorithm,
+        policies: options.policy.split(","),
+        tiles: options.tile,
+        caches: ["hot"],
+        check: "sample",
+        fill: "uniform01",
+        seed: options.seed,
+        protocol: { samples: options.runs, fillMs: 5, spread: 0.01 },
+      };
+      const shown = progress();
+      const groups: TunedGroup[] = [];
+      let lines = await linesOf(path);
+      const outcomes = tuneSuite(
+        bench,
+        () => openDevice({ backend: options.backend }),
+        (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
+      );
+      for await (const outcome of outcomes) {
+        groups.push(outcome);
+        const added = outcome.records.map((record) => JSON.stringify(record)).join("\n");
+        lines = mergeTuning(lines, parseTuning(added, path));
+        await save(path, lines);
+      }
+      shown.done();
+      const out = printer("stdout");
+      out.line(outcomeTable(groups));
+      const failed = groups.flatMap((group) => group.failed);
+      for (const { verdict, op, problem, algorithm, message } of failed) {
+        out.line(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
+      }
+      out.line(`${path}: ${lines.filter(({ tuned }) => tuned.winner).length} classes of problems`);
+      const ran = groups.some(({ records }) => records.length > 0);
+      if (!ran) throw new ExitCode(EXIT.usage);
+      if (failed.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
+      if (failed.length > 0) throw new ExitCode(EXIT.internal);
+    });
+}
+
+async function linesOf(path: string): Promise<TuningLine[]> {
+  try {
+    return parseTuning(await readText(path), path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
+
+async function save(path: string, lines: readonly TuningLine[]): Promise<void> {
+  const folder = dirname(path);
+  await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
+  await writeAtomically(path, (write) => write(new TextEncoder().encode(printTuning(lines))));
+}
+
+/** The winner of each problem, and what it gains over the planner's choice. */
+function outcomeTable(groups: readonly TunedGroup[]): string {
+  const rows = groups.flatMap(({ records }) => {
+    const winner = records.find((record) => record.winner);
+    if (winner === undefined) return [];
+    const untuned = records.find((record) => record.chosen);
+    const gain = untuned ? untuned.time_ms.median / winner.time_ms.median : undefined;
+    return [[
+      winner.problem,
+      winner.op,
+      winner.layout,
+      winner.algorithm,
+      winner.kernel,
+      formatMilliseconds(winner.time_ms.median),
+      formatGflops(winner.gflops),
+      gain === undefined ? "-" : gain.toFixed(3),
+    ]];
+  });
+  return textTable([
+    { title: "problem" },
+    { title: "op" },
+    { title: "layout" },
+    { title: "fastest" },
+    { title: "kernel" },
+    { title: "time", align: "right" },
+    { title: "rate", align: "right" },
+    { title: "over auto", align: "right" },
+  ], rows);
+}

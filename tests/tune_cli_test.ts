@@ -1,0 +1,65 @@
+import assert from "#assert";
+import { temporaryDirectory, wgconv } from "./cli.ts";
+
+const PROBLEM = "mb1ic8ih12oc16kh3ph1";
+
+Deno.test("wgconv tune measures what auto then takes, on its device and as long as kernels are the same", async () => {
+  using temporary = temporaryDirectory();
+  // The user's own file.
+  const env = { XDG_CACHE_HOME: temporary.path };
+  const path = `${temporary.path}/wgconv/tuning.jsonl`;
+  const rivals = ["--algorithm", "direct,implicit-gemm", "--policy", "auto,small"];
+  const tune = () => wgconv(["tune", PROBLEM, ...rivals, "--runs", "9"], { env });
+  const tuned = await tune();
+  assert.equal(tuned.code, 0, tuned.stderr);
+  assert.match(
+    tuned.stdout,
+    /^problem .* over auto\nmb1ic8ih12oc16oh12kh3ph1 .*tuning\.jsonl: 1 class/s,
+  );
+  const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  assert.deepEqual(new Set(records.map(({ algorithm }) => algorithm)).size, 2);
+  assert.deepEqual(records.filter(({ chosen }) => chosen).map(({ policy }) => policy), [undefined]);
+  assert.equal(records.filter(({ winner }) => winner).length, 1);
+  assert.ok(
+    records.every(({ verdict, time_ms }) => verdict === "pass" && time_ms.samples.length === 9),
+  );
+
+  const write = (change: Record<string, unknown>) => {
+    const lines = records.map((record) =>
+      JSON.stringify({ ...record, winner: record.algorithm === "direct", ...change })
+    );
+    return Deno.writeTextFile(path, lines.join("\n"));
+  };
+  const auto = async (...args: string[]) => {
+    const run = await wgconv(["conv", "--problem", PROBLEM, "--json", ...args], { env });
+    assert.equal(run.code, 0, run.stderr);
+    return { algorithm: JSON.parse(run.stdout).algorithm as string, stderr: run.stderr };
+  };
+  await write({});
+  assert.deepEqual(await auto(), { algorithm: "direct", stderr: "" });
+  const untuned = await auto("--tuning", "none");
+  assert.notEqual(untuned.algorithm, "direct");
+  const bench = await wgconv(["bench", PROBLEM, "--runs", "1", "--json"], { env });
+  assert.equal(JSON.parse(bench.stdout.trimEnd().split("\n")[1]!).algorithm, "direct");
+  await write({ kernels: ["what it was before"] });
+  assert.equal((await auto()).algorithm, untuned.algorithm);
+  await write({ device: "Another GPU" });
+  const moved = await auto();
+  assert.equal(moved.algorithm, untuned.algorithm);
+  assert.match(moved.stderr, /^ignoring .*tuning\.jsonl: it is of Another GPU.* \(wgpu\), this is/);
+  await Deno.writeTextFile(path, "nonsense");
+  const broken = await wgconv(["conv", "--problem", PROBLEM], { env });
+  assert.equal(broken.code, 2);
+  assert.match(broken.stderr, /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/);
+});
+
+Deno.test("wgconv tune refuses to run on nothing", async () => {
+  const none = await wgconv(["tune"]);
+  assert.equal(none.code, 2);
+  assert.match(none.stderr, /^wgconv: Cannot tune: no problem, give descriptors or --suite\n$/);
+  const missing = await wgconv(["conv", "--problem", PROBLEM, "--tuning", "no/such"]);
+  assert.equal(missing.code, 2);
+  assert.match(missing.stderr, /^wgconv: Cannot read no\/such: there is no such file\n$/);
+});
