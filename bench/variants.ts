@@ -1,8 +1,8 @@
 /**
  * Times variants of algorithms on the GPU at hand, and compares each result with the first variant's:
  *   deno run -A bench/variants.ts DESCRIPTORS OPS LAYOUTS VARIANTS
- * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits, the last three empty for the
- * planner's choice. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
+ * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits:pair:flush, all but the first
+ * empty for the planner's choice. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
  */
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
@@ -23,6 +23,7 @@ import { filterLayoutFor, type Layout, LAYOUTS } from "../src/tensor/layout.ts";
 const [descriptors = "", ops = "fwd", layouts = "nchw", variants = "auto"] = Deno.args;
 /** The first megaword of a result is compared. */
 const COMPARED = 2 ** 20;
+const made = new Map<string, Float32Array<ArrayBuffer>>();
 const list = (text: string) => text.split(";").filter((one) => one !== "");
 using gpu = await openDevice();
 console.log(gpu.info.adapter);
@@ -43,13 +44,25 @@ for (const base of list(descriptors).flatMap((text) => parseDescriptors(text))) 
   }
 }
 
+/** Data is made once for all variants of a size. */
+function operand(count: number, seed: number): Float32Array<ArrayBuffer> {
+  const key = `${count},${seed}`;
+  const known = made.get(key);
+  if (known !== undefined) return known;
+  if (made.size > 4) made.clear();
+  const { data } = fillTensor("f32", [count], "uniform11", seed);
+  made.set(key, data);
+  return data;
+}
+
 async function time(
   problem: ConvProblem,
   layout: Layout,
   variant: string,
   first: Float32Array | undefined,
 ): Promise<Float32Array> {
-  const [algorithm = "auto", tile = "", policy = "", splits = ""] = variant.split(":");
+  const [algorithm = "auto", tile = "", policy = "", splits = "", pair = "", flush = ""] = variant
+    .split(":");
   const plan = planConv({
     problem,
     dtype: "f32",
@@ -60,14 +73,15 @@ async function time(
     ...(tile === "" ? {} : { tile }),
     ...(policy === "" ? {} : { policy }),
     ...(splits === "" ? {} : { splits: Number(splits) }),
+    ...(pair === "" ? {} : { pair }),
+    ...(flush === "" ? {} : { flush: Number(flush) }),
     limits: gpu.limits,
     workgroupsInFlight: gpu.workgroupsInFlight,
   });
   using buffers = createPlanBuffers(gpu, plan);
   plan.buffers.forEach((buffer, place) => {
     if (buffer.role === "workspace" || buffer.role === resultTensor(problem.op)) return;
-    const data = fillTensor("f32", [buffer.bytes / 4], "uniform11", 1 + place).data;
-    upload(gpu, buffers.buffers[place]!, 0, data);
+    upload(gpu, buffers.buffers[place]!, 0, operand(buffer.bytes / 4, 1 + place));
   });
   using prepared = await preparePlan(gpu, plan, buffers);
   const once = await execute(gpu, prepared, { samples: 1, repeats: 2, warmup: 1 });

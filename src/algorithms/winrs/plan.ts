@@ -238,7 +238,7 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
       tiles,
       ...place,
       segmentRows: segmentation.rows,
-      bucketColumns: segmentation.columns,
+      bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
       imagesFirst: layout !== "nchw",
     };
     const transform = winogradTransform(omega.n, omega.r);
