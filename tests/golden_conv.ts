@@ -19,6 +19,7 @@ export interface GoldenRun {
   readonly layout: Layout;
   readonly policy?: string;
   readonly splits?: number;
+  readonly flush?: number;
   readonly sizes?: "constant" | "uniform";
   readonly tile?: string;
   readonly maxWorkspaceBytes?: number;
@@ -56,6 +57,7 @@ export async function runGolden(
     algorithm: run.algorithm,
     ...(run.policy === undefined ? {} : { policy: run.policy }),
     ...(run.splits === undefined ? {} : { splits: run.splits }),
+    ...(run.flush === undefined ? {} : { flush: run.flush }),
     ...(run.tile === undefined ? {} : { tile: run.tile }),
     ...(run.maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes: run.maxWorkspaceBytes }),
     limits: { ...gpu.limits, ...run.limits },

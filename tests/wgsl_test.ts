@@ -69,6 +69,7 @@ function kernels(): Kernel[] {
   }
   for (const kernel of gemmKernels()) found.set(kernel.name, kernel);
   for (const kernel of nonfusedKernels()) found.set(kernel.name, kernel);
+  for (const kernel of fusedKernels()) found.set(kernel.name, kernel);
   for (const kernel of windowKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
 }
@@ -164,6 +165,64 @@ function nonfusedKernels(): Kernel[] {
           const whole = planConv(request);
           const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
           for (const { kernel } of [...whole.passes, ...chunks.passes]) kernels.push(kernel);
+        }
+      }
+    }
+  }
+  return kernels;
+}
+
+/**
+ * Fused Winograd of one and two tiled axes and every layout: with outer axes, pieces of the filter, remainders, stores
+ * by fours, second accumulators, tensors in parts and every policy that is taken by itself.
+ */
+function fusedKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const shapes = [
+    { algorithm: "winograd1d", inputSize: [16], filter: 3, flush: 8 },
+    { algorithm: "winograd1d", inputSize: [9, 13], filter: 5, tile: "F(2,3)", stride: [2, 1] },
+    { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4d" },
+    { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, policy: "8x8x4_4x4" },
+    { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
+    { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
+    { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, policy: "8x8x2_4x4" },
+  ] as const;
+  for (
+    const { inputSize, filter, stride, ...more } of shapes.map((shape) => ({
+      stride: undefined,
+      ...shape,
+    }))
+  ) {
+    for (const op of ["fwd", "bwd-data"] as const) {
+      for (const layout of LAYOUTS) {
+        for (const sizes of ["constant", "uniform"] as const) {
+          const problem = convProblem({
+            op,
+            batch: 4,
+            inChannels: 24,
+            outChannels: 16,
+            groups: 2,
+            inputSize: [...inputSize],
+            filterSize: inputSize.map(() => filter),
+            paddingBegin: inputSize.map(() => 2),
+            ...(stride === undefined || op === "bwd-data" ? {} : { stride: [...stride] }),
+          });
+          const request = {
+            problem,
+            dtype: "f32",
+            layout,
+            filterLayout: filterLayoutFor(layout),
+            epilogue: { bias: op === "fwd", activation: op === "fwd" ? "gelu" : "none" },
+            sizes,
+            limits,
+            ...more,
+          } as const;
+          kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+          if (filter !== 9) continue;
+          const parts = { ...limits, maxStorageBufferBindingSize: 49_152 };
+          const divided = planConv({ ...request, limits: parts });
+          assert.match(divided.kernel, /_parts/);
+          kernels.push(...divided.passes.map(({ kernel }) => kernel));
         }
       }
     }

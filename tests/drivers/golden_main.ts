@@ -30,8 +30,8 @@ async function run(runs: readonly GoldenRun[], chosen: typeof cases) {
       failed++;
       console.log(`FAILED ${golden.name} with ${kernel}: ${message}`);
     }
-    const { op, algorithm, layout, policy, sizes } = run;
-    const label = [op, algorithm, layout, policy, sizes].filter((word) => word !== undefined);
+    const { op, algorithm, layout, policy, sizes, tile } = run;
+    const label = [op, algorithm, layout, policy, sizes, tile].filter((word) => word !== undefined);
     console.log(
       `${label.join(" ")}: ${chosen.length} cases, worst bound ratio ${worst.toFixed(2)}`,
     );
@@ -79,6 +79,31 @@ await run(
     )
   ),
   stepwise,
+);
+const fused = (["winograd1d", "winograd2d"] as const).flatMap((algorithm) =>
+  (["fwd", "bwd-data"] as const).flatMap((op) =>
+    LAYOUTS.map((layout): GoldenRun => ({ op, algorithm, layout }))
+  )
+);
+await run(
+  fused.flatMap((one) => (["uniform", "constant"] as const).map((sizes) => ({ ...one, sizes }))),
+  stepwise,
+);
+const square = stepwise.filter(({ problems: { fwd } }) =>
+  fwd.filterSize.every((size) => size === 3)
+);
+const TILES = {
+  winograd1d: ["F(2,3)", "F(4,3)", "F(14,3)", "F(3,2)"],
+  winograd2d: ["F(4x4,3x3)", "F(6x6,3x3)", "F(4x2,3x3)"],
+};
+await run(
+  fused.flatMap((one) =>
+    TILES[one.algorithm as keyof typeof TILES].flatMap((tile) => [
+      { ...one, tile },
+      { ...one, tile, flush: 8, policy: "16x8x2_4x4" },
+    ])
+  ),
+  square,
 );
 console.log(`${passed} passed, ${failed} failed`);
 if (failed > 0) Deno.exitCode = 1;

@@ -66,7 +66,7 @@ export function slicePolicyFits(
 }
 
 /** Longer sums are flushed: up to here one accumulator keeps what is said of accuracy (docs/accuracy.md). */
-const FLUSH_ABOVE = 1024;
+const FLUSH_ABOVE = 768;
 /** Products between flushes where the user does not say. */
 const FLUSH_EVERY = 128;
 /** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
