@@ -36,11 +36,12 @@ import { parsePair } from "./pair.ts";
 /** Tiles of a workgroup for each α in the order of preference; the first that fits the device is taken. */
 const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = {
   2: ["128x64x8_8x8", "64x64x8_8x8", "32x32x8_4x4"].map(parseSlicePolicy),
-  4: ["64x64x8_8x8", "32x32x8_8x8", "32x32x8_4x4"].map(parseSlicePolicy),
+  4: ["64x64x8_8x16", "64x64x8_8x8", "32x32x8_8x8", "32x32x8_4x4"].map(parseSlicePolicy),
   8: ["64x64x8_8x16", "64x32x8_8x8", "32x32x4_8x8", "16x32x4_4x4"].map(parseSlicePolicy),
-  16: ["64x32x8_8x8", "32x32x8_8x8", "32x32x4_8x8", "16x16x4_4x4", "16x16x2_4x4"].map(
-    parseSlicePolicy,
-  ),
+  16: ["64x32x8_8x16", "64x32x8_8x8", "32x32x8_8x8", "32x32x4_8x8", "16x16x4_4x4", "16x16x2_4x4"]
+    .map(
+      parseSlicePolicy,
+    ),
 };
 
 /** Multiplications of a tile: Ω2(1,1) is the direct product. */
