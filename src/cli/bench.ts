@@ -78,6 +78,11 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     ])
     .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
+    .option(
+      "--flush <products>",
+      "products that one accumulator of fused Winograd sums before it is added to another; 0 for all",
+      wholeNumber(0),
+    )
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
     .option("--exact", "auto chooses no Winograd algorithm")
     .option(
@@ -180,7 +185,7 @@ function readProblems(descriptors: readonly string[], options: BenchOptions): Co
 }
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
-  const { maxWorkspace, exact, spread, runs, fillMs } = options;
+  const { flush, maxWorkspace, exact, spread, runs, fillMs } = options;
   const variant = parseVariant(options.without ?? [], options.with ?? []);
   return {
     problems,
@@ -192,6 +197,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     tiles: options.tile,
     caches: options.cache,
     planning: {
+      ...(flush === undefined ? {} : { flush }),
       ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
       ...(exact === undefined ? {} : { exact }),
       ...(variant === undefined ? {} : { variant }),
@@ -207,7 +213,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 /** What decides a figure beside the case itself. */
 function environmentOptions(bench: BenchPlan): Record<string, string | number> {
   const { check, fill, provider = "wgconv", protocol, planning = {} } = bench;
-  const { maxWorkspaceBytes, exact, variant } = planning;
+  const { flush, maxWorkspaceBytes, exact, variant } = planning;
   return {
     check,
     fill,
@@ -215,6 +221,7 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     runs: protocol.samples,
     spread: protocol.spread ?? 0,
     "fill-ms": protocol.fillMs,
+    ...(flush === undefined ? {} : { flush }),
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),

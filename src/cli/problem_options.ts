@@ -60,6 +60,11 @@ export function problemCommand(name: string) {
       wholeNumber(1),
     )
     .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
+    .option(
+      "--flush <products>",
+      "products that one accumulator of fused Winograd sums before it is added to another; 0 for all",
+      wholeNumber(0),
+    )
     .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
     .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
@@ -86,11 +91,13 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 
 /** The parts of a `PlanRequest` that options may say. */
 export function planningOptions(options: ProblemOptions) {
-  const { policy, splits, tile, maxWorkspace, exact, maxBoundRatio, pair, segments } = options;
+  const { policy, splits, flush, tile, pair, segments } = options;
+  const { maxWorkspace, exact, maxBoundRatio } = options;
   const variant = parseVariant(options.without ?? [], options.with ?? []);
   return {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),
+    ...(flush === undefined ? {} : { flush }),
     ...(pair === undefined ? {} : { pair }),
     ...(tile === undefined ? {} : { tile }),
     ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),

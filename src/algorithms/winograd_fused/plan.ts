@@ -1,4 +1,3 @@
-import { UnsupportedError } from "../../errors.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { moduleBuilder, type SizeMode, splitTrait, WHOLE } from "../../kernels/module.ts";
 import {
@@ -17,13 +16,7 @@ import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
-import {
-  parseSlicePolicy,
-  sliceBytes,
-  type SlicePolicy,
-  slicePolicyName,
-  sliceThreads,
-} from "../../kernels/slices/policy.ts";
+import { slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
@@ -31,81 +24,12 @@ import { identity } from "../../winograd/matrix.ts";
 import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass } from "../passes.ts";
-import type { DeviceLimits, Pass, Plan } from "../plan.ts";
+import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
+import { choosePolicy, flushEvery } from "./policies.ts";
 import { tileRuns } from "./tiles.ts";
-
-/** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
-const POLICIES = [
-  "64x64x8_8x16",
-  "64x64x8_8x8",
-  "64x32x8_8x8",
-  "32x32x8_8x8",
-  "32x32x4_8x8",
-  "32x32x8_4x4",
-  "32x32x4_4x4",
-  "16x32x4_4x4",
-  "16x16x4_4x4",
-  "16x16x2_4x4",
-  "8x8x4_4x4",
-  "8x8x2_4x4",
-].map(parseSlicePolicy);
-
-/** Whether a device can run `slices` of a policy. */
-export function slicePolicyFits(
-  policy: SlicePolicy,
-  slices: number,
-  padded: boolean,
-  limits: DeviceLimits,
-): boolean {
-  const threads = sliceThreads(policy) * slices;
-  return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    sliceBytes(policy, slices, padded) <= limits.maxComputeWorkgroupStorageSize;
-}
-
-/** Longer sums are flushed: up to here one accumulator keeps what is said of accuracy (docs/accuracy.md). */
-const FLUSH_ABOVE = 768;
-/** Products between flushes where the user does not say. */
-const FLUSH_EVERY = 128;
-/** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
-const FLUSHED_RESULTS = { thread: 64, workgroup: 16_384 };
-
-/** Products between flushes for sums of `length`; 0 for none. */
-function flushEvery({ flush }: PlanRequest, length: number): number {
-  const every = flush ?? (length > FLUSH_ABOVE ? FLUSH_EVERY : 0);
-  return every < length ? every : 0;
-}
-
-function choosePolicy(
-  request: PlanRequest,
-  slices: number,
-  padded: boolean,
-  flushed: boolean,
-): SlicePolicy {
-  const { limits } = request;
-  if (request.policy !== undefined) {
-    const policy = parseSlicePolicy(request.policy);
-    if (slicePolicyFits(policy, slices, padded, limits)) return policy;
-    throw new UnsupportedError(
-      `Cannot plan: ${slices} slices of policy ${
-        slicePolicyName(policy)
-      } do not fit the device's ` +
-        `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
-        `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
-    );
-  }
-  const policy = POLICIES.find((one) =>
-    slicePolicyFits(one, slices, padded, limits) &&
-    (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
-      slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup))
-  );
-  if (policy === undefined) {
-    throw new UnsupportedError(`Cannot plan: no policy of ${slices} slices fits the device`);
-  }
-  return policy;
-}
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (request: PlanRequest, mode: SizeMode) => Plan {
@@ -159,7 +83,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     const slices = transformResults(input);
     const padded = layout === "nhwc";
     const geometry = sliceGeometry(request, runs);
-    const flush = flushEvery(request, tapCount(geometry) * geometry.channels);
+    const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
     const policy = choosePolicy(request, slices, padded, flush > 0);
     const filterSide = layout === "nhwc" ? "columns" : "rows";
     const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;

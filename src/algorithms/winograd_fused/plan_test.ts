@@ -8,7 +8,7 @@ import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv } from "../planner.ts";
 import type { PlanRequest } from "../request.ts";
-import { slicePolicyFits } from "./plan.ts";
+import { slicePolicyFits } from "./policies.ts";
 
 const h200 = {
   ...DEFAULT_LIMITS,
@@ -148,6 +148,9 @@ Deno.test("long sums move to second accumulators, unless the user says otherwise
   assert.doesNotMatch(kernel(conv4), /_flush/);
   assert.match(kernel(conv5), /_64x32x8_8x8_flush16_nchw/);
   assert.doesNotMatch(kernel(conv5, { algorithm: "winograd2d" }), /_flush/);
+  const large = { algorithm: "winograd2d", tile: "F(6x6,3x3)", policy: "16x16x2_4x4" } as const;
+  assert.match(kernel(conv5, large), /_flush64_/);
+  assert.doesNotMatch(kernel(conv4, large), /_flush/);
   assert.doesNotMatch(kernel(conv5, { flush: 0 }), /_flush/);
   assert.match(kernel(conv2, { flush: 96 }), /_flush12_/);
   assert.match(kernel(conv2, { flush: 3 }), /_flush1_/);
