@@ -26,7 +26,7 @@ import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { slicePolicyFits } from "../winograd_fused/plan.ts";
+import { slicePolicyFits } from "../winograd_fused/policies.ts";
 import { reduceAxes } from "./axes.ts";
 import { type CacheBlock, dataElements, DEFAULT_SEGMENT_PARAMETERS } from "./baseline.ts";
 import { type Configuration, configure } from "./configure.ts";
