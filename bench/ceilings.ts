@@ -19,6 +19,8 @@ interface Form {
   readonly feature?: string;
   readonly chains: number;
   update(sum: string, a: string, b: string): string;
+  /** Whether sums may be regrouped, so that factors must change for products not to be shared. */
+  readonly exact?: boolean;
   /** A value of the type from an f32 expression, and back. */
   from(value: string): string;
   to(value: string): string;
@@ -38,7 +40,10 @@ function floatForms(scalar: string, feature?: string): Form[] {
         chains,
         update: fma,
         from: (value: string) => `${type}(${scalar}(${value}))`,
-        to: (value: string) => width === 1 ? `f32(${value})` : `f32(${value}.x + ${value}.y)`,
+        to: (value: string) =>
+          width === 1
+            ? `f32(${value})`
+            : `f32(${[..."xyzw"].slice(0, width).map((c) => `${value}.${c}`).join(" + ")})`,
       };
     })
   );
@@ -53,6 +58,7 @@ const FORMS: readonly Form[] = [
     type: "i32",
     width: 4,
     chains,
+    exact: true,
     update: (sum: string, a: string, b: string) =>
       `${sum} += dot4I8Packed(bitcast<u32>(${a}), bitcast<u32>(${b}));`,
     from: (value: string) => `bitcast<i32>(${value})`,
@@ -68,13 +74,21 @@ function probe(form: Form, rounds: number): Kernel {
   const values = (name: string) =>
     Array.from(
       { length: 8 },
-      (_, i) => `  let ${name}${i}: ${type} = ${form.from(`data[(t + ${i}u) % 64u] * 0.5f`)};`,
+      (_, i) => `  var ${name}${i}: ${type} = ${form.from(`data[(t + ${i}u) % 64u] * 0.5f`)};`,
     );
-  const body = Array.from({ length: STEPS }, (_, step) =>
-    Array.from(
+  // Sums of integers may be regrouped: the compiler would keep products that come back.
+  const changed = (step: number) =>
+    form.exact
+      ? Array.from({ length: 8 }, (_, i) => `    a${i} ^= bitcast<i32>(round * 16u + ${step}u);`)
+      : [];
+  const body = Array.from({ length: STEPS }, (_, step) => [
+    ...changed(step),
+    ...Array.from(
       { length: chains },
-      (_, i) => `    ${form.update(`s${i}`, `a${(i + step) % 8}`, `b${(i * 3 + step) % 8}`)}`,
-    )).flat();
+      (_, i) =>
+        `    ${form.update(`s${i}`, `a${i % 8}`, `b${(i + Math.floor(i / 8) + step) % 8}`)}`,
+    ),
+  ]).flat();
   return {
     name: `probe_${form.name.replace(/\W/g, "_")}`,
     wgsl: [

@@ -34,6 +34,9 @@ export interface Cut {
 // `large` and `huge` never do, so theirs is more than what they reach.
 const EFFICIENCY: Readonly<Record<string, number>> = {
   tiny: 0.25,
+  sliver: 0.3,
+  flat: 0.6,
+  narrow: 0.6,
   small: 0.86,
   wide: 0.96,
   tall: 1,

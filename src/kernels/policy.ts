@@ -26,6 +26,10 @@ function policy(
 /** Policies, smallest tile first. `tiny` and `small` fit every WebGPU device (16 KiB, 256 threads). */
 export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("tiny", [32, 32, 8], [4, 4]),
+  // For results of a few rows or columns, of which larger tiles would be mostly empty.
+  policy("sliver", [4, 512, 8], [4, 4], [1, 32]),
+  policy("flat", [16, 256, 16], [8, 4], [2, 16]),
+  policy("narrow", [256, 16, 16], [8, 4], [8, 4]),
   policy("small", [64, 64, 16], [8, 4]),
   policy("wide", [64, 128, 16], [8, 8]),
   policy("tall", [128, 64, 16], [8, 8]),
