@@ -49,6 +49,7 @@ Examples:
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
   wgconv bench --suite bench/suites/im2win12.txt --algorithm im2win --without prefetch
+  wgconv bench --suite bench/suites/vgg16.txt --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"
   wgconv bench --suite bench/suites/vgg16.txt --shard 2/4 --jsonl part2.jsonl
 
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;

@@ -26,6 +26,7 @@ Examples:
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
+  wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm winograd2d --tile "F(2x2,3x3)" --check full
   wgconv conv --input x.npy --filter w.npy --device cpu --output -  | wgconv tensor info -
 
 Exit 1 says that the accuracy check failed; the output is written nonetheless.`;

@@ -22,6 +22,7 @@ Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --op bwd-filter --limits h200.json --json
   wgconv plan --input x.npy --filter w.npy --padding 1 --all
   wgconv plan --problem mb1ic8ih8oc8kh3 --algorithm direct --wgsl
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --algorithm winograd1d --tile "F(6,3)" --policy 32x32x8_8x8
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --all --max-workspace 64MB`;
 
 /** `wgconv plan`: what would run and why. */

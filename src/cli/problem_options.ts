@@ -53,7 +53,10 @@ export function problemCommand(name: string) {
       oneOf(ALGORITHM_CHOICES),
       "auto" as const,
     )
-    .option("--policy <name>", "tile policy in place of the planner's choice")
+    .option(
+      "--policy <name>",
+      "tile policy in place of the planner's choice: small, or 64x32x8_8x8 of fused Winograd",
+    )
     .option(
       "--splits <n>",
       "workgroups that share the depth of a tile, in place of the planner's choice",
