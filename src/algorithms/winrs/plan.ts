@@ -241,6 +241,7 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
       segmentRows: segmentation.rows,
       bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
       imagesFirst: layout !== "nchw",
+      channelsInner: layout === "nhwc",
     };
     const transform = winogradTransform(omega.n, omega.r);
     // The gradient is F(n,r)'s filter, X its input.
@@ -290,6 +291,7 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
           buffers.split(tensor.input),
           buffers.split(tensor.output),
           buffers.split(tensor.filter),
+          ...(workspace === undefined ? [] : [buffers.split(workspace)]),
         )
       }`,
       mode,

@@ -49,6 +49,8 @@ export interface CorrelationShape {
   readonly bucketColumns: number;
   /** Images follow each other fastest along the depth; tiles of a row otherwise (nchw). */
   readonly imagesFirst: boolean;
+  /** Channels lie together in memory (nhwc), so neighbouring threads bring neighbouring channels. */
+  readonly channelsInner: boolean;
 }
 
 const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
@@ -79,7 +81,8 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     { name: "segment_row", radix: size("segment_rows", shape.segmentRows) },
   ];
   const tiles = size("tiles", shape.tiles);
-  const even = shape.tiles % shape.segmentColumns === 0;
+  // With sizes in a uniform one text serves all.
+  const even = module.mode === "constant" && shape.tiles % shape.segmentColumns === 0;
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined ? [] : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - ${
@@ -179,7 +182,7 @@ export function correlationLoader(
     at.extent,
     at.depth,
     at.threads,
-    channelStride === 1 ? "place" : "depth",
+    shape.channelsInner ? "place" : "depth",
   );
   const [, columns] = patchSize(transform);
   const firstName = at.side === "a" ? "first_row" : "first_column";

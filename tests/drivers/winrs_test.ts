@@ -1,0 +1,177 @@
+/** WinRS on the driver at hand: filters of every size, golden cases, forced pairs and segments, small devices. */
+import assert from "#assert";
+import fc from "fast-check";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { admissible, omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { runGolden } from "../golden_conv.ts";
+import { checkWinrs, filterSizes, runWinrs, SMALLEST, winrsRequest } from "../winrs_conv.ts";
+
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const open = (): Promise<GpuDevice> => openDevice({ backend });
+
+for (const width of [...Array.from({ length: 8 }, (_, i) => i + 2), 1]) {
+  const sizes = filterSizes().filter(([, filterWidth]) => filterWidth === width);
+  Deno.test(`filters of width ${width} agree with FP64: ${sizes.length} heights`, async () => {
+    using gpu = await open();
+    for (const [height] of sizes) {
+      // Pipelines are shared within a width and layout, and compile for seconds.
+      for (const layout of full ? LAYOUTS : [LAYOUTS[width % 3]!]) {
+        await checkWinrs(gpu, { filter: [height, width], layout, policy: SMALLEST });
+      }
+    }
+  });
+}
+
+const golden = loadGoldenCases();
+/** A stride that leaves a remainder, groups, channels that divide nothing, padding beyond the filter. */
+const FEW = ["stride2_3x3", "groups_4", "odd_channels", "wide_pad"];
+
+for (const layout of LAYOUTS) {
+  const chosen = golden.filter(({ name }) => full || FEW.includes(name));
+  Deno.test(`winrs ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
+    using gpu = await open();
+    assert.ok(chosen.length >= FEW.length);
+    for (const one of chosen) {
+      const run = { op: "bwd-filter", algorithm: "winrs", layout, policy: SMALLEST } as const;
+      const { verdict, message, kernel } = await runGolden(gpu, one, run);
+      assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+    }
+  });
+}
+
+Deno.test("every kernel agrees with FP64, alone and after another", async () => {
+  using gpu = await open();
+  for (const [index, omega] of OMEGAS.entries()) {
+    // The larger ones take seconds to compile on a CPU.
+    if (!full && omega.alpha === 16 && omega.n !== 9) continue;
+    const width = Math.max(2, omega.n);
+    const others = admissible(width).filter((one) => one !== omega && (full || one.alpha < 8));
+    for (const second of [undefined, ...others.slice(0, full ? undefined : 1)]) {
+      const pair = [omega, ...(second ? [second] : [])].map(omegaName).join(",");
+      for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+        await checkWinrs(gpu, { filter: [2, width], layout, pair, policy: SMALLEST });
+      }
+    }
+  }
+});
+
+Deno.test("as many segments as are asked for give the same gradient", async () => {
+  using gpu = await open();
+  for (const [index, splits] of [1, 2, 3, 5, 12, 40].entries()) {
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      const more = { layout, splits, pair: "a4n3r2", policy: SMALLEST };
+      await checkWinrs(gpu, { filter: [3, 3], ...more });
+      await checkWinrs(gpu, { filter: [3, 3], ...more, pair: "a8n3r6,a4n3r2" });
+    }
+  }
+});
+
+Deno.test("policies, two tiles in turn, baked sizes and bindings in parts agree with FP64", async () => {
+  using gpu = await open();
+  const most = gpu.limits.maxComputeInvocationsPerWorkgroup;
+  const runs = [
+    { pair: "a4n3r2", policy: "32x16x8_4x4", sizes: "constant" },
+    { pair: "a4n3r2", policy: "64x32x8_8x16" },
+    { pair: "a4n3r2", policy: "16x8x4_4x4d", sizes: "constant" },
+    { pair: "a8n3r6", policy: "32x32x4_8x8" },
+    {
+      pair: "a4n3r2",
+      policy: SMALLEST,
+      limits: { ...gpu.limits, maxStorageBufferBindingSize: 1024 },
+    },
+  ] as const;
+  for (const [index, run] of runs.entries()) {
+    if (most < 1024 && index === 0) continue;
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      const kernel = await checkWinrs(gpu, { filter: [3, 3], layout, ...run });
+      assert.ok(kernel.includes(run.policy), kernel);
+      if ("limits" in run) assert.match(kernel, /_parts/);
+    }
+  }
+});
+
+Deno.test("devices with the least limits get policies that work", async () => {
+  using gpu = await open();
+  for (const pair of ["a2n1r1", "a4n2r3", "a8n4r5", ...(full ? ["a16n8r9"] : [])]) {
+    const width = pair === "a16n8r9" ? 8 : 4;
+    for (const layout of full ? LAYOUTS : (["nchw"] as const)) {
+      const run = { filter: [2, width], layout, pair, limits: DEFAULT_LIMITS } as const;
+      await checkWinrs(gpu, run);
+    }
+  }
+});
+
+Deno.test("without images or channels of one side the gradient is zeros or empty", async () => {
+  using gpu = await open();
+  const sizes = { inputSize: [5, 6], filterSize: [3, 3], op: "bwd-filter" as const };
+  const noImages = convProblem({ ...sizes, batch: 0, inChannels: 2, outChannels: 3 });
+  for (const layout of LAYOUTS) {
+    const { result } = await runWinrs(
+      gpu,
+      winrsRequest(gpu, noImages, { layout, policy: SMALLEST }),
+      {},
+    );
+    assert.deepEqual([...result], new Array(54).fill(0));
+  }
+  const noInput = convProblem({ ...sizes, batch: 2, inChannels: 0, outChannels: 3 });
+  const request = winrsRequest(gpu, noInput, { policy: SMALLEST });
+  const { plan } = await runWinrs(gpu, request, { output: new Float32Array(2 * 3 * 12) });
+  assert.deepEqual(plan.passes, []);
+});
+
+Deno.test("the same plan gives the same bits", async () => {
+  using gpu = await open();
+  for (const layout of LAYOUTS) {
+    const run = { filter: [3, 3], layout, splits: 6, policy: SMALLEST } as const;
+    const results: Float32Array[] = [];
+    for (let again = 0; again < 2; again++) {
+      await checkWinrs(gpu, { ...run, onResult: (result) => results.push(result) });
+    }
+    assert.deepEqual(results[0], results[1]);
+  }
+});
+
+/** Of the axes at most one has stride or dilation, so that another may be the width. */
+const axis = fc.record({
+  filter: fc.integer({ min: 1, max: 4 }),
+  more: fc.integer({ min: 0, max: 7 }),
+  begin: fc.integer({ min: 0, max: 4 }),
+  end: fc.integer({ min: 0, max: 4 }),
+  step: fc.constantFrom([1, 1], [1, 1], [2, 1], [1, 2], [3, 2]),
+});
+
+Deno.test("random problems of one to three axes agree with FP64", async () => {
+  using gpu = await open();
+  const property = fc.asyncProperty(
+    fc.array(axis, { minLength: 1, maxLength: 3 }),
+    fc.record({
+      batch: fc.integer({ min: 1, max: 9 }),
+      groups: fc.integer({ min: 1, max: 2 }),
+      inChannels: fc.integer({ min: 1, max: 9 }).map((each) => 2 * each),
+      outChannels: fc.integer({ min: 1, max: 9 }).map((each) => 2 * each),
+    }),
+    fc.constantFrom(...LAYOUTS),
+    fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
+    async (axes, channels, layout, splits) => {
+      const problem = convProblem({
+        ...channels,
+        op: "bwd-filter",
+        inputSize: axes.map(({ filter, more, step: [, dilation] }) =>
+          (filter - 1) * dilation! + 1 + more
+        ),
+        filterSize: axes.map(({ filter }) => filter),
+        stride: axes.map(({ step: [stride] }) => stride!),
+        dilation: axes.map(({ step: [, dilation] }) => dilation!),
+        paddingBegin: axes.map(({ begin }) => begin),
+        paddingEnd: axes.map(({ end }) => end),
+      });
+      await checkWinrs(gpu, { problem, layout, policy: SMALLEST, splits });
+    },
+  );
+  await fc.assert(property, { numRuns: full ? 150 : 10, seed: 20261120 });
+});

@@ -1,0 +1,118 @@
+import { planConv } from "../src/algorithms/planner.ts";
+import type { Plan } from "../src/algorithms/plan.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
+import { checkResult } from "../src/bench/check.ts";
+import { convResult, runPlan } from "../src/bench/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import type { GpuDevice } from "../src/gpu/device.ts";
+import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
+
+/** Fits every device with 16 slices, and compiles fast. */
+export const SMALLEST = "8x8x4_4x4";
+
+/** Filters that WinRS must do: 1 to 9 rows of 2 to 9 columns, wider and narrower ones. */
+export function filterSizes(): [height: number, width: number][] {
+  const sizes: [number, number][] = [];
+  for (let height = 1; height <= 9; height++) {
+    for (let width = 2; width <= 9; width++) sizes.push([height, width]);
+  }
+  return [...sizes, [12, 14], [10, 1]];
+}
+
+/**
+ * A small problem with a filter of this size. Batches of 1 to 9, groups, odd channels and paddings change from size
+ * to size, and all occur.
+ */
+export function filterProblem([height, width]: readonly [number, number]): ConvProblem {
+  const turn = 3 * height + width;
+  const groups = 1 + turn % 3;
+  return convProblem({
+    op: "bwd-filter",
+    batch: 1 + (height + 2 * width) % 9,
+    groups,
+    inChannels: groups * (3 + turn % 7),
+    outChannels: groups * (9 - height % 5),
+    inputSize: [height + turn % 4, width + 7 + turn % 6],
+    filterSize: [height, width],
+    paddingBegin: [turn % height, height % (width + 1)],
+    paddingEnd: [turn % 2, turn % width],
+  });
+}
+
+/** What to run: a filter of a size or a problem, and what is forced. */
+export interface WinrsRun extends Partial<Omit<PlanRequest, "problem" | "splits">> {
+  readonly filter?: readonly [height: number, width: number];
+  readonly problem?: ConvProblem;
+  readonly splits?: number | undefined;
+  readonly layout: Layout;
+  readonly onResult?: (result: Float32Array) => void;
+}
+
+/** A request with sizes in a uniform. */
+export function winrsRequest(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  more: Partial<PlanRequest>,
+): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "winrs",
+    limits: gpu.limits,
+    sizes: "uniform",
+    ...more,
+  };
+}
+
+/** Runs a request. */
+export async function runWinrs(
+  gpu: GpuDevice,
+  request: PlanRequest,
+  operands: HostOperands,
+): Promise<{ plan: Plan; result: Float32Array }> {
+  const plan = planConv(request);
+  const once = { samples: 1, fillMs: 0 };
+  const { result } = await runPlan(gpu, plan, operands, convResult(request.problem), once);
+  return { plan, result };
+}
+
+/**
+ * Runs a problem on seeded data and compares the gradient with the FP64 reference's. Gives the kernels' names.
+ *
+ * @throws {Error} if the gate fails.
+ */
+export async function checkWinrs(gpu: GpuDevice, run: WinrsRun): Promise<string> {
+  const { filter, problem: given, splits, onResult, ...more } = run;
+  const problem = given ?? filterProblem(filter ?? [3, 3]);
+  const request = winrsRequest(gpu, problem, {
+    ...more,
+    ...(splits === undefined ? {} : { splits }),
+  });
+  const operands: HostOperands = Object.fromEntries(
+    operandTensors(problem.op).map((which) => [
+      which,
+      fillOperand(problem, which, request, "uniform11", 5),
+    ]),
+  );
+  const { plan, result } = await runWinrs(gpu, request, operands);
+  onResult?.(result);
+  const names = plan.passes.map(({ kernel }) => kernel.name).join(" ");
+  const { verdict, message } = await checkResult({
+    ...request,
+    operands,
+    mode: "full",
+    seed: 1,
+    result,
+    ...(plan.amplification === undefined ? {} : { amplification: plan.amplification }),
+  });
+  if (verdict === "pass") return names;
+  throw new Error(
+    `${problem.filterSize.join("x")} ${request.layout} ${run.pair ?? ""} with ${names}: ${message}`,
+  );
+}
