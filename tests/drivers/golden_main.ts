@@ -3,12 +3,14 @@
  *   deno bundle tests/drivers/golden_main.ts -o .gpu/golden.js; deno run -A .gpu/golden.js
  * Both algorithms, every operation and layout, and every policy with baked sizes. Ends with `N passed, N failed`.
  */
+import { omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { checkWinrs, filterSizes, SMALLEST, type WinrsRun } from "../winrs_conv.ts";
 
 using gpu = await openDevice();
 console.log(gpu.info.adapter);
@@ -104,6 +106,41 @@ await run(
     ])
   ),
   square,
+);
+await run(
+  (["uniform", "constant"] as const).flatMap((sizes) =>
+    LAYOUTS.map((layout): GoldenRun => ({ op: "bwd-filter", algorithm: "winrs", layout, sizes }))
+  ),
+  cases,
+);
+
+/** WinRS against FP64: every filter, then every kernel with the policy that the device gets by default. */
+async function runWinrsMatrix(label: string, runs: readonly WinrsRun[]) {
+  for (const run of runs) {
+    try {
+      await checkWinrs(gpu, run);
+      passed++;
+    } catch (error) {
+      failed++;
+      console.log(`FAILED ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  console.log(`winrs, ${label}: ${runs.length} runs`);
+}
+await runWinrsMatrix(
+  "every filter",
+  LAYOUTS.flatMap((layout) =>
+    filterSizes().map((filter) => ({ filter, layout, policy: SMALLEST }))
+  ),
+);
+await runWinrsMatrix(
+  "every kernel",
+  LAYOUTS.flatMap((layout) =>
+    OMEGAS.map((omega) => {
+      const filter = [2, Math.max(2, omega.n)] as const;
+      return { filter, layout, pair: omegaName(omega), splits: 3 };
+    })
+  ),
 );
 console.log(`${passed} passed, ${failed} failed`);
 if (failed > 0) Deno.exitCode = 1;
