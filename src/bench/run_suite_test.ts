@@ -1,0 +1,98 @@
+import assert from "#assert";
+import type { Plan } from "../algorithms/plan.ts";
+import { openDevice } from "../gpu/device.ts";
+import { parseDescriptors } from "../problem/descriptor.ts";
+import { benchGroups, type BenchPlan } from "./bench_plan.ts";
+import { runSuite, type SuiteHooks } from "./run_suite.ts";
+
+const PLAN: BenchPlan = {
+  problems: parseDescriptors("mb1ic4,6ih9oc4kh3"),
+  ops: ["fwd"],
+  dtypes: ["f32"],
+  layouts: ["nchw"],
+  algorithms: ["direct", "implicit-gemm"],
+  policies: ["auto"],
+  tiles: ["auto"],
+  caches: ["hot", "cold"],
+  check: "full",
+  fill: "normal",
+  seed: 1,
+  protocol: { samples: 2, fillMs: 0 },
+};
+
+/** Runs a suite; counts how often a device was opened. */
+async function run(plan: BenchPlan, hooks: SuiteHooks = {}) {
+  let opened = 0;
+  const seen: [number, number][] = [];
+  const open = () => {
+    opened++;
+    return openDevice();
+  };
+  const onCase = (index: number, count: number) => void seen.push([index, count]);
+  const records = await Array.fromAsync(runSuite(plan, benchGroups(plan), open, onCase, hooks));
+  return { records, opened, seen };
+}
+
+const withoutCompiling = (plan: Plan): Plan => ({
+  ...plan,
+  passes: plan.passes.map((pass) => ({
+    ...pass,
+    kernel: { ...pass.kernel, name: `broken ${pass.kernel.name}`, wgsl: "fn main() { nonsense }" },
+  })),
+});
+
+Deno.test("runSuite() times a group's cases together, hot and cold, and checks each", async () => {
+  const checked: string[] = [];
+  const { records, opened, seen } = await run(PLAN, {
+    onChecked: ({ record, result }) => void checked.push(`${record.algorithm} ${result.length}`),
+  });
+  assert.equal(opened, 1);
+  assert.deepEqual(seen, [[1, 8], [5, 8]]);
+  assert.deepEqual(
+    records.slice(0, 4).map(({ algorithm, cache }) => `${algorithm} ${cache}`),
+    ["direct hot", "direct cold", "implicit-gemm hot", "implicit-gemm cold"],
+  );
+  assert.ok(
+    records.every(({ verdict, time_ms }) => verdict === "pass" && time_ms?.samples.length === 2),
+  );
+  assert.deepEqual(checked.slice(2, 4), ["implicit-gemm 196", "implicit-gemm 196"]);
+});
+
+Deno.test("runSuite() tries cases alone when one of them fails, and goes on", async () => {
+  const { records, opened } = await run(PLAN, {
+    alterPlan: (plan, { problem }) =>
+      plan.algorithm === "direct" && problem.inChannels === 4 ? withoutCompiling(plan) : plan,
+  });
+  assert.deepEqual(
+    records.map(({ problem, algorithm, verdict }) => [problem.slice(0, 6), algorithm, verdict]),
+    [
+      ["mb1ic4", "direct", "error"],
+      ["mb1ic4", "direct", "error"],
+      ["mb1ic4", "implicit-gemm", "pass"],
+      ["mb1ic4", "implicit-gemm", "pass"],
+      ["mb1ic6", "direct", "pass"],
+      ["mb1ic6", "direct", "pass"],
+      ["mb1ic6", "implicit-gemm", "pass"],
+      ["mb1ic6", "implicit-gemm", "pass"],
+    ],
+  );
+  assert.match(records[0]!.message!, /nonsense/);
+  // After each of the two errors of the device it is opened anew.
+  assert.equal(opened, 3);
+});
+
+Deno.test("runSuite() tells what it skips, and gives an empty result no time", async () => {
+  const skipped: string[] = [];
+  const { records } = await run({
+    ...PLAN,
+    problems: parseDescriptors("mb0ic4ih9oc4kh3"),
+    algorithms: ["implicit-gemm", "im2win"],
+    ops: ["bwd-data"],
+    caches: ["hot"],
+  }, { onSkip: (what, reason) => void skipped.push(`${what}: ${reason}`) });
+  assert.equal(skipped.length, 1);
+  assert.match(skipped[0]!, /^im2win: /);
+  assert.deepEqual(records.map(({ verdict, message }) => [verdict, message]), [
+    ["none", "the result is empty"],
+  ]);
+});
