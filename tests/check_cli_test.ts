@@ -19,7 +19,7 @@ Deno.test("wgconv check holds the built-in suite against the built-in baseline",
   const args = ["--algorithm", "direct,implicit-gemm", "--filter", "odd_channels|groups_4"];
   const { code, stdout, stderr } = await wgconv(["check", ...args]);
   assert.equal(code, 0, stdout + stderr);
-  assert.match(stdout, /^36 cases on .*: 36 as exact as the baseline or the gate asks\n$/);
+  assert.match(stdout, /^24 cases on .*: 24 as exact as the baseline or the gate asks\n$/);
 });
 
 Deno.test("wgconv check names the case of an injected fault, saves it, and exits 1", async () => {
