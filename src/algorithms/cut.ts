@@ -1,7 +1,8 @@
 import { UnsupportedError } from "../errors.ts";
 import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
-import { dealsRows, type TileLoader, vectorSide } from "../kernels/loader.ts";
+import type { TileLoader } from "../kernels/loader.ts";
 import { findPolicy, policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
+import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
@@ -13,6 +14,10 @@ export interface Product {
   steps(policy: TilePolicy): number;
   /** Elements of the result, all batches. */
   readonly elements: number;
+  /** Bytes of a partial result; 4 where absent. */
+  readonly partialBytes?: number;
+  /** Whether a cut may run some tiles whole and others split: stream-K. */
+  readonly streams?: boolean;
   /** Workspace of a policy beside partial results; 0 where absent. */
   workspaceBytes?(policy: TilePolicy): number;
   readonly a: TileAccess;
@@ -23,44 +28,29 @@ type TileAccess =
   & Pick<TileLoader, "along">
   & Partial<Pick<TileLoader, "vector" | "vectorAlong">>;
 
+/** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
+export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
+export type Balance = typeof BALANCES[number];
+
 export interface Cut {
   readonly policy: TilePolicy;
+  /** Workgroups that share the depth of a tile: of those after `head` where it is there, else of all. */
   readonly splits: number;
+  /** Tiles that run with their whole depth, in whole waves (stream-K); all tiles are alike where absent. */
+  readonly head?: number;
   /** Predicted cost, in multiply-adds of a fully used device. */
   readonly cost: number;
 }
-
-// Rate of a policy's inner loop, of the best one's, where warps keep it busy (docs/performance.md): 8 warps of
-// `large` and `huge` never do, so theirs is more than what they reach.
-const EFFICIENCY: Readonly<Record<string, number>> = {
-  tiny: 0.25,
-  sliver: 0.3,
-  flat: 0.6,
-  narrow: 0.6,
-  small: 0.86,
-  wide: 0.96,
-  tall: 1,
-  broad: 0.98,
-  large: 1.03,
-  huge: 1.12,
-};
-
-/** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
-const FEW_MULTIPROCESSORS = 16;
 
 // An H200's ratios: its 25 T multiply-adds a second against 1.5 T elements moved (some in the cache), and
 // 3 µs a dispatch.
 export const MULTIPLY_ADDS_PER_ELEMENT = 16;
 export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
-/** What a tile side of 128 costs, as a share, where it is stored across: its stores meet in the same banks. */
-const STORED_ACROSS = 0.92;
-/** A guess at what a side costs that the threads do not share row by row: every load has its own place. */
-const DEALT_UNEVENLY = 0.6;
-/** Warps that keep a multiprocessor's arithmetic busy; also what the registers of these kernels let it hold. */
-const BUSY_WARPS = 12;
 // lavapipe stops a loop after 65,535 iterations without a word.
 const MOST_STEPS = 60_000;
 const MOST_SPLITS = 512;
+/** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
+const CLEARLY_LESS = 0.95;
 
 /** Whether a device can run the main loop with this policy and these tile loaders. */
 export function policyFits(
@@ -73,90 +63,119 @@ export function policyFits(
     mainLoopBytes(policy, a, b) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-/** Share of the best rate that the policy's inner loop reaches on these operands. */
-function efficiencyOf(policy: TilePolicy, { a, b }: Product): number {
-  const threads = policyThreads(policy);
-  const side = (access: TileAccess, extent: number) => {
-    const across = vectorSide(access) === "depth" && extent >= 128 ? STORED_ACROSS : 1;
-    const loader = { ...access, vector: access.vector ?? 1 };
-    return dealsRows(loader, extent, policy.depth, threads) ? across : across * DEALT_UNEVENLY;
-  };
-  return (EFFICIENCY[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
-}
-
-/** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
-function occupancyRate(warps: number): number {
-  return warps >= BUSY_WARPS ? 1 : 1 - (1 - warps / BUSY_WARPS) ** 1.6;
-}
-
-/**
- * Time until the last workgroup ends, in times of one workgroup at full rate: whole waves, then a wave of what
- * is left, which runs with fewer warps and so at a lower rate.
- */
-function waveTime(workgroups: number, multiprocessors: number, warps: number): number {
-  const resident = Math.max(1, Math.floor(BUSY_WARPS / warps));
-  const slots = resident * multiprocessors;
-  const wave = (each: number) => each === 0 ? 0 : each / occupancyRate(each * warps);
-  const left = Math.ceil((workgroups % slots) / multiprocessors);
-  return Math.floor(workgroups / slots) * wave(resident) + wave(left);
+/** How a product may be cut, beside what it is. */
+export interface CutLimits {
+  readonly limits: DeviceLimits;
+  /** What the device runs side by side. */
+  readonly multiprocessors: number;
+  readonly candidates?: readonly TilePolicy[];
+  /** The user's number of splits, taken as it is up to what the problem and the workspace allow. */
+  readonly splits?: number | undefined;
+  readonly balance?: Balance | undefined;
+  readonly maxWorkspaceBytes?: number | undefined;
 }
 
 /**
  * The cheapest cut of a product: time of the busiest multiprocessor, waste of padding included, plus
- * what split-K writes and reads again.
- *
- * @param multiprocessors What the device runs side by side.
- * @param forcedSplits The user's number of splits, taken as it is up to what the problem and the workspace allow.
+ * what split depth writes and reads again. A balance that the product is too small for is none.
  */
-export function chooseCut(
-  product: Product,
-  limits: DeviceLimits,
-  multiprocessors: number,
-  candidates: readonly TilePolicy[] = TILE_POLICIES,
-  forcedSplits?: number,
-  maxWorkspaceBytes = Infinity,
-): Cut {
-  let best: Cut | undefined;
-  for (const policy of candidates) {
-    const steps = product.steps(policy);
-    const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
-    const bytes = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
-    const allowed = maxWorkspaceBytes - (product.workspaceBytes?.(policy) ?? 0);
-    const room = Math.floor(Math.min(bytes, allowed) / (4 * Math.max(1, product.elements)));
-    const most = Math.max(1, Math.min(MOST_SPLITS, steps, room));
-    const least = Math.min(most, Math.max(1, Math.ceil(steps / MOST_STEPS)));
-    const forced = forcedSplits === undefined ? undefined : Math.min(most, forcedSplits);
-    for (
-      let splits = forced ?? least;
-      splits <= (forced ?? most);
-      splits += splits < 32 ? 1 : 16
-    ) {
+export function chooseCut(product: Product, asked: CutLimits): Cut {
+  const { candidates = TILE_POLICIES, multiprocessors, splits, balance = "auto" } = asked;
+  const cheapest = (cuts: Iterable<Cut>) => {
+    let best: Cut | undefined;
+    for (const cut of cuts) if (best === undefined || cut.cost < best.cost) best = cut;
+    return best;
+  };
+  const each = function* (cutsOf: typeof evenCuts) {
+    for (const policy of candidates) yield* cutsOf(product, policy, asked);
+  };
+  const even = cheapest(each(evenCuts));
+  if (even === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
+  const tried = balance === "stream-k" ||
+    balance === "auto" && splits === undefined && multiprocessors >= FEW_MULTIPROCESSORS;
+  const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
+  if (streamed === undefined) return even;
+  return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
+}
+
+/** Every number of splits for all tiles alike. */
+function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
+  const steps = product.steps(policy);
+  const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
+  const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
+  const needed = asked.balance === "split-k" ? 2 : 1;
+  const least = Math.min(most, Math.max(needed, Math.ceil(steps / MOST_STEPS)));
+  const forced = asked.splits === undefined
+    ? asked.balance === "none" ? least : undefined
+    : Math.min(most, asked.splits);
+  for (const splits of splitsBetween(forced ?? least, forced ?? most)) {
+    // A split without steps would be pure waste.
+    const perSplit = Math.ceil(steps / splits);
+    if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
+    const loop = loopCost(product, policy, asked.multiprocessors, tiles * splits, perSplit);
+    const reduce = splits === 1 ? 0 : reduceCost(splits, product.elements);
+    yield { policy, splits, cost: loop + reduce };
+  }
+}
+
+/**
+ * Stream-K: as many tiles as make whole waves keep their whole depth, and those that are left are split so that they fill
+ * waves too. With one wave less the depth has fewer splits, each of more steps.
+ */
+function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
+  const { multiprocessors } = asked;
+  const steps = product.steps(policy);
+  if (steps > MOST_STEPS) return;
+  const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
+  const slots = residentWorkgroups(policy) * multiprocessors;
+  const whole = Math.floor(tiles / slots) * slots;
+  for (const head of [whole, whole - slots]) {
+    const tail = tiles - head;
+    if (head < 0 || tail === 0) continue;
+    const elements = tail * policy.rows * policy.columns;
+    const most = Math.min(steps, mostSplits(product, policy, asked, elements));
+    const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
+    const before = loopCost(product, policy, multiprocessors, head, steps);
+    for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
-      // A split without steps would be pure waste.
-      if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const workgroups = tiles * splits;
-      // Filling the pipeline and storing costs about as much as two steps.
-      const one = policy.rows * policy.columns * policy.depth * (perSplit + 2);
-      const software = multiprocessors < FEW_MULTIPROCESSORS;
-      const loop = multiprocessors *
-        (software
-          ? one * Math.ceil(workgroups / multiprocessors)
-          : one * waveTime(workgroups, multiprocessors, policyThreads(policy) / 32) /
-            efficiencyOf(policy, product));
-      const reduce = splits === 1 ? 0 : (2 * splits + 1) * product.elements *
-          MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
-      const cost = loop + reduce;
-      if (best === undefined || cost < best.cost) best = { policy, splits, cost };
+      if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
+      const cost = before + loopCost(product, policy, multiprocessors, tail * splits, perSplit) +
+        reduceCost(splits, elements) + MULTIPLY_ADDS_PER_DISPATCH;
+      yield { policy, splits, head, cost };
     }
   }
-  if (best === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
-  return best;
+}
+
+/** Splits that partial results of `elements` elements have room for. */
+function mostSplits(
+  product: Product,
+  policy: TilePolicy,
+  { limits, maxWorkspaceBytes = Infinity }: CutLimits,
+  elements: number,
+): number {
+  const { partialBytes = 4, workspaceBytes } = product;
+  const bytes = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
+  const allowed = maxWorkspaceBytes - (workspaceBytes?.(policy) ?? 0);
+  return Math.min(
+    MOST_SPLITS,
+    Math.floor(Math.min(bytes, allowed) / (partialBytes * Math.max(1, elements))),
+  );
+}
+
+function* splitsBetween(least: number, most: number): Generator<number> {
+  for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) yield splits;
+}
+
+/** Cost of partial results: written, read, and their sums written in a pass of its own. */
+function reduceCost(splits: number, elements: number): number {
+  return (2 * splits + 1) * elements * MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
 }
 
 /** What a request says of cutting. */
 export interface CutRequest {
   readonly policy?: string;
   readonly splits?: number;
+  readonly balance?: Balance;
   readonly limits: DeviceLimits;
   readonly workgroupsInFlight?: number | undefined;
   /** Most bytes of workspace; partial results must fit in. */
@@ -169,7 +188,7 @@ const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
 /**
  * The user's policy and splits, or the cheapest that the device can run.
  *
- * @throws {RangeError} if the policy is unknown.
+ * @throws {RangeError} if the policy is unknown, or splits contradict the balance.
  * @throws {UnsupportedError} if it does not fit the device.
  */
 export function cutProduct(
@@ -197,14 +216,21 @@ export function cutProduct(
     }
     candidates = [policy];
   }
+  const { splits, balance, maxWorkspaceBytes } = request;
+  if (
+    splits !== undefined &&
+    (balance === "none" ? splits > 1 : balance !== "auto" && balance !== undefined && splits < 2)
+  ) {
+    throw new RangeError(`Cannot plan: balance ${balance} contradicts ${splits} splits`);
+  }
   const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
   const multiprocessors = Math.max(1, Math.round(inFlight / 2));
-  return chooseCut(
-    product,
+  return chooseCut(product, {
     limits,
     multiprocessors,
     candidates,
-    request.splits,
-    request.maxWorkspaceBytes,
-  );
+    splits,
+    balance,
+    maxWorkspaceBytes,
+  });
 }
