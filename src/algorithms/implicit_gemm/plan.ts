@@ -10,27 +10,32 @@ import { convEpilogue } from "../conv_epilogue.ts";
 import { packPass, productPass } from "../conv_product.ts";
 import { reducePass } from "../passes.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
-import { operandsOf } from "./operands.ts";
-import { cutProduct } from "../cut.ts";
+import { type Operands, operandsOf } from "./operands.ts";
+import { cutProduct, type Product } from "../cut.ts";
 
-/** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
-export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
-  const { problem, limits } = request;
-  const operands = operandsOf(request);
-  const elements = resultElements(problem);
-  const cut = cutProduct(request, {
+/** The product of a request's operands, before it is cut. */
+export function productOf(request: PlanRequest, operands: Operands): Product {
+  return {
     rows: operands.rows,
     columns: operands.columns,
-    batches: problem.groups,
+    batches: request.problem.groups,
     steps: operands.steps,
-    elements,
+    elements: resultElements(request.problem),
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
       return pack === undefined ? 0 : 4 * packedElements(pack);
     },
     a: operands.a,
     b: operands.b,
-  });
+  };
+}
+
+/** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
+export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
+  const { problem, limits } = request;
+  const operands = operandsOf(request);
+  const elements = resultElements(problem);
+  const cut = cutProduct(request, productOf(request, operands));
   const { splits } = cut;
   const policy = variantPolicy(cut.policy, request.variant);
   const { buffers, tensor, bias } = problemBuffers(request);
