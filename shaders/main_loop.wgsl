@@ -11,11 +11,19 @@ fn main(
 ) {
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
+<% if (it.range) { -%>
+  let tile = <%= it.range.first %> + id % <%= it.range.count %>;
+  let split = id / <%= it.range.count %>;
+  let row_tile = tile % <%= it.rowTiles %>;
+  let column_tile = (tile / <%= it.rowTiles %>) % <%= it.columnTiles %>;
+  let group = tile / (<%= it.rowTiles %> * <%= it.columnTiles %>);
+<% } else { -%>
   let row_tile = id % <%= it.rowTiles %>;
   let column_tile = (id / <%= it.rowTiles %>) % <%= it.columnTiles %>;
   let batch = id / (<%= it.rowTiles %> * <%= it.columnTiles %>);
   let group = batch / <%= it.splits %>;
   let split = batch % <%= it.splits %>;
+<% } -%>
   let first_row = row_tile * <%= it.policy.rows %>u;
   let first_column = column_tile * <%= it.policy.columns %>u;
   let first_step = split * <%= it.stepsPerSplit %>;

@@ -10,6 +10,9 @@ fn main(
 ) {
   let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
   if (i >= <%= it.count %>) { return; }
+<% if (it.place !== '') { -%>
+<%= it.place %>
+<% } -%>
   var sum = <%= it.zero %>;
 <% if (it.exact) { -%>
   for (var split = 0u; split < <%= it.splits %>; split++) { sum += <%= it.load %>; }

@@ -5,6 +5,8 @@ import { findPolicy, policyThreads, TILE_POLICIES, type TilePolicy } from "../ke
 import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
 import type { DeviceLimits } from "./plan.ts";
 
+export { occupancyRate } from "./loop_cost.ts";
+
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {
   readonly rows: number;
@@ -24,7 +26,8 @@ export interface Product {
   readonly b: TileAccess;
 }
 
-type TileAccess =
+/** What of a tile's loads decides whether and how well a policy runs. */
+export type TileAccess =
   & Pick<TileLoader, "along">
   & Partial<Pick<TileLoader, "vector" | "vectorAlong">>;
 
@@ -46,6 +49,7 @@ export interface Cut {
 // 3 µs a dispatch.
 export const MULTIPLY_ADDS_PER_ELEMENT = 16;
 export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
+
 // lavapipe stops a loop after 65,535 iterations without a word.
 const MOST_STEPS = 60_000;
 const MOST_SPLITS = 512;

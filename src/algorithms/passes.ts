@@ -5,6 +5,11 @@ import {
   type StorageElement,
 } from "../kernels/module.ts";
 import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
+import {
+  reduceTilesKernel,
+  reduceTilesThreads,
+  type TilePartials,
+} from "../kernels/tile_partials.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
 import type { PlanBuffers } from "./tensors.ts";
@@ -55,4 +60,27 @@ export function reducePass(
   };
   const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element, onto);
   return pass(kernel, buffers, places, Math.ceil(reduceThreads(shape) / 256), limits);
+}
+
+/**
+ * The pass that sums the partial results of a range of tiles and finishes them.
+ *
+ * @param rowIndex As `reduceTilesKernel()` has it.
+ */
+export function reduceTilesPass(
+  shape: TilePartials,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  buffers: PlanBuffers,
+  places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
+  limits: DeviceLimits,
+  element: StorageElement = "f32",
+  rowIndex?: Parameters<typeof reduceTilesKernel>[5],
+): Pass {
+  const splits = {
+    partials: buffers.split(places.partials),
+    result: buffers.split(places.result),
+  };
+  const kernel = reduceTilesKernel(shape, mode, epilogue, splits, element, rowIndex);
+  return pass(kernel, buffers, places, Math.ceil(reduceTilesThreads(shape) / 256), limits);
 }

@@ -154,9 +154,9 @@ Deno.test("chooseCut() never makes a split without steps, and honours a forced o
     b: FLAT,
   };
   for (const multiprocessors of [1, 8, 132]) {
-    const { splits } = chooseCut(product, h200, multiprocessors);
+    const { splits } = chooseCut(product, { limits: h200, multiprocessors });
     assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
   }
-  assert.equal(chooseCut(product, h200, 132, undefined, 4).splits, 4);
-  assert.equal(chooseCut(product, h200, 132, undefined, 99).splits, 10);
+  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 4 }).splits, 4);
+  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 99 }).splits, 10);
 });

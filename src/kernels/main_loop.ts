@@ -24,6 +24,14 @@ export interface MainLoopShape {
   readonly batches: number;
   /** Workgroups that share the depth of one tile (split-K). */
   readonly splits: number;
+  /** The tiles that this kernel computes, of all batches' in order; all where absent. Named `tile` in its text. */
+  readonly range?: TileRange;
+}
+
+/** Tiles one after the other: down the rows, then along the columns, then to the next batch. */
+export interface TileRange {
+  readonly first: number;
+  readonly count: number;
 }
 
 /** What a kernel may have beside its loaders and output. */
@@ -41,8 +49,10 @@ export function variantPolicy(policy: TilePolicy, variant?: MainLoopVariant): Ti
 
 /** Workgroups of the loop. */
 export function mainLoopWorkgroups(shape: MainLoopShape, policy: TilePolicy): number {
-  return Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
-    shape.batches * shape.splits;
+  const tiles = shape.range?.count ??
+    Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
+      shape.batches;
+  return tiles * shape.splits;
 }
 
 /** Bytes of workgroup memory of the main loop with these loaders. */
@@ -104,9 +114,13 @@ export function mainLoopKernel(
     tiles: `${aTile.declaration}\n${bTile.declaration}`,
     ...micro,
     workgroups: module.size("workgroups", mainLoopWorkgroups(shape, policy)),
+    range: shape.range && {
+      first: module.size("first_tile", shape.range.first),
+      count: module.size("tile_count", shape.range.count),
+    },
     rowTiles: module.size("row_tiles", rowTiles),
     columnTiles: module.size("column_tiles", columnTiles),
-    splits: module.size("splits", shape.splits),
+    splits: shape.range ? "" : module.size("splits", shape.splits),
     steps: module.size("steps", shape.steps),
     stepsPerSplit: module.size("steps_per_split", Math.ceil(shape.steps / shape.splits)),
     places: both((loader, schedule, operand) => placeText(loader, schedule, operand)),

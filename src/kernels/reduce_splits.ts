@@ -62,9 +62,9 @@ export function reduceSplitsKernel(
   const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);
-  const name = `reduce_splits_${onto ? "onto_" : ""}${element}x${width}${width === 4 ? side : ""}${epilogueTrait(steps)}${
-    splitTrait(splits.partials, splits.result)
-  }`;
+  const name = `reduce_splits_${onto ? "onto_" : ""}${element}x${width}${width === 4 ? side : ""}${
+    epilogueTrait(steps)
+  }${splitTrait(splits.partials, splits.result)}`;
   const count = module.size("count", shape.elements / width);
   const coordinate = (what: "row" | "column", stride: number, extent: number) =>
     `((i * ${width}u / ${module.size(`${what}_stride`, stride)}) % ${
@@ -80,6 +80,7 @@ export function reduceSplitsKernel(
   const values = {
     name,
     count,
+    place: "",
     zero: onto ? result.load("i") : zeroOf(sumOf, width),
     lost: zeroOf(sumOf, width),
     exact: sumOf === "i32",

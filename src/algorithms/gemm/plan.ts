@@ -1,11 +1,22 @@
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
-import { mainLoopKernel, mainLoopWorkgroups, variantPolicy } from "../../kernels/main_loop.ts";
+import {
+  mainLoopKernel,
+  type MainLoopShape,
+  mainLoopWorkgroups,
+  variantPolicy,
+} from "../../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../../kernels/main_loop_variant.ts";
-import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
+import {
+  elementBytes,
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizeMode,
+  splitTrait,
+} from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
-import { policyTile } from "../../kernels/policy.ts";
+import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
@@ -17,8 +28,9 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Cut, cutProduct } from "../cut.ts";
-import { pass, reducePass } from "../passes.ts";
+import { type Balance, type Cut, cutProduct } from "../cut.ts";
+import { cutNote } from "../cut_note.ts";
+import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { PlanBuffers } from "../tensors.ts";
 import { type GemmElements, gemmElements } from "./arithmetic.ts";
@@ -35,6 +47,8 @@ export interface GemmRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
+  /** How tiles are spread over the device, in place of the planner's choice. */
+  readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned, for ablations. */
   readonly variant?: MainLoopVariant;
   readonly limits: DeviceLimits;
@@ -60,6 +74,9 @@ export function cutGemm(request: GemmRequest): Cut {
       batches: batch,
       steps: ({ depth }) => Math.ceil(words / depth),
       elements: batch * m * n,
+      partialBytes: elementBytes(elements.sum),
+      // Without a micro kernel the tiles are not the policy's.
+      streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
       a: tile(a),
       b: tile(b),
     });
@@ -92,8 +109,10 @@ export function planGemm(request: GemmRequest): Plan {
   const shapes = operandShapes(problem, types);
   const elements = batch * m * n;
   const cut = cutGemm(request);
-  const { splits } = cut;
+  const { splits, head } = cut;
   const policy = variantPolicy(cut.policy, variant);
+  const steps = Math.ceil(Math.ceil(k / types.packed) / policy.depth);
+  const shape = { rows: m, columns: n, steps, batches: batch, splits };
 
   const buffers = new PlanBuffers(limits);
   const place: Partial<Record<GemmTensor, number>> = {};
@@ -103,114 +122,128 @@ export function planGemm(request: GemmRequest): Plan {
       ? buffers.add(which, which, Math.ceil(count / types.packed), types.operand)
       : buffers.add(which, which, count, types.result);
   }
-  const { a: aBuffer, b: bBuffer, output: result } = place as Record<GemmTensor, number>;
-  const target = splits > 1
-    ? buffers.add("partial results", "workspace", splits * elements, types.sum)
-    : result;
-  const packs: Pass[] = [];
-  const module = moduleBuilder(mode);
-  const a = operand("a", shapes.a, aBuffer, n);
-  const b = operand("b", shapes.b, bBuffer, m);
+  const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const widest = outputVector(strides, m, n);
   const vector = variant.microKernel ? widest : lowOutputVector(widest);
-  const width = vector === "none" ? 1 : 4;
-  const out = module.tensor(
-    "result",
-    "write",
-    width,
-    buffers.split(target),
-    splits > 1 ? types.sum : types.result,
-  );
-  const epilogue = gemmEpilogue(problem, types, buffers, place);
-  const epilogueSteps = (splits > 1 ? NO_STEPS : epilogue)(module, width, (row) => row);
-  const columns = module.size("n", n);
-  const output = mappedOutput(out, {
-    rows: module.size("m", m),
-    columns,
-    rowStride: columns,
-    period: columns,
-    outerStride: module.size("zero", 0),
-    innerStride: module.size("one", 1),
-    base: `group * ${module.size("out_batch", m * n)}${
-      splits > 1 ? ` + split * ${module.size("out_split", elements)}` : ""
-    }`,
-    vector,
-  }, epilogueSteps);
-  const steps = Math.ceil(Math.ceil(k / types.packed) / policy.depth);
-  const shape = { rows: m, columns: n, steps, batches: batch, splits };
-  const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${splits > 1 ? "_split" : ""}${
-    epilogueTrait(epilogueSteps)
-  }${splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))}`;
-  const kernel = mainLoopKernel(
-    types.trait,
-    suffix,
-    mode,
-    module,
-    shape,
+  const tail = head === undefined ? undefined : {
     policy,
-    a.loader,
-    b.loader,
-    output,
-    { variant, accumulation: types.accumulation },
+    range: { first: head, count: mainLoopWorkgroups({ ...shape, splits: 1 }, policy) - head },
+    splits,
+    rows: m,
+    columns: n,
+    strides: { ...strides, period: n, group: m * n },
+    vector,
+  };
+  const partials = splits === 1 ? undefined : buffers.add(
+    "partial results",
+    "workspace",
+    tail === undefined ? splits * elements : partialElements(tail),
+    types.sum,
   );
-  expectRoom(kernel.kernel.workgroupBytes);
-  const workgroups = mainLoopWorkgroups(shape, policy);
-  const multiplications = workgroups / splits * policy.rows * policy.columns * shape.steps *
-    policy.depth * types.packed;
-  const places = { ...place, a: a.buffer, b: b.buffer, result: target };
-  const passes = [
-    ...packs,
-    pass(kernel, buffers, places, workgroups, limits, multiplications),
+  const packs: Pass[] = [];
+  const a = operand("a", shapes.a, place.a!, n);
+  const b = operand("b", shapes.b, place.b!, m);
+  const epilogue = gemmEpilogue(problem, types, buffers, place);
+  const products = tail === undefined ? [product(shape, partials)] : [
+    ...(head === 0 ? [] : [
+      product({ ...shape, splits: 1, range: { first: 0, count: head! } }, undefined, "_streamk"),
+    ]),
+    product({ ...shape, range: tail.range }, partials, "_streamk_tail"),
   ];
-  if (splits > 1) {
-    const reduce = {
-      elements,
-      splits,
-      rows: m,
-      rowStride: n,
-      columns: n,
-      columnStride: 1,
-    };
-    passes.push(
-      reducePass(
-        reduce,
-        mode,
-        epilogue,
-        buffers,
-        { ...place, partials: target, result },
-        limits,
-        types.result,
-      ),
-    );
-  }
+  const kernel = products[0]!.kernel;
+  const multiplications = products.reduce((sum, one) => sum + one.multiplications, 0);
   return {
-    kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "gemm",
     buffers: buffers.list,
-    passes: elements === 0 ? [] : passes,
+    passes: elements === 0
+      ? []
+      : [...packs, ...products, ...(partials === undefined ? [] : [reduction(partials)])],
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     notes: [
-      `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ` +
-      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+      cutNote(cut, policy, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   };
 
+  /** The main loop over all tiles or a range of them, to the result or to partial results. */
+  function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {
+    const target = partials ?? result;
+    const module = moduleBuilder(mode);
+    const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
+    const whole = partials === undefined;
+    const inTiles = !whole && tail !== undefined;
+    const width = vector === "none" && !inTiles ? 1 : 4;
+    const element = whole ? types.result : types.sum;
+    const out = module.tensor("result", "write", width, buffers.split(target), element);
+    const epilogueSteps = (whole ? epilogue : NO_STEPS)(module, width, (row) => row);
+    const columns = module.size("n", n);
+    const map = inTiles ? tilePartialsMap(module, tail) : {
+      rows: module.size("m", m),
+      columns,
+      rowStride: columns,
+      period: columns,
+      outerStride: module.size("zero", 0),
+      innerStride: module.size("one", 1),
+      base: `group * ${module.size("out_batch", m * n)}${
+        whole ? "" : ` + split * ${module.size("out_split", elements)}`
+      }`,
+      vector,
+    };
+    const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
+      streamed || (whole ? "" : "_split")
+    }${epilogueTrait(epilogueSteps)}${
+      splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
+    }`;
+    const kernel = mainLoopKernel(
+      types.trait,
+      suffix,
+      mode,
+      module,
+      shape,
+      policy,
+      aLoader,
+      bLoader,
+      mappedOutput(out, map, epilogueSteps),
+      { variant, accumulation: types.accumulation },
+    );
+    expectRoom(kernel.kernel.workgroupBytes);
+    const workgroups = mainLoopWorkgroups(shape, policy);
+    const multiplications = workgroups / shape.splits * policy.rows * policy.columns * steps *
+      policy.depth * types.packed;
+    const places = { ...place, a: a.buffer, b: b.buffer, result: target };
+    return pass(kernel, buffers, places, workgroups, limits, multiplications);
+  }
+
+  /** The pass that sums partial results and finishes them. */
+  function reduction(partials: number): Pass {
+    const places = { ...place, partials, result };
+    if (tail !== undefined) {
+      return reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result);
+    }
+    const reduce = { elements, splits, rows: m, rowStride: n, columns: n, columnStride: 1 };
+    return reducePass(reduce, mode, epilogue, buffers, places, limits, types.result);
+  }
+
   /** An operand as it is, or packed first. */
-  function operand(name: "a" | "b", matrix: OperandShape, buffer: number, other: number) {
+  function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
     const tileDepth = policy.depth;
     const extent = name === "a" ? policy.rows : policy.columns;
-    const access = (from: number, widest: 1 | 4) => {
+    const access = (module: ModuleBuilder, from: number, widest: 1 | 4) => {
       const vector = variant.vectorLoads ? widest : 1;
       return module.tensor(name, "read", vector, buffers.split(from), types.operand, types.tile);
     };
     if (!packingPays(matrix, extent, other)) {
-      const tensor = access(buffer, matrix.vector);
-      const { vector } = tensor;
-      const loader = matrixLoader(module, name, tensor, { ...matrix, vector, tileDepth });
-      return { buffer, loader, trait: `${vector}` };
+      const vector = variant.vectorLoads ? matrix.vector : 1;
+      const loader = (module: ModuleBuilder) =>
+        matrixLoader(module, name, access(module, unpacked, matrix.vector), {
+          ...matrix,
+          vector,
+          tileDepth,
+        });
+      return { buffer: unpacked, loader, trait: `${vector}` };
     }
     const padded = {
       places: Math.ceil(matrix.places / extent) * extent,
@@ -222,9 +255,9 @@ export function planGemm(request: GemmRequest): Plan {
       batch * padded.places * padded.depth,
       types.operand,
     );
-    const at = { unpacked: buffer, packed };
-    packs.push(packPass(matrix, padded, types, mode, limits, buffers, at));
-    const loader = packedLoader(module, name, access(packed, 4), { ...padded, tileDepth });
+    packs.push(packPass(matrix, padded, types, mode, limits, buffers, { unpacked, packed }));
+    const loader = (module: ModuleBuilder) =>
+      packedLoader(module, name, access(module, packed, 4), { ...padded, tileDepth });
     return { buffer: packed, loader, trait: "p" };
   }
 

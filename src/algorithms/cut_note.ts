@@ -1,0 +1,18 @@
+import { policyTile, type TilePolicy } from "../kernels/policy.ts";
+import type { Cut } from "./cut.ts";
+
+/**
+ * How a product is cut, for a plan's notes.
+ *
+ * @param policy The cut's, or what a variant makes of it.
+ * @param tiles Of the whole product.
+ */
+export function cutNote({ splits, head }: Cut, policy: TilePolicy, tiles: number): string {
+  const workgroups = head === undefined ? tiles * splits : head + (tiles - head) * splits;
+  const how = head !== undefined
+    ? `stream-K: ${head} tiles whole, the depth of ${tiles - head} split in ${splits}`
+    : splits === 1
+    ? "no split of the depth"
+    : `the depth split in ${splits}`;
+  return `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ${how}`;
+}

@@ -1,0 +1,146 @@
+import template from "../../shaders/reduce_splits.wgsl" with { type: "text" };
+import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
+import type { TileRange } from "./main_loop.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type StorageElement,
+  sumElement,
+  type TensorSplit,
+} from "./module.ts";
+import type { OutputMap, OutputVector } from "./output.ts";
+import { policyTile, type TilePolicy } from "./policy.ts";
+import { zeroOf } from "./scalar.ts";
+
+/**
+ * Partial results of a range of tiles whose depth is split, and where their sums go. They lie
+ * [split][tile][rows · columns], ragged tiles padded to whole ones; rows are contiguous where results leave four rows
+ * at a time, else columns.
+ */
+export interface TilePartials {
+  readonly policy: TilePolicy;
+  readonly range: TileRange;
+  readonly splits: number;
+  readonly rows: number;
+  readonly columns: number;
+  /** Strides of the result in elements, as `OutputMap` has them; `group` from one product to the next. */
+  readonly strides: {
+    readonly row: number;
+    readonly outer: number;
+    readonly inner: number;
+    readonly period: number;
+    readonly group: number;
+  };
+  /** Along which side four results can be stored at once. */
+  readonly vector: OutputVector;
+}
+
+/** Elements of all partial results. */
+export function partialElements({ policy, range, splits }: TilePartials): number {
+  return splits * range.count * policy.rows * policy.columns;
+}
+
+/** Strides of a partial tile, and the side of its vectors. */
+function tileStrides({ policy, vector }: TilePartials) {
+  return vector === "rows"
+    ? { row: 1, column: policy.rows, side: "rows" as const }
+    : { row: policy.columns, column: 1, side: "columns" as const };
+}
+
+/** Where the main loop stores partial results, four at a time. */
+export function tilePartialsMap(module: ModuleBuilder, shape: TilePartials): OutputMap {
+  const { policy, range } = shape;
+  const { row, column, side } = tileStrides(shape);
+  const columns = module.size("part_columns", shape.columns);
+  const first = module.size("first_tile", range.first);
+  const count = module.size("tile_count", range.count);
+  return {
+    rows: module.size("part_rows", shape.rows),
+    columns,
+    rowStride: `${row}u`,
+    period: columns,
+    outerStride: "0u",
+    innerStride: `${column}u`,
+    // The place within the tile is what is left of the row and column; u32 wraps around on the way.
+    base: `(split * ${count} + tile - ${first}) * ${policy.rows * policy.columns}u` +
+      ` - first_row * ${row}u - first_column * ${column}u`,
+    vector: side,
+  };
+}
+
+/** Threads of a {@linkcode reduceTilesKernel}: one per vector. */
+export function reduceTilesThreads(shape: TilePartials): number {
+  return partialElements({ ...shape, splits: 1 }) / (shape.vector === "none" ? 1 : 4);
+}
+
+/**
+ * Sums the partial results of tiles in a fixed order, with compensation where sums round, then applies the epilogue.
+ * Binds `partials`, `result` and what the epilogue reads. Kernels of one name differ in sizes only.
+ *
+ * @param rowIndex Turns a row within the group into a row of the whole, for epilogues that ask.
+ */
+export function reduceTilesKernel(
+  shape: TilePartials,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  splits: { partials: TensorSplit; result: TensorSplit },
+  element: StorageElement = "f32",
+  rowIndex: (module: ModuleBuilder, row: string) => string = (_, row) => row,
+): SizedKernel {
+  const { policy, range, strides } = shape;
+  const module = moduleBuilder(mode);
+  const width = shape.vector === "none" ? 1 : 4;
+  const sumOf = sumElement(element);
+  const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
+  const result = module.tensor("result", "write", width, splits.result, element);
+  const steps = epilogue(module, width, (row) => rowIndex(module, row));
+  const { side } = tileStrides(shape);
+  const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}_${policyTile(policy)}${
+    epilogueTrait(steps)
+  }${splitTrait(splits.partials, splits.result)}`;
+  const count = module.size("count", reduceTilesThreads(shape));
+  const size = (of: string, value: number) => module.size(of, value);
+  const tile = policy.rows * policy.columns / width;
+  const across = (side === "rows" ? policy.rows : policy.columns) / width;
+  const [along, other] = [`(place % ${across}u) * ${width}u`, `place / ${across}u`];
+  const rowTiles = size("row_tiles", Math.ceil(shape.rows / policy.rows));
+  const columnTiles = size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const period = size("period", strides.period);
+  const place = [
+    `  let tile = ${size("first_tile", range.first)} + i / ${tile}u;`,
+    `  let place = i % ${tile}u;`,
+    `  let group = tile / (${rowTiles} * ${columnTiles});`,
+    `  let row = (tile % ${rowTiles}) * ${policy.rows}u + ${side === "rows" ? along : other};`,
+    `  let column = ((tile / ${rowTiles}) % ${columnTiles}) * ${policy.columns}u + ${
+      side === "rows" ? other : along
+    };`,
+    `  if (row >= ${size("rows", shape.rows)} || column >= ${
+      size("columns", shape.columns)
+    }) { return; }`,
+    `  let at = (group * ${size("group", strides.group)} + row * ${size("row", strides.row)} + ` +
+    `(column / ${period}) * ${size("outer", strides.outer)} + ` +
+    `(column % ${period}) * ${size("inner", strides.inner)}) / ${width}u;`,
+  ].join("\n");
+  const values = {
+    name,
+    count,
+    place,
+    zero: zeroOf(sumOf, width),
+    lost: zeroOf(sumOf, width),
+    exact: sumOf === "i32",
+    splits: size("splits", shape.splits),
+    load: partials.load(`split * ${count} + i`),
+    store: result.store(
+      "at",
+      applyEpilogue(steps, "sum", { width, side, row: "row", column: "column", offset: "at" }),
+    ),
+    functions: steps.map(({ declarations }) => declarations).join("\n"),
+  };
+  const wgsl = render(template, { ...values, declarations: module.declarations() });
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+}
