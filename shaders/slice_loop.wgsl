@@ -71,7 +71,18 @@ fn main(
   workgroupBarrier();
 <% } -%>
 
-  for (var step = first_step; step < end_step; step++) {
+<% if (it.partial > 0) { -%>
+  // Sums go to memory every few steps, which keeps what one accumulator adds up short.
+  var next_step = first_step;
+  loop {
+  let part_step = next_step;
+  next_step = min(end_step, part_step + <%= it.partial %>u);
+  let again = part_step > first_step;
+<% for (let s = 0; s < it.sums; s++) { -%>
+  c<%= s %> = vec4f();
+<% } -%>
+<% } -%>
+  for (var step = <%= it.partial > 0 ? "part_step" : "first_step" %>; step < <%= it.partial > 0 ? "next_step" : "end_step" %>; step++) {
 <% if (it.policy.buffers === 2) { -%>
     let full = (step - first_step) % 2u;
     let fill = 1u - full;
@@ -122,12 +133,16 @@ fn main(
   c<%= s %> += total<%= s %>;
 <% } } -%>
 
+<% if (it.partial > 0 && it.policy.buffers === 2) { -%>
+  // The other tile holds the step that comes next.
+  let free = (next_step - first_step + 1u) % 2u;
+<% } -%>
 <% for (let first = 0; first < it.sums; first += it.round) { -%>
   {
 <% for (let v = 0; v < it.round; v++) { -%>
     {
       let at = <%= v * it.perSlice %>u + u;
-      tile[0][slice][at / <%= it.width %>u][at % <%= it.width %>u] = c<%= first + v %>;
+      tile[<%= it.free %>][slice][at / <%= it.width %>u][at % <%= it.width %>u] = c<%= first + v %>;
     }
 <% } -%>
     workgroupBarrier();
@@ -155,7 +170,7 @@ fn main(
       let line = position / <%= it.width %>u;
       let vector = position % <%= it.width %>u;
 <% for (let s = 0; s < it.shape.slices; s++) { -%>
-      let m<%= s %> = tile[0][<%= s %>][line][vector];
+      let m<%= s %> = tile[<%= it.free %>][<%= s %>][line][vector];
 <% } -%>
 <% for (const statement of it.transform) { -%>
       <%= statement %>
@@ -167,6 +182,11 @@ fn main(
 <% if (first + it.round < it.sums) { -%>
     workgroupBarrier();
 <% } -%>
+  }
+<% } -%>
+<% if (it.partial > 0) { -%>
+  if (next_step >= end_step) { break; }
+  workgroupBarrier();
   }
 <% } -%>
 }

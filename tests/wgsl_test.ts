@@ -2,6 +2,7 @@
 import assert from "#assert";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
+import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { openValidator } from "../src/gpu/validate.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
@@ -70,6 +71,7 @@ function kernels(): Kernel[] {
   for (const kernel of gemmKernels()) found.set(kernel.name, kernel);
   for (const kernel of nonfusedKernels()) found.set(kernel.name, kernel);
   for (const kernel of fusedKernels()) found.set(kernel.name, kernel);
+  for (const kernel of winrsKernels()) found.set(kernel.name, kernel);
   for (const kernel of windowKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
 }
@@ -224,6 +226,56 @@ function fusedKernels(): Kernel[] {
           assert.match(divided.kernel, /_parts/);
           kernels.push(...divided.passes.map(({ kernel }) => kernel));
         }
+      }
+    }
+  }
+  return kernels;
+}
+
+/**
+ * Every kernel of WinRS and every layout: with and without buckets, added to another's, stored in parts, of one to three
+ * axes and every policy that is taken by itself.
+ */
+function winrsKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const few = { ...limits, maxComputeWorkgroupStorageSize: 16_384 };
+  const shapes = [
+    { inputSize: [40], filterSize: [9], pair: "a16n9r8,a8n3r6", splits: 1 },
+    { inputSize: [5, 9, 8], filterSize: [2, 3, 3], pair: "a8n3r6,a4n3r2", splits: 4, flush: 8 },
+    ...OMEGAS.map((omega) => ({
+      inputSize: [9, 24],
+      filterSize: [3, omega.n],
+      pair: omegaName(omega),
+      splits: 3,
+      flush: 16,
+      ...(omega.n % 2 === 0 ? { limits: few } : {}),
+    })),
+  ];
+  for (const { inputSize, filterSize, ...more } of shapes) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        const problem = convProblem({
+          op: "bwd-filter",
+          batch: 4,
+          inChannels: 24,
+          outChannels: 16,
+          groups: 2,
+          inputSize,
+          filterSize,
+          paddingBegin: inputSize.map(() => 1),
+        });
+        const request = {
+          problem,
+          dtype: "f32",
+          algorithm: "winrs",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+          epilogue: { bias: false, activation: "none" },
+          sizes,
+          limits,
+          ...more,
+        } as const;
+        kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
       }
     }
   }

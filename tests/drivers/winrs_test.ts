@@ -95,6 +95,33 @@ Deno.test("policies, two tiles in turn, baked sizes and bindings in parts agree 
   }
 });
 
+Deno.test("sums stored in parts agree with FP64, whatever the last part's length", async () => {
+  using gpu = await open();
+  const runs = [
+    { pair: "a4n3r2", flush: 4 },
+    { pair: "a4n3r2", flush: 16, splits: 1 },
+    { pair: "a8n3r6,a4n3r2", flush: 8, splits: 1 },
+    { pair: "a4n3r2", flush: 8, policy: "16x8x4_4x4d", splits: 2 },
+    { pair: "a4n3r2", flush: 12, policy: "16x8x4_4x4d", splits: 1 },
+    { pair: "a8n3r6", flush: 32, policy: "32x32x4_8x8", splits: 1, sizes: "constant" },
+  ] as const;
+  for (const [index, run] of runs.entries()) {
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch: 3,
+        inChannels: 12,
+        outChannels: 10,
+        inputSize: [7, 13],
+        filterSize: [3, 3],
+        paddingBegin: [1, 1],
+      });
+      const kernel = await checkWinrs(gpu, { problem, layout, policy: SMALLEST, ...run });
+      assert.match(kernel, /_partial\d/);
+    }
+  }
+});
+
 Deno.test("devices with the least limits get policies that work", async () => {
   using gpu = await open();
   for (const pair of ["a2n1r1", "a4n2r3", "a8n4r5", ...(full ? ["a16n8r9"] : [])]) {

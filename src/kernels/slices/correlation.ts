@@ -66,9 +66,14 @@ function sizes(module: ModuleBuilder) {
   return (name: string, value: number) => module.size(`winrs_${name}`, value >>> 0);
 }
 
+/** Sizes that stay out of the text, so that any number of segments runs the same kernel. */
+function parameters(module: ModuleBuilder) {
+  return (name: string, value: number) => module.parameter(`winrs_${name}`, value >>> 0);
+}
+
 /** Declares piece, filter row, group and segment of a batch, and the depth that its rows, tiles and images make. */
 export function correlationBatchText(module: ModuleBuilder, shape: CorrelationShape): string {
-  const size = sizes(module);
+  const [size, vary] = [sizes(module), parameters(module)];
   const { outer, width } = shape;
   const rows = product(outer.map(({ places }) => places));
   const [outermost, ...inner] = outer;
@@ -77,8 +82,8 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     { name: "piece", radix: size("pieces", Math.ceil(width.taps / shape.n)) },
     ...outer.map((axis, d) => ({ name: `tap${d}`, radix: size(`taps${d}`, axis.taps) })).reverse(),
     { name: "group", radix: size("groups", shape.groups) },
-    { name: "segment_column", radix: size("segment_columns", shape.segmentColumns) },
-    { name: "segment_row", radix: size("segment_rows", shape.segmentRows) },
+    { name: "segment_column", radix: vary("segment_columns", shape.segmentColumns) },
+    { name: "segment_row", radix: vary("segment_rows", shape.segmentRows) },
   ];
   const tiles = size("tiles", shape.tiles);
   // With sizes in a uniform one text serves all.
@@ -101,21 +106,21 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   return [
     decompose("batch", "batch_rest", digits),
     `  let bucket = segment_row * ${
-      size("bucket_columns", shape.bucketColumns)
-    } + segment_column + ${size("first_bucket", shape.firstBucket)};`,
+      vary("bucket_columns", shape.bucketColumns)
+    } + segment_column + ${vary("first_bucket", shape.firstBucket)};`,
     `  let tile_start = segment_column * ${tiles} / ${
-      size("segment_columns", shape.segmentColumns)
+      vary("segment_columns", shape.segmentColumns)
     };`,
     even
       ? `  let tile_count = ${size("segment_tiles", shape.tiles / shape.segmentColumns)};`
       : `  let tile_count = (segment_column + 1u) * ${tiles} / ${
-        size("segment_columns", shape.segmentColumns)
+        vary("segment_columns", shape.segmentColumns)
       } - tile_start;`,
     `  let segment_start = segment_row * ${size("rows", rows)} / ${
-      size("segment_rows", shape.segmentRows)
+      vary("segment_rows", shape.segmentRows)
     };`,
     `  let segment_end = (segment_row + 1u) * ${size("rows", rows)} / ${
-      size("segment_rows", shape.segmentRows)
+      vary("segment_rows", shape.segmentRows)
     };`,
     ...(outermost === undefined
       ? ["  let row_start = segment_start;", "  let row_end = segment_end;"]
@@ -281,7 +286,8 @@ export function correlationLoader(
  * workspace for the others.
  *
  * @param buckets Where buckets 1 and on lie one after the other, if there are any.
- * @param add Whether the bucket already holds a part (a second kernel on the only bucket).
+ * @param adding Whether a bucket already holds a part: `always` for a second kernel on the first one's buckets,
+ *   `again` where the loop stores its sums in parts.
  */
 export function correlationStore(
   module: ModuleBuilder,
@@ -289,7 +295,7 @@ export function correlationStore(
   buckets: TensorAccess | undefined,
   shape: CorrelationShape,
   elements: number,
-  add: boolean,
+  adding: "never" | "again" | "always",
 ): SliceStore {
   const size = sizes(module);
   const { outer, width, n } = shape;
@@ -304,8 +310,12 @@ export function correlationStore(
       `piece * ${size("filter_piece", n * width.filterStride)}`,
     ].join(" + ");
     lines.push(`      let base = ${base};`);
-    const put = (tensor: TensorAccess, offset: string, value: string) =>
-      tensor.store(offset, add ? `${tensor.load(offset)} + ${value}` : value);
+    const put = (tensor: TensorAccess, offset: string, value: string) => {
+      const sum = tensor.store(offset, `${tensor.load(offset)} + ${value}`);
+      if (adding === "always") return sum;
+      const first = tensor.store(offset, value);
+      return adding === "never" ? first : `if (again) { ${sum} } else { ${first} }`;
+    };
     const each = Array.from({ length: n }, (_, j) => {
       const parts = vector === 4 ? [`out${j}`] : [..."xyzw"].map((c) => `out${j}.${c}`);
       return parts.map((value, x) => {

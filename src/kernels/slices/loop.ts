@@ -42,12 +42,19 @@ export interface SliceLoopShape {
   readonly endStep: string;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
+  /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
+  readonly partial?: number;
+  /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
+  readonly anyBatches?: boolean;
 }
 
 /** Stores the transformed results of four columns of a row. */
 export interface SliceStore {
   readonly declarations: string;
-  /** Statements; `row` and `column` (of the first of four) are in scope as u32. */
+  /**
+   * Statements; `row` and `column` (of the first of four) are in scope as u32, and where sums are stored in parts
+   * `again`: whether a part is there already.
+   */
   text(outputs: readonly string[]): string;
 }
 
@@ -86,6 +93,7 @@ export function sliceLoopKernel(
   const width = sliceRowVectors(policy, false);
   const sums = policy.threadRows * fragments;
   const round = sumsPerRound(policy, sums);
+  const partial = shape.partial ?? 0;
   const outputs = transformResults(output);
   const text = transformText(
     output,
@@ -94,7 +102,9 @@ export function sliceLoopKernel(
     "vec4f",
   );
   const values = {
-    name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}_${suffix}`,
+    name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
+      partial === 0 ? "" : `_partial${partial}`
+    }_${suffix}`,
     policy,
     shape,
     perSlice,
@@ -109,11 +119,16 @@ export function sliceLoopKernel(
     sums,
     round,
     flush,
+    partial,
+    free: partial > 0 && policy.buffers === 2 ? "free" : "0",
     outputs,
     positions: perSlice * round,
     transform: text.statements,
     stored: store.text(text.outputs),
-    workgroups: module.size("workgroups", sliceWorkgroups(shape, policy)),
+    workgroups: (shape.anyBatches ? module.parameter : module.size)(
+      "workgroups",
+      sliceWorkgroups(shape, policy),
+    ),
     rowTiles: module.size("row_tiles", Math.ceil(shape.rows / policy.rows)),
     columnTiles: module.size("column_tiles", Math.ceil(shape.columns / policy.columns)),
     a,

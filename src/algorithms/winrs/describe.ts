@@ -1,0 +1,92 @@
+import { slicePolicyName } from "../../kernels/slices/policy.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { dataElements } from "./baseline.ts";
+import type { Configuration } from "./configure.ts";
+import { omegaName } from "./omega.ts";
+import type { Segmentation } from "./segments.ts";
+import type { Share, ShareKernel } from "./share.ts";
+
+/** `k0 x Ω8(3,6) + k1 x Ω4(3,2)` in the names that `--pair` takes, segments, workspace and time, a line each. */
+export function describeConfiguration(
+  problem: ConvProblem,
+  { segmentation, baseline, axes, predictedMs }: Configuration,
+  workspaceBytes: number,
+): string[] {
+  const { rows, columns, rowStarts, count, shared, firstColumns } = segmentation;
+  const buckets = shared && columns > firstColumns
+    ? `, ${count} buckets, which the second kernel adds to`
+    : `, ${count === 1 ? "1 bucket" : `${count} buckets`}`;
+  const share = workspaceBytes / (4 * Math.max(1, dataElements(problem)));
+  return [
+    `segments of the gradient (${axes.outputRows} x ${axes.outputWidth}): ${
+      lengths(rowStarts, "row")
+    } x ${lengths(segmentation.columnStarts, "column")}, Z = ${rows * columns} (Z^ = ${baseline})` +
+    buckets,
+    ...segmentPicture(segmentation),
+    `workspace ${share.toFixed(3)} of the data`,
+    `predicted ${predictedMs.toFixed(3)} ms`,
+  ];
+}
+
+/** Tiles, policy and blocks of one kernel. */
+export function describeShare({ omega, tiles }: Share, made: ShareKernel): string {
+  const { policy, blocks, workgroups, threads, flush } = made;
+  return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${
+    plural(omega.r, "column")
+  } of each row, ` +
+    `policy ${slicePolicyName(policy)}, ${plural(blocks, "block")} a segment, ` +
+    `${plural(workgroups, "workgroup")} of ${threads} threads` +
+    (flush === 0 ? "" : `, sums stored every ${flush} products`);
+}
+
+/** `88 rows of 2 or 3`: parts, and how long they are. */
+function lengths(starts: readonly number[], what: string): string {
+  const sizes = starts.slice(1).map((end, i) => end - starts[i]!);
+  const distinct = [...new Set(sizes)].sort((a, b) => a - b);
+  const shown = distinct.length < 3
+    ? distinct.join(" or ")
+    : sizes.length <= 6
+    ? sizes.join(", ")
+    : `${distinct[0]} to ${distinct.at(-1)}`;
+  return `${plural(sizes.length, what)} of ${shown}`;
+}
+
+function plural(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/** More rows or columns than these are drawn as two and an ellipsis. */
+const DRAWN = 4;
+
+/**
+ * The grid of segments, each with its number, which is its bucket's where the kernels have buckets of their own;
+ * `a` and `b` above the columns say which kernel of the pair takes them.
+ */
+export function segmentPicture(
+  { rows, columns, firstColumns, rowStarts, columnStarts }: Segmentation,
+): string[] {
+  if (rows * columns === 1) return [];
+  const shownRows = drawn(rows);
+  const shownColumns = drawn(columns);
+  const cell = (text: string) => text.padStart(5);
+  const head = shownColumns.map((column) =>
+    cell(
+      column < 0
+        ? "..."
+        : `${columnStarts[column + 1]! - columnStarts[column]!}${
+          column < firstColumns ? "a" : "b"
+        }`,
+    )
+  );
+  const line = (row: number) =>
+    row < 0 ? [cell("..."), ...shownColumns.map(() => cell("..."))] : [
+      cell(`${rowStarts[row + 1]! - rowStarts[row]!}`),
+      ...shownColumns.map((column) => cell(column < 0 ? "..." : `${row * columns + column}`)),
+    ];
+  return [[cell(""), ...head], ...shownRows.map(line)].map((cells) => cells.join(" "));
+}
+
+/** Indices up to `count`; of many the first two, -1 for what is left out, and the last. */
+function drawn(count: number): number[] {
+  return count <= DRAWN ? Array.from({ length: count }, (_, i) => i) : [0, 1, -1, count - 1];
+}

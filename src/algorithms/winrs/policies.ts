@@ -1,0 +1,59 @@
+import { UnsupportedError } from "../../errors.ts";
+import { parseSlicePolicy, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import type { PlanRequest } from "../request.ts";
+import { slicePolicyFits } from "../winograd_fused/policies.ts";
+import type { CacheBlock } from "./baseline.ts";
+import type { Omega } from "./omega.ts";
+
+/** Tiles of a workgroup for each α in the order of preference; the first that fits the device is taken. */
+const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEntries(
+  Object.entries({
+    2: "128x64x8_8x8 64x64x8_8x8 32x32x8_4x4",
+    4: "64x64x8_8x16 64x64x8_8x8 32x32x8_8x8 32x32x8_4x4",
+    8: "64x64x8_8x16 64x32x8_8x8 32x32x4_8x8 16x32x4_4x4",
+    16: "64x32x8_8x16 64x32x8_8x8 32x32x8_8x8 32x32x4_8x8 16x16x4_4x4 16x16x2_4x4",
+  }).map(([alpha, names]) => [alpha, names.split(" ").map(parseSlicePolicy)]),
+);
+
+/** Multiplications of a tile: Ω2(1,1) is the direct product. */
+export function slicesOf({ n, r }: Omega): number {
+  return n + r - 1;
+}
+
+/** Whether a loader stores along the depth, and so needs padded rows of the tile. */
+export function paddedTile({ layout }: Pick<PlanRequest, "layout">): boolean {
+  return layout !== "nhwc";
+}
+
+/**
+ * The policy of a kernel on a device: the one asked for where it fits, as two kernels may differ in what they can.
+ *
+ * @throws {UnsupportedError} if none fits the device.
+ */
+export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
+  const fits = (policy: SlicePolicy) =>
+    slicePolicyFits(policy, slicesOf(omega), paddedTile(request), request.limits);
+  if (request.policy !== undefined) {
+    const forced = parseSlicePolicy(request.policy);
+    if (fits(forced)) return forced;
+  }
+  const policy = POLICIES[omega.alpha]!.find(fits);
+  if (policy !== undefined) return policy;
+  throw new UnsupportedError(
+    `Cannot plan: no policy of ${slicesOf(omega)} slices fits the device`,
+  );
+}
+
+/** Registers of a multiprocessor, and of a thread with up to 64 sums and with more. */
+const REGISTERS = { multiprocessor: 65_536, few: 128, many: 256 };
+
+/** The cache block of a kernel's policy, and the workgroups of it that a multiprocessor holds by their registers. */
+export function cacheBlock(policy: SlicePolicy, slices: number): CacheBlock {
+  const each = policy.threadRows * policy.threadColumns > 64 ? REGISTERS.many : REGISTERS.few;
+  const registers = sliceThreads(policy) * slices * each;
+  return {
+    outChannels: policy.rows,
+    inChannels: policy.columns,
+    perMultiprocessor: Math.max(1, Math.floor(REGISTERS.multiprocessor / registers)),
+  };
+}

@@ -1,0 +1,231 @@
+import {
+  moduleBuilder,
+  type SizedKernel,
+  type SizeMode,
+  splitTrait,
+} from "../../kernels/module.ts";
+import {
+  type CorrelationAxis,
+  correlationBatches,
+  correlationBatchText,
+  correlationLoader,
+  type CorrelationShape,
+  correlationStore,
+} from "../../kernels/slices/correlation.ts";
+import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
+import { tileTransforms } from "../../kernels/slices/patch.ts";
+import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import { tensorShape } from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import { identity } from "../../winograd/matrix.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import type { PlanRequest } from "../request.ts";
+import { type PlanBuffers, type problemBuffers, resultElements } from "../tensors.ts";
+import type { Configuration } from "./configure.ts";
+import { type Omega, omegaName } from "./omega.ts";
+import { paddedTile, policyOf, slicesOf } from "./policies.ts";
+
+/** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
+export interface Share {
+  readonly omega: Omega;
+  readonly tiles: number;
+  readonly firstColumn: number;
+  readonly segmentColumns: number;
+  readonly firstBucket: number;
+  /** It runs after another kernel on the same buckets. */
+  readonly adds: boolean;
+}
+
+/** What the kernels of a configuration do. */
+export function sharesOf({ pair, segmentation }: Configuration): Share[] {
+  const { firstColumns, columns, shared } = segmentation;
+  const first: Share = {
+    omega: pair.first,
+    tiles: pair.k0,
+    firstColumn: 0,
+    segmentColumns: firstColumns,
+    firstBucket: 0,
+    adds: false,
+  };
+  if (pair.second === undefined) return [first];
+  return [first, {
+    omega: pair.second,
+    tiles: pair.k1,
+    firstColumn: pair.k0 * pair.first.r,
+    segmentColumns: columns - firstColumns,
+    firstBucket: shared ? 0 : firstColumns,
+    adds: shared,
+  }];
+}
+
+/** A share's kernel, and how it is started. */
+export interface ShareKernel {
+  readonly kernel: SizedKernel;
+  readonly policy: SlicePolicy;
+  readonly workgroups: number;
+  /** Workgroups of a segment. */
+  readonly blocks: number;
+  readonly threads: number;
+  /** Products summed before the sums go to the bucket; 0 where all are summed first. */
+  readonly flush: number;
+  readonly multiplications: number;
+}
+
+/** Longer sums are stored in parts: up to here one accumulator keeps what is said of accuracy (docs/accuracy.md). */
+const FLUSH_ABOVE = 2048;
+/** Products of a part where the user does not say. */
+const FLUSH_EVERY = 1024;
+
+/** Products of a part for sums of `length`; 0 for all of them. */
+function flushEvery({ flush }: PlanRequest, length: number): number {
+  const every = flush ?? (length > FLUSH_ABOVE ? FLUSH_EVERY : 0);
+  return every < length ? every : 0;
+}
+
+/**
+ * Makes a share's kernel.
+ *
+ * @param workspace The buffer of buckets 1 and on, where there are any.
+ * @throws {UnsupportedError} if no policy fits the device.
+ */
+export function shareKernel(
+  request: PlanRequest,
+  mode: SizeMode,
+  configuration: Configuration,
+  { adds, omega, ...place }: Share,
+  { buffers, tensor }: Pick<ReturnType<typeof problemBuffers>, "buffers" | "tensor">,
+  workspace: number | undefined,
+): ShareKernel {
+  const { problem, layout } = request;
+  const { axes, segmentation } = configuration;
+  const elements = resultElements(problem);
+  const shape = correlationShape(request, configuration, { adds, omega, ...place });
+  // The gradient is F(n,r)'s filter, X its input.
+  const transforms = tileTransforms([winogradTransform(omega.n, omega.r)], identity(1));
+  const slices = slicesOf(omega);
+  const policy = policyOf(request, omega);
+  const threads = sliceThreads(policy) * slices;
+  const length = Math.ceil(axes.outputRows / segmentation.rows) *
+    Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
+  const partial = Math.ceil(flushEvery(request, length) / policy.depth);
+  const module = moduleBuilder(mode);
+  const splits = splitsOf(buffers, [tensor.input, tensor.output, tensor.filter, workspace]);
+  const inputAccess = module.tensor("input", "read", 1, buffers.split(tensor.input));
+  const gradientAccess = module.tensor("output", "read", 1, buffers.split(tensor.output));
+  const vector = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0
+    ? 4
+    : 1;
+  const result = module.tensor("result", "write", vector, buffers.split(tensor.filter));
+  const buckets = workspace === undefined
+    ? undefined
+    : module.tensor("buckets", "write", vector, buffers.split(workspace));
+  const at = { depth: policy.depth, threads };
+  const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {
+    ...at,
+    side: "a",
+    extent: policy.rows,
+    offset: 0,
+  });
+  const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
+    ...at,
+    side: "b",
+    extent: policy.columns,
+    offset: policy.rows / 4,
+  });
+  const loop = {
+    slices,
+    padded: paddedTile(request),
+    rows: shape.outChannels,
+    columns: shape.inChannels,
+    batches: correlationBatches(shape),
+    anyBatches: true,
+    firstStep: "0u",
+    endStep: `(depth_end + ${policy.depth - 1}u) / ${policy.depth}u`,
+    batchText: correlationBatchText(module, shape),
+    partial,
+  };
+  const traits = [
+    layout,
+    request.filterLayout,
+    `${shape.outer.length}o`,
+    `o${vector}`,
+    ...(workspace === undefined ? [] : ["buckets"]),
+    ...(adds ? ["add"] : []),
+  ];
+  const adding = adds ? "always" : partial > 0 ? "again" : "never";
+  const kernel = sliceLoopKernel(
+    `winrs_f32_${omegaName(omega)}`,
+    traits.join("_") + splits,
+    mode,
+    module,
+    loop,
+    policy,
+    a,
+    b,
+    transforms.output,
+    correlationStore(module, result, buckets, shape, elements, adding),
+    0,
+  );
+  const workgroups = sliceWorkgroups(loop, policy);
+  const blocks = workgroups / (segmentation.rows * shape.segmentColumns);
+  return {
+    kernel,
+    policy,
+    workgroups,
+    blocks,
+    threads,
+    flush: partial * policy.depth,
+    multiplications: blocks * policy.rows * policy.columns * slices * problem.batch *
+      place.tiles * axes.outputRows,
+  };
+}
+
+function splitsOf(buffers: PlanBuffers, places: readonly (number | undefined)[]): string {
+  return splitTrait(
+    ...places.flatMap((place) => place === undefined ? [] : [buffers.split(place)]),
+  );
+}
+
+/** What the kernel's generator takes of a share. */
+function correlationShape(
+  { problem, layout, filterLayout }: PlanRequest,
+  { axes, segmentation }: Configuration,
+  { omega, adds: _, ...place }: Share,
+): CorrelationShape {
+  const { groups } = problem;
+  const [input, gradient, filter] = (["input", "output", "filter"] as const).map((which) =>
+    stridesInLayout(tensorShape(problem, which), which === "filter" ? filterLayout : layout)
+  ) as [number[], number[], number[]];
+  const axis = (d: number): CorrelationAxis => ({
+    size: problem.inputSize[d]!,
+    places: problem.outputSize[d]!,
+    taps: problem.filterSize[d]!,
+    stride: problem.stride[d]!,
+    dilation: problem.dilation[d]!,
+    padding: problem.paddingBegin[d]!,
+    inputStride: input[2 + d]!,
+    gradientStride: gradient[2 + d]!,
+    filterStride: filter[2 + d]!,
+  });
+  return {
+    batch: problem.batch,
+    groups,
+    outChannels: problem.outChannels / groups,
+    inChannels: problem.inChannels / groups,
+    inputBatchStride: input[0]!,
+    inputChannelStride: input[1]!,
+    gradientBatchStride: gradient[0]!,
+    gradientChannelStride: gradient[1]!,
+    filterOutStride: filter[0]!,
+    filterInStride: filter[1]!,
+    outer: axes.outerAxes.map(axis),
+    width: axis(axes.widthAxis),
+    n: omega.n,
+    r: omega.r,
+    ...place,
+    segmentRows: segmentation.rows,
+    bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
+    imagesFirst: layout !== "nchw",
+    channelsInner: layout === "nhwc",
+  };
+}
