@@ -83,15 +83,34 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
     .sort((a, b) =>
       a.segmentation.count - b.segmentation.count || a.predictedMs - b.predictedMs
     )[0]!;
-  const { first, second } = best.pair;
+  return {
+    ...configureAs(problem, best.pair, best.segmentation, options),
+    baseline: best.baseline,
+  };
+}
+
+/** The configuration of a pair and segments that are given. */
+export function configureAs(
+  problem: ConvProblem,
+  pair: KernelPair,
+  segmentation: Segmentation,
+  options: ConfigureOptions = {},
+): Configuration {
+  const axes = reduceAxes(problem);
+  const throughput = throughputOf(options.throughput);
+  const { parameters = DEFAULT_SEGMENT_PARAMETERS, block = paperBlock } = options;
+  const { first, second } = pair;
   return {
     axes,
-    ...best,
+    pair,
+    baseline: segmentation.count,
+    segmentation,
     blocks: [
       blockCount(problem, first, block(first)),
       second ? blockCount(problem, second, block(second)) : 0,
     ],
-    workspaceElements: bucketElements(best.segmentation, filterElements(problem)),
+    workspaceElements: bucketElements(segmentation, filterElements(problem)),
+    predictedMs: predictMs(problem, axes, pair, segmentation, throughput, block, parameters),
   };
 }
 
