@@ -157,6 +157,11 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     ],
     [["--size", "3,4,5", "--dtype", "i8", "--fill", "normal"], /i8 takes only the fills integer/],
     [["--size", "3,4,5", "--without", "speed"], /speed is none of vector-load, prefetch/],
+    [["--size", "3,4,5", "--balance", "best"], /--balance <how>/],
+    [
+      ["--size", "3,4,50", "--balance", "none", "--splits", "2"],
+      /balance none contradicts 2 splits\n/,
+    ],
     [["--size", "0,4,5", "--search"], /Cannot search: the result of 0 4 5 is empty\n/],
     [["--suite", "none.txt"], /Cannot read none\.txt: there is no such file\n/],
     [["--suite", "s", "--size", "1,2,3"], /--suite says what is multiplied, --size must go\n/],
@@ -197,7 +202,7 @@ Deno.test("wgconv gemm --search ranks the policies, checks each and marks the pl
   const args = ["--size", "20,24,64", "--runs", "1", "--fill-ms", "0"];
   const text = await wgconv(["gemm", "--search", ...args]);
   assert.equal(text.code, 0, text.stderr);
-  assert.match(text.stdout, /^policy +splits +time +GFLOP\/s +predicted/m);
+  assert.match(text.stdout, /^policy +splits +balance +time +GFLOP\/s +predicted/m);
   assert.match(text.stdout, /^tiny \*? +\d+ .* pass /m);
   const json = await wgconv(["gemm", "--search", "--json", ...args]);
   const [environment, ...ranking] = json.stdout.trimEnd().split("\n").map((line) =>
@@ -205,7 +210,11 @@ Deno.test("wgconv gemm --search ranks the policies, checks each and marks the pl
   );
   assert.equal(environment.kind, "environment");
   assert.equal(ranking.filter(({ chosen }) => chosen).length, 1);
-  assert.ok(ranking.some(({ splits }) => splits > 1));
+  for (const balance of ["none", "split-k", "stream-k"]) {
+    const some = ranking.filter((record) => record.balance === balance);
+    assert.ok(some.length > 0, balance);
+    for (const { kernel } of some) assert.equal(/_streamk/.test(kernel), balance === "stream-k");
+  }
   let last = 0;
   for (const { kind, verdict, time_ms, predicted_gflops } of ranking) {
     assert.equal(kind, "tuning");
@@ -222,4 +231,17 @@ Deno.test("wgconv conv and plan take --splits", async () => {
   const conv = await wgconv(["conv", ...problem, "--splits", "3", ...once]);
   assert.equal(conv.code, 0, conv.stderr);
   assert.match(conv.stdout, /^kernel .*_split/m);
+});
+
+Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which it is", async () => {
+  for (
+    const [balance, kernel] of [["none", /_o1$/], ["split-k", /_split$/], ["stream-k", /_streamk/]]
+  ) {
+    const args = ["--size", "70,75,90", "--policy", "tiny", "--balance", `${balance}`];
+    const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--json", "--check", "full"]);
+    assert.equal(code, 0, stderr);
+    const record = JSON.parse(stdout);
+    assert.equal(record.verdict, "pass");
+    assert.match(record.kernel, kernel as RegExp);
+  }
 });

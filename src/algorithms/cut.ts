@@ -45,6 +45,11 @@ export interface Cut {
   readonly cost: number;
 }
 
+/** What a cut does about the balance. */
+export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
+  return head !== undefined ? "stream-k" : splits > 1 ? "split-k" : "none";
+}
+
 // An H200's ratios: its 25 T multiply-adds a second against 1.5 T elements moved (some in the cache), and
 // 3 µs a dispatch.
 export const MULTIPLY_ADDS_PER_ELEMENT = 16;

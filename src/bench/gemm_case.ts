@@ -1,3 +1,4 @@
+import type { Balance } from "../algorithms/cut.ts";
 import type { GemmRequest } from "../algorithms/gemm/plan.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
@@ -10,6 +11,7 @@ export interface GemmChoice {
   /** A tile policy, or `auto`. */
   readonly policy: string;
   readonly splits?: number;
+  readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned. */
   readonly variant?: MainLoopVariant;
 }
@@ -19,7 +21,7 @@ export function gemmRequest(
   gpu: GpuDevice,
   problem: GemmProblem,
   { dtype, accumulate }: GemmArithmetic,
-  { policy, splits, variant }: GemmChoice,
+  { policy, splits, balance, variant }: GemmChoice,
 ): GemmRequest {
   return {
     problem,
@@ -27,6 +29,7 @@ export function gemmRequest(
     ...(accumulate === "f32" ? {} : { accumulate }),
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
+    ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits: gpu.limits,
     workgroupsInFlight: gpu.workgroupsInFlight,

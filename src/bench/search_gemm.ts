@@ -1,3 +1,4 @@
+import { type Balance, balanceOf, type Cut } from "../algorithms/cut.ts";
 import { cutGemm, planGemm } from "../algorithms/gemm/plan.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { UnsupportedError } from "../errors.ts";
@@ -14,7 +15,7 @@ import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
-import { gemmRequest, gemmSetup } from "./gemm_case.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
 import { checkGemm } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
@@ -25,6 +26,7 @@ import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timi
 export interface Candidate {
   readonly policy: string;
   readonly splits: number;
+  readonly balance: Exclude<Balance, "auto">;
   /** In the planner's unit. */
   readonly cost: number;
   /** Whether the planner would take it. */
@@ -33,8 +35,8 @@ export interface Candidate {
 }
 
 /**
- * Every policy that fits the device: with the planner's number of splits for it, twice as many, and none.
- * The planner's choice comes first.
+ * Every policy that fits the device: with the planner's number of splits for it, twice as many, and none, and with
+ * stream-K. The planner's choice comes first.
  *
  * @throws as `planGemm()`.
  */
@@ -44,27 +46,34 @@ export function gemmCandidates(
   arithmetic: GemmArithmetic,
   variant?: MainLoopVariant,
 ): Candidate[] {
-  const request = (policy: string, splits?: number) =>
+  const request = (policy: string, choice: Pick<GemmChoice, "splits" | "balance"> = {}) =>
     gemmRequest(gpu, problem, arithmetic, {
       policy,
-      ...(splits === undefined ? {} : { splits }),
+      ...choice,
       ...(variant === undefined ? {} : { variant }),
     });
+  const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
   const best = cutGemm(request("auto"));
   const candidates = new Map<string, Candidate>();
-  const add = (name: string, asked: number) => {
-    const { policy, splits, cost } = cutGemm(request(name, asked));
-    const key = `${policy.name}/${splits}`;
+  const add = (name: string, choice: Pick<GemmChoice, "splits" | "balance">) => {
+    const asked = request(name, choice);
+    const cut = cutGemm(asked);
+    const key = keyOf(cut);
     if (candidates.has(key)) return;
-    const chosen = policy === best.policy && splits === best.splits;
-    const plan = planGemm(request(name, splits));
-    candidates.set(key, { policy: policy.name, splits, cost, chosen, plan });
+    const { policy, splits, cost } = cut;
+    const balance = balanceOf(cut);
+    const plan = planGemm(asked);
+    const chosen = key === keyOf(best);
+    candidates.set(key, { policy: policy.name, splits, balance, cost, chosen, plan });
   };
-  add(best.policy.name, best.splits);
+  add(best.policy.name, {});
   for (const { name } of TILE_POLICIES) {
     try {
-      const { splits } = cutGemm(request(name));
-      for (const asked of [splits, 2 * splits, 1]) add(name, asked);
+      const whole = cutGemm(request(name, { balance: "none" }));
+      const split = cutGemm(request(name, { balance: "split-k" }));
+      const { splits } = split.cost < whole.cost ? split : whole;
+      for (const asked of [splits, 2 * splits, 1]) add(name, { splits: asked });
+      add(name, { balance: "stream-k" });
     } catch (error) {
       if (!(error instanceof UnsupportedError)) throw error;
     }
@@ -134,6 +143,7 @@ export async function searchGemm(
       kernel: candidate.plan.kernel,
       policy: candidate.policy,
       splits: candidate.splits,
+      balance: candidate.balance,
       time_ms: time,
       gflops: flops / time.median / 1e6,
       predicted_gflops: flops / (candidate.cost * scale) / 1e6,

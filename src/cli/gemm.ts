@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from "#cli-types";
+import { BALANCES } from "../algorithms/cut.ts";
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { EXIT } from "../errors.ts";
@@ -35,6 +36,7 @@ Examples:
   wgconv gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta -1 --output y.npy --check full
   wgconv gemm --size 4096,4096,4096 --runs 15 --json
   wgconv gemm --size 256,256,65536 --search
+  wgconv gemm --size 2048,2048,2048 --balance stream-k
   wgconv gemm --size 4096,4096,4096 --dtype i8
   wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
@@ -102,6 +104,12 @@ function gemmOptions() {
     .option("--without <list>", `optimisations to leave out: ${ON.join(", ")}`, commaList)
     .option("--with <list>", `optimisations to add: ${OFF.join(", ")} (of f16)`, commaList)
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
+    .option(
+      "--balance <how>",
+      `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only`,
+      oneOf(BALANCES),
+      "auto" as const,
+    )
     .option("--search", "time every policy and print the ranking")
     .option(
       "--check <how>",

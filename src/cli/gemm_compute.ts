@@ -89,11 +89,13 @@ function setup({ problem }: GemmSubject, options: GemmOptions, device: string): 
 }
 
 /** What the options choose in place of the planner. */
-export function choiceOf({ policy, splits, with: withs, without }: GemmOptions): GemmChoice {
+export function choiceOf(options: GemmOptions): GemmChoice {
+  const { policy, splits, balance, with: withs, without } = options;
   const variant = parseVariant(without ?? [], withs ?? []);
   return {
     policy,
     ...(splits === undefined ? {} : { splits }),
+    balance,
     ...(variant === undefined ? {} : { variant }),
   };
 }

@@ -68,6 +68,7 @@ export function rankingTable(ranking: readonly TuningRecord[]): string {
     [
       { title: "policy" },
       { title: "splits", align: "right" },
+      { title: "balance" },
       { title: "time", align: "right" },
       { title: "GFLOP/s", align: "right" },
       { title: "predicted", align: "right" },
@@ -78,6 +79,7 @@ export function rankingTable(ranking: readonly TuningRecord[]): string {
     ranking.map((record) => [
       `${record.policy}${record.chosen ? " *" : ""}`,
       String(record.splits),
+      record.balance,
       formatMilliseconds(record.time_ms.median),
       rate(record.gflops),
       rate(record.predicted_gflops),

@@ -111,7 +111,9 @@ export interface TuningRecord {
   readonly dtype: string;
   readonly kernel: string;
   readonly policy: string;
+  /** Of stream-K those of the tiles beyond whole waves. */
   readonly splits: number;
+  readonly balance: "none" | "split-k" | "stream-k";
   readonly time_ms: TimeRecord;
   readonly gflops: number;
   /** What the planner's model says, scaled so that it is right on average over the rivals. */

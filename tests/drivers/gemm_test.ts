@@ -222,3 +222,64 @@ Deno.test("the planner's own choice agrees with the reference", async () => {
     assert.ok(plan.multiplications > 0);
   }
 });
+
+/** Two multiprocessors: whole waves are few tiles of `tiny`. */
+const STREAMED = { balance: "stream-k", splits: undefined, workgroupsInFlight: 4 } as const;
+
+Deno.test("stream-K agrees with the reference in every arithmetic, transpose and epilogue", async () => {
+  using gpu = await open();
+  for (const { feature: _, ...choice } of available(gpu)) {
+    const plain = choice.dtype === "f32";
+    for (const [place, transpose] of TRANSPOSES.entries()) {
+      if (!plain && !full && transpose !== "nt") continue;
+      // Ragged, single stores; whole fours; a batch whose last tiles begin within one of its products.
+      for (
+        const [m, n, k, batch] of [[165, 167, 37, 1], [132, 168, 80, 1], [70, 44, 65, 5]] as const
+      ) {
+        const epilogues = epiloguesOf(choice.dtype);
+        const epilogue = plain ? epilogues[(place + m) % epilogues.length] : epilogues.at(-1);
+        for (const all of [epilogue, ...(plain ? [epilogues.at(-1)] : [])]) {
+          const { plan } = await multiply(gpu, { m, n, k, batch, transpose, ...all }, {
+            ...choice,
+            ...STREAMED,
+          });
+          assert.match(plan.kernel, /_streamk/);
+          assert.match(plan.notes[0]!, /stream-K: [1-9]\d* tiles whole, the depth of [1-9]/);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("stream-K of another policy, forced splits, baked sizes and several bindings gives the same", async () => {
+  using gpu = await open();
+  const problem = { m: 133, n: 260, k: 70, bias: "row", beta: 1 } as const;
+  await multiply(gpu, problem, { ...STREAMED, policy: "small", workgroupsInFlight: 2 });
+  for (const sizes of ["constant", "uniform"] as const) {
+    const { plan } = await multiply(gpu, problem, { ...STREAMED, sizes, splits: 5 });
+    assert.match(plan.notes[0]!, /split in 5$/);
+    const limits = { ...gpu.limits, maxStorageBufferBindingSize: 131_072 };
+    const parts = await multiply(gpu, { ...problem, beta: 0 }, { ...STREAMED, sizes, limits });
+    assert.match(parts.plan.kernel, /_streamk_bias_parts/);
+  }
+  // More splits than have steps: nine steps of tiny, in sevens and twos.
+  await multiply(gpu, problem, { ...STREAMED, splits: 7 });
+  // All tiles are fewer than a wave: none is whole.
+  const { plan } = await multiply(gpu, { m: 40, n: 20, k: 70 }, {
+    ...STREAMED,
+    workgroupsInFlight: 264,
+  });
+  assert.match(plan.kernel, /_streamk_tail$/);
+});
+
+Deno.test("what stream-K cannot cut is computed whole", async () => {
+  using gpu = await open();
+  for (const k of [0, 1, 8]) {
+    const { plan } = await multiply(gpu, { m: 133, n: 131, k, bias: "row" }, STREAMED);
+    assert.doesNotMatch(plan.kernel, /streamk/);
+  }
+  const { plan } = await multiply(gpu, { m: 0, n: 131, k: 50 }, STREAMED);
+  assert.equal(plan.passes.length, 0);
+  const variant = { microKernel: false };
+  await multiply(gpu, { m: 133, n: 131, k: 50 }, { ...STREAMED, variant });
+});
