@@ -36,10 +36,8 @@ function patches(tensor: TiledTensor) {
     name: "data_m4x4r3x3",
     tensor,
     matrices: [transpose(d), transpose(d)],
-    rotated: false,
-    masked: true,
     stack,
-    threads: { tiles: 98, channels: 16, lanes: "line" },
+    threads: { tiles: 98, channels: 16 },
     start: 0,
   } as const;
 }
@@ -83,11 +81,8 @@ Deno.test("results leave by fours, or through workgroup memory where rows are no
   assert.ok(!kernel({ ...images(14, 14), batchInner: true }).name.includes("staged"));
 });
 
-Deno.test("workgroups cover all threads, blocks whole", () => {
-  const line = { tiles: 98, channels: 16, lanes: "line" } as const;
-  assert.equal(threadCount(2, "tile", line), 2 * 98 * 16);
-  assert.equal(threadCount(2, "tile", { ...line, lanes: "block" }), 2 * 13 * 4 * 32);
-  assert.equal(threadCount(2, "channel", { ...line, lanes: "block" }), 2 * 2 * 25 * 32);
+Deno.test("workgroups cover all threads", () => {
+  assert.equal(threadCount(2, { tiles: 98, channels: 16 }), 2 * 98 * 16);
   assert.equal(patchWorkgroups(patches(images(28, 28))), Math.ceil(98 * 16 / 256));
   assert.equal(outputWorkgroups(outputs(images(28, 28))), Math.ceil(98 * 16 / 128));
 });

@@ -45,12 +45,12 @@ const STAGED_BYTES = 16384;
 
 /** Workgroups of an {@linkcode outputTransformKernel}. */
 export function outputWorkgroups(shape: OutputTransform): number {
-  const { tensor, stack } = shape;
-  return Math.ceil(threadCount(tensor.groups, stack.along, threadsOf(tensor)) / sizeOf(shape));
+  const { tensor } = shape;
+  return Math.ceil(threadCount(tensor.groups, threadsOf(tensor)) / sizeOf(shape));
 }
 
 function threadsOf(tensor: TiledTensor) {
-  return { tiles: tileCount(tensor), channels: tensor.channels, lanes: "line" } as const;
+  return { tiles: tileCount(tensor), channels: tensor.channels };
 }
 
 function resultsOf({ matrices }: OutputTransform): number {
@@ -108,7 +108,7 @@ export function outputTransformKernel(
   const [n0, n1] = [matrix0.length, matrix1.length];
   const workgroup = sizeOf(shape);
   const threads = threadsOf(tensor);
-  const total = size("threads", threadCount(tensor.groups, stack.along, threads));
+  const total = size("threads", threadCount(tensor.groups, threads));
   const index = tileIndexText(module, tensor, stack, threads, shape.start);
   const lines: string[] = [];
   const inside = (what: "x" | "y", e: number) =>
@@ -159,7 +159,7 @@ export function outputTransformKernel(
   if (staged) lines.push("}", "workgroupBarrier();", ...slots());
 
   const name = [
-    `winograd_output_${shape.name}_f32_${tilesTrait(tensor, stack, threads.lanes)}`,
+    `winograd_output_${shape.name}_f32_${tilesTrait(tensor, stack)}`,
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);

@@ -43,22 +43,16 @@ export interface MatrixStack {
   readonly channels: number;
 }
 
-/** How threads are dealt to tiles and channels. */
+/** How many tiles and channels threads are dealt to, neighbours along the matrices' contiguous side. */
 export interface TileThreads {
   /** Tiles and channels that have threads; those beyond the tensor's are padding. */
   readonly tiles: number;
   readonly channels: number;
-  /** `line`: neighbours along the matrices' contiguous side; `block`: 8 along it by 4 across, for transposing. */
-  readonly lanes: "line" | "block";
 }
 
-const BLOCK = [8, 4] as const;
-
 /** Threads of a kernel. */
-export function threadCount(groups: number, along: MatrixStack["along"], at: TileThreads): number {
-  const [fast, slow] = along === "tile" ? [at.tiles, at.channels] : [at.channels, at.tiles];
-  if (at.lanes === "line") return groups * fast * slow;
-  return groups * Math.ceil(fast / BLOCK[0]) * Math.ceil(slow / BLOCK[1]) * 32;
+export function threadCount(groups: number, { tiles, channels }: TileThreads): number {
+  return groups * tiles * channels;
 }
 
 /**
@@ -80,19 +74,7 @@ export function tileIndexText(
   const channels = size("thread_channels", threads.channels);
   const groups = size("groups", tensor.groups);
   const lines: string[] = [];
-  if (threads.lanes === "block") {
-    const [fast, slow] = byTile ? ["tile", "channel"] : ["channel", "tile"];
-    const [fastEnd, slowEnd] = byTile ? [tiles, channels] : [channels, tiles];
-    const blocks = (extent: string, by: number) => `((${extent} + ${by - 1}u) / ${by}u)`;
-    lines.push(
-      `let block = i / 32u;`,
-      `let ${fast} = block % ${blocks(fastEnd, BLOCK[0])} * 8u + i % 8u;`,
-      `let rest = block / ${blocks(fastEnd, BLOCK[0])};`,
-      `let ${slow} = rest % ${blocks(slowEnd, BLOCK[1])} * 4u + i % 32u / 8u;`,
-      `let group = rest / ${blocks(slowEnd, BLOCK[1])};`,
-      `if (tile >= ${tiles} || channel >= ${channels}) { return; }`,
-    );
-  } else if (byTile) {
+  if (byTile) {
     lines.push(
       `let tile = i % ${tiles};`,
       `let rest = i / ${tiles};`,
@@ -150,7 +132,6 @@ export function stackPlace(
 export function tilesTrait(
   { batchInner }: TiledTensor,
   { along }: MatrixStack,
-  lanes: TileThreads["lanes"],
 ): string {
-  return `${along}${lanes === "block" ? "_block" : ""}${batchInner ? "_inner" : ""}`;
+  return `${along}${batchInner ? "_inner" : ""}`;
 }

@@ -28,10 +28,6 @@ export interface PatchTransform {
   readonly tensor: TiledTensor;
   /** α x patch size of each axis. */
   readonly matrices: readonly [Matrix, Matrix];
-  /** Reads patches rotated by 180°. */
-  readonly rotated: boolean;
-  /** Whether patches may reach beyond the tensor, where zeros are. */
-  readonly masked: boolean;
   readonly stack: MatrixStack;
   readonly threads: TileThreads;
   /** Offset of the tensor in its binding, in elements. */
@@ -39,12 +35,12 @@ export interface PatchTransform {
 }
 
 /** Workgroups of a {@linkcode patchTransformKernel}. */
-export function patchWorkgroups({ tensor, stack, threads }: PatchTransform): number {
-  return Math.ceil(threadCount(tensor.groups, stack.along, threads) / 256);
+export function patchWorkgroups({ tensor, threads }: PatchTransform): number {
+  return Math.ceil(threadCount(tensor.groups, threads) / 256);
 }
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
-function patchVector({ tensor, masked, rotated, start }: PatchTransform): 1 | 4 {
+function patchVector({ tensor, start }: PatchTransform): 1 | 4 {
   const [outer, inner] = tensor.axes;
   const multiples = [
     start,
@@ -56,7 +52,7 @@ function patchVector({ tensor, masked, rotated, start }: PatchTransform): 1 | 4 
     tensor.groupStride,
   ];
   const fits = inner.stride === 1 && inner.step > 0 && multiples.every((value) => value % 4 === 0);
-  return fits && masked && !rotated ? 4 : 1;
+  return fits ? 4 : 1;
 }
 
 /**
@@ -104,7 +100,7 @@ export function patchTransformKernel(
     say(`let x = tile1 * ${size("step1", axis1.step)} + ${origin(1, axis1.origin)};`);
     for (let e = 0; e < columns; e++) {
       say(`let x${e} = (x + ${e}u) * ${stride1};`);
-      if (shape.masked) say(`let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`);
+      say(`let in_x${e} = x + ${e}u < ${size("size1", axis1.size)};`);
     }
   }
 
@@ -113,32 +109,24 @@ export function patchTransformKernel(
   const program1 = linearProgram(matrix1);
   for (let e = 0; e < rows; e++) {
     const inside = [
-      ...(shape.masked ? [`y + ${e}u < ${size("size0", axis0.size)}`] : []),
+      `y + ${e}u < ${size("size0", axis0.size)}`,
       ...(padded ? ["real"] : []),
     ].join(" && ");
-    if (inside !== "") rowLines.push(`let in_y${e} = ${inside};`);
+    rowLines.push(`let in_y${e} = ${inside};`);
     const offset = `base + (y + ${e}u) * ${size("stride0", axis0.stride)}`;
     rowLines.push(`let y${e} = ${vector === 4 ? `(${offset}) / 4u` : offset};`);
     const names: string[] = [];
     for (let f = 0; f < (vector === 4 ? vectors.places.length : columns); f++) {
-      const place = vector === 4 ? `y${e} + x${f}` : `y${e} + x${f}`;
-      const masks = [...(inside === "" ? [] : [`in_y${e}`]), ...(shape.masked ? [`in_x${f}`] : [])];
       const zero = vector === 4 ? "vec4f()" : "0.0f";
-      const value = from.load(place);
-      rowLines.push(
-        `let v${e}_${f} = ${
-          masks.length === 0 ? value : `select(${zero}, ${value}, ${masks.join(" && ")})`
-        };`,
-      );
+      const value = from.load(`y${e} + x${f}`);
+      rowLines.push(`let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f});`);
       if (vector === 1) names.push(`v${e}_${f}`);
     }
     if (vector === 4) names.push(...vectors.elements.map((at) => `v${e}_${at}`));
-    if (shape.rotated) names.reverse();
     const { statements, outputs } = program1.text(`r${e}_`, names, "f32");
     rowLines.push(...statements);
     transformed.push(outputs);
   }
-  if (shape.rotated) transformed.reverse();
 
   const columnLines: string[] = [];
   const program0 = linearProgram(matrix0);
@@ -152,15 +140,13 @@ export function patchTransformKernel(
     });
   }
   const name = [
-    `winograd_${shape.name}_f32_${tilesTrait(tensor, stack, threads.lanes)}`,
-    ...(shape.rotated ? ["rotated"] : []),
-    ...(shape.masked ? [] : ["whole"]),
+    `winograd_${shape.name}_f32_${tilesTrait(tensor, stack)}`,
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
   const wgsl = render(template, {
     name,
     matrices: matrix0.length * matrix1.length,
-    threads: size("threads", threadCount(tensor.groups, stack.along, threads)),
+    threads: size("threads", threadCount(tensor.groups, threads)),
     index: index.join("\n"),
     rows: indent(rowLines),
     columns: indent(columnLines),

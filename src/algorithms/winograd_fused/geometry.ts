@@ -90,6 +90,7 @@ export function filterShape(
   runs: readonly TileRun[],
   extent: number,
   depth: number,
+  outermost: FilterTransformShape["outermost"] = "group",
 ): FilterTransformShape {
   const { problem } = request;
   const { groups, filterSize } = problem;
@@ -118,5 +119,6 @@ export function filterShape(
     outer: filterSize.slice(0, outerCount).map((_, d) => axis(d)),
     tiled: runs.map((_, d) => axis(outerCount + d)),
     rotated: !forward,
+    outermost,
   };
 }

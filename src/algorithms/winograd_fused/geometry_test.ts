@@ -97,6 +97,7 @@ Deno.test("filterShape() pads places and channels, and turns the filter around f
     outer: [{ taps: 3, r: 1, chunks: 3, stride: 3 }],
     tiled: [{ taps: 3, r: 3, chunks: 1, stride: 1 }],
     rotated: false,
+    outermost: "group",
   });
   const backward = filterShape(request({ ...forward, op: "bwd-data" }), runs, 16, 8);
   assert.deepEqual([backward.places, backward.channels, backward.rotated], [3, 4, true]);

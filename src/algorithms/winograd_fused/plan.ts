@@ -166,14 +166,12 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     const products = workgroups * policy.rows * policy.columns * slices *
       stepCount(geometry, policy.depth) * policy.depth;
     multiplications += products;
+    const transformers = filterTransformWorkgroups(shape);
+    if (transformers > 0) {
+      const places = { filter: tensor.filter, transformed };
+      passes.push(pass(filterKernel, buffers, places, transformers, limits));
+    }
     passes.push(
-      pass(
-        filterKernel,
-        buffers,
-        { filter: tensor.filter, transformed },
-        filterTransformWorkgroups(shape),
-        limits,
-      ),
       pass(
         kernel,
         buffers,

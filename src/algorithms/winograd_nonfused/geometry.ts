@@ -21,8 +21,6 @@ export interface WinogradOperand {
   /** The tensor with so many images (all of them, for a filter). */
   tensor(images: number): TiledTensor;
   readonly matrices: Matrices;
-  readonly rotated: boolean;
-  readonly masked: boolean;
   /** The side that is summed over; the other one is rows or columns of the product. */
   readonly depth: Along;
   /** The contiguous side. */
@@ -72,8 +70,6 @@ function filteredImages(request: PlanRequest, tile: PlannedTile): WinogradGeomet
     role: "data",
     tensor: (images) => activations(request, sourceName, images, axes(origins)),
     matrices: [transpose(tile.transforms[0].d), transpose(tile.transforms[1].d)],
-    rotated: false,
-    masked: true,
     depth: "channel",
     along: inner,
   };
@@ -82,8 +78,6 @@ function filteredImages(request: PlanRequest, tile: PlannedTile): WinogradGeomet
     role: "filter",
     tensor: () => filterTensor(request),
     matrices: [tile.transforms[0].g, tile.transforms[1].g],
-    rotated: !forward,
-    masked: false,
     depth: forward ? "channel" : "tile",
     along: forward ? "tile" : "channel",
   };
@@ -117,8 +111,6 @@ function filterGradient(request: PlanRequest, tile: PlannedTile): WinogradGeomet
     role,
     tensor: (images) => activations(request, which, images, axes(origins)),
     matrices,
-    rotated: false,
-    masked: true,
     depth: "tile",
     along: layout === "nhwc" ? "channel" : "tile",
   });

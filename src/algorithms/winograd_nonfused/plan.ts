@@ -20,6 +20,7 @@ import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { type PlanBuffers, problemBuffers, resultElements } from "../tensors.ts";
+import { filterPass } from "./filter.ts";
 import { geometryOf, type WinogradGeometry } from "./geometry.ts";
 import { notesOf } from "./notes.ts";
 import { type PlannedTile, plannedTile } from "./tiles.ts";
@@ -89,7 +90,13 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   let multiplications = 0;
   const filterFirst = geometry.operands.findIndex(({ role }) => role === "filter");
   if (filterFirst >= 0) {
-    passes.push(...transformPass(context, filterFirst as 0 | 1, chunk, 0));
+    const [rows, columns] = geometry.operands[filterFirst]!.matrices;
+    const places = { filter: tensor.filter, transformed: operands[filterFirst]! };
+    const extent = filterFirst === 0 ? policy.rows : policy.columns;
+    const padded = { extent, depth: policy.depth };
+    passes.push(
+      ...filterPass(request, mode, tile.trait, { rows, columns }, padded, buffers, places),
+    );
   }
   const share = directFlops(problem) / 2 / Math.max(1, problem.batch);
   let last = targets[0]!;
@@ -204,13 +211,10 @@ function transformPass(
     name: `${operand.role}_${tile.trait}`,
     tensor,
     matrices: operand.matrices,
-    rotated: operand.rotated,
-    masked: operand.masked,
     stack,
     threads: {
       tiles: operand.depth === "tile" ? layout.depth : tiles,
       channels: operand.depth === "channel" ? layout.depth : tensor.channels,
-      lanes: operand.role === "filter" ? "block" as const : "line" as const,
     },
     start: window.start,
   };

@@ -35,6 +35,8 @@ export interface FilterTransformShape {
   readonly tiled: readonly FilterAxis[];
   /** Backward-data reads the filter from its end. */
   readonly rotated: boolean;
+  /** What counts slowest in the result: groups, each with all its slices, or slices, each of all groups. */
+  readonly outermost: "group" | "slice";
 }
 
 const SIDE = 16;
@@ -56,8 +58,8 @@ export function filterTransformWorkgroups(shape: FilterTransformShape): number {
 }
 
 /**
- * Transforms a filter to [group][slice][tap, channel][place] for the slice loop. Squares of 16 places x 16 channels
- * go through workgroup memory, so that reads and writes both follow memory.
+ * Transforms a filter to [group][slice][tap, channel][place], or [slice][group] of the same. Squares of 16 places x 16
+ * channels go through workgroup memory, so that reads and writes both follow memory.
  */
 export function filterTransformKernel(
   tile: string,
@@ -100,6 +102,10 @@ export function filterTransformKernel(
     { length: rows },
     (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${element(i, j)};`),
   ).flat();
+  const matrix = filterDepth(shape) * shape.paddedPlaces;
+  const [groupStep, sliceStep] = shape.outermost === "group"
+    ? [slices * matrix, matrix]
+    : [matrix, shape.groups * matrix];
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
   const name = `slice_filter_${tile}${shape.rotated ? "_rotated" : ""}_${outerCount}o${
     splitTrait(
@@ -130,16 +136,16 @@ export function filterTransformKernel(
       `channel * ${size("channel_stride", shape.channelStride)}`,
       ...shape.outer.map((_, d) => offset(d, 0)),
     ].join(" + "),
-    depth: size("depth", filterDepth(shape)),
-    slices,
     loads,
     statements,
     outputs,
     store: (slice: number) =>
       transformed.store(
-        `((group * ${slices}u + ${slice}u) * ${size("depth", filterDepth(shape))} + tap * ${
-          size("padded_channels", shape.paddedChannels)
-        } + to_channel) * ${size("padded_places", shape.paddedPlaces)} + to_place`,
+        `group * ${size("group_step", groupStep)} + ${slice}u * ${
+          size("slice_step", sliceStep)
+        } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
+          size("padded_places", shape.paddedPlaces)
+        } + to_place`,
         "square[t % 16u][t / 16u]",
       ),
   };

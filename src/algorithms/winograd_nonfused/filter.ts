@@ -1,0 +1,36 @@
+import type { SizeMode } from "../../kernels/module.ts";
+import {
+  filterTransformKernel,
+  filterTransformWorkgroups,
+} from "../../kernels/slices/filter_transform.ts";
+import type { PatchTransform } from "../../kernels/slices/patch.ts";
+import { pass } from "../passes.ts";
+import type { Pass } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import type { PlanBuffers } from "../tensors.ts";
+import { filterShape } from "../winograd_fused/geometry.ts";
+
+/**
+ * The pass that transforms the filter for the products, as fused Winograd's does; none where it has no elements.
+ *
+ * @param padded What places and channels are padded to multiples of.
+ */
+export function filterPass(
+  request: PlanRequest,
+  mode: SizeMode,
+  trait: string,
+  transform: PatchTransform,
+  padded: { readonly extent: number; readonly depth: number },
+  buffers: PlanBuffers,
+  places: { readonly filter: number; readonly transformed: number },
+): Pass[] {
+  const runs = request.problem.filterSize.map((r) => ({ n: 1, r, first: 0, count: 1 }));
+  const shape = filterShape(request, runs, padded.extent, padded.depth, "slice");
+  const workgroups = filterTransformWorkgroups(shape);
+  if (workgroups === 0) return [];
+  const kernel = filterTransformKernel(trait, shape, transform, mode, {
+    filter: buffers.split(places.filter),
+    transformed: buffers.split(places.transformed),
+  });
+  return [pass(kernel, buffers, places, workgroups, request.limits)];
+}
