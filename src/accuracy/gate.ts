@@ -1,4 +1,4 @@
-import type { Activation } from "../problem/epilogue.ts";
+import { activationRoundings, boundRatioLimit, type ErrorSource } from "../problem/error_bound.ts";
 import { noiseAllowance } from "./channels.ts";
 import type { AccuracyReport } from "./report.ts";
 
@@ -14,27 +14,14 @@ export interface Gate {
   readonly maxChannelRmsRatio: number;
 }
 
-export interface GateOptions {
-  /** Products summed into an output: `accumulationLength(problem)`. */
-  readonly accumulationLength: number;
-  /** Of the accumulation: 2⁻²⁴ for f32. */
-  readonly unitRoundoff: number;
+export interface GateOptions extends ErrorSource {
   /**
-   * How much the algorithm enlarges rounding errors: 1 for sums of products. Above 1 it mixes outputs, as Winograd
-   * does, and the report is to be made with `mixedReference`.
+   * Of the accumulation: 2⁻²⁴ for f32. An amplification above 1 mixes outputs, as Winograd does, and the report is to be
+   * made with `mixedReference`.
    */
-  readonly amplification?: number;
-  /** The epilogue's; GPUs approximate exponentials. */
-  readonly activation?: Activation;
+  readonly unitRoundoff: number;
 }
 
-/** Of √L: twice what 10⁴ outputs of positive data reach, 8 standard deviations of one. */
-const BOUND_FACTOR = 2;
-/**
- * Where products are few, those of an output's neighbours in its tile, whose errors it shares, can be much larger
- * than its own: by as much at L = 24 as what is shared where they are many.
- */
-const MIXED_LENGTH = 24;
 /** Of √L·u: healthy f32 kernels stay below 0.45. */
 const L2_FACTOR = 1;
 const CHANNEL_FACTOR = 2;
@@ -51,18 +38,13 @@ const UNLIKE_FACTOR = 1.5;
  */
 const CANCELLING = 1.5;
 const CANCELLING_TAIL = 3;
-/** Roundings that WGSL allows an exponential and a division, in units of the argument. */
-const ACTIVATION_RATIO = 16;
-
 /** The limits for one problem. */
 export function gateFor(options: GateOptions): Gate {
   const { unitRoundoff, amplification = 1, activation = "none" } = options;
-  const length = Math.max(1, options.accumulationLength);
-  const root = Math.sqrt(length);
-  const mixed = amplification > 1 ? 1 + MIXED_LENGTH / length : 1;
-  const extra = ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
+  const root = Math.sqrt(Math.max(1, options.accumulationLength));
+  const extra = activationRoundings(activation);
   return {
-    maxBoundRatio: BOUND_FACTOR * root * amplification * mixed + extra,
+    maxBoundRatio: boundRatioLimit(options),
     maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
     maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
     maxChannelRmsRatio: CHANNEL_FACTOR,

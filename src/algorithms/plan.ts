@@ -1,4 +1,5 @@
 import type { Kernel } from "../kernels/kernel.ts";
+import type { Rival } from "./cost/choose.ts";
 
 /**
  * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,
@@ -64,6 +65,8 @@ export interface Plan {
   readonly predictedMs?: number;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
+  /** What `auto` weighed, this plan's algorithm first; absent where the algorithm was named, or nothing was weighed. */
+  readonly rivals?: readonly Rival[];
   /** Why this plan, one sentence a line, for `wgconv plan`. */
   readonly notes: readonly string[];
 }

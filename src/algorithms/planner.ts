@@ -1,6 +1,7 @@
-import { accumulationLength } from "../problem/conv_problem.ts";
+import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
+import { planFastest } from "./cost/plan_fastest.ts";
 import { planDirect } from "./direct/plan.ts";
 import { planIm2col } from "./im2col/plan.ts";
 import { planIm2winFused } from "./im2win/fused.ts";
@@ -63,14 +64,43 @@ export function supportedAlgorithms(
 
 /** Rows of a product below which a tile is mostly padding: depthwise and thin groups. */
 const THIN_ROWS = 8;
+/** Workgroups that even a small GPU keeps busy; a software device, of a few cores, compiles large kernels for long. */
+const FEW_WORKGROUPS = 32;
 
-/** What `auto` stands for. */
-function choose(request: PlanRequest): AlgorithmName {
-  const { problem } = request;
-  if (problem.groups === 1) return "implicit-gemm";
+/** What `auto` stands for where no times are compared; undefined where they are. */
+function fixedChoice(request: PlanRequest): { name: AlgorithmName; why?: string } | undefined {
+  const { problem, workgroupsInFlight = Infinity } = request;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
-  return rows < THIN_ROWS ? "direct" : "implicit-gemm";
+  if (problem.groups > 1 && rows < THIN_ROWS) {
+    return { name: "direct", why: `auto: groups of ${rows} rows leave tiles of products empty` };
+  }
+  if (request.pair !== undefined && problem.op === "bwd-filter") return { name: "winrs" };
+  if (request.tile !== undefined) return undefined;
+  const { policy, splits, variant } = request;
+  if ([policy, splits, variant].some((said) => said !== undefined)) {
+    return { name: "implicit-gemm" };
+  }
+  return workgroupsInFlight < FEW_WORKGROUPS || degenerate(problem)
+    ? { name: "implicit-gemm" }
+    : undefined;
+}
+
+/** Whether there is nothing to sum, or nothing to store. */
+function degenerate(problem: ConvProblem): boolean {
+  return accumulationLength(problem) === 0 || resultElements(problem) === 0;
+}
+
+/** Plans what a device's tuning, or else the model, says is fastest. */
+function planAuto(request: PlanRequest): Plan {
+  const tuned = planTuned(request, planConv);
+  if (tuned !== undefined) return tuned;
+  const fixed = fixedChoice(request);
+  if (fixed !== undefined) {
+    const plan = planConv({ ...request, algorithm: fixed.name });
+    return fixed.why === undefined ? plan : { ...plan, notes: [...plan.notes, fixed.why] };
+  }
+  return planFastest(request, planConv);
 }
 
 /**
@@ -84,9 +114,8 @@ export function planConv(request: PlanRequest): Plan {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
   }
-  const tuned = request.algorithm === "auto" ? planTuned(request, planConv) : undefined;
-  if (tuned !== undefined) return tuned;
-  const name = request.algorithm === "auto" ? choose(request) : request.algorithm;
+  if (request.algorithm === "auto") return planAuto(request);
+  const name = request.algorithm;
   const reason = unsupported(name, request);
   if (reason !== undefined) {
     const other = supportedAlgorithms(request).find((one) => one.reason === undefined)?.name;
@@ -96,8 +125,8 @@ export function planConv(request: PlanRequest): Plan {
     );
   }
   // Literal zero divisors do not compile; in a uniform they are harmless.
-  const degenerate = accumulationLength(problem) === 0 || resultElements(problem) === 0;
-  const plan = ALGORITHMS[name].plan(request, degenerate ? "uniform" : request.sizes ?? "constant");
+  const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
+  const plan = ALGORITHMS[name].plan(request, mode);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {
     throw new RangeError(

@@ -2,6 +2,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
+import type { DeviceRates } from "./cost/rates.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { TuningTable } from "./tuning.ts";
 
@@ -62,6 +63,8 @@ export interface PlanRequest {
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number | undefined;
+  /** What the device reaches, for `auto` to predict times with; an NVIDIA H200's where absent. */
+  readonly rates?: DeviceRates;
   /** What was measured to be fastest on the device; `auto` takes it. */
   readonly tuning?: TuningTable;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */

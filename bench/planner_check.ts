@@ -1,0 +1,147 @@
+/**
+ * Compares what `auto` chooses with what was measured, without a GPU:
+ *   deno run -A bench/planner_check.ts [-v] RECORDS...
+ * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
+ * counted apart. -v lists every case.
+ */
+import { predictMs, rankRivals, requestFor, type Rival } from "../src/algorithms/cost/choose.ts";
+import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  type PlanRequest,
+} from "../src/algorithms/request.ts";
+import { defaultTile } from "../src/algorithms/winograd_nonfused/tiles.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { formatTile } from "../src/winograd/tile.ts";
+
+/** An NVIDIA H200's. */
+const LIMITS = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2_147_483_644,
+  maxBufferSize: 4_292_870_144,
+  maxStorageBuffersPerShaderStage: 524_288,
+};
+/** A choice counts as good where it takes at most this much longer than the best. */
+const GOOD = 1.05;
+
+interface Measured {
+  readonly algorithm: AlgorithmName;
+  readonly tile?: string;
+  readonly ms: number;
+}
+interface Case {
+  readonly name: string;
+  readonly request: PlanRequest;
+  readonly measured: Measured[];
+}
+
+const verbose = Deno.args.includes("-v");
+const cases = new Map<string, Case>();
+for (const path of Deno.args.filter((one) => one !== "-v")) {
+  for (const line of Deno.readTextFileSync(path).split("\n")) if (line !== "") read(line);
+}
+
+function read(line: string): void {
+  const record = JSON.parse(line);
+  if (record.kind !== "case" || !(record.time_ms?.median > 0)) return;
+  const op = OPERATIONS.find((one) => one === record.op);
+  const layout = LAYOUTS.find((one) => one === record.layout);
+  const algorithm = ALGORITHM_NAMES.find((one) => one === record.algorithm);
+  if (op === undefined || layout === undefined || algorithm === undefined) return;
+  const problem = parseDescriptor(record.problem, op);
+  const name = `${problem.name ?? record.problem} ${op} ${layout}`;
+  const one = cases.get(name) ?? {
+    name,
+    request: {
+      problem,
+      dtype: "f32",
+      layout,
+      filterLayout: filterLayoutFor(layout),
+      epilogue: NO_EPILOGUE,
+      algorithm: "auto",
+      limits: LIMITS,
+    },
+    measured: [],
+  };
+  const tile = record.tile ??
+    (algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(problem)) : undefined);
+  one.measured.push({
+    algorithm,
+    ms: record.time_ms.median,
+    ...(tile === undefined ? {} : { tile }),
+  });
+  cases.set(name, one);
+}
+
+/** The best time of a rival, whatever its policy; undefined where it was not measured. */
+function timeOf({ measured }: Case, { algorithm, tile }: Rival): number | undefined {
+  const same = measured.filter((one) => one.algorithm === algorithm && one.tile === tile);
+  return same.length === 0 ? undefined : Math.min(...same.map(({ ms }) => ms));
+}
+
+const groups = new Map<string, { good: number; measured: number; all: number }>();
+const errors = new Map<string, number[]>();
+const bad: [number, string][] = [];
+const unknown: string[] = [];
+let slowest = 0;
+for (const one of cases.values()) {
+  if (one.measured.length < 2) continue;
+  const start = performance.now();
+  const ranked = rankRivals(one.request).filter(({ reason }) => reason === undefined);
+  slowest = Math.max(slowest, performance.now() - start);
+  const best = one.measured.reduce((a, b) => b.ms < a.ms ? b : a);
+  const chosen = ranked[0];
+  const time = chosen === undefined ? undefined : timeOf(one, chosen);
+  const group = one.request.problem.op;
+  const counts = groups.get(group) ?? { good: 0, measured: 0, all: 0 };
+  counts.all++;
+  groups.set(group, counts);
+  const text = `${one.name}: ${chosen === undefined ? "nothing" : rivalName(chosen)} predicted ` +
+    `${chosen?.predictedMs?.toPrecision(3)}, measured ${time ?? "not"}; best ` +
+    `${best.algorithm} ${best.tile ?? ""} ${best.ms}`;
+  if (time === undefined) {
+    unknown.push(text);
+  } else {
+    counts.measured++;
+    counts.good += Number(time / best.ms <= GOOD);
+    if (time / best.ms > GOOD) bad.push([time / best.ms, text]);
+  }
+  if (verbose) console.log(text);
+  for (const measured of one.measured) {
+    const { algorithm, tile } = measured;
+    const rival = { algorithm, amplification: 1, ...(tile === undefined ? {} : { tile }) };
+    if (timeOf(one, rival) !== measured.ms) continue;
+    const predicted = predictMs(requestFor(one.request, rival), algorithm);
+    if (predicted === undefined) continue;
+    const key = `${algorithm} ${group} ${one.request.layout}`;
+    errors.set(key, [...errors.get(key) ?? [], Math.log(predicted / measured.ms)]);
+  }
+}
+for (const [op, { good, measured, all }] of groups) {
+  console.log(`${op}: ${good} of ${measured} choices within 5 % of the best measured`);
+  if (measured < all) console.log(`  of ${all - measured} more the choice was not measured`);
+}
+console.log("\nworst choices:");
+for (const [ratio, text] of bad.sort(([a], [b]) => b - a).slice(0, 15)) {
+  console.log(`  ${ratio.toFixed(2)} ${text}`);
+}
+if (unknown.length > 0) console.log("\nnot measured:");
+for (const text of unknown) console.log(`  ${text}`);
+console.log(
+  "\npredicted over measured, geometric mean and spread (RMS of the logarithm about it):",
+);
+for (const [key, logs] of [...errors].sort(([a], [b]) => a < b ? -1 : 1)) {
+  const mean = logs.reduce((sum, one) => sum + one, 0) / logs.length;
+  const spread = Math.sqrt(logs.reduce((sum, one) => sum + (one - mean) ** 2, 0) / logs.length);
+  console.log(
+    `  ${key}: ${Math.exp(mean).toFixed(2)}, ${(100 * spread).toFixed(0)} %, ${logs.length} cases`,
+  );
+}
+console.log(`\nthe slowest choice took ${slowest.toFixed(0)} ms`);

@@ -1,0 +1,111 @@
+import { UnsupportedError } from "../../errors.ts";
+import type { AlgorithmName, PlanRequest } from "../request.ts";
+import { allowedAmplification } from "./accuracy.ts";
+import { type Candidate, candidatesOf } from "./candidates.ts";
+import { fusedTime } from "./fused.ts";
+import { nonfusedTime } from "./nonfused.ts";
+import { implicitTime } from "./products.ts";
+import { type DeviceRates, H200_RATES } from "./rates.ts";
+import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
+
+/** A candidate and what the model says of it: a time, or why there is none. */
+export interface Rival extends Candidate {
+  readonly predictedMs?: number;
+}
+
+/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
+const SLACK = 1.03;
+
+/** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
+export function predictMs(
+  request: PlanRequest,
+  algorithm: AlgorithmName,
+  rates: DeviceRates = H200_RATES,
+): number | undefined {
+  const time = predictTime(request, algorithm, rates);
+  return time === undefined ? undefined : time / 1e3;
+}
+
+function predictTime(
+  request: PlanRequest,
+  algorithm: AlgorithmName,
+  rates: DeviceRates,
+): number | undefined {
+  switch (algorithm) {
+    case "implicit-gemm":
+      return implicitTime(request, rates);
+    case "winograd2d-nonfused":
+      return nonfusedTime(request, rates);
+    case "winograd2d":
+      return fusedTime(request, rates, 2);
+    case "winograd1d":
+      return fusedTime(request, rates, 1);
+    case "winrs":
+      return winrsTime(request, rates);
+    default:
+      return undefined;
+  }
+}
+
+/** The request with a candidate's algorithm, tile and pair. */
+export function requestFor(
+  request: PlanRequest,
+  { algorithm, tile, pair }: Candidate,
+): PlanRequest {
+  return {
+    ...request,
+    algorithm,
+    ...(tile === undefined ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
+  };
+}
+
+/**
+ * What `auto` may take, in the order in which it should be tried; then, with reasons, what it may not. Nothing is planned:
+ * a candidate may still turn out not to fit the device.
+ */
+export function rankRivals(request: PlanRequest): Rival[] {
+  const rates = request.rates ?? H200_RATES;
+  const rivals: Rival[] = [];
+  let fastest = Infinity;
+  for (const candidate of candidatesOf(request, allowedAmplification(request))) {
+    const rival = priced(request, candidate, rates, fastest);
+    fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
+    rivals.push(rival);
+  }
+  const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
+  rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
+  const close = rivals.filter((rival) => order(rival) <= SLACK * fastest);
+  const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
+  return best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
+}
+
+function priced(
+  request: PlanRequest,
+  candidate: Candidate,
+  rates: DeviceRates,
+  fastest: number,
+): Rival {
+  if (candidate.reason !== undefined) return candidate;
+  const named = requestFor(request, candidate);
+  try {
+    if (candidate.algorithm === "winrs") {
+      // Segments take longer to choose than all else here: not where no choice of them could win.
+      const bound = winrsBound(named, pairWithin(request, candidate.amplification)) / 1e3;
+      if (bound > fastest) {
+        return { ...candidate, reason: `it takes ${figure(bound)} ms at least` };
+      }
+    }
+    const predictedMs = predictMs(named, candidate.algorithm, rates);
+    return predictedMs === undefined ? candidate : { ...candidate, predictedMs };
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof UnsupportedError) {
+      return { ...candidate, reason: error.message.replace(/^Cannot plan: /, "") };
+    }
+    throw error;
+  }
+}
+
+function figure(ms: number): string {
+  return ms.toPrecision(3);
+}

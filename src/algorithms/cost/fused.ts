@@ -1,0 +1,96 @@
+import { filterDepth } from "../../kernels/slices/filter_transform.ts";
+import { stepCount, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
+import { sliceWorkgroups } from "../../kernels/slices/loop.ts";
+import { sliceThreads } from "../../kernels/slices/policy.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { amplification, amplification2d } from "../../winograd/amplification.ts";
+import { parseTile } from "../../winograd/tile.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import type { PlanRequest } from "../request.ts";
+import { filterShape, sliceGeometry, type TileRun } from "../winograd_fused/geometry.ts";
+import { choosePolicy, flushEvery } from "../winograd_fused/policies.ts";
+import { tileRuns } from "../winograd_fused/tiles.ts";
+import type { DeviceRates } from "./rates.ts";
+import { moveTime, MULTIPROCESSORS, occupancyRate, passTime } from "./time.ts";
+
+/** Registers of a multiprocessor, and of a thread with up to 64 results and with more. */
+const REGISTERS = { all: 65536, few: 128, many: 256 };
+/** Results of a thread that 128 registers hold. */
+const FEW_RESULTS = 64;
+
+function runsOf({ problem, tile }: PlanRequest, axes: 1 | 2): TileRun[][] {
+  const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
+  return tileRuns(
+    places.slice(-axes),
+    problem.filterSize.slice(-axes),
+    tile === undefined ? undefined : parseTile(tile),
+  );
+}
+
+/** How much the algorithm enlarges rounding errors. */
+export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
+  return Math.max(
+    ...runsOf(request, axes).map((runs) => {
+      const [rows, columns] = runs.map(({ n, r }) => winogradTransform(n, r));
+      return columns === undefined ? amplification(rows!) : amplification2d(rows!, columns);
+    }),
+  );
+}
+
+/**
+ * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
+ * multiplies and then stores its results.
+ *
+ * @throws {UnsupportedError} if no policy fits the device.
+ */
+export function fusedTime(request: PlanRequest, rates: DeviceRates, axes: 1 | 2): number {
+  return runsOf(request, axes).reduce((sum, runs) => sum + runTime(request, rates, runs), 0);
+}
+
+function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRun[]): number {
+  const { problem, layout } = request;
+  const alphas = runs.map(({ n, r }) => n + r - 1);
+  const slices = elementCount(alphas);
+  const lines = layout === "nhwc";
+  const geometry = sliceGeometry(request, runs);
+  const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
+  const policy = choosePolicy(request, slices, lines, flush > 0);
+  const tiles = tileCount(geometry);
+  const { targets } = geometry;
+  const workgroups = sliceWorkgroups({
+    rows: lines ? tiles : targets,
+    columns: lines ? targets : tiles,
+    batches: problem.groups,
+  }, policy);
+  const threads = sliceThreads(policy) * slices;
+  const wide = policy.threadRows * policy.threadColumns > FEW_RESULTS;
+  const registers = threads * (wide ? REGISTERS.many : REGISTERS.few);
+  const resident = Math.max(1, Math.floor(REGISTERS.all / registers));
+  const places = policy.rows * policy.columns;
+  const rate = runs.length > 1 ? rates.sliced.two : wide ? rates.sliced.oneWide : rates.sliced.one;
+  const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
+  const multiply = 2 * products * MULTIPLYING / rate;
+  const store = moveTime(
+    MULTIPROCESSORS * places * elementCount(runs.map(({ n }) => n)),
+    lines ? rates.slicedStore.lines : rates.slicedStore.scattered,
+  );
+  const wave = (each: number) => {
+    // A thread of many results has as much to do side by side as two of few.
+    const warps = each * threads / 32 * (wide ? 2 : 1);
+    return each === 0 ? 0 : each * (multiply / occupancyRate(warps) + store);
+  };
+  const slots = resident * MULTIPROCESSORS;
+  const left = Math.ceil((workgroups % slots) / MULTIPROCESSORS);
+  const shape = filterShape(
+    request,
+    runs,
+    lines ? policy.columns : policy.rows,
+    policy.depth,
+  );
+  const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
+  return passTime(0, moveTime(2 * filter, rates.filterStream), rates) +
+    Math.floor(workgroups / slots) * wave(resident) + wave(left) + rates.dispatch;
+}
+
+/** One multiprocessor's share of a rate in TFLOP/s, as microseconds of a flop. */
+const MULTIPLYING = MULTIPROCESSORS / 1e6;

@@ -1,0 +1,45 @@
+import { resultElements } from "../tensors.ts";
+import { geometryOf } from "../winograd_nonfused/geometry.ts";
+import { plannedTile } from "../winograd_nonfused/tiles.ts";
+import { chooseChunks } from "../winograd_nonfused/workspace.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { tensorShape } from "../../problem/conv_problem.ts";
+import type { PlanRequest } from "../request.ts";
+import type { DeviceRates } from "./rates.ts";
+import { moveTime, passTime, productTime } from "./time.ts";
+
+/**
+ * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
+ * products run on the main loop.
+ *
+ * @throws {RangeError} if `maxWorkspaceBytes` is too small for one image.
+ */
+export function nonfusedTime(request: PlanRequest, rates: DeviceRates): number {
+  const { problem } = request;
+  const tile = plannedTile(request);
+  const geometry = geometryOf(request, tile);
+  const chunk = chooseChunks(request, geometry, tile.products);
+  const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
+  const { operandElements, resultElements: products, cut: { cost, splits } } = chunk;
+  const filterFirst = geometry.operands.some(({ role }) => role === "filter");
+  let once = 0;
+  let each = 0;
+  geometry.operands.forEach(({ role, which }, index) => {
+    const made = operandElements[index]!;
+    const source = elementCount(tensorShape(problem, which));
+    if (role === "filter") {
+      once += passTime(0, moveTime(source + made, rates.filterStream), rates);
+    } else {
+      each += passTime(0, moveTime(source / chunks + made, rates.stream), rates);
+    }
+  });
+  const moved = operandElements[0]! + operandElements[1]! + splits * products;
+  each += passTime(productTime(cost, rates.packed), moveTime(moved, rates.stream), rates);
+  const results = resultElements(problem);
+  const finish = passTime(
+    0,
+    moveTime(products + (filterFirst ? results / chunks : results), rates.stream),
+    rates,
+  );
+  return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;
+}

@@ -1,0 +1,62 @@
+import { UnsupportedError } from "../../errors.ts";
+import type { Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { rankRivals, requestFor, type Rival } from "./choose.ts";
+
+/** Rivals that the note of a choice names. */
+const NAMED = 3;
+
+/**
+ * Plans the candidate that is predicted to be fastest; the next one where the device cannot run it.
+ *
+ * @throws {RangeError | UnsupportedError} what the last candidate throws, if none can be planned.
+ */
+export function planFastest(
+  request: PlanRequest,
+  planConv: (request: PlanRequest) => Plan,
+): Plan {
+  const ranked = rankRivals(request);
+  const refused: Rival[] = [];
+  let failure: Error | undefined;
+  for (const [index, rival] of ranked.entries()) {
+    if (rival.reason !== undefined) continue;
+    try {
+      const plan = planConv(requestFor(request, rival));
+      const rivals = [rival, ...ranked.slice(index + 1), ...refused];
+      const { predictedMs } = rival;
+      return {
+        ...plan,
+        ...(predictedMs === undefined ? {} : { predictedMs }),
+        rivals,
+        notes: [...plan.notes, explanation(rivals)],
+      };
+    } catch (error) {
+      if (!(error instanceof RangeError || error instanceof UnsupportedError)) throw error;
+      failure = error;
+      refused.push({ ...rival, reason: clause(error) });
+    }
+  }
+  const reasons = ranked.map((rival) =>
+    `${rivalName(rival)}: ${rival.reason ?? "it does not fit"}`
+  );
+  throw failure ?? new RangeError(`Cannot plan: no algorithm can (${reasons.join("; ")})`);
+}
+
+/** An error's sentence as part of another. */
+function clause({ message }: Error): string {
+  return message.replace(/^Cannot plan: /, "");
+}
+
+/** `winograd2d-nonfused F(4x4,3x3)`. */
+export function rivalName({ algorithm, tile, pair }: Rival): string {
+  return [algorithm, tile, pair].filter((part) => part !== undefined).join(" ");
+}
+
+/** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms; implicit-gemm 0.65`. */
+function explanation([chosen, ...others]: readonly Rival[]): string {
+  const timed = others.filter((rival) => rival.predictedMs !== undefined && !rival.reason);
+  const ms = ({ predictedMs = NaN }: Rival) => predictedMs.toPrecision(3);
+  const rest = timed.slice(0, NAMED).map((rival) => `${rivalName(rival)} ${ms(rival)}`);
+  return `auto: ${rivalName(chosen!)} is predicted to take ${ms(chosen!)} ms` +
+    (rest.length === 0 ? ", nothing else can be taken" : `, ${rest.join(", ")}`);
+}

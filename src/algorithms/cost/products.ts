@@ -1,0 +1,40 @@
+import { packedElements } from "../../kernels/pack_strided.ts";
+import { tensorShape } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { cutProduct } from "../cut.ts";
+import { operandsOf } from "../implicit_gemm/operands.ts";
+import { productOf } from "../implicit_gemm/plan.ts";
+import type { Plan } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import type { DeviceRates } from "./rates.ts";
+import { moveTime, passTime, productTime } from "./time.ts";
+
+/** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
+export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
+  const { problem, layout } = request;
+  const operands = operandsOf(request);
+  const { policy, cost } = cutProduct(request, productOf(request, operands));
+  const rate = problem.op !== "bwd-filter"
+    ? rates.gathered
+    : rates.correlated[layout === "nhwc" ? "along" : "across"];
+  const elements = (["input", "filter", "output"] as const)
+    .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
+  const pack = operands.pack(policy);
+  const packing = pack === undefined
+    ? 0
+    : passTime(0, moveTime(2 * packedElements(pack), rates.filterStream), rates);
+  return packing + passTime(productTime(cost, rate), moveTime(elements, rates.stream), rates);
+}
+
+/**
+ * Microseconds of a plan by its passes: each takes as long as its multiplications at the algorithm's rate, or as all that
+ * it binds takes to move. Rougher than a model of its own: it knows no waves.
+ */
+export function planTime(plan: Plan, rates: DeviceRates): number {
+  const rate = plan.algorithm === "direct" ? rates.direct : rates.gathered;
+  return plan.passes.reduce((sum, { bindings, multiplications }) => {
+    const bytes = bindings.reduce((all, { size }) => all + size, 0);
+    return sum +
+      passTime(productTime(multiplications, rate), moveTime(bytes / 4, rates.stream), rates);
+  }, 0);
+}

@@ -1,0 +1,27 @@
+import type { DeviceRates } from "./rates.ts";
+
+/** Multiprocessors of the device that the rates are of. */
+export const MULTIPROCESSORS = 132;
+
+/** Microseconds of `multiplyAdds` at `teraflops`. */
+export function productTime(multiplyAdds: number, teraflops: number): number {
+  return 2 * multiplyAdds / (teraflops * 1e6);
+}
+
+/** Microseconds of moving f32 elements at `terabytes` a second. */
+export function moveTime(elements: number, terabytes: number): number {
+  return 4 * elements / (terabytes * 1e6);
+}
+
+/** A pass takes as long as the slower of its arithmetic and its traffic, and what a dispatch costs. */
+export function passTime(product: number, movement: number, rates: DeviceRates): number {
+  return Math.max(product, movement) + rates.dispatch;
+}
+
+/** Warps that keep a multiprocessor's arithmetic busy. */
+const BUSY_WARPS = 12;
+
+/** Share of its arithmetic that a multiprocessor uses with so many warps, as the main loop's model has it. */
+export function occupancyRate(warps: number): number {
+  return warps >= BUSY_WARPS ? 1 : 1 - (1 - warps / BUSY_WARPS) ** 1.6;
+}

@@ -1,0 +1,57 @@
+import { directFlops } from "../../problem/conv_problem.ts";
+import { amplification } from "../../winograd/amplification.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import type { PlanRequest } from "../request.ts";
+import { reduceAxes } from "../winrs/axes.ts";
+import { configure } from "../winrs/configure.ts";
+import { DIRECT, type Omega, omegaName } from "../winrs/omega.ts";
+import { fastestPair, type KernelPair, pairCost } from "../winrs/pair.ts";
+import { configureOptions } from "../winrs/plan.ts";
+import { throughputOf } from "../winrs/throughput.ts";
+import type { DeviceRates } from "./rates.ts";
+
+/** α whose kernels lose most where channels do not lie innermost. */
+const LARGE_ALPHA = 16;
+/** Share of the rows at least that clipping leaves in layers as they are. */
+const KEPT = 0.85;
+
+/** How much a kernel enlarges rounding errors. */
+export function enlarged(omega: Omega): number {
+  return omega === DIRECT ? 1 : amplification(winogradTransform(omega.n, omega.r));
+}
+
+/** How much a pair enlarges rounding errors. */
+export function pairAmplification({ first, second }: KernelPair): number {
+  return Math.max(enlarged(first), second === undefined ? 1 : enlarged(second));
+}
+
+/** The pair that is fastest by its rates alone among kernels that enlarge errors by `most` at most. */
+export function pairWithin({ problem }: PlanRequest, most: number): KernelPair {
+  const { filterWidth, outputWidth } = reduceAxes(problem);
+  const throughput = throughputOf();
+  return fastestPair(
+    filterWidth,
+    outputWidth,
+    // What may not be used is so slow that nothing chooses it.
+    (omega) => enlarged(omega) <= most ? throughput(omega) : throughput(omega) * 1e-9,
+  );
+}
+
+/** `a8n3r6,a4n3r2`. */
+export function pairText({ first, second }: KernelPair): string {
+  return [first, ...(second === undefined ? [] : [second])].map(omegaName).join(",");
+}
+
+/** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
+export function winrsBound({ problem }: PlanRequest, pair: KernelPair): number {
+  const { outputWidth } = reduceAxes(problem);
+  const rate = outputWidth / pairCost(pair, throughputOf());
+  return KEPT * directFlops(problem) / (rate * 1e6);
+}
+
+/** Microseconds of WinRS as it would be configured: {@linkcode configure}'s, by layout. */
+export function winrsTime(request: PlanRequest, rates: DeviceRates): number {
+  const { pair, predictedMs } = configure(request.problem, configureOptions(request));
+  const across = request.layout !== "nhwc" && pair.first.alpha === LARGE_ALPHA;
+  return 1e3 * predictedMs * (across ? rates.winrsAcross : 1);
+}

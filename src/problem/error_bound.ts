@@ -1,0 +1,35 @@
+import type { Activation } from "./epilogue.ts";
+
+/** What the size of rounding errors depends on. */
+export interface ErrorSource {
+  /** Products summed into an output: `accumulationLength(problem)`. */
+  readonly accumulationLength: number;
+  /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
+  readonly amplification?: number;
+  /** The epilogue's; GPUs approximate exponentials. */
+  readonly activation?: Activation;
+}
+
+/** Of √L: twice what 10⁴ outputs of positive data reach, 8 standard deviations of one. */
+const BOUND_FACTOR = 2;
+/**
+ * Where products are few, those of an output's neighbours in its tile, whose errors it shares, can be much larger
+ * than its own: by as much at L = 24 as what is shared where they are many.
+ */
+const MIXED_LENGTH = 24;
+/** Roundings that WGSL allows an exponential and a division, in units of the argument. */
+const ACTIVATION_RATIO = 16;
+
+/** What an activation adds to a limit, in units of u. */
+export function activationRoundings(activation: Activation): number {
+  return ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
+}
+
+/** Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below (docs/accuracy.md). */
+export function boundRatioLimit(
+  { accumulationLength, amplification = 1, activation = "none" }: ErrorSource,
+): number {
+  const length = Math.max(1, accumulationLength);
+  const mixed = amplification > 1 ? 1 + MIXED_LENGTH / length : 1;
+  return BOUND_FACTOR * Math.sqrt(length) * amplification * mixed + activationRoundings(activation);
+}
