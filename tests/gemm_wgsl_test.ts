@@ -45,6 +45,14 @@ function kernels(): Kernel[] {
     for (const { name } of TILE_POLICIES) add({ size: 64 }, { ...arithmetic, policy: name });
     add({ size: 64 }, { ...arithmetic, limits: { ...limits, maxStorageBufferBindingSize: 1024 } });
   }
+  for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
+    for (const sizes of ["constant", "uniform"] as const) {
+      for (const size of [165, 168]) {
+        const streamed = { balance: "stream-k", workgroupsInFlight: 4, sizes } as const;
+        add({ size, residual: true, bias: "column" }, { ...arithmetic, ...streamed });
+      }
+    }
+  }
   for (const activation of ACTIVATIONS) {
     for (const bias of ["row", "column"] as const) {
       add({ size: 33, activation, bias }, { dtype: "f64", splits: 1 });

@@ -1,0 +1,131 @@
+import assert from "#assert";
+import { findPolicy } from "../kernels/policy.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
+import { type Balance, balanceOf, chooseCut, cutProduct, type Product } from "./cut.ts";
+import { cutGemm, planGemm } from "./gemm/plan.ts";
+import { DEFAULT_LIMITS } from "./plan.ts";
+
+const limits = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 32 - 4,
+  maxBufferSize: 2 ** 34,
+};
+const FLAT = { along: "place" } as const;
+
+function product(rows: number, columns: number, steps: number, batches = 1): Product {
+  const elements = batches * rows * columns;
+  return { rows, columns, batches, steps: () => steps, elements, streams: true, a: FLAT, b: FLAT };
+}
+
+function request(m: number, n: number, k: number, balance: Balance, splits?: number) {
+  const problem = gemmProblem({ m, n, k });
+  return { problem, dtype: "f32", limits, balance, ...(splits ? { splits } : {}) } as const;
+}
+
+Deno.test("stream-K runs whole waves whole, and gives every other tile splits that all have steps", () => {
+  const wide = findPolicy("wide")!;
+  const slots = 3 * 132;
+  for (
+    const [rows, columns, steps, batches] of [
+      [2048, 2048, 128, 1],
+      [4096, 4096, 256, 1],
+      [4095, 4097, 257, 1],
+      [700, 900, 3, 7],
+      [100, 100, 50, 1],
+      [64 * slots, 128, 9, 1],
+    ] as const
+  ) {
+    const tiles = Math.ceil(rows / 64) * Math.ceil(columns / 128) * batches;
+    const cut = chooseCut(product(rows, columns, steps, batches), {
+      limits,
+      multiprocessors: 132,
+      candidates: [wide],
+      balance: "stream-k",
+    });
+    const { head = NaN, splits } = cut;
+    assert.ok(head % slots === 0 && head < tiles, `${head} of ${tiles}`);
+    assert.ok(tiles - head <= 2 * slots);
+    assert.ok(splits >= 2 && Math.ceil(steps / splits) * (splits - 1) < steps, `${splits}`);
+  }
+});
+
+Deno.test("planGemm() makes of a stream-K cut one kernel over the head, one over the tail, and their sums", () => {
+  for (const [m, n, k] of [[2048, 2048, 2048], [4095, 4097, 4099], [16384, 1024, 1024]] as const) {
+    const asked = request(m, n, k, "stream-k");
+    const { policy, head = NaN, splits } = cutGemm(asked);
+    const tiles = Math.ceil(m / policy.rows) * Math.ceil(n / policy.columns);
+    const plan = planGemm(asked);
+    const [first, last, sums] = plan.passes.slice(-3);
+    assert.match(plan.kernel, /_streamk$/);
+    assert.match(last!.kernel.name, /_streamk_tail\./);
+    assert.match(sums!.kernel.name, /^reduce_tiles_/);
+    assert.deepEqual(first!.grid, [head, 1, 1]);
+    assert.deepEqual(last!.grid, [(tiles - head) * splits, 1, 1]);
+    const written = (place: number) =>
+      plan.passes.at(place)!.bindings.filter((_, at) =>
+        plan.passes.at(place)!.kernel.bindings[at] === "write"
+      ).map(({ buffer }) => plan.buffers[buffer]!.name);
+    // No buffer in common that one of them writes: they run side by side.
+    assert.deepEqual([written(-3), written(-2), written(-1)], [
+      ["output"],
+      ["partial results"],
+      ["output"],
+    ]);
+    const partials = plan.buffers.find(({ name }) => name === "partial results")!;
+    assert.equal(partials.bytes, 4 * (tiles - head) * splits * policy.rows * policy.columns);
+    const whole = planGemm({ ...asked, balance: "none", policy: policy.name });
+    assert.equal(plan.multiplications, whole.multiplications);
+  }
+});
+
+Deno.test("a balance that is asked for is taken, and auto takes stream-K only on clear prediction", () => {
+  const balances = (m: number, n: number, k: number) =>
+    (["none", "split-k", "stream-k", "auto"] as const).map((balance) =>
+      balanceOf(cutGemm(request(m, n, k, balance)))
+    );
+  assert.deepEqual(balances(2048, 2048, 2048).slice(0, 3), ["none", "split-k", "stream-k"]);
+  assert.deepEqual(balances(10240, 4096, 4096), ["none", "split-k", "stream-k", "none"]);
+  assert.deepEqual(balances(256, 256, 65536), ["none", "split-k", "stream-k", "split-k"]);
+  for (const [m, n, k] of [[2048, 2048, 2048], [16384, 1024, 1024], [4096, 4096, 4096]] as const) {
+    const cost = (balance: Balance) => cutGemm(request(m, n, k, balance)).cost;
+    const other = Math.min(cost("none"), cost("split-k"));
+    const streamed = cost("stream-k") < 0.95 * other;
+    assert.equal(balanceOf(cutGemm(request(m, n, k, "auto"))) === "stream-k", streamed);
+  }
+  // One step is nothing to split.
+  assert.deepEqual(balances(2048, 2048, 8), ["none", "none", "none", "none"]);
+});
+
+Deno.test("a user's splits are those of auto's even cut, of split-K or of stream-K's tail", () => {
+  const of = (balance: Balance) => cutGemm(request(2048, 2048, 2048, balance, 5));
+  assert.deepEqual([of("auto").splits, of("auto").head], [5, undefined]);
+  assert.deepEqual([of("split-k").splits, of("split-k").head], [5, undefined]);
+  assert.equal(of("stream-k").splits, 5);
+  assert.ok(of("stream-k").head! > 0);
+});
+
+Deno.test("cutProduct() refuses splits that the balance contradicts", () => {
+  const cut = (balance: Balance, splits: number) =>
+    cutProduct({ limits, balance, splits }, product(512, 512, 32));
+  assert.throws(() => cut("none", 2), /RangeError: Cannot plan: balance none contradicts 2 splits/);
+  assert.throws(() => cut("split-k", 1), /balance split-k contradicts 1 splits/);
+  assert.throws(() => cut("stream-k", 1), /balance stream-k contradicts 1 splits/);
+  assert.equal(cut("none", 1).splits, 1);
+});
+
+Deno.test("partial results keep within the workspace and a binding", () => {
+  for (const balance of ["split-k", "stream-k"] as const) {
+    const splitsOf = (maxWorkspaceBytes: number) =>
+      cutProduct(
+        { limits, balance, policy: "small", maxWorkspaceBytes },
+        product(512, 512, 4096),
+      );
+    const bytes = 4 * 512 * 512;
+    assert.ok(splitsOf(Infinity).splits > 4);
+    assert.ok(splitsOf(4 * bytes).splits <= 4);
+    assert.equal(splitsOf(bytes - 1).head, undefined);
+    assert.equal(splitsOf(bytes - 1).splits, 1);
+  }
+});
