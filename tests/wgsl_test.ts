@@ -197,35 +197,33 @@ function fusedKernels(): Kernel[] {
   ) {
     for (const op of ["fwd", "bwd-data"] as const) {
       for (const layout of LAYOUTS) {
-        for (const sizes of ["constant", "uniform"] as const) {
-          const problem = convProblem({
-            op,
-            batch: 4,
-            inChannels: 24,
-            outChannels: 16,
-            groups: 2,
-            inputSize: [...inputSize],
-            filterSize: inputSize.map(() => filter),
-            paddingBegin: inputSize.map(() => 2),
-            ...(stride === undefined || op === "bwd-data" ? {} : { stride: [...stride] }),
-          });
-          const request = {
-            problem,
-            dtype: "f32",
-            layout,
-            filterLayout: filterLayoutFor(layout),
-            epilogue: { bias: op === "fwd", activation: op === "fwd" ? "gelu" : "none" },
-            sizes,
-            limits,
-            ...more,
-          } as const;
-          kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
-          if (filter !== 9) continue;
-          const parts = { ...limits, maxStorageBufferBindingSize: 49_152 };
-          const divided = planConv({ ...request, limits: parts });
-          assert.match(divided.kernel, /_parts/);
-          kernels.push(...divided.passes.map(({ kernel }) => kernel));
-        }
+        const problem = convProblem({
+          op,
+          batch: 4,
+          inChannels: 24,
+          outChannels: 16,
+          groups: 2,
+          inputSize: [...inputSize],
+          filterSize: inputSize.map(() => filter),
+          paddingBegin: inputSize.map(() => 2),
+          ...(stride === undefined || op === "bwd-data" ? {} : { stride: [...stride] }),
+        });
+        const request = {
+          problem,
+          dtype: "f32",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+          epilogue: { bias: op === "fwd", activation: op === "fwd" ? "gelu" : "none" },
+          sizes: op === "fwd" ? "constant" : "uniform",
+          limits,
+          ...more,
+        } as const;
+        kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+        if (filter !== 9) continue;
+        const parts = { ...limits, maxStorageBufferBindingSize: 49_152 };
+        const divided = planConv({ ...request, limits: parts });
+        assert.match(divided.kernel, /_parts/);
+        kernels.push(...divided.passes.map(({ kernel }) => kernel));
       }
     }
   }
