@@ -29,7 +29,11 @@ export interface Product {
 /** What of a tile's loads decides whether and how well a policy runs. */
 export type TileAccess =
   & Pick<TileLoader, "along">
-  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>;
+  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>
+  & {
+    /** What packing the operand for tiles of so many places costs, in multiply-adds; undefined where it is read as it is. */
+    packing?(extent: number): number | undefined;
+  };
 
 /** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
 export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
@@ -123,7 +127,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const loop = loopCost(product, policy, asked.multiprocessors, tiles * splits, perSplit);
     const reduce = splits === 1 ? 0 : reduceCost(splits, product.elements);
-    yield { policy, splits, cost: loop + reduce };
+    yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
 }
 
@@ -149,10 +153,14 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const cost = before + loopCost(product, policy, multiprocessors, tail * splits, perSplit) +
-        reduceCost(splits, elements) + MULTIPLY_ADDS_PER_DISPATCH;
+        reduceCost(splits, elements) + MULTIPLY_ADDS_PER_DISPATCH + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }
   }
+}
+
+function packingCost({ a, b }: Product, policy: TilePolicy): number {
+  return (a.packing?.(policy.rows) ?? 0) + (b.packing?.(policy.columns) ?? 0);
 }
 
 /** Splits that partial results of `elements` elements have room for. */

@@ -12,7 +12,7 @@ const EFFICIENCY: Readonly<Record<string, number>> = {
   small: 0.86,
   wide: 0.96,
   tall: 1,
-  broad: 0.98,
+  broad: 0.93,
   large: 1.03,
   huge: 1.12,
 };
@@ -31,6 +31,7 @@ const BUSY_WARPS = 12;
 function efficiencyOf(policy: TilePolicy, { a, b }: Product): number {
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
+    if (access.packing?.(extent) !== undefined) return 1;
     const across = vectorSide(access) === "depth" && extent >= 128 ? STORED_ACROSS : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     return dealsRows(loader, extent, policy.depth, threads) ? across : across * DEALT_UNEVENLY;

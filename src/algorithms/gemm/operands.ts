@@ -66,9 +66,12 @@ export function packingPays(matrix: OperandShape, extent: number, other: number)
   if (matrix.bytes !== undefined) return true;
   const { places, depth, batches } = matrix;
   const products = batches * places * depth * other;
-  const cost = 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT +
-    MULTIPLY_ADDS_PER_DISPATCH;
-  return products * packingGain(matrix, extent) > cost;
+  return products * packingGain(matrix, extent) > packingCost(matrix);
+}
+
+/** Reading an operand and writing it once more, in multiply-adds. */
+export function packingCost({ places, depth, batches }: OperandShape): number {
+  return 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
 }
 
 /** The pass that packs an operand to [batch][padded depth][padded places]. */

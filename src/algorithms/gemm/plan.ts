@@ -35,7 +35,13 @@ import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { PlanBuffers } from "../tensors.ts";
 import { type GemmElements, gemmElements } from "./arithmetic.ts";
 import { gemmEpilogue } from "./epilogue.ts";
-import { type OperandShape, operandShapes, packingPays, packPass } from "./operands.ts";
+import {
+  type OperandShape,
+  operandShapes,
+  packingCost,
+  packingPays,
+  packPass,
+} from "./operands.ts";
 
 /** All that planning a product needs to know. */
 export interface GemmRequest {
@@ -66,24 +72,35 @@ export function cutGemm(request: GemmRequest): Cut {
   const elements = elementsOf(request);
   const { a, b } = operandShapes(request.problem, elements);
   const words = Math.ceil(k / elements.packed);
-  const tile = (shape: OperandShape) => ({ ...shape, value: elements.tile });
-  const cut = (policy: { policy?: string }) =>
-    cutProduct({ ...request, ...policy }, {
-      rows: m,
-      columns: n,
-      batches: batch,
-      steps: ({ depth }) => Math.ceil(words / depth),
-      elements: batch * m * n,
-      partialBytes: elementBytes(elements.sum),
-      // Without a micro kernel the tiles are not the policy's.
-      streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
-      a: tile(a),
-      b: tile(b),
-    });
-  if (request.dtype !== "f64" || request.policy !== undefined) return cut({});
-  // Thread tiles of 8 x 8 f64 leave no registers.
-  const [tiny, small] = [cut({ policy: "tiny" }), cut({ policy: "small" })];
-  return small.cost < tiny.cost ? small : tiny;
+  const tile = (shape: OperandShape, other: number) => ({
+    ...shape,
+    value: elements.tile,
+    packing: (extent: number) => packingPays(shape, extent, other) ? packingCost(shape) : undefined,
+  });
+  return cutProduct(request, {
+    rows: m,
+    columns: n,
+    batches: batch,
+    steps: ({ depth }) => Math.ceil(words / depth),
+    elements: batch * m * n,
+    partialBytes: elementBytes(elements.sum),
+    // Without a micro kernel the tiles are not the policy's.
+    streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
+    a: tile(a, n),
+    b: tile(b, m),
+  });
+}
+
+/** Policies of few rows or columns: bound by memory, so f16 stays as it is on its way to the products. */
+const THIN = ["sliver", "flat", "narrow"];
+
+/** The request with what the planner chooses of the main loop's variant. */
+function withTile(request: GemmRequest): GemmRequest {
+  const { dtype, accumulate, variant } = request;
+  if (dtype !== "f16" || accumulate === "f16" || variant !== undefined) return request;
+  return THIN.includes(cutGemm(request).policy.name)
+    ? { ...request, variant: { halfTile: true } }
+    : request;
 }
 
 /** What a request's tensors and sums are made of. */
@@ -98,9 +115,10 @@ function elementsOf({ dtype, accumulate, variant }: GemmRequest): GemmElements {
  * @throws {RangeError} if the policy is unknown, or as {@linkcode checkGemmArithmetic}.
  * @throws {UnsupportedError} if the device's limits do not suffice.
  */
-export function planGemm(request: GemmRequest): Plan {
+export function planGemm(asked: GemmRequest): Plan {
+  checkGemmArithmetic(asked.problem, asked);
+  const request = withTile(asked);
   const { problem, limits } = request;
-  checkGemmArithmetic(problem, request);
   const types = elementsOf(request);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
