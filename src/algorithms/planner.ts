@@ -1,6 +1,7 @@
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
+import { isSoftware } from "./cost/choose.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
 import { planDirect } from "./direct/plan.ts";
 import { planIm2col } from "./im2col/plan.ts";
@@ -64,12 +65,10 @@ export function supportedAlgorithms(
 
 /** Rows of a product below which a tile is mostly padding: depthwise and thin groups. */
 const THIN_ROWS = 8;
-/** Workgroups that even a small GPU keeps busy; a software device, of a few cores, compiles large kernels for long. */
-const FEW_WORKGROUPS = 32;
 
 /** What `auto` stands for where no times are compared; undefined where they are. */
 function fixedChoice(request: PlanRequest): { name: AlgorithmName; why?: string } | undefined {
-  const { problem, workgroupsInFlight = Infinity } = request;
+  const { problem } = request;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
   if (problem.groups > 1 && rows < THIN_ROWS) {
@@ -81,9 +80,7 @@ function fixedChoice(request: PlanRequest): { name: AlgorithmName; why?: string 
   if ([policy, splits, variant].some((said) => said !== undefined)) {
     return { name: "implicit-gemm" };
   }
-  return workgroupsInFlight < FEW_WORKGROUPS || degenerate(problem)
-    ? { name: "implicit-gemm" }
-    : undefined;
+  return isSoftware(request) || degenerate(problem) ? { name: "implicit-gemm" } : undefined;
 }
 
 /** Whether there is nothing to sum, or nothing to store. */

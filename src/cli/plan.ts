@@ -1,14 +1,14 @@
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
+import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
-import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
-import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
+import { planConv } from "../algorithms/planner.ts";
+import type { PlanRequest } from "../algorithms/request.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { textTable } from "../report/table.ts";
-import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
+import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openSubject, type Subject } from "./subject.ts";
 import { oneOf } from "./values.ts";
@@ -44,17 +44,19 @@ export function planCommand() {
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       using subject = await openSubject(options);
-      const limits = options.device === "gpu"
-        ? await deviceLimits(options.backend)
-        : await readLimitsFile(options.limits);
-      const request = planRequest(subject, options, limits);
+      const device = options.device === "gpu"
+        ? await thisDevice(options.backend)
+        : { limits: await readLimitsFile(options.limits) };
+      const request = planRequest(subject, options, device);
       const out = printer("stdout");
       if (options.all) {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows));
         return;
       }
-      const plan = planConv(request);
+      const planned = planConv(request);
+      const predictedMs = predictPlanMs(request, planned);
+      const plan = predictedMs === undefined ? planned : { ...planned, predictedMs };
       if (options.wgsl) {
         for (const [name, wgsl] of shaders(plan)) out.line(`// ${name}\n${wgsl}`);
       } else {
@@ -63,7 +65,11 @@ export function planCommand() {
     });
 }
 
-function planRequest(subject: Subject, options: ProblemOptions, limits: DeviceLimits): PlanRequest {
+function planRequest(
+  subject: Subject,
+  options: ProblemOptions,
+  device: Pick<PlanRequest, "limits" | "workgroupsInFlight">,
+): PlanRequest {
   const { problem, layout, filterLayout, epilogue } = subject;
   return {
     problem,
@@ -72,15 +78,15 @@ function planRequest(subject: Subject, options: ProblemOptions, limits: DeviceLi
     filterLayout,
     epilogue,
     algorithm: options.algorithm,
-    limits,
+    ...device,
     ...planningOptions(options),
   };
 }
 
-async function deviceLimits(backend: (typeof BACKENDS)[number]): Promise<DeviceLimits> {
+async function thisDevice(backend: (typeof BACKENDS)[number]) {
   const { openDevice } = await import("../gpu/device.ts");
   using gpu = await openDevice({ backend });
-  return gpu.limits;
+  return { limits: gpu.limits, workgroupsInFlight: gpu.workgroupsInFlight };
 }
 
 /**
@@ -124,69 +130,6 @@ function tryJson(text: string): unknown {
   }
 }
 
-/** What one algorithm would do, or why it would not. */
-interface Option {
-  readonly algorithm: AlgorithmName;
-  readonly kernel?: string;
-  readonly passes?: number;
-  readonly workspace_bytes?: number;
-  readonly memory_bytes?: PlanMemory;
-  /** What a run should take; absent where nothing predicts it. */
-  readonly predicted_ms?: number;
-  readonly multiplications?: number;
-  readonly reason?: string;
-}
-
-/** Every algorithm, the least memory first; those that cannot last. */
-function allPlans(request: PlanRequest): Option[] {
-  const peak = ({ memory_bytes }: Option) => memory_bytes?.peak ?? Infinity;
-  return supportedAlgorithms(request).map(({ name, reason }): Option => {
-    if (reason !== undefined) return { algorithm: name, reason };
-    try {
-      const plan = planConv({ ...request, algorithm: name });
-      return {
-        algorithm: name,
-        kernel: plan.kernel,
-        passes: plan.passes.length,
-        workspace_bytes: plan.workspaceBytes,
-        memory_bytes: planMemory(plan, request.problem.op),
-        ...(plan.predictedMs === undefined ? {} : { predicted_ms: plan.predictedMs }),
-        multiplications: plan.multiplications,
-      };
-    } catch (error) {
-      return { algorithm: name, reason: oneSentence(error) };
-    }
-  }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
-}
-
-function allTable(rows: readonly Option[]): string {
-  const columns = [
-    { title: "algorithm" },
-    { title: "kernel" },
-    { title: "passes", align: "right" },
-    { title: "memory", align: "right" },
-    { title: "workspace", align: "right" },
-    { title: "predicted ms", align: "right" },
-    { title: "multiplications", align: "right" },
-  ] as const;
-  return textTable(
-    columns,
-    rows.map((row) =>
-      row.reason === undefined
-        ? [
-          row.algorithm,
-          row.kernel ?? "",
-          String(row.passes),
-          formatBytes(row.memory_bytes?.peak ?? 0),
-          formatBytes(row.workspace_bytes ?? 0),
-          row.predicted_ms === undefined ? "-" : row.predicted_ms.toPrecision(3),
-          formatCount(row.multiplications ?? 0),
-        ]
-        : [row.algorithm, row.reason, "-", "-", "-", "-", "-"]
-    ),
-  );
-}
-
 /** The plan's different shaders by kernel name. */
 function shaders(plan: Plan): Map<string, string> {
   return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
@@ -219,6 +162,7 @@ function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): str
       `${formatBytes(kernel.workgroupBytes)} shared`,
     ]),
     ...plan.notes.map((note): [string, string] => ["note", note]),
+    ...rivalLines(plan).map((line): [string, string] => ["rival", line]),
   ];
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
 }
@@ -254,5 +198,6 @@ function planJson({ problem, layout, filterLayout }: Subject, plan: Plan): strin
       multiplications,
     })),
     notes: plan.notes,
+    ...(plan.rivals === undefined ? {} : { rivals: rivalRecords(plan) }),
   });
 }

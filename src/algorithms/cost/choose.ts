@@ -1,16 +1,25 @@
 import { UnsupportedError } from "../../errors.ts";
-import type { AlgorithmName, PlanRequest } from "../request.ts";
+import type { Plan } from "../plan.ts";
+import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
 import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
-import { implicitTime } from "./products.ts";
+import { implicitTime, planTime } from "./products.ts";
 import { type DeviceRates, H200_RATES } from "./rates.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
 
 /** A candidate and what the model says of it: a time, or why there is none. */
 export interface Rival extends Candidate {
   readonly predictedMs?: number;
+}
+
+/** Workgroups that even a small GPU keeps busy. */
+const FEW_WORKGROUPS = 32;
+
+/** Whether a device is a CPU of a few cores, which computes as fast as any algorithm lets it and compiles large kernels for long. */
+export function isSoftware({ workgroupsInFlight = Infinity }: PlanRequest): boolean {
+  return workgroupsInFlight < FEW_WORKGROUPS;
 }
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
@@ -24,6 +33,19 @@ export function predictMs(
 ): number | undefined {
   const time = predictTime(request, algorithm, rates);
   return time === undefined ? undefined : time / 1e3;
+}
+
+/**
+ * Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass; undefined on software devices, which
+ * nothing predicts.
+ */
+export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
+  if (plan.predictedMs !== undefined) return plan.predictedMs;
+  if (plan.passes.length === 0 || isSoftware(request)) return undefined;
+  const rates = request.rates ?? H200_RATES;
+  const algorithm = ALGORITHM_NAMES.find((name) => name === plan.algorithm);
+  return (algorithm === undefined ? undefined : predictMs(request, algorithm, rates)) ??
+    planTime(plan, rates) / 1e3;
 }
 
 function predictTime(

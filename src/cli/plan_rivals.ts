@@ -1,0 +1,94 @@
+import { predictPlanMs } from "../algorithms/cost/choose.ts";
+import { rivalName } from "../algorithms/cost/plan_fastest.ts";
+import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
+import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
+import { formatBytes, formatCount } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import { oneSentence } from "./failure.ts";
+
+/** What one algorithm would do, or why it would not. */
+export interface Option {
+  readonly algorithm: AlgorithmName;
+  readonly kernel?: string;
+  readonly passes?: number;
+  readonly workspace_bytes?: number;
+  readonly memory_bytes?: PlanMemory;
+  /** What a run should take; absent where nothing predicts it. */
+  readonly predicted_ms?: number;
+  readonly multiplications?: number;
+  readonly reason?: string;
+}
+
+/** Every algorithm, the least memory first; those that cannot last. */
+export function allPlans(request: PlanRequest): Option[] {
+  const peak = ({ memory_bytes }: Option) => memory_bytes?.peak ?? Infinity;
+  return supportedAlgorithms(request).map(({ name, reason }): Option => {
+    if (reason !== undefined) return { algorithm: name, reason };
+    try {
+      const named = { ...request, algorithm: name };
+      const plan = planConv(named);
+      const predicted = predictPlanMs(named, plan);
+      return {
+        algorithm: name,
+        kernel: plan.kernel,
+        passes: plan.passes.length,
+        workspace_bytes: plan.workspaceBytes,
+        memory_bytes: planMemory(plan, request.problem.op),
+        ...(predicted === undefined ? {} : { predicted_ms: predicted }),
+        multiplications: plan.multiplications,
+      };
+    } catch (error) {
+      return { algorithm: name, reason: oneSentence(error) };
+    }
+  }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
+}
+
+/** {@linkcode allPlans} as a table. */
+export function allTable(rows: readonly Option[]): string {
+  const columns = [
+    { title: "algorithm" },
+    { title: "kernel" },
+    { title: "passes", align: "right" },
+    { title: "memory", align: "right" },
+    { title: "workspace", align: "right" },
+    { title: "predicted ms", align: "right" },
+    { title: "multiplications", align: "right" },
+  ] as const;
+  return textTable(
+    columns,
+    rows.map((row) =>
+      row.reason === undefined
+        ? [
+          row.algorithm,
+          row.kernel ?? "",
+          String(row.passes),
+          formatBytes(row.memory_bytes?.peak ?? 0),
+          formatBytes(row.workspace_bytes ?? 0),
+          row.predicted_ms === undefined ? "-" : row.predicted_ms.toPrecision(3),
+          formatCount(row.multiplications ?? 0),
+        ]
+        : [row.algorithm, row.reason, "-", "-", "-", "-", "-"]
+    ),
+  );
+}
+
+/** What `auto` weighed against a plan, one line a rival: its time, or why it is none. */
+export function rivalLines({ rivals = [] }: Plan): string[] {
+  return rivals.slice(1).map((rival) =>
+    `${rivalName(rival)}: ${rival.reason ?? `${rival.predictedMs?.toPrecision(3)} ms`}`
+  );
+}
+
+/** The same as JSON. */
+export function rivalRecords({ rivals }: Plan) {
+  return rivals?.map(({ algorithm, tile, pair, amplification, predictedMs, reason }) => ({
+    algorithm,
+    ...(tile === undefined ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
+    amplification,
+    ...(predictedMs === undefined ? {} : { predicted_ms: predictedMs }),
+    ...(reason === undefined ? {} : { reason }),
+  }));
+}
