@@ -11,7 +11,8 @@ const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEn
     2: "128x64x8_8x8 64x64x8_8x8 32x32x8_4x4",
     4: "64x64x8_8x16 64x64x8_8x8 32x32x8_8x8 32x32x8_4x4",
     8: "64x64x8_8x16 64x32x8_8x8 32x32x4_8x8 16x32x4_4x4",
-    16: "64x32x8_8x16 64x32x8_8x8 32x32x8_8x8 32x32x4_8x8 16x16x4_4x4 16x16x2_4x4",
+    16:
+      "64x32x8_8x16 64x32x7_8x16 64x32x8_8x8 64x32x7_8x8 32x32x8_8x8 32x32x4_8x8 16x16x4_4x4 16x16x2_4x4",
   }).map(([alpha, names]) => [alpha, names.split(" ").map(parseSlicePolicy)]),
 );
 
