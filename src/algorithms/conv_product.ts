@@ -1,11 +1,17 @@
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
-import { mainLoopKernel, mainLoopWorkgroups } from "../kernels/main_loop.ts";
+import { mainLoopKernel, mainLoopWorkgroups, type TileRange } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
-import { lowOutputVector, mappedOutput, outputVector } from "../kernels/output.ts";
+import {
+  lowOutputVector,
+  mappedOutput,
+  type OutputVector,
+  outputVector,
+} from "../kernels/output.ts";
 import { packedElements, type PackShape, packStridedKernel } from "../kernels/pack_strided.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
+import { type TilePartials, tilePartialsMap } from "../kernels/tile_partials.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
 import type { PlanBuffers } from "./tensors.ts";
@@ -42,6 +48,8 @@ export interface ConvProduct {
   readonly steps: number;
   readonly batches: number;
   readonly splits: number;
+  /** Stream-K: the tiles that this pass computes, and of those beyond whole waves how their partial results lie. */
+  readonly streamed?: { readonly range: TileRange; readonly partials?: TilePartials };
   readonly a: TileLoader;
   readonly b: TileLoader;
   /** Buffers of the bound tensors, by name; `result` is the target's. */
@@ -52,14 +60,12 @@ export interface ConvProduct {
   readonly epilogue: EpilogueFactory;
 }
 
-/** The pass of a product: its kernel, its multiplications. */
-export function productPass(
-  product: ConvProduct,
-  buffers: PlanBuffers,
-  limits: DeviceLimits,
-): Pass {
-  const { module, target, policy, splits, rows, columns, steps, batches } = product;
-  const variant = fullVariant(product.variant);
+/** The side along which four results of a product leave in one store. */
+export function targetVector(
+  target: Omit<ProductTarget, "buffer">,
+  rows: number,
+  variant: MainLoopVariant | undefined,
+): OutputVector {
   const widest = outputVector(
     {
       row: target.row,
@@ -71,7 +77,23 @@ export function productPass(
     rows,
     target.period,
   );
-  const vector = variant.microKernel ? widest : lowOutputVector(widest);
+  return fullVariant(variant).microKernel ? widest : lowOutputVector(widest);
+}
+
+/** The pass of a product: its kernel, its multiplications. */
+export function productPass(
+  product: ConvProduct,
+  buffers: PlanBuffers,
+  limits: DeviceLimits,
+): Pass {
+  const { module, target, policy, splits, rows, columns, steps, batches, streamed } = product;
+  const { variant } = product;
+  const partials = streamed?.partials;
+  const vector = partials === undefined
+    ? targetVector(target, rows, variant)
+    : partials.vector === "rows"
+    ? "rows"
+    : "columns";
   const width = vector === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
   const out = module.tensor("result", "write", width, buffers.split(target.buffer));
@@ -80,42 +102,54 @@ export function productPass(
     width,
     (row) => `group * ${size("rows", rows)} + ${row}`,
   );
-  const output = mappedOutput(out, {
-    rows: size("rows", rows),
-    columns: size("columns", columns),
-    rowStride: size("row_stride", target.row),
-    period: size("period", target.period),
-    outerStride: size("outer_stride", target.outer),
-    innerStride: size("inner_stride", target.inner),
-    ...(target.interleave === undefined
-      ? {}
-      : { interleave: size("interleave", target.interleave) }),
-    base: [
-      `group * ${size("group", target.group)}`,
-      ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
-      ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
-    ].join(" + "),
-    vector,
-  }, epilogue);
+  const output = mappedOutput(
+    out,
+    partials === undefined
+      ? {
+        rows: size("rows", rows),
+        columns: size("columns", columns),
+        rowStride: size("row_stride", target.row),
+        period: size("period", target.period),
+        outerStride: size("outer_stride", target.outer),
+        innerStride: size("inner_stride", target.inner),
+        ...(target.interleave === undefined
+          ? {}
+          : { interleave: size("interleave", target.interleave) }),
+        base: [
+          `group * ${size("group", target.group)}`,
+          ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
+          ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
+        ].join(" + "),
+        vector,
+      }
+      : tilePartialsMap(module, partials),
+    epilogue,
+  );
+  const range = streamed === undefined ? {} : { range: streamed.range };
+  const shape = { rows, columns, steps, batches, splits, ...range };
   const order = target.interleave === undefined ? "" : "i";
   const stored = vector === "none" ? "1" : vector === "rows" ? "r4" : "c4";
   const kernel = mainLoopKernel(
     product.name,
-    `${product.trait}_o${order}${stored}${target.split === undefined ? "" : "_split"}${
-      target.begin === undefined ? "" : "_chunk"
-    }${epilogueTrait(epilogue)}${
+    `${product.trait}_o${order}${stored}${
+      streamed !== undefined
+        ? partials === undefined ? "_streamk" : "_streamk_tail"
+        : target.split === undefined
+        ? ""
+        : "_split"
+    }${target.begin === undefined ? "" : "_chunk"}${epilogueTrait(epilogue)}${
       splitTrait(...[...product.operands, target.buffer].map((buffer) => buffers.split(buffer)))
     }`,
     product.mode,
     module,
-    { rows, columns, steps, batches, splits },
+    shape,
     policy,
     product.a,
     product.b,
     output,
-    { variant },
+    { ...(variant === undefined ? {} : { variant }) },
   );
-  const workgroups = mainLoopWorkgroups(product, policy);
+  const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = workgroups / splits * policy.rows * policy.columns * steps *
     policy.depth;
   const places = { ...product.places, result: target.buffer };

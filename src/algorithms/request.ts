@@ -3,6 +3,7 @@ import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceRates } from "./cost/rates.ts";
+import type { Balance } from "./cut.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { TuningTable } from "./tuning.ts";
 
@@ -43,6 +44,8 @@ export interface PlanRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
+  /** How tiles are spread over the device, in place of the planner's choice; only implicit GEMM has stream-K. */
+  readonly balance?: Balance;
   /**
    * Products that fused Winograd adds up in one accumulator before it moves the sum to a second one, which shortens
    * rounding errors; 0 for never. In place of the planner's choice.

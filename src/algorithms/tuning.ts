@@ -47,8 +47,8 @@ export function planTuned(
   request: PlanRequest,
   planConv: (request: PlanRequest) => Plan,
 ): Plan | undefined {
-  const { policy, splits, tile, variant } = request;
-  if ([policy, splits, tile, variant].some((said) => said !== undefined)) return undefined;
+  const { policy, splits, balance, tile, variant } = request;
+  if ([policy, splits, balance, tile, variant].some((said) => said !== undefined)) return undefined;
   const choice = request.tuning?.get(problemClass(request));
   if (choice === undefined) return undefined;
   const { tuning: _, maxWorkspaceBytes, ...free } = request;

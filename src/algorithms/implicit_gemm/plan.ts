@@ -1,14 +1,16 @@
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { mainLoopWorkgroups, variantPolicy } from "../../kernels/main_loop.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { policyTile } from "../../kernels/policy.ts";
+import { partialElements } from "../../kernels/tile_partials.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { packPass, productPass } from "../conv_product.ts";
-import { reducePass } from "../passes.ts";
+import { type ConvProduct, packPass, productPass, targetVector } from "../conv_product.ts";
+import { cutNote } from "../cut_note.ts";
+import { reducePass, reduceTilesPass } from "../passes.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
 import { cutProduct, type Product } from "../cut.ts";
@@ -25,6 +27,8 @@ export function productOf(request: PlanRequest, operands: Operands): Product {
       const pack = operands.pack(policy);
       return pack === undefined ? 0 : 4 * packedElements(pack);
     },
+    // Without a micro kernel the tiles are not the policy's.
+    streams: fullVariant(request.variant).microKernel && resultElements(request.problem) > 0,
     a: operands.a,
     b: operands.b,
   };
@@ -36,7 +40,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const operands = operandsOf(request);
   const elements = resultElements(problem);
   const cut = cutProduct(request, productOf(request, operands));
-  const { splits } = cut;
+  const { splits, head } = cut;
   const policy = variantPolicy(cut.policy, request.variant);
   const { buffers, tensor, bias } = problemBuffers(request);
   const result = tensor[resultTensor(problem.op)];
@@ -51,67 +55,95 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   }
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];
-  const target = splits > 1
-    ? buffers.add("partial results", "workspace", splits * elements)
-    : result;
-  const epilogue = convEpilogue(request.epilogue);
-  const module = moduleBuilder(mode);
-  const split = { a: buffers.split(aBuffer), b: buffers.split(bBuffer) };
-  const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
   const steps = operands.steps(policy);
-  const main = productPass(
-    {
-      name: `implicit_gemm_${problem.op.replace("-", "_")}_f32`,
-      trait: operands.trait(policy),
-      mode,
-      module,
-      policy,
-      variant: request.variant,
-      rows: operands.rows,
-      columns: operands.columns,
-      steps,
-      batches: problem.groups,
-      splits,
-      a,
-      b,
-      places: {
-        packed: aBuffer,
-        [operandTensors(problem.op)[0]]: bBuffer,
-        ...(pack === undefined ? { output: aBuffer } : {}),
-        bias,
-      },
-      operands: [aBuffer, bBuffer],
-      target: {
-        ...operands.result,
-        buffer: target,
-        ...(splits > 1 ? { split: elements } : {}),
-      },
-      epilogue: splits > 1 ? NO_STEPS : epilogue,
-    },
-    buffers,
-    limits,
+  const { rows, columns } = operands;
+  const shape = { rows, columns, steps, batches: problem.groups };
+  const tiles = mainLoopWorkgroups({ ...shape, splits: 1 }, policy);
+  const tail = head === undefined ? undefined : {
+    policy,
+    range: { first: head, count: tiles - head },
+    splits,
+    rows,
+    columns,
+    strides: operands.result,
+    vector: targetVector(operands.result, rows, request.variant),
+  };
+  const partials = splits === 1 ? undefined : buffers.add(
+    "partial results",
+    "workspace",
+    tail === undefined ? splits * elements : partialElements(tail),
   );
-  passes.push(main);
-  if (splits > 1) {
-    const partials = { partials: target, result, bias };
+  const epilogue = convEpilogue(request.epilogue);
+  const products = tail === undefined ? [product(splits)] : [
+    ...(head === 0 ? [] : [product(1, { range: { first: 0, count: head! } })]),
+    product(splits, { range: tail.range, partials: tail }),
+  ];
+  passes.push(...products);
+  if (partials !== undefined) {
+    const places = { partials, result, bias };
     passes.push(
-      reducePass(reduceShape(request, splits), mode, epilogue, buffers, partials, limits),
+      tail === undefined
+        ? reducePass(reduceShape(request, splits), mode, epilogue, buffers, places, limits)
+        : reduceTilesPass(
+          tail,
+          mode,
+          epilogue,
+          buffers,
+          places,
+          limits,
+          "f32",
+          (module, row) => `group * ${module.size("rows", rows)} + ${row}`,
+        ),
     );
   }
-  const shape = { rows: operands.rows, columns: operands.columns, steps, batches: problem.groups };
-  const workgroups = mainLoopWorkgroups({ ...shape, splits }, policy);
   return {
-    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: products[0]!.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "implicit-gemm",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
-    multiplications: main.multiplications,
+    multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     notes: [
-      `a product of ${operands.rows} x ${operands.columns} x ${steps * policy.depth}` +
+      `a product of ${rows} x ${columns} x ${steps * policy.depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ` +
-      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+      cutNote(cut, policy, tiles),
     ],
   };
+
+  /** The main loop over all tiles or a range of them; split depth goes to partial results. */
+  function product(splits: number, streamed?: ConvProduct["streamed"]): Pass {
+    const module = moduleBuilder(mode);
+    const split = { a: buffers.split(aBuffer), b: buffers.split(bBuffer) };
+    const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
+    return productPass(
+      {
+        name: `implicit_gemm_${problem.op.replace("-", "_")}_f32`,
+        trait: operands.trait(policy),
+        mode,
+        module,
+        policy,
+        variant: request.variant,
+        ...shape,
+        splits,
+        ...(streamed === undefined ? {} : { streamed }),
+        a,
+        b,
+        places: {
+          packed: aBuffer,
+          [operandTensors(problem.op)[0]]: bBuffer,
+          ...(pack === undefined ? { output: aBuffer } : {}),
+          bias,
+        },
+        operands: [aBuffer, bBuffer],
+        target: {
+          ...operands.result,
+          buffer: splits > 1 ? partials! : result,
+          ...(splits > 1 && streamed === undefined ? { split: elements } : {}),
+        },
+        epilogue: splits > 1 ? NO_STEPS : epilogue,
+      },
+      buffers,
+      limits,
+    );
+  }
 }

@@ -1,0 +1,71 @@
+/** Implicit GEMM whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
+import assert from "#assert";
+import { planConv } from "../../src/algorithms/planner.ts";
+import { checkResult } from "../../src/bench/check.ts";
+import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { convProblem, operandTensors, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+
+/** Sizes that fours divide, so that results leave in vectors, and sizes that nothing divides. */
+const EVEN = { batch: 4, inChannels: 40, outChannels: 72, inputSize: [8, 12], filterSize: [3, 3] };
+const ODD = { batch: 3, inChannels: 34, outChannels: 70, inputSize: [9, 11], filterSize: [3, 2] };
+const GROUPS = { ...ODD, groups: 2 };
+
+async function run(
+  gpu: GpuDevice,
+  init: typeof EVEN & { groups?: number },
+  op: typeof OPERATIONS[number],
+  layout: Layout,
+  sizes: "constant" | "uniform",
+) {
+  const problem = convProblem({ ...init, op, paddingBegin: [1, 1], paddingEnd: [1, 1] });
+  const filterLayout = filterLayoutFor(layout);
+  const epilogue = op === "fwd" ? { bias: true, activation: "relu" } as const : NO_EPILOGUE;
+  const request = { problem, dtype: "f32", layout, filterLayout, epilogue } as const;
+  const plan = planConv({
+    ...request,
+    algorithm: "implicit-gemm",
+    policy: "tiny",
+    balance: "stream-k",
+    limits: gpu.limits,
+    // One multiprocessor: waves of six tiles.
+    workgroupsInFlight: 2,
+    sizes,
+  });
+  assert.match(plan.kernel, /_streamk(_|$)/);
+  assert.match(plan.notes.at(-1)!, /stream-K: [1-9]\d* tiles whole, the depth of [1-9]/);
+  const operands: HostOperands = {
+    ...Object.fromEntries(
+      operandTensors(op).map((which) => [
+        which,
+        fillOperand(problem, which, request, "uniform11", 7),
+      ]),
+    ),
+    ...(epilogue.bias
+      ? { bias: fillTensor("f32", [problem.outChannels], "uniform11", 8).data }
+      : {}),
+  };
+  const protocol = { samples: 1, fillMs: 0 };
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
+  const checked = await checkResult({ ...request, operands, mode: "full", seed: 1, result });
+  assert.equal(checked.verdict, "pass", `${plan.kernel} ${layout}: ${checked.message}`);
+  return plan;
+}
+
+for (const op of OPERATIONS) {
+  Deno.test(`stream-K of ${op} agrees with the reference in every layout`, async () => {
+    using gpu = await openDevice({ backend });
+    for (const layout of LAYOUTS) {
+      for (const init of [EVEN, ODD, GROUPS]) await run(gpu, init, op, layout, "uniform");
+    }
+    const { passes } = await run(gpu, EVEN, op, "nhwc", "constant");
+    const sides = op === "fwd" ? /^reduce_tiles_f32x4rows_.*_bias_relu/ : /^reduce_tiles_f32x4/;
+    assert.match(passes.at(-1)!.kernel.name, sides);
+  });
+}
