@@ -1,4 +1,5 @@
 import { UnsupportedError } from "../../errors.ts";
+import { directFlops } from "../../problem/conv_problem.ts";
 import type { Plan } from "../plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
@@ -7,6 +8,7 @@ import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
 import { implicitTime, planTime } from "./products.ts";
 import { type DeviceRates, H200_RATES } from "./rates.ts";
+import { passTime, productTime } from "./time.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
 
 /** A candidate and what the model says of it: a time, or why there is none. */
@@ -64,6 +66,8 @@ function predictTime(
       return fusedTime(request, rates, 1);
     case "winrs":
       return winrsTime(request, rates);
+    case "direct":
+      return passTime(productTime(directFlops(request.problem) / 2, rates.direct), 0, rates);
     default:
       return undefined;
   }
@@ -83,8 +87,8 @@ export function requestFor(
 }
 
 /**
- * What `auto` may take, in the order in which it should be tried; then, with reasons, what it may not. Nothing is planned:
- * a candidate may still turn out not to fit the device.
+ * What `auto` may take, in the order in which it should be tried, and, with reasons, what it may not; `direct` last. Nothing
+ * is planned: a candidate may still turn out not to fit the device.
  */
 export function rankRivals(request: PlanRequest): Rival[] {
   const rates = request.rates ?? H200_RATES;
@@ -99,7 +103,14 @@ export function rankRivals(request: PlanRequest): Rival[] {
   rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
   const close = rivals.filter((rival) => order(rival) <= SLACK * fastest);
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
-  return best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
+  const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
+  return request.tile === undefined ? [...first, lastResort(request, rates)] : first;
+}
+
+/** What needs neither workspace nor tiles: where nothing else fits. */
+function lastResort(request: PlanRequest, rates: DeviceRates): Rival {
+  const predictedMs = predictMs(request, "direct", rates)!;
+  return { algorithm: "direct", amplification: 1, predictedMs };
 }
 
 function priced(

@@ -11,10 +11,12 @@ import { filterShape, sliceGeometry, type TileRun } from "../winograd_fused/geom
 import { choosePolicy, flushEvery } from "../winograd_fused/policies.ts";
 import { tileRuns } from "../winograd_fused/tiles.ts";
 import type { DeviceRates } from "./rates.ts";
-import { moveTime, MULTIPROCESSORS, occupancyRate, passTime } from "./time.ts";
+import { moveTime, MULTIPROCESSORS, passTime, productTime, waveTime } from "./time.ts";
 
 /** Registers of a multiprocessor, and of a thread with up to 64 results and with more. */
 const REGISTERS = { all: 65536, few: 128, many: 256 };
+/** Places of a small tile, of one slice. */
+const SMALL_TILE = 1024;
 /** Results of a thread that 128 registers hold. */
 const FEW_RESULTS = 64;
 
@@ -69,18 +71,16 @@ function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRu
   const places = policy.rows * policy.columns;
   const rate = runs.length > 1 ? rates.sliced.two : wide ? rates.sliced.oneWide : rates.sliced.one;
   const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
-  const multiply = 2 * products * MULTIPLYING / rate;
+  const small = runs.length === 1 && places <= SMALL_TILE ? rates.sliced.small : 1;
+  const multiply = productTime(MULTIPROCESSORS * products, rate * small);
   const store = moveTime(
     MULTIPROCESSORS * places * elementCount(runs.map(({ n }) => n)),
     lines ? rates.slicedStore.lines : rates.slicedStore.scattered,
   );
-  const wave = (each: number) => {
-    // A thread of many results has as much to do side by side as two of few.
-    const warps = each * threads / 32 * (wide ? 2 : 1);
-    return each === 0 ? 0 : each * (multiply / occupancyRate(warps) + store);
-  };
-  const slots = resident * MULTIPROCESSORS;
-  const left = Math.ceil((workgroups % slots) / MULTIPROCESSORS);
+  // A thread of many results has as much to do side by side as two of few.
+  const warps = threads / 32 * (wide ? 2 : 1);
+  const loop = multiply * waveTime(workgroups, resident, warps) +
+    store * Math.ceil(workgroups / MULTIPROCESSORS);
   const shape = filterShape(
     request,
     runs,
@@ -88,9 +88,5 @@ function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRu
     policy.depth,
   );
   const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
-  return passTime(0, moveTime(2 * filter, rates.filterStream), rates) +
-    Math.floor(workgroups / slots) * wave(resident) + wave(left) + rates.dispatch;
+  return passTime(0, moveTime(2 * filter, rates.filterStream), rates) + loop + rates.dispatch;
 }
-
-/** One multiprocessor's share of a rate in TFLOP/s, as microseconds of a flop. */
-const MULTIPLYING = MULTIPROCESSORS / 1e6;

@@ -7,7 +7,14 @@ import { productOf } from "../implicit_gemm/plan.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { DeviceRates } from "./rates.ts";
-import { moveTime, passTime, productTime } from "./time.ts";
+import {
+  moveTime,
+  MULTIPROCESSORS,
+  passTime,
+  productTime,
+  residentWorkgroups,
+  waveTime,
+} from "./time.ts";
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
 export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
@@ -27,14 +34,19 @@ export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
 }
 
 /**
- * Microseconds of a plan by its passes: each takes as long as its multiplications at the algorithm's rate, or as all that
- * it binds takes to move. Rougher than a model of its own: it knows no waves.
+ * Microseconds of a plan by its passes: each takes as long as its workgroups' multiplications, or as all that it binds
+ * takes to move. Rougher than a model of its own: all main loops are alike to it.
  */
 export function planTime(plan: Plan, rates: DeviceRates): number {
-  const rate = plan.algorithm === "direct" ? rates.direct : rates.gathered;
-  return plan.passes.reduce((sum, { bindings, multiplications }) => {
-    const bytes = bindings.reduce((all, { size }) => all + size, 0);
-    return sum +
-      passTime(productTime(multiplications, rate), moveTime(bytes / 4, rates.stream), rates);
+  return plan.passes.reduce((sum, { kernel, grid, bindings, multiplications }) => {
+    const workgroups = elementCount(grid);
+    const warps = elementCount(kernel.workgroupSize) / 32;
+    const waves = waveTime(workgroups, residentWorkgroups(warps), warps);
+    const product = productTime(
+      multiplications / workgroups * MULTIPROCESSORS * waves,
+      rates.gathered,
+    );
+    const elements = bindings.reduce((all, { size }) => all + size / 4, 0);
+    return sum + passTime(product, moveTime(elements, rates.stream), rates);
   }, 0);
 }

@@ -11,9 +11,14 @@ export interface DeviceRates {
   readonly correlated: { readonly along: number; readonly across: number };
   /**
    * TFLOP/s of fused Winograd's products on busy multiprocessors: one tiled axis with up to 64 results a thread and with
-   * more, and two tiled axes.
+   * more, and two tiled axes; and the share of the former that small tiles reach.
    */
-  readonly sliced: { readonly one: number; readonly oneWide: number; readonly two: number };
+  readonly sliced: {
+    readonly one: number;
+    readonly oneWide: number;
+    readonly two: number;
+    readonly small: number;
+  };
   /** TB/s at which all of a fused kernel's workgroups store: whole lines (channels innermost), and single elements. */
   readonly slicedStore: { readonly lines: number; readonly scattered: number };
   /** TFLOP/s of one thread a result. */
@@ -36,7 +41,7 @@ export const H200_RATES: DeviceRates = {
   packed: 52,
   gathered: 46.5,
   correlated: { along: 44, across: 39 },
-  sliced: { one: 37, oneWide: 35, two: 24.7 },
+  sliced: { one: 37, oneWide: 35, two: 24.7, small: 0.78 },
   slicedStore: { lines: 2.1, scattered: 0.44 },
   direct: 5,
   stream: 4.5,

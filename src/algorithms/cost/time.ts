@@ -25,3 +25,21 @@ const BUSY_WARPS = 12;
 export function occupancyRate(warps: number): number {
   return warps >= BUSY_WARPS ? 1 : 1 - (1 - warps / BUSY_WARPS) ** 1.6;
 }
+
+/**
+ * Time of workgroups spread over the device, in times of one that a multiprocessor runs at full rate: whole waves, then
+ * what is left, which runs with fewer warps.
+ *
+ * @param resident Workgroups that a multiprocessor runs side by side.
+ */
+export function waveTime(workgroups: number, resident: number, warps: number): number {
+  const slots = resident * MULTIPROCESSORS;
+  const wave = (each: number) => each === 0 ? 0 : each / occupancyRate(each * warps);
+  const left = Math.ceil((workgroups % slots) / MULTIPROCESSORS);
+  return Math.floor(workgroups / slots) * wave(resident) + wave(left);
+}
+
+/** Workgroups of so many warps that a multiprocessor of the main loop runs side by side. */
+export function residentWorkgroups(warps: number): number {
+  return Math.max(1, Math.floor(BUSY_WARPS / warps));
+}

@@ -1,0 +1,180 @@
+import assert from "#assert";
+import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { allowedAmplification } from "./accuracy.ts";
+import { predictMs, predictPlanMs, rankRivals, requestFor } from "./choose.ts";
+import { rivalName } from "./plan_fastest.ts";
+import { H200_RATES } from "./rates.ts";
+
+const H200 = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxBufferSize: 2 ** 32,
+};
+
+function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
+  const layout = more.layout ?? "nchw";
+  return {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "auto",
+    limits: H200,
+    ...more,
+  };
+}
+
+const CONV4 = parseDescriptor("mb64ic256ih14oc256kh3ph1", "fwd");
+
+// What was fastest on an H200, or within 5 % of it (bench/results/h200-2026-11-20/variants.jsonl).
+const LAYERS: readonly [string, string, string, readonly string[]][] = [
+  ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
+  ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nhwc", ["F(6x6,3x3)"]],
+  ["Conv3N32", "mb32ic128ih28oc128kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
+  ["Conv3N64", "mb64ic128ih28oc128kh3ph1", "bwd-data nhwc", ["F(4x4,3x3)", "F(6x6,3x3)"]],
+  ["Conv4N64", "mb64ic256ih14oc256kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
+  ["Conv5N32", "mb32ic512ih7oc512kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
+  ["Conv5N128", "mb128ic512ih7oc512kh3ph1", "bwd-data nhwc", ["F(4x4,3x3)"]],
+  ["conv1_2", "mb32ic64ih224oc64kh3ph1", "fwd nhwc", ["F(6x6,3x3)"]],
+  ["conv2_2", "mb32ic128ih112oc128kh3ph1", "fwd nchw", ["F(6x6,3x3)"]],
+  ["conv3_1", "mb32ic128ih56oc256kh3ph1", "bwd-data nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
+  ["Conv5N32", "mb32ic512ih7oc512kh3ph1", "bwd-filter nchw", ["F(3x3,4x4)"]],
+  ["F3c512", "mb32ic512ih28oc512kh3ph1", "bwd-filter nchw", ["F(3x3,4x4)"]],
+  ["F5c128", "mb32ic128ih56oc128kh5ph2", "bwd-filter nchw", ["F(5x5,4x4)"]],
+];
+
+for (const [name, descriptor, where, tiles] of LAYERS) {
+  Deno.test(`rankRivals() puts first what was measured to be fastest on ${name} ${where}`, () => {
+    const [op, layout] = where.split(" ");
+    const problem = parseDescriptor(descriptor, OPERATIONS.find((one) => one === op)!);
+    const [best] = rankRivals(
+      request(problem, { layout: LAYOUTS.find((one) => one === layout)! }),
+    );
+    assert.equal(best!.algorithm, "winograd2d-nonfused");
+    assert.ok(tiles.includes(best!.tile!), rivalName(best!));
+  });
+}
+
+Deno.test("rankRivals() leaves a first layer of three channels to implicit GEMM", () => {
+  const first = parseDescriptor("mb32ic3ih224oc64kh3ph1", "fwd");
+  assert.equal(rankRivals(request(first))[0]!.algorithm, "implicit-gemm");
+  assert.equal(rankRivals(request(first, { layout: "nhwc" }))[0]!.predictedMs! < 0.4, true);
+});
+
+Deno.test("rankRivals() is in the order of times, but for less error within 3 %", () => {
+  const ranked = rankRivals(request(CONV4)).filter(({ reason }) => reason === undefined);
+  assert.equal(ranked.pop()!.algorithm, "direct");
+  const times = ranked.map(({ predictedMs }) => predictedMs!);
+  assert.ok(ranked.length >= 6);
+  assert.ok(times[0]! <= 1.03 * Math.min(...times));
+  assert.deepEqual(times.slice(1), times.slice(1).toSorted((a, b) => a - b));
+});
+
+Deno.test("rankRivals() says why each of the others is none", () => {
+  const strided = parseDescriptor("mb8ic64ih56oc64kh3sh2ph1", "fwd");
+  const reasons = new Map(
+    rankRivals(request(strided)).map((one) => [one.algorithm, one.reason ?? ""]),
+  );
+  assert.match(reasons.get("winograd2d-nonfused")!, /stride/);
+  assert.match(reasons.get("winrs")!, /bwd-filter/);
+  assert.equal(reasons.get("implicit-gemm"), "");
+});
+
+Deno.test("rankRivals() takes no algorithm that enlarges errors where all is to be exact", () => {
+  for (const op of OPERATIONS) {
+    const ranked = rankRivals(request({ ...CONV4, op }, { exact: true }));
+    const allowed = ranked.filter(({ reason }) => reason === undefined);
+    assert.deepEqual(allowed.map(({ algorithm }) => algorithm), ["implicit-gemm", "direct"]);
+  }
+});
+
+Deno.test("rankRivals() keeps to the bound ratio that the user allows", () => {
+  // L = 2304: the gate's limit is 2·48·A·(1 + 24/2304), 739 for F(4x4,3x3) and 4487 for F(6x6,3x3).
+  const tiles = (maxBoundRatio: number) =>
+    rankRivals(request(CONV4, { maxBoundRatio }))
+      .filter(({ reason, algorithm }) => reason === undefined && /nonfused/.test(algorithm))
+      .map(({ tile }) => tile).sort();
+  assert.deepEqual(tiles(100), []);
+  assert.deepEqual(tiles(738), ["F(2x2,3x3)"]);
+  assert.deepEqual(tiles(740), ["F(2x2,3x3)", "F(4x4,3x3)"]);
+  assert.deepEqual(tiles(4500), ["F(2x2,3x3)", "F(4x4,3x3)", "F(6x6,3x3)"]);
+});
+
+Deno.test("allowedAmplification() is large enough for α = 8 on two axes, not for α = 16", () => {
+  assert.equal(allowedAmplification(request(CONV4, { exact: true })), 1);
+  const [data, filter] = (["fwd", "bwd-filter"] as const)
+    .map((op) => allowedAmplification(request({ ...CONV4, op })));
+  assert.ok(data! > 65.8 && data! < 299);
+  assert.ok(filter! > 514 && filter! < 299 ** 2);
+});
+
+Deno.test("rankRivals() asks WinRS for kernels within the error that is allowed", () => {
+  const wide = parseDescriptor("mb8ic64ih56oc64kh7ph3", "bwd-filter");
+  const of = (more: Partial<PlanRequest>) =>
+    rankRivals(request(wide, { layout: "nhwc", ...more }))
+      .find(({ algorithm }) => algorithm === "winrs")!;
+  assert.equal(of({}).pair, undefined);
+  const careful = of({ maxBoundRatio: 1e4 });
+  assert.doesNotMatch(careful.pair!, /a16/);
+  assert.ok(careful.amplification < 20);
+});
+
+Deno.test("predictMs() prices the chunks that a small workspace brings", () => {
+  const named = requestFor(request(CONV4), {
+    algorithm: "winograd2d-nonfused",
+    tile: "F(4x4,3x3)",
+    amplification: 1,
+  });
+  const whole = predictMs(named, "winograd2d-nonfused")!;
+  const chunked = predictMs({ ...named, maxWorkspaceBytes: 20e6 }, "winograd2d-nonfused")!;
+  assert.ok(chunked > 1.2 * whole);
+  assert.ok(chunked < 10 * whole);
+});
+
+Deno.test("predictMs() follows the rates it is given", () => {
+  const named = request(CONV4);
+  const half = { ...H200_RATES, gathered: H200_RATES.gathered / 2 };
+  const [one, two] = [H200_RATES, half].map((rates) => predictMs(named, "implicit-gemm", rates)!);
+  assert.ok(two! > 1.9 * one! && two! < 2.1 * one!);
+  const slow = rankRivals(request(CONV4, { rates: { ...H200_RATES, stream: 0.05 } }));
+  assert.notEqual(slow[0]!.algorithm, "winograd2d-nonfused");
+});
+
+Deno.test("predictMs() lies within a fifth of what was measured on an H200", () => {
+  // Milliseconds of bench/results/h200-2026-11-20/variants.jsonl, Conv4N64 fwd nchw.
+  const measured = {
+    "implicit-gemm": 0.334,
+    "winograd2d-nonfused F(2x2,3x3)": 0.19,
+    "winograd2d-nonfused F(4x4,3x3)": 0.151,
+    "winograd2d-nonfused F(6x6,3x3)": 0.166,
+    "winograd2d": 0.302,
+    "winograd1d F(6,3)": 0.363,
+  };
+  const ranked = rankRivals(request(CONV4));
+  for (const [name, ms] of Object.entries(measured)) {
+    const { predictedMs } = ranked.find((rival) => rivalName(rival) === name)!;
+    assert.ok(predictedMs! > 0.8 * ms && predictedMs! < 1.2 * ms, `${name}: ${predictedMs}`);
+  }
+});
+
+Deno.test("predictPlanMs() predicts nothing for a CPU, or where nothing runs", () => {
+  const plan = {
+    kernel: "",
+    algorithm: "direct",
+    buffers: [],
+    passes: [],
+    workspaceBytes: 0,
+    multiplications: 0,
+    notes: [],
+  };
+  assert.equal(predictPlanMs(request(CONV4), plan), undefined);
+  assert.equal(predictPlanMs(request(CONV4, { workgroupsInFlight: 4 }), plan), undefined);
+});
