@@ -59,6 +59,11 @@ function kernels(): Kernel[] {
         }
       }
     }
+    for (const layout of LAYOUTS) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        add(2, 80, { op, layout, sizes, balance: "stream-k", workgroupsInFlight: 2 });
+      }
+    }
     for (const { name } of TILE_POLICIES) add(2, 16, { op, policy: name });
     add(2, 16, { op, limits: { ...limits, maxStorageBufferBindingSize: 5120 } });
   }
