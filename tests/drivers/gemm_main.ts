@@ -73,6 +73,23 @@ for (const arithmetic of arithmetics) {
     })),
   );
   await run(
+    `${name} stream-K`,
+    TRANSPOSES.flatMap((transpose) =>
+      ([[165, 167, 37, 1], [132, 168, 80, 1], [70, 44, 65, 5]] as const).map((
+        [m, n, k, batch],
+      ) => ({
+        problem: { m, n, k, batch, transpose, ...all },
+        choice: {
+          ...choice,
+          balance: "stream-k" as const,
+          splits: undefined,
+          // Two multiprocessors: whole waves are few tiles.
+          workgroupsInFlight: 4,
+        },
+      }))
+    ),
+  );
+  await run(
     `${name} variants`,
     Object.values(VARIANT_TRAITS).flatMap((key) =>
       [[70, 41, 129], [68, 44, 112]].map(([m = 0, n = 0, k = 0]) => ({
