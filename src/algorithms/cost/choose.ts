@@ -26,6 +26,8 @@ export function isSoftware({ workgroupsInFlight = Infinity }: PlanRequest): bool
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
 const SLACK = 1.03;
+/** The same of one that enlarges none: what the model errs by is no reason for larger errors. */
+const EXACT_SLACK = 1.1;
 
 /** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
 export function predictMs(
@@ -101,7 +103,9 @@ export function rankRivals(request: PlanRequest): Rival[] {
   }
   const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
   rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
-  const close = rivals.filter((rival) => order(rival) <= SLACK * fastest);
+  const close = rivals.filter((rival) =>
+    order(rival) <= (rival.amplification > 1 ? SLACK : EXACT_SLACK) * fastest
+  );
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
   return request.tile === undefined ? [...first, lastResort(request, rates)] : first;

@@ -69,7 +69,7 @@ Deno.test("rankRivals() leaves a first layer of three channels to implicit GEMM"
   assert.equal(rankRivals(request(first, { layout: "nhwc" }))[0]!.predictedMs! < 0.4, true);
 });
 
-Deno.test("rankRivals() is in the order of times, but for less error within 3 %", () => {
+Deno.test("rankRivals() is in the order of times, but for less error within 3 %, or none within a tenth", () => {
   const ranked = rankRivals(request(CONV4)).filter(({ reason }) => reason === undefined);
   assert.equal(ranked.pop()!.algorithm, "direct");
   const times = ranked.map(({ predictedMs }) => predictedMs!);

@@ -13,11 +13,12 @@ import { tileRuns } from "../winograd_fused/tiles.ts";
 import type { DeviceRates } from "./rates.ts";
 import { moveTime, MULTIPROCESSORS, passTime, productTime, waveTime } from "./time.ts";
 
-/** Registers of a multiprocessor, and of a thread with up to 64 results and with more. */
-const REGISTERS = { all: 65536, few: 128, many: 256 };
+/** Registers of a multiprocessor, and of a thread with up to 16 results, up to 64 and more. */
+const REGISTERS = { all: 65536, thin: 64, few: 128, many: 256 };
 /** Places of a small tile, of one slice. */
 const SMALL_TILE = 1024;
-/** Results of a thread that 128 registers hold. */
+/** Results of a thread that 64 and 128 registers hold. */
+const THIN_RESULTS = 16;
 const FEW_RESULTS = 64;
 
 function runsOf({ problem, tile }: PlanRequest, axes: 1 | 2): TileRun[][] {
@@ -65,14 +66,18 @@ function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRu
     batches: problem.groups,
   }, policy);
   const threads = sliceThreads(policy) * slices;
-  const wide = policy.threadRows * policy.threadColumns > FEW_RESULTS;
-  const registers = threads * (wide ? REGISTERS.many : REGISTERS.few);
+  const results = policy.threadRows * policy.threadColumns;
+  const wide = results > FEW_RESULTS;
+  const thin = results <= THIN_RESULTS;
+  const registers = threads * REGISTERS[wide ? "many" : thin ? "thin" : "few"];
   const resident = Math.max(1, Math.floor(REGISTERS.all / registers));
   const places = policy.rows * policy.columns;
-  const rate = runs.length > 1 ? rates.sliced.two : wide ? rates.sliced.oneWide : rates.sliced.one;
+  const { one, oneWide, two, ...shares } = rates.sliced;
+  const rate = (runs.length > 1 ? two : wide ? oneWide : one) *
+    (registers > REGISTERS.all ? shares.spilled : 1) *
+    (thin ? shares.thin : runs.length === 1 && places <= SMALL_TILE ? shares.small : 1);
   const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
-  const small = runs.length === 1 && places <= SMALL_TILE ? rates.sliced.small : 1;
-  const multiply = productTime(MULTIPROCESSORS * products, rate * small);
+  const multiply = productTime(MULTIPROCESSORS * products, rate);
   const store = moveTime(
     MULTIPROCESSORS * places * elementCount(runs.map(({ n }) => n)),
     lines ? rates.slicedStore.lines : rates.slicedStore.scattered,

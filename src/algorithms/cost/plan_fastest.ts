@@ -57,6 +57,8 @@ function explanation([chosen, ...others]: readonly Rival[]): string {
   const timed = others.filter((rival) => rival.predictedMs !== undefined && !rival.reason);
   const ms = ({ predictedMs = NaN }: Rival) => predictedMs.toPrecision(3);
   const rest = timed.slice(0, NAMED).map((rival) => `${rivalName(rival)} ${ms(rival)}`);
+  const faster = timed.some(({ predictedMs = NaN }) => predictedMs < (chosen!.predictedMs ?? 0));
   return `auto: ${rivalName(chosen!)} is predicted to take ${ms(chosen!)} ms` +
-    (rest.length === 0 ? ", nothing else can be taken" : `, ${rest.join(", ")}`);
+    (rest.length === 0 ? ", nothing else can be taken" : `, ${rest.join(", ")}`) +
+    (faster ? "; less error is worth a little time" : "");
 }

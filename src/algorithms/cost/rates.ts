@@ -11,13 +11,16 @@ export interface DeviceRates {
   readonly correlated: { readonly along: number; readonly across: number };
   /**
    * TFLOP/s of fused Winograd's products on busy multiprocessors: one tiled axis with up to 64 results a thread and with
-   * more, and two tiled axes; and the share of the former that small tiles reach.
+   * more, and two tiled axes; and the shares of it that are left with small tiles, with
+   * 16 results a thread (the main loop's own loss), and where the registers of all threads do not fit.
    */
   readonly sliced: {
     readonly one: number;
     readonly oneWide: number;
     readonly two: number;
     readonly small: number;
+    readonly thin: number;
+    readonly spilled: number;
   };
   /** TB/s at which all of a fused kernel's workgroups store: whole lines (channels innermost), and single elements. */
   readonly slicedStore: { readonly lines: number; readonly scattered: number };
@@ -41,7 +44,7 @@ export const H200_RATES: DeviceRates = {
   packed: 52,
   gathered: 46.5,
   correlated: { along: 44, across: 39 },
-  sliced: { one: 37, oneWide: 35, two: 24.7, small: 0.78 },
+  sliced: { one: 37, oneWide: 35, two: 24.7, small: 0.78, thin: 0.25, spilled: 0.2 },
   slicedStore: { lines: 2.1, scattered: 0.44 },
   direct: 5,
   stream: 4.5,
