@@ -44,7 +44,7 @@ export function planTime(plan: Plan, rates: DeviceRates): number {
     const waves = waveTime(workgroups, residentWorkgroups(warps), warps);
     const product = productTime(
       multiplications / workgroups * MULTIPROCESSORS * waves,
-      rates.gathered,
+      rates.planned,
     );
     const elements = bindings.reduce((all, { size }) => all + size / 4, 0);
     return sum + passTime(product, moveTime(elements, rates.stream), rates);

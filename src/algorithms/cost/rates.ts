@@ -24,6 +24,8 @@ export interface DeviceRates {
   };
   /** TB/s at which all of a fused kernel's workgroups store: whole lines (channels innermost), and single elements. */
   readonly slicedStore: { readonly lines: number; readonly scattered: number };
+  /** TFLOP/s of products in plans that have no model of their own, filling and storing of tiles included. */
+  readonly planned: number;
   /** TFLOP/s of one thread a result. */
   readonly direct: number;
   /** TB/s that passes read and write beside products. */
@@ -46,6 +48,7 @@ export const H200_RATES: DeviceRates = {
   correlated: { along: 44, across: 39 },
   sliced: { one: 37, oneWide: 35, two: 24.7, small: 0.78, thin: 0.25, spilled: 0.2 },
   slicedStore: { lines: 2.1, scattered: 0.44 },
+  planned: 42,
   direct: 5,
   stream: 4.5,
   filterStream: 2.3,
