@@ -6,7 +6,7 @@ import { omegaName } from "./omega.ts";
 import type { Segmentation } from "./segments.ts";
 import type { Share, ShareKernel } from "./share.ts";
 
-/** `k0 x Ω8(3,6) + k1 x Ω4(3,2)` in the names that `--pair` takes, segments, workspace and time, a line each. */
+/** Segments with a picture of them, workspace and time, a line each. */
 export function describeConfiguration(
   problem: ConvProblem,
   { segmentation, baseline, axes, predictedMs }: Configuration,
@@ -23,7 +23,7 @@ export function describeConfiguration(
     } x ${lengths(segmentation.columnStarts, "column")}, Z = ${rows * columns} (Z^ = ${baseline})` +
     buckets,
     ...segmentPicture(segmentation),
-    `workspace ${share.toFixed(3)} of the data`,
+    `workspace ${(workspaceBytes / 1e6).toFixed(1)} MB, ${share.toFixed(3)} of the data`,
     `predicted ${predictedMs.toFixed(3)} ms`,
   ];
 }

@@ -1,0 +1,110 @@
+import assert from "#assert";
+import { convProblem } from "../../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { filterLayoutFor } from "../../tensor/layout.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import { configureAs } from "./configure.ts";
+import { parsePair } from "./pair.ts";
+import { planWinrs, winrsReason } from "./plan.ts";
+import { gridSegments } from "./segments.ts";
+
+/** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
+function request(more: Partial<PlanRequest> = {}): PlanRequest {
+  const layout = more.layout ?? "nhwc";
+  return {
+    problem: convProblem({
+      op: "bwd-filter",
+      batch: 32,
+      inChannels: 64,
+      outChannels: 64,
+      inputSize: [16, 16],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+    }),
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+    algorithm: "winrs",
+    limits: { ...DEFAULT_LIMITS, maxComputeInvocationsPerWorkgroup: 1024 },
+    ...more,
+  };
+}
+
+Deno.test("planWinrs() runs both kernels of Figure 5 and sums their buckets, one of which is the result", () => {
+  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 4 }), "constant");
+  const names = plan.passes.map(({ kernel }) => kernel.name);
+  assert.match(names[0]!, /^winrs_f32_a8n3r6_/);
+  assert.match(names[1]!, /^winrs_f32_a4n3r2_/);
+  assert.match(names[2]!, /^reduce_splits_onto_/);
+  assert.ok(plan.notes.some((note) => note.includes("columns of 4 or 6")), plan.notes.join("\n"));
+  const z = Number(/Z = (\d+)/.exec(plan.notes[0]!)![1]);
+  assert.equal(plan.workspaceBytes, (z - 1) * 64 * 64 * 9 * 4);
+  assert.ok(plan.predictedMs! > 0);
+});
+
+Deno.test("planWinrs() takes no workspace where one segment is asked for, and adds the second kernel", () => {
+  const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 1 }), "constant");
+  assert.equal(plan.workspaceBytes, 0);
+  assert.equal(plan.passes.length, 2);
+  assert.match(plan.passes[1]!.kernel.name, /_add\./);
+});
+
+Deno.test("planWinrs() makes one kernel for all numbers of segment rows", () => {
+  const { problem } = request();
+  const pair = parsePair("a4n3r2", 3, 16);
+  const [few, many] = [2, 16].map((rows) =>
+    planWinrs(
+      request(),
+      "constant",
+      configureAs(problem, pair, gridSegments(16, 16, pair, rows, 1)),
+    ).passes[0]!
+  );
+  assert.equal(few!.kernel.wgsl, many!.kernel.wgsl);
+  assert.equal(8 * few!.grid[0], many!.grid[0]);
+});
+
+Deno.test("planWinrs() keeps to the workspace that is allowed", () => {
+  const free = planWinrs(request(), "constant");
+  assert.ok(free.workspaceBytes > 0);
+  const half = planWinrs(request({ maxWorkspaceBytes: free.workspaceBytes / 2 }), "constant");
+  assert.ok(half.workspaceBytes <= free.workspaceBytes / 2);
+});
+
+Deno.test("planWinrs() stores long sums in parts, as long as is asked for", () => {
+  const one = { pair: "a4n3r2", splits: 1 };
+  const long = planWinrs(request(one), "constant");
+  assert.match(long.kernel, /_partial\d/);
+  assert.ok(long.notes.some((note) => note.includes("sums stored every 1024 products")));
+  assert.doesNotMatch(planWinrs(request({ ...one, flush: 0 }), "constant").kernel, /_partial/);
+  assert.doesNotMatch(planWinrs(request({ ...one, splits: 16 }), "constant").kernel, /_partial/);
+});
+
+Deno.test("planWinrs() takes Ω2(1,1) where every axis has a stride", () => {
+  const strided = convProblem({
+    op: "bwd-filter",
+    batch: 2,
+    inChannels: 8,
+    outChannels: 8,
+    inputSize: [9, 9],
+    filterSize: [3, 3],
+    stride: [2, 2],
+  });
+  assert.match(planWinrs(request({ problem: strided }), "constant").kernel, /^winrs_f32_a2n1r1_/);
+});
+
+Deno.test("planWinrs() refuses devices that no policy fits, and pairs that do not fit the filter", () => {
+  const limits = { ...DEFAULT_LIMITS, maxComputeInvocationsPerWorkgroup: 8 };
+  assert.throws(
+    () => planWinrs(request({ limits, pair: "a8n3r6" }), "constant"),
+    /no policy of 8 slices fits/,
+  );
+  assert.throws(() => planWinrs(request({ pair: "a8n4r5" }), "constant"), RangeError);
+});
+
+Deno.test("winrsReason() is given for everything but filter gradients", () => {
+  assert.equal(winrsReason(request()), undefined);
+  const forward = convProblem({ ...request().problem, op: "fwd" });
+  assert.match(winrsReason(request({ problem: forward }))!, /bwd-filter/);
+});
