@@ -63,7 +63,7 @@ export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
 const MOST_STEPS = 60_000;
 const MOST_SPLITS = 512;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
-const CLEARLY_LESS = 0.95;
+const CLEARLY_LESS = 0.99;
 
 /** Whether a device can run the main loop with this policy and these tile loaders. */
 export function policyFits(
