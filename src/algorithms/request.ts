@@ -66,7 +66,10 @@ export interface PlanRequest {
   readonly limits: DeviceLimits;
   /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
   readonly workgroupsInFlight?: number | undefined;
-  /** What the device reaches, for `auto` to predict times with; an NVIDIA H200's where absent. */
+  /**
+   * What the device reaches, for `auto` to predict times with. Where absent an NVIDIA H200's, or none where
+   * `workgroupsInFlight` is said, as of software devices.
+   */
   readonly rates?: DeviceRates;
   /** What was measured to be fastest on the device; `auto` takes it. */
   readonly tuning?: TuningTable;

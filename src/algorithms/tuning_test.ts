@@ -57,3 +57,13 @@ Deno.test("planConv() leaves aside what does not hold any more, or was not asked
   assert.equal(planConv(winograd).algorithm, "winograd2d-nonfused");
   assert.notEqual(planConv({ ...winograd, exact: true }).algorithm, "winograd2d-nonfused");
 });
+
+Deno.test("planConv() takes what was measured to be fastest within the bound ratio allowed", () => {
+  const winograd = tuned({ algorithm: "winograd2d-nonfused" });
+  const algorithmAt = (maxBoundRatio: number) => {
+    const plan = planConv({ ...winograd, maxBoundRatio });
+    return /^measured/.test(plan.notes.at(-1)!) ? plan.algorithm : "";
+  };
+  assert.equal(algorithmAt(1), "");
+  assert.equal(algorithmAt(1e4), "winograd2d-nonfused");
+});

@@ -16,12 +16,12 @@ export interface Rival extends Candidate {
   readonly predictedMs?: number;
 }
 
-/** Workgroups that even a small GPU keeps busy. */
-const FEW_WORKGROUPS = 32;
-
-/** Whether a device is a CPU of a few cores, which computes as fast as any algorithm lets it and compiles large kernels for long. */
-export function isSoftware({ workgroupsInFlight = Infinity }: PlanRequest): boolean {
-  return workgroupsInFlight < FEW_WORKGROUPS;
+/**
+ * Whether a device is a CPU, which is what has its workgroups counted: large kernels take seconds to compile there, and
+ * nothing predicts their times, unless the request has rates.
+ */
+export function isSoftware({ workgroupsInFlight, rates }: PlanRequest): boolean {
+  return workgroupsInFlight !== undefined && rates === undefined;
 }
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */

@@ -8,6 +8,7 @@ import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
 import { planConv } from "../planner.ts";
 import type { PlanRequest } from "../request.ts";
 import { planFastest } from "./plan_fastest.ts";
+import { H200_RATES } from "./rates.ts";
 
 function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
   const layout = more.layout ?? "nchw";
@@ -73,7 +74,11 @@ Deno.test("auto leaves thin groups to direct, and software devices to implicit G
   const thin = planConv(request(parseDescriptor("mb2g64ic64ih9oc64kh3ph1", "fwd")));
   assert.equal(thin.algorithm, "direct");
   assert.match(thin.notes.at(-1)!, /^auto: groups of 1 rows/);
-  assert.equal(planConv(request(CONV3, { workgroupsInFlight: 4 })).algorithm, "implicit-gemm");
+  for (const workgroupsInFlight of [4, 128]) {
+    const cpu = request(CONV3, { workgroupsInFlight });
+    assert.equal(planConv(cpu).algorithm, "implicit-gemm");
+    assert.notEqual(planConv({ ...cpu, rates: H200_RATES }).algorithm, "implicit-gemm");
+  }
 });
 
 Deno.test("auto heeds what is said of tiles, pairs and policies", () => {
