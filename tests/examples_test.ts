@@ -196,7 +196,7 @@ if (chromium !== undefined) {
     assert.equal(winograd.verdict, "pass");
 
     // An algorithm that cannot do it says so, and the page goes on.
-    await choose(page, "filter", "blur, 11 x 11");
+    await choose(page, "algorithm", "winrs");
     assert.match((await finished(page)).failed!, /^Cannot /);
     await choose(page, "algorithm", "direct");
     assert.equal((await finished(page)).verdict, "pass");
