@@ -1,0 +1,49 @@
+import assert from "#assert";
+import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
+import { planConv } from "../algorithms/planner.ts";
+import { ALGORITHM_NAMES, type PlanRequest } from "../algorithms/request.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
+
+const REQUEST: PlanRequest = {
+  problem: parseDescriptor("mb32ic128ih28oc128kh3ph1"),
+  dtype: "f32",
+  layout: "nchw",
+  filterLayout: "kcrs",
+  epilogue: NO_EPILOGUE,
+  algorithm: "auto",
+  limits: DEFAULT_LIMITS,
+};
+
+Deno.test("allPlans() predicts the time of every algorithm that can, the least memory first", () => {
+  const rows = allPlans(REQUEST);
+  assert.deepEqual(rows.map(({ algorithm }) => algorithm).sort(), [...ALGORITHM_NAMES].sort());
+  for (const { algorithm, reason, predicted_ms } of rows) {
+    assert.equal(reason === undefined, predicted_ms !== undefined && predicted_ms > 0, algorithm);
+  }
+  const peaks = rows.flatMap(({ memory_bytes }) => memory_bytes ? [memory_bytes.peak] : []);
+  assert.deepEqual(peaks, peaks.toSorted((a, b) => a - b));
+  assert.match(rows.at(-1)!.reason!, /bwd-filter/);
+  assert.match(allTable(rows), /^algorithm +kernel +.*predicted ms/);
+});
+
+Deno.test("allPlans() predicts nothing for a CPU", () => {
+  const rows = allPlans({ ...REQUEST, workgroupsInFlight: 4 });
+  assert.ok(rows.every(({ predicted_ms }) => predicted_ms === undefined));
+});
+
+Deno.test("rivalLines() and rivalRecords() say what auto weighed, and why not", () => {
+  const plan = planConv(REQUEST);
+  const lines = rivalLines(plan);
+  assert.ok(lines.some((line) => /^implicit-gemm: 0\.\d+ ms$/.test(line)));
+  assert.ok(lines.includes("winrs: it computes bwd-filter"));
+  const records = rivalRecords(plan)!;
+  assert.equal(records.length, lines.length + 1);
+  assert.equal(records[0]!.algorithm, plan.algorithm);
+  assert.ok(records[0]!.predicted_ms! > 0 && records[0]!.amplification > 1);
+  assert.equal(records.find(({ algorithm }) => algorithm === "winrs")!.predicted_ms, undefined);
+  const named = planConv({ ...REQUEST, algorithm: "direct" });
+  assert.deepEqual(rivalLines(named), []);
+  assert.equal(rivalRecords(named), undefined);
+});
