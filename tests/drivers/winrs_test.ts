@@ -123,6 +123,37 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
   }
 });
 
+Deno.test("whole steps of images, with sizes in the text, agree with FP64", async () => {
+  using gpu = await open();
+  const sizes = { op: "bwd-filter", inChannels: 10, outChannels: 6, groups: 2 } as const;
+  const problems = [
+    convProblem({
+      ...sizes,
+      batch: 8,
+      inputSize: [6, 11],
+      filterSize: [3, 3],
+      paddingBegin: [2, 1],
+      stride: [2, 1],
+    }),
+    convProblem({ ...sizes, batch: 16, inputSize: [15], filterSize: [3], paddingBegin: [2] }),
+    convProblem({
+      ...sizes,
+      batch: 4,
+      inputSize: [4, 5, 9],
+      filterSize: [2, 3, 3],
+      paddingBegin: [1, 1, 1],
+    }),
+  ];
+  for (const problem of problems) {
+    for (const layout of ["nhwc", "chwn"] as const) {
+      for (const splits of [1, 4]) {
+        const run = { problem, layout, splits, policy: SMALLEST, sizes: "constant" } as const;
+        await checkWinrs(gpu, { ...run, pair: "a4n3r2" });
+      }
+    }
+  }
+});
+
 Deno.test("devices with the least limits get policies that work", async () => {
   using gpu = await open();
   for (const pair of ["a2n1r1", "a4n2r3", "a8n4r5", ...(full ? ["a16n8r9"] : [])]) {

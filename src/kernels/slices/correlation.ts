@@ -129,28 +129,31 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   ].join("\n");
 }
 
-/** Declares row coordinates, image and first gradient column of the depth index `index`. */
+/** Declares tile, row coordinates and image of a depth index; tile and row of all of a step where it has no index. */
 function depthText(
   module: ModuleBuilder,
   shape: CorrelationShape,
   p: string,
-  slot: number,
+  slot: number | undefined,
+  at: OperandPlace,
 ): string[] {
   const size = sizes(module);
-  const name = (what: string) => `${p}${what}${slot}`;
-  const batch = size("batch", shape.batch);
+  const name = (what: string) => `${p}${what}${slot ?? ""}`;
+  const index = name("index");
+  const batch = slot === undefined ? `${shape.batch / at.depth}u` : size("batch", shape.batch);
   const [image, tile, row] = shape.imagesFirst
     ? [
-      `${name("index")} % ${batch}`,
-      `(${name("index")} / ${batch}) % tile_count`,
-      `(${name("index")} / ${batch}) / tile_count`,
+      `${index} % ${batch}`,
+      `(${index} / ${batch}) % tile_count`,
+      `(${index} / ${batch}) / tile_count`,
     ]
     : [
-      `(${name("index")} / tile_count) % ${batch}`,
-      `${name("index")} % tile_count`,
-      `(${name("index")} / tile_count) / ${batch}`,
+      `(${index} / tile_count) % ${batch}`,
+      `${index} % tile_count`,
+      `(${index} / tile_count) / ${batch}`,
     ];
   return [
+    `let ${index} = ${slot === undefined ? "at" : `at * ${at.depth}u + ${p}depth${slot}`};`,
     `let ${name("image")} = ${image};`,
     `let ${name("column")} = (tile_start + ${tile}) * ${shape.r}u + ${
       size("first_column", shape.firstColumn)
@@ -158,9 +161,9 @@ function depthText(
     `let ${name("row")} = row_start + ${row};`,
     decompose(
       name("row"),
-      `${p}row_rest${slot}_`,
+      `${p}row_rest${slot ?? ""}_`,
       shape.outer.map((axis, d) => ({
-        name: `${p}o${slot}_${d}`,
+        name: `${p}o${slot ?? ""}_${d}`,
         radix: size(`places${d}`, axis.places),
       })).reverse(),
       "    ",
@@ -207,8 +210,11 @@ export function correlationLoader(
     `  var ${p}c${item} = 0u;`,
   ]).join("\n");
   const axisStride = (d: number) => input ? outer[d]!.inputStride : outer[d]!.gradientStride;
-  const coordinate = (slot: number, d: number) => {
-    const o = `${p}o${slot}_${d}`;
+  // Where whole steps share a tile and a row, these are the same for every thread, and so cheap.
+  const together = module.mode === "constant" && shape.imagesFirst && shape.batch > 0 &&
+    shape.batch % at.depth === 0;
+  const coordinate = (slot: number | undefined, d: number) => {
+    const o = `${p}o${slot ?? ""}_${d}`;
     return input
       ? `(${o} * ${size(`stride${d}`, outer[d]!.stride)} + tap${d} * ${
         size(`dilation${d}`, outer[d]!.dilation)
@@ -216,27 +222,29 @@ export function correlationLoader(
       : o;
   };
   const widthStride = size(`${which}_width`, input ? width.inputStride : width.gradientStride);
-  const depthSlots = schedule.depths.flatMap((_, slot) => {
+  const batchStride = size(
+    `${which}_batch`,
+    input ? shape.inputBatchStride : shape.gradientBatchStride,
+  );
+  const placeText = (slot: number | undefined) => {
+    const its = (what: string) => `${p}${what}${slot ?? ""}`;
     const column = input
-      ? `${p}column${slot} * ${size("width_stride", width.stride)} + piece * ${
+      ? `${its("column")} * ${size("width_stride", width.stride)} + piece * ${
         size("piece_step", shape.n * width.dilation)
       } - ${size("width_padding", width.padding)}`
-      : `${p}column${slot}`;
+      : its("column");
     const inside = [
-      `${p}index${slot} < depth_end`,
+      `${its("index")}${slot === undefined ? ` * ${at.depth}u` : ""} < depth_end`,
       ...(input
         ? outer.map((axis, d) => `${coordinate(slot, d)} < ${size(`size${d}`, axis.size)}`)
         : []),
     ].join(" && ");
     return [
-      `let ${p}index${slot} = at * ${at.depth}u + ${p}depth${slot};`,
-      ...depthText(module, shape, p, slot),
-      `let ${p}first${slot} = select(${OUTSIDE}, ${column}, ${inside});`,
-      `let ${p}far${slot} = ${
+      ...depthText(module, shape, p, slot, at),
+      `let ${its("first")} = select(${OUTSIDE}, ${column}, ${inside});`,
+      `let ${its("far")} = ${
         [
-          `${p}image${slot} * ${
-            size(`${which}_batch`, input ? shape.inputBatchStride : shape.gradientBatchStride)
-          }`,
+          `${its("image")} * ${slot === undefined ? `${at.depth}u * ` : ""}${batchStride}`,
           ...outer.map((_, d) =>
             `${coordinate(slot, d)} * ${size(`${which}_step${d}`, axisStride(d))}`
           ),
@@ -244,7 +252,16 @@ export function correlationLoader(
         ].join(" + ")
       };`,
     ];
-  });
+  };
+  const depthSlots = together
+    ? [
+      ...placeText(undefined),
+      ...schedule.depths.flatMap((_, slot) => [
+        `let ${p}first${slot} = ${p}first;`,
+        `let ${p}far${slot} = ${p}far + ${p}depth${slot} * ${batchStride};`,
+      ]),
+    ]
+    : schedule.depths.flatMap((_, slot) => placeText(slot));
   const fetch = [
     ...depthSlots,
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
