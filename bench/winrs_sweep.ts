@@ -1,9 +1,10 @@
 /**
  * How well WinRS plans on the GPU at hand:
  *   deno run -A bench/winrs_sweep.ts [SECONDS] [LAYOUT] [REGEX] [SUITE]
- * First every kernel alone on every problem, which gives throughput coefficients; then, planned with these, segment
- * counts around the planner's choice, pairs of kernels around its choice, and sums kept whole. Problems: those of
- * a suite's file, else of winrs_bfc.txt and resnet3x3.txt, whose name matches REGEX.
+ * First kernels alone, which gives throughput coefficients; then, planned with these, segment counts around the
+ * planner's choice, and the next best pairs of kernels. Problems: those of a suite's file, else of winrs_bfc.txt
+ * and resnet3x3.txt, whose name matches REGEX. Kernels are compiled before anything is measured, since a GPU clocks
+ * down meanwhile; what there is no time for is left out.
  *
  * Lines: `one` is a measurement: problem, phase, pair, tiles, grid, buckets, ms, predicted ms, TFLOP/s of direct
  * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
@@ -20,16 +21,18 @@ import {
   configureAs,
   type ConfigureOptions,
 } from "../src/algorithms/winrs/configure.ts";
-import { admissible, type Omega, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
+import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { type KernelPair, parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
 import { configureOptions, planWinrs } from "../src/algorithms/winrs/plan.ts";
-import { gridSegments, mostRows, type Segmentation } from "../src/algorithms/winrs/segments.ts";
+import { gridSegments, mostRows } from "../src/algorithms/winrs/segments.ts";
 import { throughputOf, type ThroughputTable } from "../src/algorithms/winrs/throughput.ts";
+import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { createBuffer, download, upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
+import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { type ConvProblem, directFlops, tensorShape } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
@@ -39,11 +42,15 @@ import bfc from "./suites/winrs_bfc.txt" with { type: "text" };
 import resnet from "./suites/resnet3x3.txt" with { type: "text" };
 
 const [seconds = "190", layout = "nhwc", match = "", suite] = Deno.args;
-const end = performance.now() + 1000 * Number(seconds);
+const begin = performance.now();
+const elapsed = () => (performance.now() - begin) / 1000;
+/** Shares of the time at which compiling the two phases' kernels ends. */
+const COMPILE_UNTIL = [0.25, 0.75].map((share) => share * Number(seconds));
 const texts = suite === undefined ? [bfc, resnet] : [Deno.readTextFileSync(suite)];
 const problems = texts.flatMap((text) => parseSuite(text, suite ?? "suite", "bwd-filter"))
   .filter(({ name }) => new RegExp(match).test(name ?? ""));
-/** Direct kernels of large filters tell nothing new. */
+/** A kernel is measured alone on so many problems; the direct one only where filters are small. */
+const ALONE = 3;
 const DIRECT_UP_TO = 3;
 /** Seeded data, repeated through both operands. */
 const CHUNK = 2 ** 24;
@@ -52,9 +59,16 @@ using gpu = await openDevice();
 console.log(`${gpu.info.adapter} ${layout}, ${problems.length} problems`);
 const source = createBuffer(gpu, 4 * CHUNK, "data");
 upload(gpu, source, 0, fillTensor("f32", [CHUNK], "uniform11", 1).data);
-let compileMs = 0;
 
-function requestFor(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
+/** A configuration to measure. */
+interface Trial {
+  readonly phase: string;
+  readonly problem: ConvProblem;
+  readonly configuration: Configuration;
+  readonly plan: Plan;
+}
+
+function requestFor(problem: ConvProblem): PlanRequest {
   return {
     problem,
     dtype: "f32",
@@ -64,17 +78,33 @@ function requestFor(problem: ConvProblem, more: Partial<PlanRequest> = {}): Plan
     algorithm: "winrs",
     limits: gpu.limits,
     workgroupsInFlight: gpu.workgroupsInFlight,
-    ...more,
   };
 }
 
-/** A problem on the device. */
-class Case implements Disposable {
+function trial(phase: string, problem: ConvProblem, configuration: Configuration): Trial {
+  const plan = planWinrs(requestFor(problem), "constant", configuration);
+  return { phase, problem, configuration, plan };
+}
+
+/** Compiles what there is time for; gives the trials whose kernels are there. */
+async function compiled(trials: readonly Trial[], until: number): Promise<Trial[]> {
+  const ready: Trial[] = [];
+  for (const one of trials) {
+    const known = one.plan.passes.every(({ kernel }) => gpu.pipelines.has(kernel.name));
+    if (!known && elapsed() > until) continue;
+    for (const { kernel } of one.plan.passes) await pipelineOf(gpu, kernel);
+    ready.push(one);
+  }
+  console.log(`${ready.length} of ${trials.length} compiled after ${elapsed().toFixed(0)} s`);
+  return ready;
+}
+
+/** A problem's operands on the device. */
+class Operands implements Disposable {
   readonly #buffers: Partial<Record<"input" | "output" | "filter", GPUBuffer>> = {};
   #first: Float32Array | undefined;
-  readonly name: string;
-  constructor(readonly problem: ConvProblem) {
-    this.name = problem.name ?? "?";
+  #warm = false;
+  constructor(problem: ConvProblem) {
     for (const which of ["input", "output", "filter"] as const) {
       const bytes = 4 * elementCount(tensorShape(problem, which));
       const buffer = createBuffer(gpu, bytes, which);
@@ -87,28 +117,28 @@ class Case implements Disposable {
     }
   }
 
-  /** Milliseconds of a configuration. */
-  async time(phase: string, configuration: Configuration, flush?: number): Promise<number> {
-    const { problem } = this;
-    const plan = planWinrs(
-      requestFor(problem, flush === undefined ? {} : { flush }),
-      "constant",
-      configuration,
-    );
+  /** Milliseconds of a trial, which it prints. */
+  async time({ phase, problem, configuration, plan }: Trial): Promise<number> {
     using buffers = createPlanBuffers(gpu, plan, this.#buffers);
-    const before = performance.now();
     using prepared = await preparePlan(gpu, plan, buffers);
-    compileMs += performance.now() - before;
-    const [once = 1] = (await execute(gpu, prepared, { samples: 1, warmup: 1 })).samplesNs;
-    const repeats = Math.max(1, Math.ceil(5e6 / once));
-    const warmup = gpu.info.software ? 0 : Math.ceil(2e7 / once);
-    const { samplesNs } = await execute(gpu, prepared, {
-      samples: 5,
-      repeats,
-      warmup,
-      estimateNs: once,
-    });
-    const ns = samplesNs.toSorted((a, b) => a - b)[2]!;
+    const sample = async (samples: number, warmMs: number) => {
+      const { samplesNs } = await execute(gpu, prepared, {
+        samples,
+        repeats: Math.max(1, Math.ceil(4e6 / ns)),
+        warmup: gpu.info.software ? 0 : Math.ceil(warmMs * 1e6 / ns),
+        estimateNs: ns,
+      });
+      return samplesNs.toSorted((a, b) => a - b)[samples >> 1]!;
+    };
+    let ns = 1e6;
+    ns = await sample(1, this.#warm ? 2 : 300);
+    this.#warm = true;
+    // Clocks may still be rising: until two medians agree.
+    for (let tries = 0; tries < 5; tries++) {
+      const before = ns;
+      ns = await sample(3, 20);
+      if (Math.abs(ns - before) < 0.02 * ns) break;
+    }
     const result = this.#buffers.filter!;
     const values = new Float32Array(Math.min(COMPARED, result.size / 4));
     await download(gpu, result, 0, values.byteLength, new Uint8Array(values.buffer));
@@ -122,7 +152,7 @@ class Case implements Disposable {
     const { pair, segmentation: { rows, columns, firstColumns, count } } = configuration;
     console.log([
       "one",
-      this.name,
+      problem.name,
       phase,
       pairName(pair),
       `${pair.k0}+${pair.k1}`,
@@ -152,33 +182,83 @@ function optionsFor(problem: ConvProblem, throughput?: ThroughputTable): Configu
   };
 }
 
+const geomean = (values: readonly number[]) =>
+  Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+
+/** Kernels alone, each on a few problems. */
+function aloneTrials(): Trial[] {
+  const counts = new Map<string, number>();
+  return problems.flatMap((problem) => {
+    const { axes } = configure(problem, optionsFor(problem));
+    return admissible(axes.filterWidth).flatMap((omega) => {
+      const name = omegaName(omega);
+      const count = counts.get(name) ?? 0;
+      if (count >= ALONE || (omega.alpha === 2 && axes.filterWidth > DIRECT_UP_TO)) return [];
+      counts.set(name, count + 1);
+      const pair = parsePair(name, axes.filterWidth, axes.outputWidth);
+      return [trial("alone", problem, configure(problem, { ...optionsFor(problem), pair }))];
+    });
+  });
+}
+
 /** The rate at which the model would have predicted what was measured. */
-function impliedRate(problem: ConvProblem, one: Configuration, omega: Omega, ms: number): number {
+function impliedRate(
+  { problem, configuration: { pair, segmentation } }: Trial,
+  ms: number,
+): number {
   const options = optionsFor(problem);
   const at = (rate: number) => {
-    const throughput = { [omegaName(omega)]: rate };
-    return configureAs(problem, one.pair, one.segmentation, { ...options, throughput }).predictedMs;
+    const throughput = { [omegaName(pair.first)]: rate };
+    return configureAs(problem, pair, segmentation, { ...options, throughput }).predictedMs;
   };
   const fixed = at(1e15);
   return (at(1) - fixed) / Math.max(1e-9, ms - fixed);
 }
 
-const geomean = (values: readonly number[]) =>
-  Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+/** The choice, segment counts of the same columns around it, the next best pairs. */
+function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[] {
+  const options = optionsFor(problem, throughput);
+  const chosen = configure(problem, options);
+  const { axes, pair, segmentation: { rows, firstColumns, count } } = chosen;
+  const inFlight = workgroupsInFlight(options.block!(pair.first), options.parameters!);
+  const rounds = [1, 2, 3, 4, 6].map((k) => k * inFlight / chosen.blocks[0] / firstColumns);
+  const around = [1 / 4, 1 / 2, 1 / 1.5, 1.5, 2, 3].map((share) => share * rows);
+  const most = Math.min(
+    mostRows(axes.outputRows, axes.paddingRows),
+    (3 * chosen.baseline + 2) / firstColumns,
+    (1 + 2 * dataElements(problem) / filterElements(problem)) / firstColumns,
+  );
+  const rowCounts = new Set([...rounds, ...around].map((value) => Math.floor(value)));
+  const segments = [...rowCounts]
+    .filter((value) => value >= 1 && value <= most && value !== rows && value >= rows / 6)
+    .sort((a, b) => Math.abs(a - rows) - Math.abs(b - rows))
+    .map((value) =>
+      gridSegments(axes.outputRows, axes.outputWidth, pair, value, firstColumns, true)
+    )
+    // One bucket is another kernel, worth compiling only near the choice.
+    .filter((grid) => grid.count > 1 || count <= 4)
+    .map((grid) => trial("segments", problem, configureAs(problem, pair, grid, options)));
+  const others = possiblePairs(axes.filterWidth, axes.outputWidth, throughputOf(throughput))
+    .map((other) => configure(problem, { ...options, pair: other }))
+    .filter((other) => pairName(other.pair) !== pairName(pair))
+    .sort((a, b) => a.predictedMs - b.predictedMs);
+  const names = [...new Set(others.map((other) => pairName(other.pair)))].slice(0, 2);
+  const pairs = names.map((name) =>
+    trial("pairs", problem, others.find((other) => pairName(other.pair) === name)!)
+  );
+  return [trial("chosen", problem, chosen), ...segments, ...pairs];
+}
 
-// Every kernel alone.
 const rates = new Map<string, number[]>();
+const alone = await compiled(aloneTrials(), COMPILE_UNTIL[0]!);
 for (const problem of problems) {
-  if (performance.now() > end) break;
-  using one = new Case(problem);
-  const { axes } = configure(problem, optionsFor(problem));
-  for (const omega of admissible(axes.filterWidth)) {
-    if (omega.alpha === 2 && axes.filterWidth > DIRECT_UP_TO) continue;
-    const pair = parsePair(omegaName(omega), axes.filterWidth, axes.outputWidth);
-    const configuration = configure(problem, { ...optionsFor(problem), pair });
-    const ms = await one.time("alone", configuration);
-    const rate = impliedRate(problem, configuration, omega, ms);
-    rates.set(omegaName(omega), [...rates.get(omegaName(omega)) ?? [], rate]);
+  const trials = alone.filter((one) => one.problem === problem);
+  if (trials.length === 0) continue;
+  using operands = new Operands(problem);
+  for (const one of trials) {
+    const name = omegaName(one.configuration.pair.first);
+    const rate = impliedRate(one, await operands.time(one));
+    rates.set(name, [...rates.get(name) ?? [], rate]);
   }
 }
 const measured: ThroughputTable = Object.fromEntries(
@@ -205,99 +285,43 @@ for (const [kernel, rate] of Object.entries(measured)) {
   }));
 }
 
-/** The grid of `count` buckets that the model likes best. */
-function gridOf(
-  problem: ConvProblem,
-  { axes, pair }: Configuration,
-  count: number,
-  options: ConfigureOptions,
-): Configuration | undefined {
-  let best: Configuration | undefined;
-  for (let columns = 1; columns <= Math.min(4, pair.k0); columns++) {
-    const rows = Math.round(count / columns);
-    if (rows < 1 || rows > mostRows(axes.outputRows, axes.paddingRows)) continue;
-    const grid: Segmentation = gridSegments(
-      axes.outputRows,
-      axes.outputWidth,
-      pair,
-      rows,
-      columns,
-      true,
-    );
-    const made = configureAs(problem, pair, grid, options);
-    if (best === undefined || made.predictedMs < 0.97 * best.predictedMs) best = made;
-  }
-  return best;
-}
-
-/** Segment counts to try: whole rounds of workgroups, and powers of two around the choice. */
-function countsFor(
-  problem: ConvProblem,
-  chosen: Configuration,
-  options: ConfigureOptions,
-): number[] {
-  const block = options.block!(chosen.pair.first);
-  const inFlight = workgroupsInFlight(block, options.parameters!);
-  const rounds = [1, 2, 3, 4, 6].map((k) => Math.floor(k * inFlight / chosen.blocks[0]));
-  const { count } = chosen.segmentation;
-  const around = [1 / 4, 1 / 2, 1 / 1.5, 1.5, 2, 3].map((share) => Math.round(share * count));
-  const most = Math.min(
-    3 * chosen.baseline + 2,
-    1 + 2 * dataElements(problem) / filterElements(problem),
-  );
-  return [...new Set([...rounds, ...around])]
-    .filter((z) => z >= 1 && z <= most && z !== count && z >= count / 6)
-    .sort((a, b) => a - b);
-}
-
 let within = 0;
-let done = 0;
-const choices: number[] = [];
+const rateOfChoices: number[] = [];
+const trials = problems.map((problem) => choiceTrials(problem, measured));
+// Choices first, then what shares their kernels, then other pairs.
+const order = ["chosen", "segments", "pairs"];
+const ready = await compiled(
+  trials.flat().toSorted((a, b) => order.indexOf(a.phase) - order.indexOf(b.phase)),
+  COMPILE_UNTIL[1]!,
+);
 for (const problem of problems) {
-  if (performance.now() > end) {
-    console.log(`out of time before ${problem.name}`);
-    break;
+  const own = ready.filter((one) => one.problem === problem);
+  const [chosen] = own;
+  if (chosen?.phase !== "chosen" || elapsed() > Number(seconds)) {
+    console.log(`no time for ${problem.name}`);
+    continue;
   }
-  using one = new Case(problem);
-  const options = optionsFor(problem, measured);
-  const chosen = configure(problem, options);
-  const chosenMs = await one.time("chosen", chosen);
-  const tried = new Map<string, number>();
-  for (const count of countsFor(problem, chosen, options)) {
-    const other = gridOf(problem, chosen, count, options);
-    const key = `Z=${other?.segmentation.count}`;
-    if (other === undefined || tried.has(key)) continue;
-    tried.set(key, await one.time("segments", other));
-  }
-  const { filterWidth, outputWidth } = chosen.axes;
-  const others = possiblePairs(filterWidth, outputWidth, throughputOf(measured))
-    .map((pair) => configure(problem, { ...options, pair }))
-    .filter(({ pair }) => pairName(pair) !== pairName(chosen.pair))
-    .sort((a, b) => a.predictedMs - b.predictedMs);
-  const seen = new Set<string>();
-  for (const other of others) {
-    const name = pairName(other.pair);
-    if (seen.has(name) || seen.size === 2) continue;
-    seen.add(name);
-    tried.set(name, await one.time("pairs", other));
-  }
-  if (/^F[3579]c/.test(one.name)) await one.time("whole sums", chosen, 0);
-  const best = Math.min(chosenMs, ...tried.values());
-  const by = [...tried].find(([, ms]) => ms === best)?.[0] ?? "chosen";
-  done++;
-  choices.push(directFlops(problem) / chosenMs / 1e9);
-  if (chosenMs <= 1.05 * best) within++;
-  console.log(
-    `choice\t${one.name}\t${pairName(chosen.pair)}\tZ=${chosen.segmentation.count}\t${
-      chosenMs.toFixed(4)
-    } ms\tpredicted ${chosen.predictedMs.toFixed(4)}\tbest ${best.toFixed(4)} (${by})\t${
-      (chosenMs / best).toFixed(3)
-    }`,
-  );
+  using operands = new Operands(problem);
+  const times: number[] = [];
+  for (const one of own) times.push(await operands.time(one));
+  const best = Math.min(...times);
+  const { pair, segmentation } = own[times.indexOf(best)]!.configuration;
+  rateOfChoices.push(directFlops(problem) / times[0]! / 1e9);
+  if (times[0]! <= 1.05 * best) within++;
+  console.log([
+    "choice",
+    problem.name,
+    pairName(chosen.configuration.pair),
+    `Z=${chosen.configuration.segmentation.count}`,
+    `${times[0]!.toFixed(4)} ms`,
+    `predicted ${chosen.configuration.predictedMs.toFixed(4)}`,
+    `best ${best.toFixed(4)} (${pairName(pair)} Z=${segmentation.count})`,
+    (times[0]! / best).toFixed(3),
+  ].join("\t"));
 }
 console.log(
-  `within 5 % of the best: ${within} of ${done}; geomean ${geomean(choices).toFixed(1)} TFLOP/s; ${
-    (compileMs / 1000).toFixed(0)
-  } s of compiling, ${((performance.now() - end) / 1000 + Number(seconds)).toFixed(0)} s in all`,
+  `within 5 % of the best: ${within} of ${rateOfChoices.length}; geomean ${
+    geomean(rateOfChoices).toFixed(1)
+  } TFLOP/s; ${elapsed().toFixed(0)} s`,
 );
 source.destroy();
