@@ -25,7 +25,11 @@ import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts"
 import { type KernelPair, parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
 import { configureOptions, planWinrs } from "../src/algorithms/winrs/plan.ts";
 import { gridSegments, mostRows } from "../src/algorithms/winrs/segments.ts";
-import { throughputOf, type ThroughputTable } from "../src/algorithms/winrs/throughput.ts";
+import {
+  DEFAULT_THROUGHPUT,
+  throughputOf,
+  type ThroughputTable,
+} from "../src/algorithms/winrs/throughput.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { parseSuite } from "../src/bench/suite.ts";
@@ -285,9 +289,18 @@ for (const [kernel, rate] of Object.entries(measured)) {
   }));
 }
 
+/** Kernels that were not measured are taken to fall as short of the default rates as the others do. */
+const shortfall = geomean(
+  Object.entries(measured).map(([name, rate]) => rate / DEFAULT_THROUGHPUT[name]!),
+);
+const table: ThroughputTable = Object.fromEntries(
+  OMEGAS.map(omegaName).map((
+    name,
+  ) => [name, measured[name] ?? shortfall * DEFAULT_THROUGHPUT[name]!]),
+);
 let within = 0;
 const rateOfChoices: number[] = [];
-const trials = problems.map((problem) => choiceTrials(problem, measured));
+const trials = problems.map((problem) => choiceTrials(problem, table));
 // Choices first, then what shares their kernels, then other pairs.
 const order = ["chosen", "segments", "pairs"];
 const ready = await compiled(
