@@ -8,10 +8,10 @@ import {
   type CorrelationAxis,
   correlationBatches,
   correlationBatchText,
-  correlationLoader,
   type CorrelationShape,
-  correlationStore,
 } from "../../kernels/slices/correlation.ts";
+import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
+import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";

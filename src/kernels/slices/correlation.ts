@@ -1,9 +1,5 @@
-import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { ModuleBuilder } from "../module.ts";
 import { decompose } from "./decompose.ts";
-import { type OperandPlace, OUTSIDE, storeItems } from "./image_loader.ts";
-import type { SliceLoader, SliceStore } from "./loop.ts";
-import { patchSize, type PatchTransform } from "./patch.ts";
-import { scheduleItems } from "./policy.ts";
 
 /** An axis whose filter taps are rows of ∇W of their own. Strides are in elements. */
 export interface CorrelationAxis {
@@ -61,8 +57,8 @@ export function correlationBatches(shape: CorrelationShape): number {
     shape.groups * shape.segmentRows * shape.segmentColumns;
 }
 
-/** Sizes of a {@linkcode CorrelationShape} as WGSL. */
-function sizes(module: ModuleBuilder) {
+/** Makes sizes of a {@linkcode CorrelationShape} WGSL; numbers below 0 wrap around. */
+export function correlationSizes(module: ModuleBuilder) {
   return (name: string, value: number) => module.size(`winrs_${name}`, value >>> 0);
 }
 
@@ -73,7 +69,7 @@ function parameters(module: ModuleBuilder) {
 
 /** Declares piece, filter row, group and segment of a batch, and the depth that its rows, tiles and images make. */
 export function correlationBatchText(module: ModuleBuilder, shape: CorrelationShape): string {
-  const [size, vary] = [sizes(module), parameters(module)];
+  const [size, vary] = [correlationSizes(module), parameters(module)];
   const { outer, width } = shape;
   const rows = product(outer.map(({ places }) => places));
   const [outermost, ...inner] = outer;
@@ -127,242 +123,4 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
       : clip),
     `  let depth_end = (row_end - row_start) * tile_count * ${size("batch", shape.batch)};`,
   ].join("\n");
-}
-
-/** Declares tile, row coordinates and image of a depth index; tile and row of all of a step where it has no index. */
-function depthText(
-  module: ModuleBuilder,
-  shape: CorrelationShape,
-  p: string,
-  slot: number | undefined,
-  at: OperandPlace,
-): string[] {
-  const size = sizes(module);
-  const name = (what: string) => `${p}${what}${slot ?? ""}`;
-  const index = name("index");
-  const batch = slot === undefined ? `${shape.batch / at.depth}u` : size("batch", shape.batch);
-  const [image, tile, row] = shape.imagesFirst
-    ? [
-      `${index} % ${batch}`,
-      `(${index} / ${batch}) % tile_count`,
-      `(${index} / ${batch}) / tile_count`,
-    ]
-    : [
-      `(${index} / tile_count) % ${batch}`,
-      `${index} % tile_count`,
-      `(${index} / tile_count) / ${batch}`,
-    ];
-  return [
-    `let ${index} = ${slot === undefined ? "at" : `at * ${at.depth}u + ${p}depth${slot}`};`,
-    `let ${name("image")} = ${image};`,
-    `let ${name("column")} = (tile_start + ${tile}) * ${shape.r}u + ${
-      size("first_column", shape.firstColumn)
-    };`,
-    `let ${name("row")} = row_start + ${row};`,
-    decompose(
-      name("row"),
-      `${p}row_rest${slot ?? ""}_`,
-      shape.outer.map((axis, d) => ({
-        name: `${p}o${slot ?? ""}_${d}`,
-        radix: size(`places${d}`, axis.places),
-      })).reverse(),
-      "    ",
-    ),
-  ];
-}
-
-/** The two operands of WinRS: `gradient` patches of r columns of ∇Y, `input` patches of α columns of X. */
-export function correlationLoader(
-  module: ModuleBuilder,
-  tensor: TensorAccess,
-  which: "gradient" | "input",
-  shape: CorrelationShape,
-  transform: PatchTransform,
-  at: OperandPlace,
-): SliceLoader {
-  const size = sizes(module);
-  const p = `${at.side}_`;
-  const { outer, width } = shape;
-  const input = which === "input";
-  const channelStride = input ? shape.inputChannelStride : shape.gradientChannelStride;
-  const channels = input ? shape.inChannels : shape.outChannels;
-  const schedule = scheduleItems(
-    at.extent,
-    at.depth,
-    at.threads,
-    shape.channelsInner ? "place" : "depth",
-  );
-  const [, columns] = patchSize(transform);
-  const firstName = at.side === "a" ? "first_row" : "first_column";
-  const channelSize = size(`${which}_channel`, channelStride);
-  const begin = [
-    ...schedule.places.flatMap((place, slot) => [
-      `  let ${p}place${slot} = ${place};`,
-      `  let ${p}base${slot} = (group * ${
-        size(`${which}_channels`, channels)
-      } + ${firstName} + ${p}place${slot}) * ${channelSize};`,
-    ]),
-    ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
-  ].join("\n");
-  const name = (item: number, j: number) => `${p}x${item}_${j}`;
-  const registers = schedule.items.flatMap((_, item) => [
-    ...Array.from({ length: columns }, (_, j) => `  var ${name(item, j)} = 0.0f;`),
-    `  var ${p}c${item} = 0u;`,
-  ]).join("\n");
-  const axisStride = (d: number) => input ? outer[d]!.inputStride : outer[d]!.gradientStride;
-  // Where whole steps share a tile and a row, these are the same for every thread, and so cheap.
-  const together = module.mode === "constant" && shape.imagesFirst && shape.batch > 0 &&
-    shape.batch % at.depth === 0;
-  const coordinate = (slot: number | undefined, d: number) => {
-    const o = `${p}o${slot ?? ""}_${d}`;
-    return input
-      ? `(${o} * ${size(`stride${d}`, outer[d]!.stride)} + tap${d} * ${
-        size(`dilation${d}`, outer[d]!.dilation)
-      } - ${size(`padding${d}`, outer[d]!.padding)})`
-      : o;
-  };
-  const widthStride = size(`${which}_width`, input ? width.inputStride : width.gradientStride);
-  const batchStride = size(
-    `${which}_batch`,
-    input ? shape.inputBatchStride : shape.gradientBatchStride,
-  );
-  const placeText = (slot: number | undefined) => {
-    const its = (what: string) => `${p}${what}${slot ?? ""}`;
-    const column = input
-      ? `${its("column")} * ${size("width_stride", width.stride)} + piece * ${
-        size("piece_step", shape.n * width.dilation)
-      } - ${size("width_padding", width.padding)}`
-      : its("column");
-    const inside = [
-      `${its("index")}${slot === undefined ? ` * ${at.depth}u` : ""} < depth_end`,
-      ...(input
-        ? outer.map((axis, d) => `${coordinate(slot, d)} < ${size(`size${d}`, axis.size)}`)
-        : []),
-    ].join(" && ");
-    return [
-      ...depthText(module, shape, p, slot, at),
-      `let ${its("first")} = select(${OUTSIDE}, ${column}, ${inside});`,
-      `let ${its("far")} = ${
-        [
-          `${its("image")} * ${slot === undefined ? `${at.depth}u * ` : ""}${batchStride}`,
-          ...outer.map((_, d) =>
-            `${coordinate(slot, d)} * ${size(`${which}_step${d}`, axisStride(d))}`
-          ),
-          `(${column}) * ${widthStride}`,
-        ].join(" + ")
-      };`,
-    ];
-  };
-  const depthSlots = together
-    ? [
-      ...placeText(undefined),
-      ...schedule.depths.flatMap((_, slot) => [
-        `let ${p}first${slot} = ${p}first;`,
-        `let ${p}far${slot} = ${p}far + ${p}depth${slot} * ${batchStride};`,
-      ]),
-    ]
-    : schedule.depths.flatMap((_, slot) => placeText(slot));
-  const fetch = [
-    ...depthSlots,
-    ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
-      `${p}c${item} = ${p}first${depthSlot};`,
-      ...Array.from(
-        { length: columns },
-        (_, j) =>
-          `${name(item, j)} = ${
-            tensor.load(`${p}base${placeSlot} + ${p}far${depthSlot} + ${j}u * ${widthStride}`)
-          };`,
-      ),
-    ]),
-  ].map((line) => `      ${line}`).join("\n");
-  const edge = size(`${which}_edge`, input ? width.size : width.places);
-  return {
-    declarations: "",
-    begin,
-    registers,
-    fetch: `    {\n${fetch}\n    }`,
-    store: storeItems(
-      schedule,
-      transform,
-      at,
-      (item) =>
-        Array.from(
-          { length: columns },
-          (_, j) =>
-            `let ${p}m${item}_${j} = select(0.0f, ${
-              name(item, j)
-            }, ${p}c${item} + ${j}u < ${edge});`,
-        ),
-      (item, _, j) => `${p}m${item}_${j}`,
-    ),
-  };
-}
-
-/**
- * Stores n columns of ∇W for four input channels of an output channel: into ∇W itself for bucket 0, into the
- * workspace for the others.
- *
- * @param buckets Where buckets 1 and on lie one after the other, if there are any.
- * @param adding Whether a bucket already holds a part: `always` for a second kernel on the first one's buckets,
- *   `again` where the loop stores its sums in parts.
- */
-export function correlationStore(
-  module: ModuleBuilder,
-  result: TensorAccess,
-  buckets: TensorAccess | undefined,
-  shape: CorrelationShape,
-  elements: number,
-  adding: "never" | "again" | "always",
-): SliceStore {
-  const size = sizes(module);
-  const { outer, width, n } = shape;
-  const vector = result.vector;
-  const text = (outputs: readonly string[]) => {
-    const lines = outputs.map((value, j) => `      let out${j} = ${value};`);
-    const base = [
-      `(group * ${size("gradient_channels", shape.outChannels)} + row) * ${
-        size("filter_out", shape.filterOutStride)
-      }`,
-      ...outer.map((axis, d) => `tap${d} * ${size(`filter_step${d}`, axis.filterStride)}`),
-      `piece * ${size("filter_piece", n * width.filterStride)}`,
-    ].join(" + ");
-    lines.push(`      let base = ${base};`);
-    const put = (tensor: TensorAccess, offset: string, value: string) => {
-      const sum = tensor.store(offset, `${tensor.load(offset)} + ${value}`);
-      if (adding === "always") return sum;
-      const first = tensor.store(offset, value);
-      return adding === "never" ? first : `if (again) { ${sum} } else { ${first} }`;
-    };
-    const each = Array.from({ length: n }, (_, j) => {
-      const parts = vector === 4 ? [`out${j}`] : [..."xyzw"].map((c) => `out${j}.${c}`);
-      return parts.map((value, x) => {
-        const column = vector === 4 ? "column" : `(column + ${x}u)`;
-        const offset = `base + ${j}u * ${size("filter_width", width.filterStride)} + ${column} * ${
-          size("filter_in", shape.filterInStride)
-        }`;
-        const to = (shift: string) =>
-          vector === 4 ? `(${offset}${shift}) / 4u` : `${offset}${shift}`;
-        const rest = `(bucket - 1u) * ${size("filter_elements", elements)}`;
-        const body = buckets === undefined
-          ? put(result, to(""), value)
-          : `if (bucket == 0u) { ${put(result, to(""), value)} } else { ${
-            put(buckets, to(` + ${rest}`), value)
-          } }`;
-        const inside = [
-          `${column} < ${size("input_channels", shape.inChannels)}`,
-          ...(width.taps % n === 0
-            ? []
-            : [`piece * ${n}u + ${j}u < ${size("width_taps", width.taps)}`]),
-        ].join(" && ");
-        return `        if (${inside}) { ${body} }`;
-      }).join("\n");
-    });
-    lines.push(
-      `      if (row < ${size("gradient_channels", shape.outChannels)}) {`,
-      ...each,
-      "      }",
-    );
-    return lines.join("\n");
-  };
-  return { declarations: "", text };
 }

@@ -1,0 +1,110 @@
+import assert from "#assert";
+import { moduleBuilder, WHOLE } from "../module.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import { identity } from "../../winograd/matrix.ts";
+import {
+  type CorrelationAxis,
+  correlationBatches,
+  correlationBatchText,
+  type CorrelationShape,
+} from "./correlation.ts";
+import { correlationLoader } from "./correlation_loader.ts";
+import { correlationStore } from "./correlation_store.ts";
+import { tileTransforms } from "./patch.ts";
+
+/** Padding 1, stride and dilation 1; strides of memory do not matter here. */
+function axis(places: number, taps: number): CorrelationAxis {
+  return {
+    size: places + taps - 3,
+    places,
+    taps,
+    stride: 1,
+    dilation: 1,
+    padding: 1,
+    inputStride: 1,
+    gradientStride: 1,
+    filterStride: 1,
+  };
+}
+
+/** Ω4(3,2) on the first 4 tiles of rows of 10, in 2 x 3 segments. */
+function shape(more: Partial<CorrelationShape> = {}): CorrelationShape {
+  return {
+    batch: 8,
+    groups: 2,
+    outChannels: 16,
+    inChannels: 8,
+    inputBatchStride: 1,
+    inputChannelStride: 1,
+    gradientBatchStride: 1,
+    gradientChannelStride: 1,
+    filterOutStride: 1,
+    filterInStride: 1,
+    outer: [axis(9, 3)],
+    width: axis(10, 6),
+    n: 3,
+    r: 2,
+    tiles: 4,
+    firstColumn: 0,
+    segmentColumns: 2,
+    segmentRows: 3,
+    firstBucket: 0,
+    bucketColumns: 2,
+    imagesFirst: true,
+    channelsInner: true,
+    ...more,
+  };
+}
+
+Deno.test("correlationBatches() counts pieces of the width, filter rows, groups and segments", () => {
+  assert.equal(correlationBatches(shape()), 2 * 3 * 2 * 6);
+  assert.equal(correlationBatches(shape({ outer: [], groups: 1 })), 2 * 6);
+});
+
+Deno.test("correlationBatchText() is the same for any number of segment rows", () => {
+  const text = (segmentRows: number) => {
+    const module = moduleBuilder("constant");
+    const made = correlationBatchText(module, shape({ segmentRows }));
+    return { made, uniforms: [...module.uniforms()!] };
+  };
+  assert.equal(text(2).made, text(9).made);
+  assert.notDeepEqual(text(2).uniforms, text(9).uniforms);
+});
+
+Deno.test("correlationBatchText() bakes in the tiles of segments that have equally many", () => {
+  const text = (mode: "constant" | "uniform", segmentColumns: number) =>
+    correlationBatchText(moduleBuilder(mode), shape({ segmentColumns }));
+  assert.match(text("constant", 2), /tile_count = 2u;/);
+  assert.match(text("constant", 3), /tile_count = \(segment_column \+ 1u\) \* 4u/);
+  assert.match(text("uniform", 2), /tile_count = \(segment_column \+ 1u\)/);
+});
+
+function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform" = "constant") {
+  const module = moduleBuilder(mode);
+  const tensor = module.tensor("input", "read", 1, WHOLE);
+  const { input } = tileTransforms([winogradTransform(3, 2)], identity(1));
+  const at = { side: "b", extent: 8, depth: 4, threads: 16, offset: 0 } as const;
+  return correlationLoader(module, tensor, "input", shape(more), input, at).fetch;
+}
+
+Deno.test("correlationLoader() finds tile and row once where whole steps share them", () => {
+  const divisions = (text: string) => text.match(/tile_count/g)?.length;
+  assert.equal(divisions(fetchText({})), 2);
+  assert.ok(divisions(fetchText({ batch: 6 }))! > 2);
+  assert.ok(divisions(fetchText({}, "uniform"))! > 2);
+  assert.match(fetchText({}), /b_index \/ 2u/);
+});
+
+Deno.test("correlationStore() adds to what is there: never, after the first part, or always", () => {
+  const text = (adding: "never" | "again" | "always", buckets: boolean) => {
+    const module = moduleBuilder("constant");
+    const result = module.tensor("result", "write", 4, WHOLE);
+    const workspace = buckets ? module.tensor("buckets", "write", 4, WHOLE) : undefined;
+    return correlationStore(module, result, workspace, shape(), 96, adding).text(["p", "q", "s"]);
+  };
+  assert.doesNotMatch(text("never", false), /result_data\[[^\]]*\] \+/);
+  assert.match(text("always", false), /= result_data\[[^\]]*\] \+ out0/);
+  assert.match(text("again", false), /if \(again\) \{ result_data/);
+  assert.doesNotMatch(text("never", false), /bucket ==/);
+  assert.match(text("never", true), /if \(bucket == 0u\) \{ result_data.*else \{ buckets_data/);
+});
