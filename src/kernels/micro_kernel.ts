@@ -53,9 +53,6 @@ export function microKernel(
   const chained = accumulation === "f16";
   const sum = chained ? "f32" : accumulation;
   const partial = chained ? "h" : "c";
-  // Two halves share a register, and giving both the same factor takes an instruction: so f16 multiplies whole
-  // vectors, along the diagonals of blocks of 4 x 4, which take two instructions a vector of B to turn.
-  const diagonal = chained && policy.threadRows > 1;
   const factor = (r: number) =>
     policy.threadRows === 1 ? "a0" : `a${Math.floor(r / 4)}.${"xyzw"[r % 4]}`;
   const declare = (name: string, scalar: Scalar) =>
@@ -65,18 +62,7 @@ export function microKernel(
     [
       ...aFragments.map((i) => `      let a${i} = ${converted(a, aVector(k, i), aWidth)};`),
       ...bFragments.map((j) => `      let b${j} = ${converted(b, b.at(k, `bx${j}`), 4)};`),
-      ...(diagonal
-        ? bFragments.flatMap((j) =>
-          ["yzwx", "zwxy", "wxyz"].map((turn, d) => `      let b${j}_${d + 1} = b${j}.${turn};`)
-        )
-        : []),
-      ...each((r, j) =>
-        diagonal
-          ? `      h${r}_${j} = fma(a${Math.floor(r / 4)}, b${j}${
-            r % 4 === 0 ? "" : `_${r % 4}`
-          }, h${r}_${j});`
-          : `      ${product(`${partial}${r}_${j}`, factor(r), `b${j}`)}`
-      ),
+      ...each((r, j) => `      ${product(`${partial}${r}_${j}`, factor(r), `b${j}`)}`),
     ].join("\n");
   const aWidth = policy.threadRows === 1 ? 1 : 4;
   const depths = Array.from({ length: policy.depth }, (_, k) => `    {\n${body(String(k))}\n    }`);
@@ -95,25 +81,8 @@ export function microKernel(
       : tiles === 1
       ? folds
       : `    if ((step - first_step) % ${tiles}u == ${tiles - 1}u) {\n${folds}\n    }`,
-    finish: [
-      ...(chained && tiles > 1 ? [folds] : []),
-      ...(diagonal ? aFragments.flatMap((i) => bFragments.map((j) => straightened(i, j))) : []),
-    ].join("\n"),
+    finish: chained && tiles > 1 ? folds : "",
   };
-
-  /** Rows of a block from its diagonals: diagonal d holds, of row x, column x + d. */
-  function straightened(i: number, j: number): string {
-    const at = (d: number) => `c${4 * i + d}_${j}`;
-    return [
-      "  {",
-      ...[0, 1, 2, 3].map((d) => `    let d${d} = ${at(d)};`),
-      ...[0, 1, 2, 3].map((x) => {
-        const row = [0, 1, 2, 3].map((y) => `d${(y - x + 4) % 4}.${"xyzw"[x]}`);
-        return `    ${at(x)} = vec4f(${row.join(", ")});`;
-      }),
-      "  }",
-    ].join("\n");
-  }
 
   function aVector(k: string, i: number): string {
     return policy.threadRows === 1 ? `${a.at(k, "ay0 / 4u")}[ay0 % 4u]` : a.at(k, `ay${i}`);
