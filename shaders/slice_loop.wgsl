@@ -76,7 +76,7 @@ fn main(
   var next_step = first_step;
   loop {
   let part_step = next_step;
-  next_step = min(end_step, part_step + <%= it.partial %>u);
+  next_step = min(end_step, part_step + <%= it.partialSteps %>);
   let again = part_step > first_step;
 <% for (let s = 0; s < it.sums; s++) { -%>
   c<%= s %> = vec4f();

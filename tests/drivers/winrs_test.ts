@@ -118,7 +118,7 @@ Deno.test("sums stored in parts agree with FP64, whatever the last part's length
         paddingBegin: [1, 1],
       });
       const kernel = await checkWinrs(gpu, { problem, layout, policy: SMALLEST, ...run });
-      assert.match(kernel, /_partial\d/);
+      assert.match(kernel, /_partial_/);
     }
   }
 });

@@ -75,7 +75,7 @@ export function pairCost(
 
 /**
  * The pair that `a8n3r6,a4n3r2` names, or one kernel alone, whose last tile may be filled with zeros. Of the
- * ways to share the columns it takes the cheapest by the nominal rates.
+ * ways to share the columns it takes the cheapest by the default rates.
  *
  * @throws {RangeError} if a kernel is unknown, or its n does not divide the filter's width.
  * @throws {SyntaxError} if the text names none or more than two kernels, or one twice.

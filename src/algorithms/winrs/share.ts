@@ -71,14 +71,12 @@ export interface ShareKernel {
   readonly multiplications: number;
 }
 
-/** Longer sums are stored in parts: up to here one accumulator keeps what is said of accuracy (docs/accuracy.md). */
-const FLUSH_ABOVE = 2048;
-/** Products of a part where the user does not say. */
-const FLUSH_EVERY = 1024;
+/** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
+const LONGEST_SUM = 2048;
 
 /** Products of a part for sums of `length`; 0 for all of them. */
 function flushEvery({ flush }: PlanRequest, length: number): number {
-  const every = flush ?? (length > FLUSH_ABOVE ? FLUSH_EVERY : 0);
+  const every = flush ?? Math.ceil(length / Math.ceil(length / LONGEST_SUM));
   return every < length ? every : 0;
 }
 

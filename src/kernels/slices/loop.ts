@@ -103,7 +103,7 @@ export function sliceLoopKernel(
   );
   const values = {
     name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
-      partial === 0 ? "" : `_partial${partial}`
+      partial === 0 ? "" : "_partial"
     }_${suffix}`,
     policy,
     shape,
@@ -120,6 +120,8 @@ export function sliceLoopKernel(
     round,
     flush,
     partial,
+    // A uniform, so that sums of any length share a kernel.
+    partialSteps: partial === 0 ? "" : module.parameter("partial_steps", partial),
     free: partial > 0 && policy.buffers === 2 ? "free" : "0",
     outputs,
     positions: perSlice * round,
