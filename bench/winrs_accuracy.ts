@@ -79,7 +79,7 @@ function deepPolicy(alpha: number): string {
 async function overLengths([exponents, kernels, flushes]: string[]): Promise<void> {
   const powers = (exponents ?? "8,9,10,11,12,13,14,15,16,17,18,19,20,21").split(",").map(Number);
   const named = (kernels ?? "a2n1r1,a4n3r2,a8n3r6,a16n9r8").split(",");
-  const parts = (flushes ?? "0,1024").split(",").map(Number);
+  const parts = (flushes ?? "0,2048").split(",").map(Number);
   const points: { kernel: string; length: number; flush: number; mare: number }[] = [];
   console.log(["kernel", "length", ...parts.map((part) => `MARE, parts of ${part}`)].join("\t"));
   for (const exponent of powers) {

@@ -46,6 +46,8 @@ export interface ConfigureOptions {
 const PAIR_SLACK = 1.15;
 /** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
 const TIME_SLACK = 1.02;
+/** Of those with so few more buckets than need be, the one of the widest segments is taken. */
+const BUCKET_SLACK = 1.1;
 /** Segment counts are tried up to this multiple of Ẑ. */
 const COUNT_SLACK = 2;
 
@@ -78,9 +80,12 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
     }));
   });
   const fastest = Math.min(...choices.map(({ predictedMs }) => predictedMs));
-  const best = choices
-    .filter(({ predictedMs }) => predictedMs <= fastest * TIME_SLACK)
+  const good = choices.filter(({ predictedMs }) => predictedMs <= fastest * TIME_SLACK);
+  const fewest = Math.min(...good.map(({ segmentation }) => segmentation.count));
+  const best = good
+    .filter(({ segmentation }) => segmentation.count <= fewest * BUCKET_SLACK)
     .sort((a, b) =>
+      a.segmentation.firstColumns - b.segmentation.firstColumns ||
       a.segmentation.count - b.segmentation.count || a.predictedMs - b.predictedMs
     )[0]!;
   return {
