@@ -64,7 +64,9 @@ Deno.test("wgconv compare exits 1 on accuracy, whatever the speed", async () => 
   assert.equal((await compare([{}], [beyond])).code, 1);
   const error = { verdict: "error", time_ms: null, accuracy: null, message: "lost" };
   assert.equal((await compare([{}], [error])).code, 1);
-  assert.equal((await compare([fail], [fail])).code, 0);
+  const still = await compare([fail], [fail]);
+  assert.equal(still.code, 1);
+  assert.match(still.stdout, /^wrong result: fwd mb2ic4.*: channel 3 is 4 times the median$/m);
 });
 
 Deno.test("wgconv compare pairs providers by problem and op", async () => {

@@ -31,7 +31,8 @@ Speed-up is the base's median time over the new one's. Its verdict:
              would matter, samples are missing or too few (4 a side), clocks or caches differ
 
 Accuracy regresses when a verdict becomes fail or error, or when, on the same data, the bound ratio
-or relative L2 error is more than 1.5 times the base's and beyond the stricter record's limit.
+or relative L2 error is more than 1.5 times the base's and beyond the stricter record's limit. A wrong
+result of the new run exits 1 though it was wrong before, or is not in the base.
 
 Examples:
   wgconv compare base.jsonl new.jsonl
@@ -39,7 +40,7 @@ Examples:
   wgconv compare cudnn.jsonl wgconv.jsonl
   wgconv compare all.jsonl all.jsonl --provider cudnn,wgconv
 
-Exit 1: accuracy regressed. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.`;
+Exit 1: accuracy regressed, or a result is wrong. Exit 4: a case is SLOWER beyond --threshold. Exit 2: nothing matched.`;
 
 /** `wgconv compare`: two runs, case by case. */
 export function compareCommand() {

@@ -1,5 +1,6 @@
 import { EXIT } from "../errors.ts";
 import { type AccuracyChange, accuracyChange } from "./accuracy_change.ts";
+import { latestCases } from "./case_key.ts";
 import { type CasePair, type PairBy, pairCases } from "./pair_cases.ts";
 import type { ReadCase } from "./record_schema.ts";
 import {
@@ -40,10 +41,12 @@ export interface Comparison {
   /** In each operation's order of appearance, then all. */
   readonly summaries: readonly SpeedSummary[];
   readonly accuracyRegressions: readonly AccuracyRegression[];
+  /** The other wrong results of the new run: wrong in the base too, or not in it. */
+  readonly wrong: readonly ReadCase[];
   readonly onlyBase: readonly ReadCase[];
   readonly onlyNext: readonly ReadCase[];
   readonly replaced: number;
-  /** 2 where nothing matched, 1 for accuracy, 4 for speed. */
+  /** 2 where nothing matched, 1 for accuracy (no run with a wrong result is ok), 4 for speed. */
   readonly exitCode: number;
 }
 
@@ -70,18 +73,22 @@ export function compareRuns(
     : ops.map((op) => summary(op, cases.filter(({ base }) => base.op === op)));
   const all = by === "best" ? [...pairs, ...pairCases(base, next, "algorithm").pairs] : pairs;
   const accuracyRegressions = accuracyRegressionsOf(all);
+  const wrong = latestCases(next).cases.filter((record) =>
+    record.verdict === "fail" && accuracyRegressions.every((found) => found.next !== record)
+  );
   return {
     by,
     rule,
     cases,
     summaries: [...perOp, summary("all", cases)],
     accuracyRegressions,
+    wrong,
     onlyBase,
     onlyNext,
     replaced,
     exitCode: cases.length === 0
       ? EXIT.usage
-      : accuracyRegressions.length > 0
+      : accuracyRegressions.length > 0 || wrong.length > 0
       ? EXIT.accuracy
       : cases.some(({ regression }) => regression)
       ? EXIT.regression

@@ -62,6 +62,7 @@ export function comparisonData(comparison: Comparison) {
       ...side(next),
       reason,
     })),
+    wrong: comparison.wrong.map(describeCase),
     only_base: onlyBase.map(describeCase),
     only_new: onlyNext.map(describeCase),
     replaced: comparison.replaced,
@@ -128,7 +129,7 @@ function firstSentence(text: string): string {
 
 /** What the tables leave unsaid: regressions by name, and what was not compared. */
 function remarks(comparison: Comparison): string[] {
-  const { cases, rule, accuracyRegressions, onlyBase, onlyNext, replaced } = comparison;
+  const { cases, rule, accuracyRegressions, wrong, onlyBase, onlyNext, replaced } = comparison;
   const devices = (
     which: "base" | "next",
   ) => [...new Set(cases.map((pair) => pair[which].device).filter((device) => device !== ""))];
@@ -139,6 +140,11 @@ function remarks(comparison: Comparison): string[] {
     ...firstTen(
       accuracyRegressions.map(({ next, reason }) =>
         `accuracy regression: ${describeCase(next)}: ${firstSentence(reason)}`
+      ),
+    ),
+    ...firstTen(
+      wrong.map((record) =>
+        `wrong result: ${describeCase(record)}: ${firstSentence(record.message ?? record.verdict)}`
       ),
     ),
     ...firstTen(

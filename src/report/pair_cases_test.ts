@@ -57,6 +57,17 @@ Deno.test("compareRuns() by best still finds a rival that became wrong", () => {
   assert.equal(found.exitCode, 1);
 });
 
+Deno.test("compareRuns() exits 1 on a wrong result that was wrong before, or is new", () => {
+  const rule = { threshold: 0.05, margin: 0.02 };
+  const fail = { verdict: "fail" };
+  const before = compareRuns(read(fail), read(fail), "algorithm", rule);
+  assert.deepEqual([before.wrong.length, before.exitCode], [1, 1]);
+  const added = compareRuns(read({}), read({}, { ...fail, op: "bwd-data" }), "algorithm", rule);
+  assert.deepEqual([added.wrong.map(({ op }) => op), added.exitCode], [["bwd-data"], 1]);
+  const righted = compareRuns(read(fail), read({}), "algorithm", rule);
+  assert.deepEqual([righted.wrong.length, righted.exitCode], [0, 0]);
+});
+
 Deno.test("compareRuns() takes geometric means over each operation and all", () => {
   const base = read({}, { op: "bwd-data" }, { op: "bwd-filter" });
   const next = read({ time_ms: timeOf(0.25) }, { op: "bwd-data" }, {
