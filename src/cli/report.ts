@@ -21,6 +21,8 @@ a part of names or descriptors. Words of one kind are alternatives, kinds add up
 
 The page has speed-ups over --baseline (a peer, where the records have one), throughput, roofline,
 workspace and errors as charts, failures first and every case last. It is one file without scripts.
+An H200's ceilings are known to the roofline, without tensor cores; --peak-tflops and --bandwidth say
+those of other devices.
 
 Examples:
   wgconv report run.jsonl

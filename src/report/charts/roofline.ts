@@ -1,3 +1,4 @@
+import { deviceCeilings } from "./device_ceilings.ts";
 import { byFacetOf, distinct, type Point } from "./points.ts";
 import { type Chart, colourScale, SHAPE_LEGEND } from "./theme.ts";
 
@@ -9,11 +10,15 @@ export interface Ceilings {
   readonly bandwidth?: number;
 }
 
-/** Arithmetic intensity against throughput, and the device's ceilings: a chart a dtype. */
+/**
+ * Arithmetic intensity against throughput, and the device's ceilings: a chart a dtype.
+ *
+ * @param given Take the place of what is known of the device.
+ */
 export function rooflineCharts(
   points: readonly Point[],
   series: readonly string[],
-  ceilings: Ceilings,
+  given: Ceilings,
 ): Chart[] {
   return byFacetOf(points, dtypeOf).flatMap(([dtype, all]) => {
     const rows = all.flatMap(({ right, flops, bytes, gflops, series, record, label }) =>
@@ -21,7 +26,10 @@ export function rooflineCharts(
         ? [{ intensity: flops / bytes, gflops, series, op: record.op, label }]
         : []
     );
-    return rows.length === 0 ? [] : [roofline(dtype, rows, series, ceilings)];
+    if (rows.length === 0) return [];
+    const devices = distinct(all.map(({ record }) => record.device));
+    const known = devices.length === 1 ? deviceCeilings(devices[0]!, dtype) : {};
+    return [roofline(dtype, rows, series, { ...known, ...given })];
   });
 }
 
@@ -116,8 +124,8 @@ function ceilingCaption({ peak, bandwidth }: Ceilings): string {
     ...(bandwidth === undefined ? [] : [`${bandwidth} GB/s`]),
   ];
   return known.length === 0
-    ? "Every tensor moved once. The device's ceilings were not given (--peak-tflops, --bandwidth)."
-    : `Every tensor moved once. Dashed: the ceilings given, ${known.join(" and ")}.`;
+    ? "Every tensor moved once. The device's ceilings are not known (--peak-tflops, --bandwidth)."
+    : `Every tensor moved once. Dashed: the device's ceilings, ${known.join(" and ")}.`;
 }
 
 /** Points of the ceilings over the rows' reach, and a text at the left end of each, where points are few. */
