@@ -163,6 +163,14 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
       /balance none contradicts 2 splits\n/,
     ],
     [["--size", "0,4,5", "--search"], /Cannot search: the result of 0 4 5 is empty\n/],
+    [["--size", "3,4,5", "--search", "--output", y], /keeps no result, --output must go\n/],
+    [
+      ["--size", "3,4,5", "--search", "--policy", "tiny", "--splits", "2"],
+      /--policy, --splits must/,
+    ],
+    [["--size", "3,4,5", "--search", "--device", "cpu"], /--search runs on the GPU\n/],
+    [["--size", "3,4,5", "--jsonl", "x.jsonl"], /--jsonl goes with --suite or --search/],
+    [["--suite", "s", "--c", a], /--suite says what is multiplied, --c must go\n/],
     [["--suite", "none.txt"], /Cannot read none\.txt: there is no such file\n/],
     [["--suite", "s", "--size", "1,2,3"], /--suite says what is multiplied, --size must go\n/],
   ];

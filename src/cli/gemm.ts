@@ -47,6 +47,12 @@ Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 export function gemmCommand() {
   return gemmOptions().action(async (options) => {
     if (options.suite !== undefined) return await runSuites(options);
+    if (options.search) refuseBesideSearch(options);
+    else if (options.jsonl !== undefined) {
+      throw new TypeError(
+        "Cannot multiply: --jsonl goes with --suite or --search, --json prints one",
+      );
+    }
     using subject = await openGemmSubject(options);
     if (options.search) return await searchPolicies(subject, options);
     const compute = options.device === "cpu" ? multiplyOnCpu : multiplyOnGpu;
@@ -135,10 +141,28 @@ function gemmOptions() {
     .addHelpText("after", EXAMPLES);
 }
 
+/** @throws {TypeError} for options that a search would leave aside. */
+function refuseBesideSearch({ output, policy, splits, balance, device }: GemmOptions): void {
+  const extra = Object.entries({
+    output: output !== undefined,
+    policy: policy !== "auto",
+    splits: splits !== undefined,
+    balance: balance !== "auto",
+  }).filter(([, given]) => given);
+  if (extra.length > 0) {
+    const names = extra.map(([name]) => `--${name}`).join(", ");
+    throw new TypeError(`Cannot search: it tries every cut and keeps no result, ${names} must go`);
+  }
+  if (device === "cpu") throw new TypeError("Cannot search: --search runs on the GPU");
+}
+
 /** Times and checks the products of suite files. */
 async function runSuites(options: GemmOptions): Promise<void> {
   const { suite = [], output, size, a, b, device, search } = options;
-  const extra = Object.entries({ a, b, size, output, search }).filter(([, value]) => value);
+  const file = (path: string | true | undefined) => typeof path === "string";
+  const [c, bias, residual] = [file(options.c), file(options.bias), file(options.residual)];
+  const extra = Object.entries({ a, b, c, bias, residual, size, output, search })
+    .filter(([, value]) => value);
   if (extra.length > 0) {
     const names = extra.map(([name]) => `--${name}`).join(", ");
     throw new TypeError(`Cannot bench: --suite says what is multiplied, ${names} must go`);

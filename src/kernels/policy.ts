@@ -23,7 +23,10 @@ function policy(
   return { name, rows, columns, depth, threadRows, threadColumns, warp };
 }
 
-/** Policies, smallest tile first. `tiny` and `small` fit every WebGPU device (16 KiB, 256 threads). */
+/**
+ * Policies, smallest tile first. All but `sliver`, `flat` and `narrow` (17 KiB) fit every WebGPU device, that is 16 KiB
+ * of workgroup memory and 256 threads.
+ */
 export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("tiny", [32, 32, 8], [4, 4]),
   // For results of a few rows or columns, of which larger tiles would be mostly empty.
