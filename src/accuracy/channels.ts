@@ -14,7 +14,7 @@ export interface ChannelErrors {
 export interface WorstChannel {
   readonly ratio: number;
   readonly channel: number;
-  /** Outputs of that channel. */
+  /** Outputs of that channel, equal ones once. */
   readonly checked: number;
   /** Channels with at least one output. */
   readonly channels: number;
@@ -68,9 +68,12 @@ export function channelErrors(
   const models = lengths === undefined ? [PLAIN] : MODELS;
   const squares = models.map(() => new Float64Array(count));
   const counts = new Float64Array(count);
+  const repeats = repetitions();
   let exact = 0;
   return {
     add(channel, scaledError, drift) {
+      // The same sum again says nothing new: constant data must not make few errors look like many.
+      if (repeats(channel, scaledError, drift)) return;
       const square = scaledError * scaledError;
       const length = Math.max(1, lengths?.[channel] ?? 1);
       for (let i = 0; i < models.length; i++) {
@@ -100,6 +103,35 @@ export function channelErrors(
       });
       return { ...worst, channels, unlikeness };
     },
+  };
+}
+
+/**
+ * Tells whether an output equals an earlier one of its channel. It remembers the latest of each of 2¹⁶ hashes, so it may
+ * miss a repetition, but mistakes nothing for one (by chance one output in 2³²).
+ */
+function repetitions(): (channel: number, scaledError: number, drift: number) => boolean {
+  const bits = 16;
+  const seen = new Uint32Array(1 << bits);
+  const pair = new Float64Array(2);
+  const words = new Uint32Array(pair.buffer);
+  return (channel, scaledError, drift) => {
+    pair[0] = scaledError;
+    pair[1] = drift;
+    let place = Math.imul(channel + 1, 0x9e3779b1);
+    let mark = ~place;
+    for (let i = 0; i < words.length; i++) {
+      place = Math.imul(place ^ words[i]!, 0x85ebca6b);
+      place ^= place >>> 15;
+      mark = Math.imul(mark ^ words[i]!, 0xc2b2ae35);
+      mark ^= mark >>> 13;
+    }
+    // 0 says that there is none yet.
+    mark = (mark >>> 0) || 1;
+    const at = (place >>> 0) >>> (32 - bits);
+    if (seen[at] === mark) return true;
+    seen[at] = mark;
+    return false;
   };
 }
 

@@ -153,6 +153,24 @@ Deno.test("judge() passes a single channel, and single outputs", async () => {
   }
 });
 
+Deno.test("judge() counts equal outputs of a channel once: constant data passes", async () => {
+  const given = await simulatedCase("uniform01", 288, CHANNELS, OUTPUTS);
+  const results = simulate(given, KERNELS.fused!);
+  // Two sums in turn a channel, as the inside and the edges of a flat image give.
+  const source = (i: number) => i - i % OUTPUTS + i % 2;
+  const { values, magnitudes, shape } = given.reference;
+  const reference = {
+    shape,
+    values: values.map((_, i) => values[source(i)]!),
+    magnitudes: magnitudes.map((_, i) => magnitudes[source(i)]!),
+  };
+  const flat = { ...given, reference };
+  const { report, verdict, reasons } = check(flat, results.map((_, i) => results[source(i)]!));
+  assert.deepEqual([verdict, reasons], ["pass", []]);
+  assert.equal(report.worst_channel_checked, 2);
+  assert.ok(report.channel_rms_ratio > 2, "this is no test of the rule");
+});
+
 Deno.test("judge() allows more relative error where the data cancels", () => {
   const reference = {
     values: Float64Array.of(1e-3, -1e-3),
