@@ -55,6 +55,27 @@ Deno.test("wgconv tune measures what auto then takes, on its device and as long 
   assert.match(broken.stderr, /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/);
 });
 
+Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then takes", async () => {
+  using temporary = temporaryDirectory();
+  const path = `${temporary.path}/tuning.jsonl`;
+  const run = ["--op", "bwd-filter", "--algorithm", "winrs", "--policy", "auto"];
+  const tuned = await wgconv(["tune", PROBLEM, ...run, "--runs", "3", "--output", path]);
+  assert.equal(tuned.code, 0, tuned.stderr);
+  const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  const paired = records.filter(({ pair }) => pair !== undefined);
+  assert.ok(paired.length > 1, tuned.stdout);
+  assert.ok(paired.every(({ algorithm, verdict }) => algorithm === "winrs" && verdict === "pass"));
+  const last = paired.at(-1);
+  const lines = records.map((record) => JSON.stringify({ ...record, winner: record === last }));
+  await Deno.writeTextFile(path, lines.join("\n"));
+  const auto = await wgconv(
+    ["conv", "--problem", PROBLEM, "--op", "bwd-filter", "--tuning", path, "--json"],
+  );
+  assert.equal(JSON.parse(auto.stdout).kernel, last.kernel, auto.stderr);
+});
+
 Deno.test("wgconv tune refuses to run on nothing", async () => {
   const none = await wgconv(["tune"]);
   assert.equal(none.code, 2);

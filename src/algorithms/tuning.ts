@@ -13,6 +13,7 @@ export interface TunedChoice {
   /** The planner's choice where absent. */
   readonly policy?: string;
   readonly tile?: string;
+  readonly pair?: string;
   /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
   readonly kernels: readonly string[];
 }
@@ -48,8 +49,9 @@ export function planTuned(
   request: PlanRequest,
   planConv: (request: PlanRequest) => Plan,
 ): Plan | undefined {
-  const { policy, splits, balance, tile, variant } = request;
-  if ([policy, splits, balance, tile, variant].some((said) => said !== undefined)) return undefined;
+  const { policy, splits, balance, tile, pair, variant } = request;
+  const said = [policy, splits, balance, tile, pair, variant];
+  if (said.some((choice) => choice !== undefined)) return undefined;
   const choice = request.tuning?.get(problemClass(request));
   if (choice === undefined) return undefined;
   const { tuning: _, maxWorkspaceBytes, ...free } = request;
@@ -58,6 +60,7 @@ export function planTuned(
     algorithm: choice.algorithm,
     ...(choice.policy === undefined ? {} : { policy: choice.policy }),
     ...(choice.tile === undefined ? {} : { tile: choice.tile }),
+    ...(choice.pair === undefined ? {} : { pair: choice.pair }),
   };
   try {
     const measured = planConv({ ...named, problem: choice.problem, epilogue: NO_EPILOGUE });

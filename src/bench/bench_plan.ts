@@ -36,6 +36,8 @@ export interface BenchCase {
   readonly algorithm: AlgorithmName | "auto";
   readonly policy: string;
   readonly tile: string;
+  /** Kernels of WinRS; the planner's choice where absent. */
+  readonly pair?: string;
   readonly caches: readonly CacheState[];
 }
 
@@ -78,7 +80,7 @@ export function recordCount(groups: readonly BenchGroup[]): number {
 /** What tells a case from all others of a run. */
 export function caseId(
   { problem, dtype, layout }: Omit<BenchGroup, "cases">,
-  { algorithm, policy, tile }: Omit<BenchCase, "caches">,
+  { algorithm, policy, tile, pair = "auto" }: Omit<BenchCase, "caches">,
   cache: CacheState,
 ): string {
   return idOf([
@@ -89,6 +91,7 @@ export function caseId(
     algorithm,
     policy,
     tile,
+    pair,
     cache,
   ]);
 }
@@ -96,8 +99,8 @@ export function caseId(
 /** {@linkcode caseId} of the case that a record is of. */
 export function recordId(record: CaseRecord): string {
   const { problem, op, layout, dtype, requested, algorithm } = record;
-  const { policy = "auto", tile = "auto", cache = "hot" } = record;
-  return idOf([problem, op, layout, dtype, requested ?? algorithm, policy, tile, cache]);
+  const { policy = "auto", tile = "auto", pair = "auto", cache = "hot" } = record;
+  return idOf([problem, op, layout, dtype, requested ?? algorithm, policy, tile, pair, cache]);
 }
 
 function idOf(parts: readonly string[]): string {

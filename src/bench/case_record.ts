@@ -17,9 +17,10 @@ export interface CaseSetup {
   readonly epilogue?: string;
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
-  /** Policy and tile that were asked for, where they are not the planner's choice. */
+  /** Policy, tile and WinRS kernels that were asked for, where they are not the planner's choice. */
   readonly policy?: string;
   readonly tile?: string;
+  readonly pair?: string;
   readonly cache?: "hot" | "cold";
   /** `wgconv` where absent. */
   readonly provider?: string;
@@ -51,7 +52,7 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { flops, made, filterLayout, accumulate, epilogue, policy, tile, cache } = setup;
+  const { flops, made, filterLayout, accumulate, epilogue, policy, tile, pair, cache } = setup;
   const { plan, time, accuracy, verdict, message } = outcome;
   return {
     schema: 1,
@@ -63,6 +64,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     ...(plan && plan.algorithm !== setup.algorithm ? { requested: setup.algorithm } : {}),
     ...(policy === undefined ? {} : { policy }),
     ...(tile === undefined ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
     ...(cache === undefined ? {} : { cache }),
     kernel: plan?.kernel ?? null,
     device: setup.device,

@@ -7,13 +7,14 @@ import type { CheckedCase } from "./run_group.ts";
 
 /** A command that runs a case again, for a POSIX shell. */
 export function reproLine(record: CaseRecord, backend = "wgpu"): string {
-  const { problem, op, requested, algorithm, layout, policy, tile, fill, seed } = record;
+  const { problem, op, requested, algorithm, layout, policy, tile, pair, fill, seed } = record;
   const options = Object.entries({
     op,
     algorithm: requested ?? algorithm,
     layout,
     policy,
     tile,
+    pair,
     fill,
     seed,
     check: "full",

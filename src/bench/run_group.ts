@@ -87,9 +87,9 @@ export async function* runGroup(
       // A policy, tile or workspace that does not go with a named algorithm is one combination too many.
       const refused = error instanceof RangeError || error instanceof UnsupportedError;
       if (refused && one.algorithm !== "auto") {
-        const { algorithm, policy, tile } = one;
+        const { algorithm, policy, tile, pair = "auto" } = one;
         hooks.onSkip?.(
-          [algorithm, policy, tile].filter((part) => part !== "auto").join(" "),
+          [algorithm, policy, tile, pair].filter((part) => part !== "auto").join(" "),
           message,
         );
       } else {
@@ -231,7 +231,7 @@ function planRequest(
   gpu: GpuDevice,
   { planning }: BenchPlan,
   { problem, dtype, layout }: BenchGroup,
-  { algorithm, policy, tile }: BenchCase,
+  { algorithm, policy, tile, pair }: BenchCase,
 ): PlanRequest {
   return {
     problem,
@@ -245,6 +245,7 @@ function planRequest(
     ...planning,
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
   };
 }
 
@@ -257,7 +258,7 @@ function unsupportedReason(request: PlanRequest): string | undefined {
 function caseSetup(
   bench: BenchPlan,
   { problem, layout, dtype }: BenchGroup,
-  { algorithm, policy, tile }: BenchCase,
+  { algorithm, policy, tile, pair }: BenchCase,
   cache: CacheState,
   device: string,
 ): CaseSetup {
@@ -267,6 +268,7 @@ function caseSetup(
     algorithm,
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),
+    ...(pair === undefined ? {} : { pair }),
     cache,
     device,
     ...(bench.provider === undefined ? {} : { provider: bench.provider }),

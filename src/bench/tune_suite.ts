@@ -1,4 +1,5 @@
 import { kernelNames } from "../algorithms/tuning.ts";
+import { rivalPairs } from "../algorithms/winrs/configure.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord, ConvTuningRecord } from "../report/record.ts";
 import { VERSION } from "../version.ts";
@@ -31,7 +32,7 @@ const MARGIN = 0.02;
 const UNTUNED: Omit<BenchCase, "caches"> = { algorithm: "auto", policy: "auto", tile: "auto" };
 
 /**
- * Measures every algorithm, policy and tile on every problem: all of them briefly, then the fastest and the planner's
+ * Measures every algorithm, policy, tile and pair of WinRS on every problem: all of them briefly, then the fastest and the planner's
  * choice in turn and with a check. Yields each problem's outcome as soon as it is known.
  *
  * @param bench What covers the rivals; `auto` is added.
@@ -42,7 +43,7 @@ export async function* tuneSuite(
   open: () => Promise<GpuDevice>,
   onCase: (index: number, count: number, what: string) => void,
 ): AsyncGenerator<TunedGroup, void, undefined> {
-  const groups = benchGroups(bench);
+  const groups = benchGroups(bench).map((group) => withPairs(group, bench));
   const medians = new Map<string, number>();
   const look = { ...bench, check: "none" as const, protocol: FIRST_LOOK };
   const briefly = (index: number, count: number, what: string) =>
@@ -74,6 +75,15 @@ export async function* tuneSuite(
       failed: records.filter(({ verdict }) => verdict === "fail" || verdict === "error"),
     };
   }
+}
+
+/** A group with a case more for each pair of kernels that WinRS may take, where that is among the rivals. */
+function withPairs(group: BenchGroup, { algorithms, caches }: BenchPlan): BenchGroup {
+  if (!algorithms.includes("winrs") || group.problem.op !== "bwd-filter") return group;
+  const pairs = rivalPairs(group.problem).map((pair) => (
+    { ...UNTUNED, algorithm: "winrs" as const, pair, caches }
+  ));
+  return { ...group, cases: [...group.cases, ...pairs] };
 }
 
 /** A group with its finalists alone. */
@@ -118,6 +128,7 @@ function tuningRecords(
     algorithm: record.algorithm,
     ...(record.policy === undefined ? {} : { policy: record.policy }),
     ...(record.tile === undefined ? {} : { tile: record.tile }),
+    ...(record.pair === undefined ? {} : { pair: record.pair }),
     kernel: record.kernel!,
     kernels: kernels.get(recordId(record)) ?? [],
     time_ms: record.time_ms!,

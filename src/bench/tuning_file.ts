@@ -20,6 +20,7 @@ const TunedSchema = v.object({
   algorithm: v.picklist(ALGORITHM_NAMES),
   policy: v.optional(v.string()),
   tile: v.optional(v.string()),
+  pair: v.optional(v.string()),
   kernels: v.array(v.string()),
   winner: v.boolean(),
   verdict: v.string(),
@@ -71,12 +72,13 @@ export function tuningTable(lines: readonly TuningLine[], device: TunedDevice): 
   const table = new Map<string, TunedChoice>();
   for (const { tuned } of lines) {
     if (!isOf(tuned, device) || !tuned.winner || tuned.verdict !== "pass") continue;
-    const { algorithm, policy, tile, kernels } = tuned;
+    const { algorithm, policy, tile, pair, kernels } = tuned;
     table.set(classOf(tuned), {
       problem: parseDescriptor(tuned.problem, tuned.op),
       algorithm,
       ...(policy === undefined ? {} : { policy }),
       ...(tile === undefined ? {} : { tile }),
+      ...(pair === undefined ? {} : { pair }),
       kernels,
     });
   }

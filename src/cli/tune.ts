@@ -23,11 +23,11 @@ import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, someOf, splitTiles, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
-Every algorithm, tile policy and tile is looked at briefly; the four fastest and the planner's choice are
-then sampled in turn and checked. The winner is kept for its device, driver and class of problems (batches
-of about the same power of two), in a file that auto heeds from then on: the user's own
-($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as its kernels
-are the ones that were measured and found exact.
+Every algorithm, tile policy, tile and pair of WinRS' kernels is looked at briefly; the four fastest and
+the planner's choice are then sampled in turn and checked. The winner is kept for its device, driver and
+class of problems (batches of about the same power of two), in a file that auto heeds from then on: the
+user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
+its kernels are the ones that were measured and found exact.
 
 Examples:
   wgconv tune --suite bench/suites/resnet3x3.txt --op all
@@ -105,7 +105,8 @@ export function tuneCommand() {
       for (const { verdict, op, problem, algorithm, message } of failed) {
         out.line(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
       }
-      out.line(`${path}: ${lines.filter(({ tuned }) => tuned.winner).length} classes of problems`);
+      const classes = lines.filter(({ tuned }) => tuned.winner).length;
+      out.line(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
       const ran = groups.some(({ records }) => records.length > 0);
       if (!ran) throw new ExitCode(EXIT.usage);
       if (failed.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);

@@ -51,11 +51,19 @@ export function questionKey(record: ReadCase): string {
 
 /** The case within a provider, but for its algorithm. What does not say how its cache was is taken for hot. */
 export function settingKey(record: ReadCase): string {
-  const { provider, op, layout, filter_layout = "", policy = "", tile = "", cache = "hot" } =
-    record;
+  const {
+    provider,
+    op,
+    layout,
+    filter_layout = "",
+    policy = "",
+    tile = "",
+    pair = "",
+    cache = "hot",
+  } = record;
   // A product's layout is its transposes, which its problem has.
   const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
-  return [questionKey(record), provider, layouts, policy, tile, cache].join("|");
+  return [questionKey(record), provider, layouts, policy, tile, pair, cache].join("|");
 }
 
 /** The case: its setting and its algorithm, as it was asked for. */

@@ -66,9 +66,10 @@ export interface CaseRecord {
   readonly algorithm: string;
   /** What was asked for, where that was not the algorithm by name: `auto`. */
   readonly requested?: string;
-  /** Tile policy and Winograd tile that were asked for; the planner's choice where absent. */
+  /** Tile policy, Winograd tile and WinRS kernels that were asked for; the planner's choice where absent. */
   readonly policy?: string;
   readonly tile?: string;
+  readonly pair?: string;
   /** Whether calls found their data in the cache; unknown where absent. */
   readonly cache?: "hot" | "cold";
   /** `null` on the CPU backend, and where planning failed. */
@@ -141,6 +142,7 @@ export interface ConvTuningRecord {
   /** The planner's choice where absent. */
   readonly policy?: string;
   readonly tile?: string;
+  readonly pair?: string;
   readonly kernel: string;
   /** Every kernel of the plan; a name stands for its text. */
   readonly kernels: readonly string[];

@@ -59,6 +59,7 @@ export const CaseSchema = v.object({
   epilogue: text,
   policy: text,
   tile: text,
+  pair: text,
   cache: text,
   time_ms: v.nullish(TimeSchema, null),
   gflops: v.nullish(v.number(), null),

@@ -12,7 +12,7 @@ import {
   workgroupsInFlight,
 } from "./baseline.ts";
 import { clippedFilterRow } from "./clipping.ts";
-import type { Omega } from "./omega.ts";
+import { type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
 import { bucketElements, gridSegments, mostRows, segment, type Segmentation } from "./segments.ts";
 import { throughputOf, type ThroughputTable } from "./throughput.ts";
@@ -44,6 +44,8 @@ export interface ConfigureOptions {
 
 /** Pairs up to this much slower by their rates alone are tried: segments may suit them better. */
 const PAIR_SLACK = 1.15;
+/** And the share within which pairs are worth measuring: other devices have other rates. */
+const RIVAL_SLACK = 1.5;
 /** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
 const TIME_SLACK = 1.02;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
@@ -154,10 +156,27 @@ export function predictMs(
     (pair.second ? kernelMs(pair.second, pair.k1, columns - firstColumns) : 0);
 }
 
-function nearlyFastest(axes: ReducedAxes, throughput: (omega: Omega) => number): KernelPair[] {
+function nearlyFastest(
+  axes: ReducedAxes,
+  throughput: (omega: Omega) => number,
+  slack = PAIR_SLACK,
+): KernelPair[] {
   const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, throughput);
   const least = Math.min(...pairs.map((pair) => pairCost(pair, throughput)));
-  return pairs.filter((pair) => pairCost(pair, throughput) <= least * PAIR_SLACK);
+  return pairs.filter((pair) => pairCost(pair, throughput) <= least * slack);
+}
+
+/** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
+export function rivalPairs(problem: ConvProblem): string[] {
+  const axes = reduceAxes(problem);
+  const { stride, dilation, filterSize, outputSize } = problem;
+  if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];
+  if ([...filterSize, ...outputSize].includes(0)) return [];
+  const pairs = nearlyFastest(axes, throughputOf(), RIVAL_SLACK);
+  const names = pairs.map(({ first, second }) =>
+    (second ? [first, second] : [first]).map(omegaName).join()
+  );
+  return [...new Set(names)];
 }
 
 /** Grids of rows x columns that give up to twice Ẑ segments on the first kernel, and up to `most` buckets. */

@@ -10,7 +10,7 @@ import {
   mostSegments,
   paperBlock,
 } from "./baseline.ts";
-import { configure, type ConfigureOptions } from "./configure.ts";
+import { configure, type ConfigureOptions, rivalPairs } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { parsePair } from "./pair.ts";
 import { NOMINAL_THROUGHPUT } from "./throughput.ts";
@@ -109,4 +109,13 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
     }),
     { numRuns: 60 },
   );
+});
+
+Deno.test("rivalPairs() names pairs that can be planned, and none where there is no choice", () => {
+  const problem = parseDescriptor("mb2ic8ih28oc8kh3ph1", "bwd-filter");
+  const names = rivalPairs(problem);
+  assert.ok(names.includes("a8n3r6") && names.includes("a8n3r6,a4n3r2"), names.join(" "));
+  assert.equal(new Set(names).size, names.length);
+  for (const name of names) parsePair(name, 3, 28);
+  assert.deepEqual(rivalPairs(parseDescriptor("mb2ic8ih28oc8kh3sh2ph1", "bwd-filter")), []);
 });
