@@ -1,6 +1,7 @@
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
+import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { isSoftware } from "./cost/choose.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
 import { planDirect } from "./direct/plan.ts";
@@ -66,21 +67,54 @@ export function supportedAlgorithms(
 /** Rows of a product below which a tile is mostly padding: depthwise and thin groups. */
 const THIN_ROWS = 8;
 
+/** What `auto` stands for without comparing times. */
+interface FixedChoice {
+  readonly name: AlgorithmName;
+  readonly why: string;
+  /** Whether nothing that the user said asks for it, so that `direct` may take its place. */
+  readonly replaceable?: boolean;
+}
+
 /** What `auto` stands for where no times are compared; undefined where they are. */
-function fixedChoice(request: PlanRequest): { name: AlgorithmName; why?: string } | undefined {
+function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   const { problem } = request;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
   if (problem.groups > 1 && rows < THIN_ROWS) {
     return { name: "direct", why: `auto: groups of ${rows} rows leave tiles of products empty` };
   }
-  if (request.pair !== undefined && problem.op === "bwd-filter") return { name: "winrs" };
+  if (request.pair !== undefined && problem.op === "bwd-filter") {
+    return { name: "winrs", why: "auto: the pair is of winrs" };
+  }
   if (request.tile !== undefined) return undefined;
   const { policy, splits, variant } = request;
   if ([policy, splits, variant].some((said) => said !== undefined)) {
-    return { name: "implicit-gemm" };
+    return {
+      name: "implicit-gemm",
+      why: "auto: a policy, splits and variants are of implicit-gemm",
+    };
   }
-  return isSoftware(request) || degenerate(problem) ? { name: "implicit-gemm" } : undefined;
+  if (degenerate(problem)) {
+    return { name: "implicit-gemm", why: "auto: there is nothing to sum", replaceable: true };
+  }
+  const why = "auto: implicit-gemm, since nothing predicts times of software devices";
+  return isSoftware(request) ? { name: "implicit-gemm", why, replaceable: true } : undefined;
+}
+
+/** Plans a fixed choice, or `direct`, which needs no workspace, where it takes more than is allowed. */
+function planFixed(request: PlanRequest, { name, why, replaceable }: FixedChoice): Plan {
+  try {
+    const plan = planConv({ ...request, algorithm: name });
+    return { ...plan, notes: [...plan.notes, why] };
+  } catch (error) {
+    const { maxWorkspaceBytes } = request;
+    if (!replaceable || maxWorkspaceBytes === undefined || !(error instanceof RangeError)) {
+      throw error;
+    }
+    const plan = planConv({ ...request, algorithm: "direct" });
+    const note = `auto: direct, ${name} takes more than ${maxWorkspaceBytes} bytes of workspace`;
+    return { ...plan, notes: [...plan.notes, note] };
+  }
 }
 
 /** Whether there is nothing to sum, or nothing to store. */
@@ -93,17 +127,33 @@ function planAuto(request: PlanRequest): Plan {
   const tuned = planTuned(request, planConv);
   if (tuned !== undefined) return tuned;
   const fixed = fixedChoice(request);
-  if (fixed !== undefined) {
-    const plan = planConv({ ...request, algorithm: fixed.name });
-    return fixed.why === undefined ? plan : { ...plan, notes: [...plan.notes, fixed.why] };
+  return fixed === undefined ? planFastest(request, planConv) : planFixed(request, fixed);
+}
+
+/** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */
+function alternative(request: PlanRequest): string | undefined {
+  const { tile: _, pair: __, policy: ___, ...free } = request;
+  try {
+    return planAuto({ ...free, algorithm: "auto" }).algorithm;
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
+    throw error;
   }
-  return planFastest(request, planConv);
+}
+
+/** Refuses what enlarges rounding errors more than the user said; what is allowed unsaid is for `auto` alone. */
+function checkAccuracy(request: PlanRequest, { algorithm, amplification = 1 }: Plan): void {
+  if (!request.exact && request.maxBoundRatio === undefined) return;
+  const allowed = allowedAmplification(request);
+  if (amplification <= allowed) return;
+  throw new RangeError(`Cannot plan: ${algorithm} ${inaccuracy(request, amplification, allowed)}`);
 }
 
 /**
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
- * @throws {RangeError} if a named algorithm does not support the problem, or the epilogue does not fit the operation.
+ * @throws {RangeError} if a named algorithm does not support the problem, takes more workspace or enlarges rounding
+ * errors more than is allowed, or the epilogue does not fit the operation.
  * @throws {UnsupportedError} if the device's limits do not suffice.
  */
 export function planConv(request: PlanRequest): Plan {
@@ -115,7 +165,7 @@ export function planConv(request: PlanRequest): Plan {
   const name = request.algorithm;
   const reason = unsupported(name, request);
   if (reason !== undefined) {
-    const other = supportedAlgorithms(request).find((one) => one.reason === undefined)?.name;
+    const other = alternative(request);
     throw new RangeError(
       `Cannot plan: ${name} does not support this problem: ${reason}` +
         (other === undefined ? "" : ` (${other} does)`),
@@ -124,6 +174,7 @@ export function planConv(request: PlanRequest): Plan {
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
   const plan = ALGORITHMS[name].plan(request, mode);
+  checkAccuracy(request, plan);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {
     throw new RangeError(

@@ -141,6 +141,51 @@ Deno.test("auto takes direct where a group's rows would leave a tile empty", () 
   }
 });
 
+Deno.test("planConv() refuses with the reason and with what auto takes", () => {
+  const strided = convProblem({ ...conv2, outputSize: [28, 28], stride: [2, 2] });
+  assert.throws(
+    () => planConv(request(strided, { algorithm: "winograd2d", tile: "F(2x2,3x3)" })),
+    {
+      name: "RangeError",
+      message: "Cannot plan: winograd2d does not support this problem: stride 2 is not 1 " +
+        "(implicit-gemm does)",
+    },
+  );
+  const filter = { ...conv2, op: "bwd-filter" } as const;
+  const taken = planConv(request(filter)).algorithm;
+  assert.throws(
+    () => planConv(request(filter, { algorithm: "im2win" })),
+    new RegExp(`\\(${taken} does\\)$`),
+  );
+});
+
+Deno.test("planConv() refuses a named algorithm that enlarges errors more than is allowed", () => {
+  const winograd = request(conv2, { algorithm: "winograd2d", tile: "F(2x2,3x3)" });
+  assert.ok(planConv(winograd).passes.length > 0);
+  assert.throws(
+    () => planConv({ ...winograd, exact: true }),
+    /^RangeError: Cannot plan: winograd2d is no exact algorithm$/,
+  );
+  assert.throws(
+    () => planConv({ ...winograd, maxBoundRatio: 1 }),
+    /winograd2d enlarges rounding errors [\d.]+ times, 1 are allowed$/,
+  );
+  assert.ok(planConv({ ...winograd, maxBoundRatio: 1e6 }).passes.length > 0);
+  const exact = planConv(request(conv2, { algorithm: "implicit-gemm", exact: true }));
+  assert.ok(exact.passes.length > 0);
+});
+
+Deno.test("auto says why it compares no times, and takes direct on a CPU where implicit GEMM does not fit", () => {
+  const software = request(conv2, { workgroupsInFlight: 4 });
+  assert.match(planConv(software).notes.at(-1)!, /^auto: implicit-gemm, since nothing predicts/);
+  const small = planConv({ ...software, maxWorkspaceBytes: 0 });
+  assert.equal(small.algorithm, "direct");
+  assert.match(small.notes.at(-1)!, /^auto: direct, implicit-gemm takes more than 0 bytes/);
+  const asked = { ...software, maxWorkspaceBytes: 0, policy: "small" };
+  assert.throws(() => planConv(asked), /bytes of workspace, at most 0 are allowed/);
+  assert.match(planConv(request(conv2, { policy: "small" })).notes.at(-1)!, /^auto: a policy/);
+});
+
 const FLAT = { along: "place" } as const;
 
 Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {

@@ -57,9 +57,9 @@ export interface PlanRequest {
   readonly pair?: string;
   /** Bytes of workspace a plan may allocate; algorithms work in chunks of the batch to stay below. */
   readonly maxWorkspaceBytes?: number;
-  /** `auto` chooses only algorithms that sum products as they are: no Winograd. */
+  /** Only algorithms that sum products as they are: no Winograd. */
   readonly exact?: boolean;
-  /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep for `auto` to choose them. */
+  /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep. */
   readonly maxBoundRatio?: number;
   /** Optimisations of the main loop that are not as tuned, for algorithms that are one product on it. */
   readonly variant?: MainLoopVariant;

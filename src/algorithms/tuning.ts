@@ -1,7 +1,6 @@
 import { UnsupportedError } from "../errors.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import { allowedAmplification } from "./cost/accuracy.ts";
 import type { Plan } from "./plan.ts";
 import type { AlgorithmName, PlanRequest } from "./request.ts";
 
@@ -69,8 +68,6 @@ export function planTuned(
       ...named,
       ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
     });
-    const careful = request.exact || request.maxBoundRatio !== undefined;
-    if (careful && (plan.amplification ?? 1) > allowedAmplification(request)) return undefined;
     const note = "measured to be the fastest on this device (wgconv tune)";
     return { ...plan, notes: [...plan.notes, note] };
   } catch (error) {

@@ -85,7 +85,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       wholeNumber(0),
     )
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
-    .option("--exact", "auto chooses no Winograd algorithm")
+    .option("--exact", "no Winograd algorithm")
     .option(
       "--tuning <file>",
       "what wgconv tune measured, for auto; none for none (the user's own)",

@@ -71,12 +71,12 @@ export function problemCommand(name: string) {
     .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
     .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
-    .option("--exact", "auto chooses no Winograd algorithm")
+    .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
     .option(
       "--max-bound-ratio <x>",
-      "auto chooses no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x",
+      "no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x",
       positiveNumber,
     )
     .option(

@@ -8,7 +8,7 @@ import type { PlanRequest } from "../request.ts";
  * Backward-filter: WinRS with α = 16 (up to 514), whose MARE stays below 2e-6, and two axes of up to α = 10
  * (F(9x9,2x2): 1019), which errs as much; not α = 16 on both (10⁵).
  */
-export const DEFAULT_AMPLIFICATION = { data: 70, filter: 1100 };
+const DEFAULT_AMPLIFICATION = { data: 70, filter: 1100 };
 
 /** Largest amplification that `auto` may choose for a request. */
 export function allowedAmplification(request: PlanRequest): number {
@@ -23,4 +23,12 @@ export function allowedAmplification(request: PlanRequest): number {
   // The limit grows in proportion to what is above 1.
   const each = limit(3) - limit(2);
   return Math.max(1, 2 + (maxBoundRatio - limit(2)) / each);
+}
+
+/** What is said of an algorithm that enlarges errors more than `allowed`: it "is no exact algorithm", or by how much. */
+export function inaccuracy({ exact }: PlanRequest, amplification: number, allowed: number): string {
+  const figure = (value: number) => `${Number(value.toPrecision(3))}`;
+  return exact
+    ? "is no exact algorithm"
+    : `enlarges rounding errors ${figure(amplification)} times, ${figure(allowed)} are allowed`;
 }

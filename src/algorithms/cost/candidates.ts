@@ -6,6 +6,7 @@ import { admissible, DIRECT } from "../winrs/omega.ts";
 import { winrsReason } from "../winrs/plan.ts";
 import { unsupportedReason } from "../winograd_fused/geometry.ts";
 import { defaultTile, nonfusedReason, plannedTile } from "../winograd_nonfused/tiles.ts";
+import { inaccuracy } from "./accuracy.ts";
 import { fusedAmplification } from "./fused.ts";
 import { enlarged, pairAmplification, pairText, pairWithin } from "./winrs.ts";
 
@@ -42,17 +43,10 @@ export function candidatesOf(request: PlanRequest, allowed: number): Candidate[]
     candidate.reason === undefined && candidate.amplification > allowed
       ? {
         ...candidate,
-        reason: request.exact
-          ? "it is no exact algorithm"
-          : `it enlarges rounding errors ${figure(candidate.amplification)} times, ` +
-            `${figure(allowed)} are allowed`,
+        reason: `it ${inaccuracy(request, candidate.amplification, allowed)}`,
       }
       : candidate
   );
-}
-
-function figure(value: number): string {
-  return `${Number(value.toPrecision(3))}`;
 }
 
 function nonfusedCandidates(request: PlanRequest): Candidate[] {

@@ -54,7 +54,10 @@ export function rivalName({ algorithm, tile, pair }: Rival): string {
 
 /** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms; implicit-gemm 0.65`. */
 function explanation([chosen, ...others]: readonly Rival[]): string {
-  const timed = others.filter((rival) => rival.predictedMs !== undefined && !rival.reason);
+  // No rival is `direct`, which is taken where nothing else fits.
+  const timed = others.filter(({ predictedMs, reason, algorithm }) =>
+    predictedMs !== undefined && !reason && algorithm !== "direct"
+  );
   const ms = ({ predictedMs = NaN }: Rival) => predictedMs.toPrecision(3);
   const rest = timed.slice(0, NAMED).map((rival) => `${rivalName(rival)} ${ms(rival)}`);
   const faster = timed.some(({ predictedMs = NaN }) => predictedMs < (chosen!.predictedMs ?? 0));

@@ -138,7 +138,10 @@ Deno.test("plans take the policy and the tile they are told, or refuse them", ()
   fails({ policy: "64x64x8_8x8", tile: "F(4x4,3x3)" }, UnsupportedError);
   fails({ tile: "F(6,3)" }, /tile F\(6,3\) has 1 axis, winograd2d tiles 2/);
   fails({ tile: "F(2x2,3x3)", algorithm: "winograd1d" }, /has 2 axes, winograd1d tiles 1/);
-  fails({ tile: "F(14x14,3x3)", limits: DEFAULT_LIMITS }, /no policy of 256 slices fits/);
+  fails(
+    { tile: "F(14x14,3x3)", limits: DEFAULT_LIMITS },
+    /the 256 products of a tile fit no policy/,
+  );
 });
 
 Deno.test("long sums move to second accumulators, unless the user says otherwise", () => {

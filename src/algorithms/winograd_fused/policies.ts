@@ -83,7 +83,11 @@ export function choosePolicy(
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup))
   );
   if (policy === undefined) {
-    throw new UnsupportedError(`Cannot plan: no policy of ${slices} slices fits the device`);
+    throw new UnsupportedError(
+      `Cannot plan: the ${slices} products of a tile fit no policy in the device's ` +
+        `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
+        `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
+    );
   }
   return policy;
 }

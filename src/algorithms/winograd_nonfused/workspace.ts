@@ -177,7 +177,7 @@ export function chooseChunks(
   }
   const least = bytesOf(unsplit(lay(Math.min(1, batch))));
   throw new RangeError(
-    `Cannot plan: winograd2d-nonfused takes at least ${least} bytes of workspace here, ` +
-      `${maxWorkspaceBytes} are allowed`,
+    `Cannot plan: winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
+      `at most ${maxWorkspaceBytes} are allowed`,
   );
 }
