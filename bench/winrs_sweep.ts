@@ -22,7 +22,7 @@ import {
   type ConfigureOptions,
 } from "../src/algorithms/winrs/configure.ts";
 import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
-import { type KernelPair, parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
+import { parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
 import { configureOptions, planWinrs } from "../src/algorithms/winrs/plan.ts";
 import { gridSegments, mostRows } from "../src/algorithms/winrs/segments.ts";
 import {
@@ -30,18 +30,14 @@ import {
   throughputOf,
   type ThroughputTable,
 } from "../src/algorithms/winrs/throughput.ts";
-import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { parseSuite } from "../src/bench/suite.ts";
-import { createBuffer, download, upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
-import { type ConvProblem, directFlops, tensorShape } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, directFlops } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { fillTensor } from "../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
-import { elementCount } from "../src/tensor/tensor.ts";
+import { Data, Operands, pairName, type Trial } from "./winrs_timing.ts";
 import bfc from "./suites/winrs_bfc.txt" with { type: "text" };
 import resnet from "./suites/resnet3x3.txt" with { type: "text" };
 
@@ -56,21 +52,9 @@ const problems = texts.flatMap((text) => parseSuite(text, suite ?? "suite", "bwd
 /** A kernel is measured alone on so many problems; the direct one only where filters are small. */
 const ALONE = 3;
 const DIRECT_UP_TO = 3;
-/** Seeded data, repeated through both operands. */
-const CHUNK = 2 ** 24;
-const COMPARED = 2 ** 16;
 using gpu = await openDevice();
 console.log(`${gpu.info.adapter} ${layout}, ${problems.length} problems`);
-const source = createBuffer(gpu, 4 * CHUNK, "data");
-upload(gpu, source, 0, fillTensor("f32", [CHUNK], "uniform11", 1).data);
-
-/** A configuration to measure. */
-interface Trial {
-  readonly phase: string;
-  readonly problem: ConvProblem;
-  readonly configuration: Configuration;
-  readonly plan: Plan;
-}
+using data = new Data(gpu);
 
 function requestFor(problem: ConvProblem): PlanRequest {
   return {
@@ -101,82 +85,6 @@ async function compiled(trials: readonly Trial[], until: number): Promise<Trial[
   }
   console.log(`${ready.length} of ${trials.length} compiled after ${elapsed().toFixed(0)} s`);
   return ready;
-}
-
-/** A problem's operands on the device. */
-class Operands implements Disposable {
-  readonly #buffers: Partial<Record<"input" | "output" | "filter", GPUBuffer>> = {};
-  #first: Float32Array | undefined;
-  #warm = false;
-  constructor(problem: ConvProblem) {
-    for (const which of ["input", "output", "filter"] as const) {
-      const bytes = 4 * elementCount(tensorShape(problem, which));
-      const buffer = createBuffer(gpu, bytes, which);
-      const encoder = gpu.device.createCommandEncoder();
-      for (let at = 0; which !== "filter" && at < bytes; at += 4 * CHUNK) {
-        encoder.copyBufferToBuffer(source, 0, buffer, at, Math.min(4 * CHUNK, bytes - at));
-      }
-      gpu.device.queue.submit([encoder.finish()]);
-      this.#buffers[which] = buffer;
-    }
-  }
-
-  /** Milliseconds of a trial, which it prints. */
-  async time({ phase, problem, configuration, plan }: Trial): Promise<number> {
-    using buffers = createPlanBuffers(gpu, plan, this.#buffers);
-    using prepared = await preparePlan(gpu, plan, buffers);
-    const sample = async (samples: number, warmMs: number) => {
-      const { samplesNs } = await execute(gpu, prepared, {
-        samples,
-        repeats: Math.max(1, Math.ceil(4e6 / ns)),
-        warmup: gpu.info.software ? 0 : Math.ceil(warmMs * 1e6 / ns),
-        estimateNs: ns,
-      });
-      return samplesNs.toSorted((a, b) => a - b)[samples >> 1]!;
-    };
-    let ns = 1e6;
-    ns = await sample(1, this.#warm ? 2 : 300);
-    this.#warm = true;
-    // Clocks may still be rising: until two medians agree.
-    for (let tries = 0; tries < 5; tries++) {
-      const before = ns;
-      ns = await sample(3, 20);
-      if (Math.abs(ns - before) < 0.02 * ns) break;
-    }
-    const result = this.#buffers.filter!;
-    const values = new Float32Array(Math.min(COMPARED, result.size / 4));
-    await download(gpu, result, 0, values.byteLength, new Uint8Array(values.buffer));
-    let [difference, norm] = [0, 0];
-    values.forEach((value, i) => {
-      const expected = this.#first?.[i] ?? value;
-      difference += (value - expected) ** 2;
-      norm += expected ** 2;
-    });
-    this.#first ??= values;
-    const { pair, segmentation: { rows, columns, firstColumns, count } } = configuration;
-    console.log([
-      "one",
-      problem.name,
-      phase,
-      pairName(pair),
-      `${pair.k0}+${pair.k1}`,
-      `${rows}x${firstColumns}+${columns - firstColumns}`,
-      count,
-      (ns / 1e6).toFixed(4),
-      configuration.predictedMs.toFixed(4),
-      (directFlops(problem) / ns / 1e3).toFixed(1),
-      Math.sqrt(difference / norm).toExponential(1),
-    ].join("\t"));
-    return ns / 1e6;
-  }
-
-  [Symbol.dispose](): void {
-    for (const buffer of Object.values(this.#buffers)) buffer.destroy();
-  }
-}
-
-function pairName({ first, second }: KernelPair): string {
-  return [first, ...(second ? [second] : [])].map(omegaName).join(",");
 }
 
 function optionsFor(problem: ConvProblem, throughput?: ThroughputTable): ConfigureOptions {
@@ -258,7 +166,7 @@ const alone = await compiled(aloneTrials(), COMPILE_UNTIL[0]!);
 for (const problem of problems) {
   const trials = alone.filter((one) => one.problem === problem);
   if (trials.length === 0) continue;
-  using operands = new Operands(problem);
+  using operands = new Operands(gpu, data, problem);
   for (const one of trials) {
     const name = omegaName(one.configuration.pair.first);
     const rate = impliedRate(one, await operands.time(one));
@@ -314,7 +222,7 @@ for (const problem of problems) {
     console.log(`no time for ${problem.name}`);
     continue;
   }
-  using operands = new Operands(problem);
+  using operands = new Operands(gpu, data, problem);
   const times: number[] = [];
   for (const one of own) times.push(await operands.time(one));
   const best = Math.min(...times);
@@ -337,4 +245,3 @@ console.log(
     geomean(rateOfChoices).toFixed(1)
   } TFLOP/s; ${elapsed().toFixed(0)} s`,
 );
-source.destroy();
