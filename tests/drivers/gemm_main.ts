@@ -1,6 +1,6 @@
 /**
  * The matrix of products as a program, for machines without the sources:
- *   deno bundle tests/drivers/gemm_main.ts -o .gpu/gemm_matrix.js; deno run -A .gpu/gemm_matrix.js [SHARE]
+ *   deno bundle tests/drivers/gemm_main.ts -o .gpu/gemm_matrix.js; deno run -A .gpu/gemm_matrix.js [SHARE] [REGEX]
  * Every transpose, arithmetic and policy with every SHAREth epilogue (3; 1 for all of them), then variants
  * of the main loop, packed operands and odd sizes with baked sizes. Ends with `N passed, N failed`.
  */
@@ -18,6 +18,7 @@ import {
 } from "../gemm_matrix.ts";
 
 const share = Number(Deno.args[0] ?? 3);
+const only = new RegExp(Deno.args[1] ?? "");
 using gpu = await openDevice({ optionalFeatures: FEATURES });
 console.log(gpu.info.adapter);
 const arithmetics = ARITHMETIC.filter(({ feature, dtype }) => {
@@ -29,6 +30,7 @@ let passed = 0;
 let failed = 0;
 
 async function run(label: string, cases: Iterable<MatrixCase>) {
+  if (!only.test(label)) return;
   const start = performance.now();
   let count = 0;
   let worst = 0;

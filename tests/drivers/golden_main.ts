@@ -1,7 +1,7 @@
 /**
  * The golden matrix as a program, for machines without the sources:
- *   deno bundle tests/drivers/golden_main.ts -o .gpu/golden.js; deno run -A .gpu/golden.js
- * Both algorithms, every operation and layout, and every policy with baked sizes. Ends with `N passed, N failed`.
+ *   deno bundle tests/drivers/golden_main.ts -o .gpu/golden.js; deno run -A .gpu/golden.js [REGEX]
+ * What REGEX matches of every algorithm, operation and layout, and every policy with baked sizes. Ends with `N passed, N failed`.
  */
 import { omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
 import { openDevice } from "../../src/gpu/device.ts";
@@ -12,6 +12,7 @@ import { loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkWinrs, filterSizes, SMALLEST, type WinrsRun } from "../winrs_conv.ts";
 
+const only = new RegExp(Deno.args[0] ?? "");
 using gpu = await openDevice();
 console.log(gpu.info.adapter);
 const cases = loadGoldenCases();
@@ -21,6 +22,10 @@ let failed = 0;
 
 async function run(runs: readonly GoldenRun[], chosen: typeof cases) {
   for (const run of runs) {
+    const { op, algorithm, layout, policy, sizes, tile } = run;
+    const words = [op, algorithm, layout, policy, sizes, tile].filter((word) => word !== undefined);
+    const label = words.join(" ");
+    if (!only.test(label)) continue;
     let worst = 0;
     for (const golden of chosen) {
       const { verdict, message, kernel, accuracy } = await runGolden(gpu, golden, run);
@@ -32,11 +37,7 @@ async function run(runs: readonly GoldenRun[], chosen: typeof cases) {
       failed++;
       console.log(`FAILED ${golden.name} with ${kernel}: ${message}`);
     }
-    const { op, algorithm, layout, policy, sizes, tile } = run;
-    const label = [op, algorithm, layout, policy, sizes, tile].filter((word) => word !== undefined);
-    console.log(
-      `${label.join(" ")}: ${chosen.length} cases, worst bound ratio ${worst.toFixed(2)}`,
-    );
+    console.log(`${label}: ${chosen.length} cases, worst bound ratio ${worst.toFixed(2)}`);
   }
 }
 
@@ -116,6 +117,7 @@ await run(
 
 /** WinRS against FP64: every filter, then every kernel with the policy that the device gets by default. */
 async function runWinrsMatrix(label: string, runs: readonly WinrsRun[]) {
+  if (!only.test(`winrs, ${label}`)) return;
   for (const run of runs) {
     try {
       await checkWinrs(gpu, run);
