@@ -14,6 +14,7 @@ export function rational(value: number | string): Rational {
   return new Fraction(value);
 }
 
+/** The matrix of ones on the diagonal, size x size. */
 export function identity(size: number): Matrix {
   return makeMatrix(size, size, (row, column) => row === column ? ONE : ZERO);
 }
@@ -31,6 +32,7 @@ export function transpose(matrix: Matrix): Matrix {
   return result;
 }
 
+/** The matrix, rows x columns, of what `value` gives for each place. */
 export function makeMatrix(
   rows: number,
   columns: number,
@@ -40,11 +42,6 @@ export function makeMatrix(
     { length: rows },
     (_, row) => Array.from({ length: columns }, (_, column) => value(row, column)),
   );
-}
-
-/** The product of a matrix and a vector. */
-export function applyMatrix(matrix: Matrix, vector: readonly Fraction[]): Fraction[] {
-  return matrix.map((row) => row.reduce((sum, value, i) => sum.add(value.mul(vector[i]!)), ZERO));
 }
 
 /** The nearest doubles, row by row. */

@@ -12,6 +12,7 @@ import { makeMatrix, ONE, rational, ZERO } from "./matrix.ts";
 export const SCALINGS = ["none", "unit-l1", "power-of-two"] as const;
 export type Scaling = (typeof SCALINGS)[number];
 
+/** The matrices of the same algorithm with rows scaled: exact, and no result changes. */
 export function scaleRows(matrices: TransformMatrices, scaling: Scaling): TransformMatrices {
   if (scaling === "none") return matrices;
   const { a, g, d } = matrices;

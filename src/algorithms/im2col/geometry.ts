@@ -28,6 +28,7 @@ export interface Im2colGeometry {
   readonly rowOrder: "channel" | "tap";
 }
 
+/** The sizes, strides and orders that a request's matrices are made by. */
 export function im2colGeometry(request: PlanRequest): Im2colGeometry {
   const { problem, layout, filterLayout } = request;
   const inner = layout === "nhwc" ? "rows" : "columns";

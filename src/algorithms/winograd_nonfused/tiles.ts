@@ -78,7 +78,11 @@ export interface PlannedTile {
   readonly products: number;
 }
 
-/** The tile of a supported request. */
+/**
+ * The tile of a supported request.
+ *
+ * @throws {SyntaxError | RangeError} if the tile asked for is none.
+ */
 export function plannedTile(request: PlanRequest): PlannedTile {
   const tile = tileOf(request);
   const n = planar(tile.n, 1);
