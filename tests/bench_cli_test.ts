@@ -63,6 +63,9 @@ Deno.test("wgconv bench: --filter and --shard choose cases, parts add up, nothin
   const empty = await run("empty", ["--shard", "9/9"]);
   assert.equal(empty.code, 2);
   assert.match(empty.stderr, /part 9 of 9 holds no case/);
+  const other = await run("other", ["--op", "fwd", "--algorithm", "winrs"]);
+  assert.equal(other.code, 2);
+  assert.match(other.stderr, /^skipped: winrs: .*\nwgconv: Cannot bench: nothing ran, what was /);
 });
 
 Deno.test("wgconv bench, killed in the middle, resumes and ends with the same cases", async () => {

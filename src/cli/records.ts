@@ -35,7 +35,7 @@ export interface ResumeOptions {
  * Runs a suite: writes each record at once, then prints the table and what went wrong.
  *
  * @throws {ExitCode} unless every case ran and none failed.
- * @throws {TypeError} where the resumed run was another one.
+ * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
   options: RecordOptions,
@@ -69,7 +69,12 @@ export async function reportSuite(
     cases.push(record);
   }
   shown.done();
-  if (cases.length > 0) out.line(caseTable(cases));
+  if (cases.length === 0) {
+    throw new TypeError(
+      "Cannot bench: nothing ran, what was asked for supports none of the problems",
+    );
+  }
+  out.line(caseTable(cases));
   for (const line of networkTotals(cases)) out.line(line);
   for (const { problem, op, verdict, message } of cases) {
     if (verdict === "error" || verdict === "fail") {

@@ -16,6 +16,9 @@ export interface CachedPipeline {
   readonly compiled: Promise<CompiledKernel>;
 }
 
+/** Pipelines kept for later plans: a suite of thousands would take gigabytes of a software driver. */
+export const MOST_PIPELINES = 256;
+
 const BUFFER_TYPES: Readonly<Record<BindingKind, GPUBufferBindingType>> = {
   read: "read-only-storage",
   write: "storage",
@@ -40,6 +43,10 @@ export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKern
     kernel,
   );
   gpu.pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });
+  // A pipeline that a plan still runs is kept by that plan.
+  if (gpu.pipelines.size > MOST_PIPELINES) {
+    gpu.pipelines.delete(gpu.pipelines.keys().next().value!);
+  }
   return compiled;
 }
 

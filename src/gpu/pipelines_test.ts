@@ -1,0 +1,12 @@
+import assert from "#assert";
+import { openDevice } from "./device.ts";
+import { MOST_PIPELINES, pipelineOf } from "./pipelines.ts";
+import { SAXPY } from "./test_plans.ts";
+
+Deno.test("pipelineOf() keeps the latest pipelines, and no more than it may", async () => {
+  using gpu = await openDevice();
+  const named = (index: number) => ({ ...SAXPY, name: `test_saxpy_${index}` });
+  for (let index = 0; index <= MOST_PIPELINES; index++) await pipelineOf(gpu, named(index));
+  assert.equal(gpu.pipelines.size, MOST_PIPELINES);
+  assert.deepEqual([0, 1].map((index) => gpu.pipelines.has(named(index).name)), [false, true]);
+});
