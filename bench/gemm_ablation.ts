@@ -30,7 +30,8 @@ const DTYPES: readonly Choice[] = [
   { dtype: "f32" },
   ...(gpu.features.has("shader-f16")
     ? [
-      { dtype: "f16" },
+      // Said, as the planner chooses it for thin products.
+      { dtype: "f16", variant: { halfTile: false } },
       { dtype: "f16", variant: { halfTile: true } },
       { dtype: "f16", accumulate: "f16" },
     ] as const

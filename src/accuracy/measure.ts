@@ -9,7 +9,7 @@ export interface MeasureOptions {
   readonly strides: readonly number[];
   /** The axis a bad channel would show on: 1 for activations, 0 for filters. */
   readonly channelAxis: number;
-  /** Of the accumulation: 2⁻²⁴ for f32. */
+  /** Of the accumulation: 2⁻²⁴ for f32. It tells the results' dtype too: f16 from 2⁻¹¹ on, f64 below 2⁻⁵⁰. */
   readonly unitRoundoff: number;
   /** Products that are not 0 in an output of each channel, where channels may differ in it. */
   readonly lengths?: ArrayLike<number> | undefined;
@@ -41,6 +41,7 @@ export function measureAccuracy(
     );
   }
   const single = unitRoundoff > 2 ** -50;
+  const stored = unitRoundoff >= 2 ** -11 ? Math.f16round : single ? Math.fround : Number;
   const relative = quantiles();
   const channels = channelErrors(shape[channelAxis] ?? 1, unitRoundoff, options.lengths);
   const place = memoryPlaces(shape, strides, channelAxis);
@@ -57,8 +58,8 @@ export function measureAccuracy(
     if (Number.isNaN(y)) counts.nan++;
     else if (!Number.isFinite(y)) counts.inf++;
     if (!Number.isFinite(y) || !Number.isFinite(ref)) {
-      // Beyond float32's range its infinity is right.
-      if (!Object.is(y, single ? Math.fround(ref) : ref)) {
+      // Beyond the range of the results' dtype its infinity is right.
+      if (!Object.is(y, stored(ref))) {
         counts.mismatched++;
         ratioMax = Infinity;
         worst.offer(Infinity, index, y, ref);

@@ -85,6 +85,14 @@ Deno.test("measureAccuracy() wants NaN and infinity where the reference has them
   assert.deepEqual(wrong.worst.map(({ index }) => index), [[0, 0, 0], [0, 0, 1], [0, 1, 0]]);
 });
 
+Deno.test("measureAccuracy() takes infinity as right beyond the range of the results' dtype", () => {
+  const ref = reference([65519, 65520, -1e6, 3e38], [1e5, 1e5, 1e6, 3e38]);
+  const results = [65504, Infinity, -Infinity, Infinity];
+  const half = measureAccuracy(results, ref, { ...OPTIONS, unitRoundoff: 2 ** -11 });
+  assert.deepEqual([half.inf, half.mismatched], [3, 0]);
+  assert.equal(measureAccuracy(results, ref, OPTIONS).mismatched, 3);
+});
+
 Deno.test("measureAccuracy() forgives a flushed subnormal number", () => {
   const report = measureAccuracy(
     [0, 1, 1, 1],

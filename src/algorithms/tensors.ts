@@ -47,7 +47,7 @@ export class PlanBuffers {
     const bytes = bufferBytes(elements, element);
     if (bytes > this.#limits.maxBufferSize) {
       throw new UnsupportedError(
-        `Cannot plan: the ${name} takes ${bytes} bytes, ` +
+        `Cannot plan: ${name} takes ${bytes} bytes, ` +
           `the device's maxBufferSize is ${this.#limits.maxBufferSize}`,
       );
     }

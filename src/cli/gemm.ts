@@ -108,7 +108,11 @@ function gemmOptions() {
     )
     .option("--policy <name>", policies.join(", "), oneOf(policies), "auto")
     .option("--without <list>", `optimisations to leave out: ${ON.join(", ")}`, commaList)
-    .option("--with <list>", `optimisations to add: ${OFF.join(", ")} (of f16)`, commaList)
+    .option(
+      "--with <list>",
+      `optimisations to add: ${OFF.join(", ")} (of f16; thin products have it)`,
+      commaList,
+    )
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
     .option(
       "--balance <how>",

@@ -92,6 +92,9 @@ function setup({ problem }: GemmSubject, options: GemmOptions, device: string): 
 export function choiceOf(options: GemmOptions): GemmChoice {
   const { policy, splits, balance, with: withs, without } = options;
   const variant = parseVariant(without ?? [], withs ?? []);
+  if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
+    throw new TypeError("Cannot multiply: half-tile is of f16 products that are summed in f32");
+  }
   return {
     policy,
     ...(splits === undefined ? {} : { splits }),

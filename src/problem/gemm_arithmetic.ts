@@ -9,8 +9,8 @@ export interface GemmArithmetic {
 /**
  * Refuses what a dtype gives no meaning to.
  *
- * @throws {RangeError} for sums in f16 of another dtype, and for factors and activations that lead out of
- * the integers.
+ * @throws {RangeError} for sums in f16 of another dtype, for factors that f32 cannot hold, and for factors and
+ * activations that lead out of the integers.
  */
 export function checkGemmArithmetic(
   problem: GemmProblem,
@@ -20,6 +20,16 @@ export function checkGemmArithmetic(
     throw new RangeError(
       `Cannot multiply: only f16 products can be summed in f16, the dtype is ${dtype}`,
     );
+  }
+  if (dtype === "f32" || dtype === "f16") {
+    for (const name of ["alpha", "beta"] as const) {
+      if (Number.isFinite(Math.fround(problem[name]))) continue;
+      throw new RangeError(
+        `Cannot multiply: ${name} is ${
+          problem[name]
+        }, beyond f32, in which ${dtype} products are scaled`,
+      );
+    }
   }
   if (dtype !== "i8") return;
   for (const name of ["alpha", "beta"] as const) {

@@ -25,6 +25,14 @@ Deno.test("checkGemmArithmetic() says what a dtype gives no meaning to", () => {
       message: `Cannot multiply: ${message}`,
     });
   }
+  for (const dtype of ["f32", "f16"] as const) {
+    const large = gemmProblem({ ...size, beta: -1e40 });
+    assert.throws(() => checkGemmArithmetic(large, { dtype }), {
+      name: "RangeError",
+      message: `Cannot multiply: beta is -1e+40, beyond f32, in which ${dtype} products are scaled`,
+    });
+    checkGemmArithmetic(large, { dtype: "f64" });
+  }
   for (const dtype of ["f32", "i8", "f64"] as const) {
     assert.throws(
       () => checkGemmArithmetic(gemmProblem(size), { dtype, accumulate: "f16" }),

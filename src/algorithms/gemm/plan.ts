@@ -97,9 +97,9 @@ const THIN = ["sliver", "flat", "narrow"];
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
   const { dtype, accumulate, variant } = request;
-  if (dtype !== "f16" || accumulate === "f16" || variant !== undefined) return request;
+  if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
   return THIN.includes(cutGemm(request).policy.name)
-    ? { ...request, variant: { halfTile: true } }
+    ? { ...request, variant: { ...variant, halfTile: true } }
     : request;
 }
 
