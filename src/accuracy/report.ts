@@ -33,7 +33,7 @@ export interface AccuracyReport {
    */
   readonly channel_rms_ratio: number;
   readonly worst_channel: number;
-  /** Outputs that the worst channel's RMS is of, and channels that have one. */
+  /** Outputs that the worst channel's RMS is of, equal ones once, and channels that have one. */
   readonly worst_channel_checked: number;
   readonly channels: number;
   /** How much of a channel's ratio was explained so, at most: 1 where channels are alike. */
