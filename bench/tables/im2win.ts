@@ -19,7 +19,7 @@ function rows() {
       matrix,
       peer,
       family: Math.max(win, fused),
-      best: Math.max(...rates),
+      best: rateOf(fastest(own.filter((one) => nameOf(one) === name))),
     };
   });
 }

@@ -1,5 +1,6 @@
 /** Backward-filter: WinRS beside its rivals and cuDNN, and its tiles. */
 import { cell, fastest, mean, nameOf, rateOf, readCases, readVariants, tableOf } from "./read.ts";
+import { floorOf, floorTime } from "./roofline.ts";
 
 const OURS = ["winrs", "implicit-gemm", "winograd2d-nonfused"] as const;
 
@@ -16,7 +17,20 @@ function suite(): string {
       same.find(({ algorithm }) => algorithm === "winrs")?.kernel ?? "",
     );
     const best = Math.max(...[winrs, implicit, passes].filter(Number.isFinite));
-    return { name, winrs, implicit, passes, peer, best, kernel: kernel?.slice(1).join(" ") ?? "-" };
+    const run = fastest(same.filter((one) => one.algorithm === "winrs"));
+    const products = run === undefined ? NaN : 2 * run.multiplications! / run.time_ms.median / 1e9;
+    const share = run === undefined ? NaN : floorTime(floorOf(run)) / run.time_ms.median / 10;
+    return {
+      name,
+      winrs,
+      implicit,
+      passes,
+      peer,
+      best,
+      products,
+      share,
+      kernel: kernel?.slice(1).join(" ") ?? "-",
+    };
   });
   const line = (title: string, kept: typeof rows) => {
     const of = (figure: (row: typeof rows[number]) => number, digits = 1) =>
@@ -30,6 +44,8 @@ function suite(): string {
       of((row) => row.winrs / row.implicit, 2),
       of((row) => row.winrs / row.peer, 2),
       of((row) => row.best / row.peer, 2),
+      of((row) => row.products),
+      `${of((row) => row.share, 0)} %`,
     ];
   };
   return tableOf(
@@ -42,7 +58,9 @@ function suite(): string {
       "winrs / implicit",
       "winrs / cuDNN",
       "best / cuDNN",
-      "WinRS kernel<",
+      "winrs' products",
+      "of floor",
+      "first kernel<",
     ],
     [
       ...rows.map((row) => [...line(row.name, [row]), row.kernel]),
