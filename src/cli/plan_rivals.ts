@@ -40,7 +40,7 @@ export function allPlans(request: PlanRequest): Option[] {
         multiplications: plan.multiplications,
       };
     } catch (error) {
-      return { algorithm: name, reason: oneSentence(error) };
+      return { algorithm: name, reason: oneSentence(error).replace(/^Cannot plan: /, "") };
     }
   }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
 }

@@ -168,9 +168,13 @@ Deno.test("least limits cut chunks smaller, and bind parts where four images exc
     };
     const plan = planConv(request(problem, { algorithm, limits }));
     assert.ok(plan.passes.some(({ kernel }) => /_parts/.test(kernel.name)), algorithm);
-    assert.throws(
-      () => planConv(request(problem, { algorithm, limits: DEFAULT_LIMITS })),
-      /^UnsupportedError: Cannot plan: im2\w+ takes a buffer of \d+ bytes for 4 images/,
-    );
   }
+  const least = { limits: { ...DEFAULT_LIMITS, maxStorageBuffersPerShaderStage: 10 } };
+  assert.throws(
+    () => planConv(request(problem, least)),
+    /^UnsupportedError: Cannot plan: im2win takes a buffer of \d+ bytes for 4 images/,
+  );
+  const single = planConv(request(problem, { ...least, algorithm: "im2col" }));
+  assert.ok(single.buffers.every(({ bytes }) => bytes <= DEFAULT_LIMITS.maxBufferSize));
+  assert.equal(single.notes[0], "explicit matrices, in 4 chunks of the batch");
 });
