@@ -28,6 +28,7 @@ import {
   oneOf,
   parseBytes,
   parsePattern,
+  parsePolicies,
   parseShard,
   parseShare,
   someOf,
@@ -77,7 +78,9 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
-    .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
+    .option("--policy <list>", "tile policies; auto is the planner's choice", parsePolicies, [
+      "auto",
+    ])
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option(
       "--flush <products>",
@@ -194,7 +197,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     dtypes: options.dtype,
     layouts: options.layout,
     algorithms: options.algorithm,
-    policies: options.policy.split(","),
+    policies: options.policy,
     tiles: options.tile,
     caches: options.cache,
     planning: {

@@ -28,7 +28,15 @@ import { junitCases, resultLines, saveFailure, summaryLine } from "./check_repor
 import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
 import { describe, readText, recordSink } from "./records.ts";
-import { gather, oneOf, parsePattern, someOf, splitTiles, wholeNumber } from "./values.ts";
+import {
+  gather,
+  oneOf,
+  parsePattern,
+  parsePolicies,
+  someOf,
+  splitTiles,
+  wholeNumber,
+} from "./values.ts";
 
 const EXAMPLES = `
 Every case must pass the accuracy gate, and be about as exact as the baseline says: a relative L2 error
@@ -62,7 +70,9 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       "nchw" as const,
       "nhwc" as const,
     ])
-    .option("--policy <list>", "tile policies; auto is the planner's choice", "auto")
+    .option("--policy <list>", "tile policies; auto is the planner's choice", parsePolicies, [
+      "auto",
+    ])
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
@@ -166,7 +176,7 @@ function checkPlan(options: CheckOptions): CheckPlan {
     ops: options.op,
     layouts: options.layout,
     algorithms: options.algorithm,
-    policies: options.policy.split(","),
+    policies: options.policy,
     tiles: options.tile,
     fill: options.fill,
     seed: options.seed,

@@ -20,7 +20,7 @@ import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
 import { readText } from "./records.ts";
 import { tuningPath } from "./tuning_options.ts";
-import { gather, oneOf, someOf, splitTiles, wholeNumber } from "./values.ts";
+import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 Every algorithm, tile policy, tile and pair of WinRS' kernels is looked at briefly; the four fastest and
@@ -52,7 +52,8 @@ export function tuneCommand() {
     .option(
       "--policy <list>",
       "tile policies",
-      ["auto", ...TILE_POLICIES.map(({ name }) => name)].join(),
+      parsePolicies,
+      ["auto", ...TILE_POLICIES.map(({ name }) => name)],
     )
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
@@ -76,7 +77,7 @@ export function tuneCommand() {
         dtypes: ["f32"],
         layouts: options.layout,
         algorithms: options.algorithm,
-        policies: options.policy.split(","),
+        policies: options.policy,
         tiles: options.tile,
         caches: ["hot"],
         check: "sample",

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "#cli-types";
+import { TILE_POLICIES } from "../kernels/policy.ts";
 import { suggestion } from "../problem/closest.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
@@ -121,6 +122,17 @@ export function parseShare(text: string): number {
 /** Parses a list of tiles, whose own commas stand in brackets: `auto,F(2x2,3x3)`. */
 export function splitTiles(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
+}
+
+/** Parses a list of tile policies: `auto`, names of the main loop's, and fused Winograd's such as `64x32x8_8x8`. */
+export function parsePolicies(text: string): string[] {
+  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
+  const policies = text.split(",").map((word) => word.trim());
+  const unknown = policies.find((word) => !names.includes(word) && !/^\d+x\d/.test(word));
+  if (unknown === undefined) return policies;
+  throw new InvalidArgumentError(
+    `expected ${names.join(", ")} or one such as 64x32x8_8x8${suggestion(unknown, names)}`,
+  );
 }
 
 /** Words between commas, without empty ones. */

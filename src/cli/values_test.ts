@@ -5,6 +5,7 @@ import {
   oneOf,
   parseBytes,
   parsePattern,
+  parsePolicies,
   parseShard,
   parseShare,
   parseSizes,
@@ -84,4 +85,10 @@ Deno.test("splitTiles() splits at commas outside brackets", () => {
 Deno.test("parsePattern() refuses what is no regular expression", () => {
   assert.ok(parsePattern("ic[0-9]").test("ic4"));
   assert.throws(() => parsePattern("("), /regular expression/);
+});
+
+Deno.test("parsePolicies() reads names and tiles, and refuses what is neither", () => {
+  assert.deepEqual(parsePolicies("auto,small, 64x32x8_8x8"), ["auto", "small", "64x32x8_8x8"]);
+  assert.throws(() => parsePolicies("auto,smal"), /64x32x8_8x8, did you mean "small"\?$/);
+  for (const bad of ["", "auto,", "x"]) assert.throws(() => parsePolicies(bad), bad);
 });
