@@ -53,5 +53,5 @@ export const H200_RATES: DeviceRates = {
   stream: 4.5,
   filterStream: 2.3,
   dispatch: 2.9,
-  winrsAcross: 1.8,
+  winrsAcross: 1.5,
 };
