@@ -47,8 +47,16 @@ const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
 /** Algorithms whose product runs on the main loop as it is, and so with its variants. */
 const VARIED: readonly AlgorithmName[] = ["implicit-gemm", "im2col", "im2win", "im2win-fused"];
 
+/** Algorithms that heed a request's `tile`. */
+const TILED: readonly AlgorithmName[] = ["winograd2d-nonfused", "winograd2d", "winograd1d"];
+
 /** Why an algorithm cannot do the problem, or undefined if it can. */
 function unsupported(name: AlgorithmName, request: PlanRequest): string | undefined {
+  // What was asked for by name must not be passed over in silence.
+  if (request.algorithm === name) {
+    if (request.tile !== undefined && !TILED.includes(name)) return "it has no Winograd tiles";
+    if (request.pair !== undefined && name !== "winrs") return "it has no pairs of kernels";
+  }
   return request.variant !== undefined && !VARIED.includes(name)
     ? "its kernels come in one variant only"
     : ALGORITHMS[name].supports(request);
