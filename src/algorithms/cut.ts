@@ -1,7 +1,13 @@
 import { UnsupportedError } from "../errors.ts";
 import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
 import type { TileLoader } from "../kernels/loader.ts";
-import { findPolicy, policyThreads, TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
+import {
+  findPolicy,
+  policyThreads,
+  THIN_POLICIES,
+  TILE_POLICIES,
+  type TilePolicy,
+} from "../kernels/policy.ts";
 import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
 import type { DeviceLimits } from "./plan.ts";
 
@@ -214,7 +220,16 @@ export function cutProduct(
 ): Cut {
   const { limits } = request;
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
+  const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
+  const multiprocessors = Math.max(1, Math.round(inFlight / 2));
   let candidates = TILE_POLICIES.filter(fits);
+  // SwiftShader took 24 GB to compile a thin policy's loads.
+  if (multiprocessors < FEW_MULTIPROCESSORS) {
+    candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
+  }
+  if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {
+    candidates = candidates.slice(0, 1);
+  }
   if (request.policy !== undefined) {
     const policy = findPolicy(request.policy);
     if (policy === undefined) {
@@ -240,8 +255,6 @@ export function cutProduct(
   ) {
     throw new RangeError(`Cannot plan: balance ${balance} contradicts ${splits} splits`);
   }
-  const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
-  const multiprocessors = Math.max(1, Math.round(inFlight / 2));
   return chooseCut(product, {
     limits,
     multiprocessors,

@@ -42,6 +42,9 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("huge", [128, 128, 16], [8, 8]),
 ];
 
+/** Policies of few rows or columns: bound by memory, with many loads a thread. */
+export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
+
 /** The policy of that name. */
 export function findPolicy(name: string): TilePolicy | undefined {
   return TILE_POLICIES.find((policy) => policy.name === name);

@@ -1,3 +1,4 @@
+import { THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
@@ -91,14 +92,12 @@ export function cutGemm(request: GemmRequest): Cut {
   });
 }
 
-/** Policies of few rows or columns: bound by memory, so f16 stays as it is on its way to the products. */
-const THIN = ["sliver", "flat", "narrow"];
-
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
   const { dtype, accumulate, variant } = request;
   if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
-  return THIN.includes(cutGemm(request).policy.name)
+  // Bound by memory, so f16 stays as it is on its way to the products.
+  return THIN_POLICIES.includes(cutGemm(request).policy.name)
     ? { ...request, variant: { ...variant, halfTile: true } }
     : request;
 }
