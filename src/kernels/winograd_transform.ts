@@ -22,7 +22,7 @@ import {
 } from "./winograd_tiles.ts";
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
-export interface PatchTransform {
+export interface DataTransform {
   /** Names the matrices, e.g. `data_m4x4r3x3`: enters the kernel's name. */
   readonly name: string;
   readonly tensor: TiledTensor;
@@ -35,12 +35,12 @@ export interface PatchTransform {
 }
 
 /** Workgroups of a {@linkcode patchTransformKernel}. */
-export function patchWorkgroups({ tensor, threads }: PatchTransform): number {
+export function patchWorkgroups({ tensor, threads }: DataTransform): number {
   return Math.ceil(threadCount(tensor.groups, threads) / 256);
 }
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
-function patchVector({ tensor, start }: PatchTransform): 1 | 4 {
+function patchVector({ tensor, start }: DataTransform): 1 | 4 {
   const [outer, inner] = tensor.axes;
   const multiples = [
     start,
@@ -60,7 +60,7 @@ function patchVector({ tensor, start }: PatchTransform): 1 | 4 {
  * becomes zeros; places beyond the last are not written. Binds `patches` and `matrices`.
  */
 export function patchTransformKernel(
-  shape: PatchTransform,
+  shape: DataTransform,
   mode: SizeMode,
   splits: { patches: TensorSplit; matrices: TensorSplit },
 ): SizedKernel {

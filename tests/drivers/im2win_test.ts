@@ -13,7 +13,6 @@ import {
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
-  dilatedSize,
   operandTensors,
   type Operation,
   OPERATIONS,
@@ -22,6 +21,7 @@ import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
+import { randomAxes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -96,18 +96,9 @@ async function convolve(
   return { plan, result };
 }
 
-const axis = fc.record({
-  filter: fc.integer({ min: 1, max: 4 }),
-  more: fc.integer({ min: 0, max: 7 }),
-  stride: fc.integer({ min: 1, max: 4 }),
-  dilation: fc.integer({ min: 1, max: 2 }),
-  begin: fc.integer({ min: 0, max: 3 }),
-  end: fc.integer({ min: 0, max: 3 }),
-});
-
 /** Problems whose filter fits; most batches divide into fours. */
 const problems = fc.record({
-  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  axes: randomAxes({ more: 7, stride: 4 }),
   batch: fc.constantFrom(1, 3, 4, 8),
   groups: fc.constantFrom(1, 1, 2, 3),
   groupIn: fc.constantFrom(1, 2, 3, 4, 8, 14, 16),
@@ -117,14 +108,7 @@ const problems = fc.record({
   groups,
   inChannels: groups * groupIn,
   outChannels: groups * groupOut,
-  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
-    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
-  ),
-  filterSize: axes.map(({ filter }) => filter),
-  stride: axes.map(({ stride }) => stride),
-  paddingBegin: axes.map(({ begin }) => begin),
-  paddingEnd: axes.map(({ end }) => end),
-  dilation: axes.map(({ dilation }) => dilation),
+  ...spatialSizes(axes),
 }));
 
 const runs = RUNS.flatMap(([algorithm, ops]) => ops.map((op) => ({ algorithm, op })));

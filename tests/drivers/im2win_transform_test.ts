@@ -11,12 +11,12 @@ import {
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
-  dilatedSize,
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";
+import { randomAxes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -145,17 +145,8 @@ function plainMatrix(problem: ConvProblem, layout: Layout, input: Float32Array):
   return result;
 }
 
-const axis = fc.record({
-  filter: fc.integer({ min: 1, max: 4 }),
-  more: fc.integer({ min: 0, max: 9 }),
-  stride: fc.integer({ min: 1, max: 4 }),
-  dilation: fc.integer({ min: 1, max: 2 }),
-  begin: fc.integer({ min: 0, max: 3 }),
-  end: fc.integer({ min: 0, max: 3 }),
-});
-
 const problems = fc.record({
-  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  axes: randomAxes({ more: 9, stride: 4 }),
   batch: fc.constantFrom(1, 3, 4, 8),
   groups: fc.constantFrom(1, 2),
   groupIn: fc.constantFrom(1, 3, 4, 17),
@@ -164,14 +155,7 @@ const problems = fc.record({
   groups,
   inChannels: groups * groupIn,
   outChannels: groups,
-  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
-    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
-  ),
-  filterSize: axes.map(({ filter }) => filter),
-  stride: axes.map(({ stride }) => stride),
-  paddingBegin: axes.map(({ begin }) => begin),
-  paddingEnd: axes.map(({ end }) => end),
-  dilation: axes.map(({ dilation }) => dilation),
+  ...spatialSizes(axes),
 }));
 
 const TRANSFORMS = [

@@ -12,29 +12,20 @@ import {
   type ConvProblem,
   convProblem,
   type ConvTensor,
-  dilatedSize,
   operandTensors,
   type Operation,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { randomAxes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 
-const axis = fc.record({
-  filter: fc.integer({ min: 1, max: 4 }),
-  more: fc.integer({ min: 0, max: 7 }),
-  stride: fc.integer({ min: 1, max: 3 }),
-  dilation: fc.integer({ min: 1, max: 2 }),
-  begin: fc.integer({ min: 0, max: 3 }),
-  end: fc.integer({ min: 0, max: 3 }),
-});
-
 /** Problems whose filter fits, with every option of the definition. */
 const problems = fc.record({
-  axes: fc.array(axis, { minLength: 1, maxLength: 3 }),
+  axes: randomAxes({ more: 7, stride: 3 }),
   batch: fc.integer({ min: 1, max: 4 }),
   groups: fc.constantFrom(1, 1, 2, 3),
   groupIn: fc.integer({ min: 1, max: 9 }),
@@ -44,14 +35,7 @@ const problems = fc.record({
   groups,
   inChannels: groups * groupIn,
   outChannels: groups * groupOut,
-  inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
-    Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
-  ),
-  filterSize: axes.map(({ filter }) => filter),
-  stride: axes.map(({ stride }) => stride),
-  paddingBegin: axes.map(({ begin }) => begin),
-  paddingEnd: axes.map(({ end }) => end),
-  dilation: axes.map(({ dilation }) => dilation),
+  ...spatialSizes(axes),
 }));
 
 async function conv(

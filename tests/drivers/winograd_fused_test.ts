@@ -4,15 +4,14 @@ import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { type ConvProblem, convProblem, operandTensors } from "../../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { checkedResult, operandsFor } from "../checked_plan.ts";
 
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -138,31 +137,6 @@ function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequ
 
 const ONCE = { samples: 1, fillMs: 0 };
 
-async function resultOf(gpu: GpuDevice, request: PlanRequest, operands: HostOperands) {
-  const { problem } = request;
-  const plan = planConv(request);
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), ONCE);
-  const checked = await checkResult({
-    ...request,
-    operands,
-    mode: "full",
-    seed: 1,
-    result,
-    amplification: plan.amplification,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
-  return { plan, result };
-}
-
-function operandsFor({ problem, layout, filterLayout }: PlanRequest): HostOperands {
-  return Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, { layout, filterLayout }, "uniform11", 5),
-    ]),
-  );
-}
-
 Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
   using gpu = await openDevice({ backend });
   const problem = convProblem({
@@ -180,7 +154,7 @@ Deno.test("bias and activation follow the output's transform, element by element
   for (const algorithm of ALGORITHMS) {
     for (const layout of LAYOUTS) {
       const request = requestFor(gpu, problem, { layout, epilogue, algorithm });
-      const { plan } = await resultOf(gpu, request, { ...operandsFor(request), bias });
+      const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
       assert.match(plan.kernel, layout === "nchw" ? /_o1_bias_relu/ : /_o4_.*bias_relu/);
     }
   }
@@ -201,7 +175,7 @@ Deno.test("winograd1d takes strides and dilation of the axes it does not tile", 
   const backward = { ...forward, op: "bwd-data" as const, stride: [1, 1] };
   for (const init of [forward, backward]) {
     const request = requestFor(gpu, convProblem(init), { layout: "nhwc", tile: "F(2,3)" });
-    await resultOf(gpu, request, operandsFor(request));
+    await checkedResult(gpu, request, operandsFor(request));
   }
 });
 
@@ -215,7 +189,7 @@ Deno.test("devices with the least limits get policies that work", async () => {
     const [algorithm, tile] of [["winograd1d", "F(14,3)"], ["winograd2d", "F(2x2,3x3)"]] as const
   ) {
     const { policy: _, ...least } = { ...request, algorithm, tile };
-    const { plan } = await resultOf(gpu, least, operandsFor(request));
+    const { plan } = await checkedResult(gpu, least, operandsFor(request));
     assert.ok(plan.passes.every(({ kernel }) => kernel.workgroupBytes <= 16_384));
   }
 });
@@ -246,8 +220,8 @@ Deno.test("the same plan gives the same bits", async () => {
     const request = requestFor(gpu, problem, { algorithm, layout: "chwn" });
     const operands = operandsFor(request);
     const [first, second] = [
-      await resultOf(gpu, request, operands),
-      await resultOf(gpu, request, operands),
+      await checkedResult(gpu, request, operands),
+      await checkedResult(gpu, request, operands),
     ];
     assert.deepEqual(first.result, second.result);
   }
@@ -292,7 +266,7 @@ Deno.test("random problems of one to three axes agree with the reference", async
           ? { layout, algorithm: "winograd2d", tile: "F(2x2,2x3)" }
           : { layout, tile: "F(2,3)" },
       );
-      await resultOf(gpu, request, operandsFor(request));
+      await checkedResult(gpu, request, operandsFor(request));
     },
   );
   await fc.assert(property, { numRuns: full ? 150 : 12, seed: 20261120 });

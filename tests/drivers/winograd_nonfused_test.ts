@@ -3,21 +3,15 @@ import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import {
-  type ConvProblem,
-  convProblem,
-  operandTensors,
-  OPERATIONS,
-} from "../../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { formatTile } from "../../src/winograd/tile.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { checkedResult, operandsFor } from "../checked_plan.ts";
 
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -126,44 +120,18 @@ function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequ
   };
 }
 
-async function resultOf(gpu: GpuDevice, request: PlanRequest, operands: HostOperands) {
-  const { problem } = request;
-  const plan = planConv(request);
-  const once = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), once);
-  const checked = await checkResult({
-    ...request,
-    operands,
-    mode: "full",
-    seed: 1,
-    result,
-    amplification: plan.amplification,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
-  return { plan, result };
-}
-
-function operandsFor({ problem, layout, filterLayout }: PlanRequest): HostOperands {
-  return Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, { layout, filterLayout }, "uniform11", 5),
-    ]),
-  );
-}
-
 Deno.test("chunks of the batch compute what the whole batch computes, bit for bit but for ∇W's order of sums", async () => {
   using gpu = await openDevice({ backend });
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       const whole = requestFor(gpu, { ...SEVEN, op }, { layout });
       const operands = operandsFor(whole);
-      const once = await resultOf(gpu, whole, operands);
+      const once = await checkedResult(gpu, whole, operands);
       const passes = new Set<number>([once.plan.passes.length]);
       for (const share of [0.9, 0.6, 0.4]) {
         const maxWorkspaceBytes = Math.floor(share * once.plan.workspaceBytes);
         const request = { ...whole, maxWorkspaceBytes };
-        const { plan, result } = await resultOf(gpu, request, operands);
+        const { plan, result } = await checkedResult(gpu, request, operands);
         assert.ok(plan.workspaceBytes <= maxWorkspaceBytes);
         assert.ok(plan.passes.length > once.plan.passes.length);
         passes.add(plan.passes.length);
@@ -172,7 +140,7 @@ Deno.test("chunks of the batch compute what the whole batch computes, bit for bi
       assert.ok(passes.size >= 3, `${[...passes]} passes`);
       // An image's transform fits a binding, all of them together do not.
       const limits = { ...gpu.limits, maxStorageBufferBindingSize: 131_072 };
-      const { plan, result } = await resultOf(gpu, { ...whole, limits }, operands);
+      const { plan, result } = await checkedResult(gpu, { ...whole, limits }, operands);
       assert.ok(plan.passes.length > 10);
       if (op !== "bwd-filter") assert.deepEqual(result, once.result, plan.kernel);
     }
@@ -185,8 +153,8 @@ Deno.test("the same plan gives the same bits, with split depth and chunks too", 
     const request = requestFor(gpu, { ...SEVEN, op }, { splits: 3 });
     const limited = { ...request, maxWorkspaceBytes: planConv(request).workspaceBytes - 4 };
     const operands = operandsFor(limited);
-    const first = await resultOf(gpu, limited, operands);
-    const second = await resultOf(gpu, limited, operands);
+    const first = await checkedResult(gpu, limited, operands);
+    const second = await checkedResult(gpu, limited, operands);
     assert.match(first.plan.kernel, /_split/);
     assert.deepEqual(first.result, second.result);
   }
@@ -198,7 +166,7 @@ Deno.test("bias and activation follow the output's transform, element by element
   for (const [layout, splits] of [["nchw", 1], ["nhwc", 2], ["chwn", 1]] as const) {
     const epilogue = { bias: true, activation: "relu" as const };
     const request = requestFor(gpu, SEVEN, { layout, epilogue, splits });
-    const { plan } = await resultOf(gpu, request, { ...operandsFor(request), bias });
+    const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
     const last = plan.passes.at(-1)!.kernel.name;
     assert.match(last, layout === "nchw" ? /_x4_bias_relu/ : /_bias_relu/);
   }
@@ -218,7 +186,7 @@ Deno.test("one axis is transformed alone", async () => {
   for (const op of OPERATIONS) {
     const tile = op === "bwd-filter" ? "F(3,6)" : "F(1x6,1x3)";
     const request = requestFor(gpu, { ...problem, op }, { layout: "nhwc", tile });
-    const { plan } = await resultOf(gpu, request, operandsFor(request));
+    const { plan } = await checkedResult(gpu, request, operandsFor(request));
     assert.match(plan.kernel, op === "bwd-filter" ? /_m1x3r1x6_/ : /_m1x6r1x3_/);
   }
 });
@@ -282,7 +250,7 @@ Deno.test("random problems and tiles agree with the reference", async () => {
         ? formatTile({ n: filterSize, r: steps })
         : formatTile({ n: steps, r: filterSize });
       const request = requestFor(gpu, problem, { layout, tile });
-      await resultOf(gpu, request, operandsFor(request));
+      await checkedResult(gpu, request, operandsFor(request));
     },
   );
   await fc.assert(property, { numRuns: full ? 100 : 20, seed: 20261120 });

@@ -1,0 +1,39 @@
+import fc from "fast-check";
+import { dilatedSize } from "../src/problem/conv_problem.ts";
+
+/** What is drawn of a spatial axis: `more` places than the dilated filter has, padding counted. */
+export interface RandomAxis {
+  readonly filter: number;
+  readonly more: number;
+  readonly stride: number;
+  readonly dilation: number;
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** One to three axes into which their filter fits, with every option of the definition. */
+export function randomAxes(most: { more: number; stride: number }): fc.Arbitrary<RandomAxis[]> {
+  const axis = fc.record({
+    filter: fc.integer({ min: 1, max: 4 }),
+    more: fc.integer({ min: 0, max: most.more }),
+    stride: fc.integer({ min: 1, max: most.stride }),
+    dilation: fc.integer({ min: 1, max: 2 }),
+    begin: fc.integer({ min: 0, max: 3 }),
+    end: fc.integer({ min: 0, max: 3 }),
+  });
+  return fc.array(axis, { minLength: 1, maxLength: 3 });
+}
+
+/** The spatial part of a problem with these axes. */
+export function spatialSizes(axes: readonly RandomAxis[]) {
+  return {
+    inputSize: axes.map(({ filter, dilation, more, begin, end }) =>
+      Math.max(1, dilatedSize(filter, dilation) + more - begin - end)
+    ),
+    filterSize: axes.map(({ filter }) => filter),
+    stride: axes.map(({ stride }) => stride),
+    paddingBegin: axes.map(({ begin }) => begin),
+    paddingEnd: axes.map(({ end }) => end),
+    dilation: axes.map(({ dilation }) => dilation),
+  };
+}
