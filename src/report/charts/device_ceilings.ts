@@ -1,8 +1,11 @@
 import type { Ceilings } from "./roofline.ts";
 
-/** What data sheets say, without tensor cores: GFLOP/s by dtype, and GB/s. */
+/** What was measured: GFLOP/s from registers alone by dtype (`bench/ceilings.ts`), and GB/s of a copy. */
 const DEVICES: Readonly<Record<string, { bandwidth: number; peak: Record<string, number> }>> = {
-  "NVIDIA H200": { bandwidth: 4800, peak: { f64: 33_500, f32: 66_900, f16: 133_800 } },
+  "NVIDIA H200": {
+    bandwidth: 4300,
+    peak: { f64: 29_300, f32: 65_100, f16: 108_600, i8: 106_700 },
+  },
 };
 
 /** What a device reaches at most with values of a dtype, where it is known. */
