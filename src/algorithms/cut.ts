@@ -165,6 +165,18 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   }
 }
 
+/** Elements of the partial results of a cut product; 0 where no depth is split. */
+export function partialResultElements(
+  { head, splits }: Cut,
+  policy: TilePolicy,
+  { rows, columns, batches, elements }: Pick<Product, "rows" | "columns" | "batches" | "elements">,
+): number {
+  if (splits === 1) return 0;
+  if (head === undefined) return splits * elements;
+  const tiles = mainLoopWorkgroups({ rows, columns, batches, steps: 0, splits: 1 }, policy);
+  return splits * (tiles - head) * policy.rows * policy.columns;
+}
+
 function packingCost({ a, b }: Product, policy: TilePolicy): number {
   return (a.packing?.(policy.rows) ?? 0) + (b.packing?.(policy.columns) ?? 0);
 }

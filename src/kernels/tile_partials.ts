@@ -33,6 +33,7 @@ export interface TilePartials {
     readonly row: number;
     readonly outer: number;
     readonly inner: number;
+    readonly interleave?: number;
     readonly period: number;
     readonly group: number;
   };
@@ -100,9 +101,9 @@ export function reduceTilesKernel(
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => rowIndex(module, row));
   const { side } = tileStrides(shape);
-  const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}_${policyTile(policy)}${
-    epilogueTrait(steps)
-  }${splitTrait(splits.partials, splits.result)}`;
+  const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}${
+    strides.interleave === undefined ? "" : "_i"
+  }_${policyTile(policy)}${epilogueTrait(steps)}${splitTrait(splits.partials, splits.result)}`;
   const count = module.size("count", reduceTilesThreads(shape));
   const size = (of: string, value: number) => module.size(of, value);
   const tile = policy.rows * policy.columns / width;
@@ -123,8 +124,13 @@ export function reduceTilesKernel(
       size("columns", shape.columns)
     }) { return; }`,
     `  let at = (group * ${size("group", strides.group)} + row * ${size("row", strides.row)} + ` +
-    `(column / ${period}) * ${size("outer", strides.outer)} + ` +
-    `(column % ${period}) * ${size("inner", strides.inner)}) / ${width}u;`,
+    `(column / ${period}) * ${size("outer", strides.outer)} + ${
+      strides.interleave === undefined
+        ? `(column % ${period}) * ${size("inner", strides.inner)}`
+        : `(column % ${period}) / 4u * ${size("inner", strides.inner)} + column % 4u * ${
+          size("interleave", strides.interleave)
+        }`
+    }) / ${width}u;`,
   ].join("\n");
   const values = {
     name,

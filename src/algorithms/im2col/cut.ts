@@ -1,7 +1,7 @@
 import { variantPolicy } from "../../kernels/main_loop.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
-import { type Cut, cutProduct, type Product } from "../cut.ts";
+import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** What a plan of im2col is cut by. */
@@ -21,10 +21,11 @@ export interface Im2colNeeds {
 
 /** A cut product and its chunks. */
 export interface Im2colCut {
+  readonly cut: Cut;
+  /** The cut's, or what a variant makes of it. */
   readonly policy: TilePolicy;
-  readonly splits: number;
   readonly chunks: readonly Chunk[];
-  /** Partial results that are summed at the end; 1 for none. */
+  /** Partial results of backward-filter, which chunks and splits share out; 1 for none. */
   readonly partials: number;
 }
 
@@ -33,7 +34,7 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
   const { problem, limits, maxWorkspaceBytes } = request;
   const elements = needs.product(problem.batch).elements;
   const policyOf = (cut: Cut) => variantPolicy(cut.policy, request.variant);
-  const unsplit = { ...request, splits: 1 };
+  const unsplit = { ...request, splits: 1, balance: "none" } as const;
   const attempt = (cut: Cut, partialBytes: number) => {
     const chunk: ChunkNeeds = {
       algorithm: "im2col",
@@ -47,8 +48,8 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
     return batchChunks(chunk);
   };
   const done = (cut: Cut, chunks: readonly Chunk[], partials: number): Im2colCut => ({
+    cut,
     policy: policyOf(cut),
-    splits: cut.splits,
     chunks,
     partials,
   });
@@ -64,14 +65,17 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
   const counted = needs.summed ? chunks.length : 1;
   const splittable = needs.splittable && (needs.summed || chunks.length === 1);
   if (splittable) {
-    const cut = cutProduct(request, needs.product(chunks[0]!.images));
+    const product = needs.product(chunks[0]!.images);
+    const cut = cutProduct(request, product);
     const partials = cut.splits * counted;
-    const partialBytes = 4 * partials * elements;
+    const partialBytes = needs.summed
+      ? 4 * partials * elements
+      : 4 * partialResultElements(cut, policyOf(cut), product);
     const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
     const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(policyOf(cut)) -
       needs.bytes(chunks[0]!.images).reduce((sum, one) => sum + one, 0);
     if (partials === 1 || partialBytes <= Math.min(largest, room)) {
-      return done(cut, chunks, partials);
+      return done(cut, chunks, needs.summed ? partials : 1);
     }
   }
   return done(plain, chunks, counted);

@@ -11,11 +11,12 @@ import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { type ConvProduct, packPass, productPass, type ProductTarget } from "../conv_product.ts";
-import { pass } from "../passes.ts";
+import { packPass, productPass, type ProductTarget } from "../conv_product.ts";
+import { cutPasses, type ProductPart } from "../cut_passes.ts";
+import { pass, reducePass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import type { problemBuffers } from "../tensors.ts";
+import { type problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import type { Im2colCut } from "./cut.ts";
 import { columnLoader, im2colFilter, type Im2colGeometry, loadVector } from "./geometry.ts";
 
@@ -25,8 +26,6 @@ export interface Im2colContext {
   readonly mode: SizeMode;
   readonly geometry: Im2colGeometry;
   readonly cut: Im2colCut;
-  /** Of the result. */
-  readonly elements: number;
   readonly tensors: ReturnType<typeof problemBuffers>;
   windows(images: number): ColumnMatrix;
   gradient(images: number): ColumnMatrix;
@@ -76,8 +75,6 @@ function common({ request, mode, cut, geometry }: Im2colContext, trait: string) 
     mode,
     policy: cut.policy,
     variant: request.variant,
-    batches: request.problem.groups,
-    splits: cut.splits,
   };
 }
 
@@ -87,7 +84,7 @@ function filterProduct(
   filter: ReturnType<typeof packedFilter>,
   matrix: ColumnMatrix,
   buffer: number,
-  rest: Pick<ConvProduct, "target" | "epilogue">,
+  part: Omit<ProductPart, "rows" | "columns" | "steps" | "batches">,
 ): Pass {
   const { request, mode, cut: { policy }, tensors: { buffers, bias } } = context;
   const { shape, packed } = filter;
@@ -110,7 +107,8 @@ function filterProduct(
       b: columnLoader(module, "b", b, matrix, policy),
       places: { packed, matrix: buffer, bias },
       operands: [packed, buffer],
-      ...rest,
+      batches: request.problem.groups,
+      ...part,
     },
     buffers,
     request.limits,
@@ -118,37 +116,59 @@ function filterProduct(
 }
 
 /** Forward: the matrix of windows, then the filter times it. */
-export function forward(context: Im2colContext, partials: number | undefined): Pass[] {
-  const { request, geometry, cut, tensors: { tensor }, elements } = context;
+export function forward(context: Im2colContext): Pass[] {
+  const { request, mode, geometry, cut, tensors } = context;
+  const { tensor } = tensors;
   const filter = packedFilter(context);
   const matrix = matrixBuffer(context, "im2col matrix", context.windows);
   const { output, outChannels, spots, interleave } = geometry;
   const stride = output[0]!;
   const target = {
-    buffer: partials ?? tensor.output,
+    buffer: tensor.output,
     row: output[1]!,
     outer: interleave * stride,
     inner: output.at(-1)!,
     ...(interleave === 4 ? { interleave: stride } : {}),
     period: interleave * spots,
     group: outChannels * output[1]!,
-    ...(partials === undefined ? {} : { split: elements }),
   };
-  const epilogue = partials === undefined ? convEpilogue(request.epilogue) : NO_STEPS;
-  return [
-    ...filter.passes,
-    ...cut.chunks.flatMap(({ first, images }) => {
-      const windows = context.windows(images);
-      const begin = beginAt(context, first * stride, cut.chunks[0]!.images * stride);
-      return [
-        ...matrixPass(context, windows, first, { source: tensor.input, matrix }),
-        filterProduct(context, filter, windows, matrix, {
-          target: { ...target, ...begin },
-          epilogue,
-        }),
-      ];
-    }),
-  ];
+  const epilogue = convEpilogue(request.epilogue);
+  const chunks = cut.chunks.map(({ first, images }) => {
+    const windows = context.windows(images);
+    return {
+      begin: beginAt(context, first * stride, cut.chunks[0]!.images * stride),
+      windows,
+      transform: matrixPass(context, windows, first, { source: tensor.input, matrix }),
+    };
+  });
+  if (chunks.length > 1) {
+    const product = chunks.flatMap(({ windows, transform, begin }) => [
+      ...transform,
+      filterProduct(context, filter, windows, matrix, {
+        splits: 1,
+        target: { ...target, ...begin },
+        epilogue,
+      }),
+    ]);
+    return [...filter.passes, ...product];
+  }
+  const [{ windows, transform }] = chunks as [typeof chunks[number]];
+  const { policy } = cut;
+  const { products, sums } = cutPasses(
+    request,
+    mode,
+    {
+      cut: cut.cut,
+      policy,
+      rows: filter.shape.rows,
+      columns: matrixExtents(windows).columns,
+      steps: filter.shape.depth / policy.depth,
+      target,
+    },
+    tensors,
+    (part) => filterProduct(context, filter, windows, matrix, part),
+  );
+  return [...filter.passes, ...transform, ...products, ...sums];
 }
 
 /** Backward-data: the filter times the gradient gives the matrix of windows, which col2im sums. */
@@ -177,9 +197,13 @@ export function backwardData(context: Im2colContext): Pass[] {
       const places = { matrix, result: tensor.input };
       return [
         ...matrixPass(context, from, first, { source: tensor.output, matrix: gradient }),
-        ...(rows === 0
-          ? []
-          : [filterProduct(context, filter, from, gradient, { target, epilogue: NO_STEPS })]),
+        ...(rows === 0 ? [] : [
+          filterProduct(context, filter, from, gradient, {
+            splits: 1,
+            target,
+            epilogue: NO_STEPS,
+          }),
+        ]),
         pass(kernel, buffers, places, col2imWorkgroups(windows), limits),
       ];
     }),
@@ -187,12 +211,16 @@ export function backwardData(context: Im2colContext): Pass[] {
 }
 
 /** Backward-filter: the gradient times the windows, both as matrices; chunks leave partial results. */
-export function backwardFilter(context: Im2colContext, partials: number | undefined): Pass[] {
-  const { request, geometry, mode, cut, elements, tensors: { buffers, tensor } } = context;
+export function backwardFilter(context: Im2colContext): Pass[] {
+  const { request, geometry, mode, cut, tensors: { buffers, tensor, bias } } = context;
   const { limits } = request;
   const gradient = matrixBuffer(context, "gradient matrix", context.gradient);
   const matrix = matrixBuffer(context, "im2col matrix", context.windows);
   const { filter, inChannels, outChannels, taps, rowOrder } = geometry;
+  const elements = resultElements(request.problem);
+  const partials = cut.partials > 1
+    ? buffers.add("partial results", "workspace", cut.partials * elements)
+    : undefined;
   const target = {
     buffer: partials ?? tensor.filter,
     row: filter[0]!,
@@ -203,19 +231,22 @@ export function backwardFilter(context: Im2colContext, partials: number | undefi
     ...(partials === undefined ? {} : { split: elements }),
   };
   const vector = loadVector(request);
-  return cut.chunks.flatMap(({ first, images }, index) => {
+  const products = cut.chunks.flatMap(({ first, images }, index) => {
     const from = context.gradient(images);
     const windows = context.windows(images);
     const module = moduleBuilder(mode);
     const a = module.tensor("gradient", "read", vector, buffers.split(gradient));
     const b = module.tensor("matrix", "read", vector, buffers.split(matrix));
-    const slot = cut.splits * elements;
+    const { splits } = cut.cut;
+    const slot = splits * elements;
     const product = productPass(
       {
         ...common(context, `_${rowOrder}`),
         module,
         rows: outChannels,
         columns: taps * inChannels,
+        batches: request.problem.groups,
+        splits,
         steps: Math.ceil(matrixExtents(windows).columns / cut.policy.depth),
         a: columnLoader(module, "a", a, from, cut.policy, true),
         b: columnLoader(module, "b", b, windows, cut.policy, true),
@@ -233,4 +264,9 @@ export function backwardFilter(context: Im2colContext, partials: number | undefi
       product,
     ];
   });
+  if (partials === undefined) return products;
+  const places = { partials, result: tensor.filter, bias };
+  const shape = reduceShape(request, cut.partials);
+  const epilogue = convEpilogue(request.epilogue);
+  return [...products, reducePass(shape, mode, epilogue, buffers, places, limits)];
 }

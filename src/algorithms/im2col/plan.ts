@@ -1,12 +1,11 @@
+import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { policyTile } from "../../kernels/policy.ts";
-import { resultTensor } from "../../problem/conv_problem.ts";
-import { convEpilogue } from "../conv_epilogue.ts";
-import { reducePass } from "../passes.ts";
+import { cutNote } from "../cut_note.ts";
+import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
 import { cutIm2col, type Im2colNeeds } from "./cut.ts";
 import {
   gradientMatrix,
@@ -21,42 +20,32 @@ import { backwardData, backwardFilter, forward, type Im2colContext } from "./pas
 
 /** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
-  const { problem, limits } = request;
+  const { problem } = request;
   const geometry = im2colGeometry(request);
   const elements = resultElements(problem);
-  const cut = cutIm2col(request, needsOf(request, geometry));
+  const needs = needsOf(request, geometry);
+  const cut = cutIm2col(request, needs);
   const chunked = cut.chunks.length > 1;
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias } = tensors;
+  const { buffers } = tensors;
   const context: Im2colContext = {
     request,
     mode,
     geometry,
     cut,
-    elements,
     tensors,
     windows: (images) => windowMatrix(request, geometry, images, chunked),
     gradient: (images) => gradientMatrix(request, geometry, images, chunked),
   };
-  const partials = cut.partials > 1
-    ? buffers.add("partial results", "workspace", cut.partials * elements)
-    : undefined;
   const make = { "fwd": forward, "bwd-data": backwardData, "bwd-filter": backwardFilter };
-  const passes = make[problem.op](context, partials);
+  const passes = make[problem.op](context);
   const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1);
-  if (partials !== undefined) {
-    passes.push(
-      reducePass(
-        reduceShape(request, cut.partials),
-        mode,
-        convEpilogue(request.epilogue),
-        buffers,
-        { partials, result: tensor[resultTensor(problem.op)], bias },
-        limits,
-      ),
-    );
-  }
-  const { policy, splits, chunks } = cut;
+  const { policy, chunks } = cut;
+  const { rows, columns } = needs.product(chunks[0]!.images);
+  const tiles = mainLoopWorkgroups(
+    { rows, columns, steps: 0, batches: problem.groups, splits: 1 },
+    policy,
+  );
   return {
     kernel: (main?.kernel.name ?? "im2col").replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "im2col",
@@ -66,8 +55,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
-      `policy ${policy.name}: tiles of ${policyTile(policy)}, ` +
-      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+      cutNote(cut.cut, policy, tiles),
     ],
   };
 }
@@ -99,6 +87,7 @@ function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
       return {
         batches,
         elements,
+        streams: op === "fwd" && streamsOf(request),
         rows: op === "bwd-data" ? taps * inChannels : outChannels,
         columns: op === "bwd-filter" ? taps * inChannels : columns,
         steps: ({ depth }) => Math.ceil(depths[op] / depth),

@@ -1,18 +1,17 @@
-import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { variantPolicy } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { policyTile, type TilePolicy } from "../../kernels/policy.ts";
-import { convEpilogue } from "../conv_epilogue.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { packPass, productPass } from "../conv_product.ts";
 import { cutProduct } from "../cut.ts";
-import { reducePass } from "../passes.ts";
-import type { Plan } from "../plan.ts";
+import { cutNote } from "../cut_note.ts";
+import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
+import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
 import {
   windowColumns,
   windowFilter,
@@ -49,7 +48,6 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
   const geometry = windowGeometry(request);
   const { rows, taps, channels, interleave } = geometry;
-  const elements = resultElements(problem);
   const access = gatherAccess(request, geometry);
   const columns = windowColumns(geometry, problem.batch);
   const cut = cutProduct(request, {
@@ -57,7 +55,8 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     columns,
     batches: problem.groups,
     steps: (policy) => Math.ceil(taps * paddedChannels(geometry, policy) / policy.depth),
-    elements,
+    elements: resultElements(problem),
+    streams: streamsOf(request),
     workspaceBytes: (policy) =>
       4 * packedElements(
         windowFilter(request, geometry, policy, paddedChannels(geometry, policy)),
@@ -65,88 +64,80 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     a: { along: "place", vector: 4 },
     b: access,
   });
-  const { splits } = cut;
   const policy = variantPolicy(cut.policy, request.variant);
   const padded = paddedChannels(geometry, policy);
   const filter = windowFilter(request, geometry, policy, padded);
 
-  const { buffers, tensor, bias } = problemBuffers(request);
+  const tensors = problemBuffers(request);
+  const { buffers, tensor, bias } = tensors;
   const packed = buffers.add("filter in window order", "workspace", packedElements(filter));
-  const partials = splits > 1
-    ? buffers.add("partial results", "workspace", splits * elements)
-    : undefined;
-  const epilogue = convEpilogue(request.epilogue);
-  const module = moduleBuilder(mode);
-  const { vectorLoads } = fullVariant(request.variant);
-  const a = module.tensor("packed", "read", vectorLoads ? 4 : 1, buffers.split(packed));
-  const b = module.tensor("input", "read", access.sourceVector, buffers.split(tensor.input));
-  const main = productPass(
-    {
-      name: "im2win_fused_fwd_f32",
-      trait: `${request.layout}_${problem.filterSize.length}d_${
-        padded % policy.depth === 0 ? "tap" : "linear"
-      }_i${interleave}b${access.sourceVector}`,
-      mode,
-      module,
-      policy,
-      variant: request.variant,
-      rows,
-      columns,
-      steps: filter.depth / policy.depth,
-      batches: problem.groups,
-      splits,
-      a: packedLoader(module, "a", a, {
-        places: filter.paddedRows,
-        depth: filter.depth,
-        tileDepth: policy.depth,
-      }),
-      b: windowGatherLoader(module, b, {
-        axes: geometry.axes,
-        interleave,
-        channels,
-        paddedChannels: padded,
-        batchStride: geometry.input[0]!,
-        channelStride: geometry.input[1]!,
-        sourceVector: access.sourceVector,
-        along: access.along,
-        tileDepth: policy.depth,
-      }),
-      places: { packed, input: tensor.input, bias },
-      operands: [packed, tensor.input],
-      target: {
-        ...windowTarget(geometry),
-        buffer: partials ?? tensor.output,
-        ...(partials === undefined ? {} : { split: elements }),
-      },
-      epilogue: partials === undefined ? epilogue : NO_STEPS,
-    },
-    buffers,
-    limits,
-  );
+  const shape = {
+    cut,
+    policy,
+    rows,
+    columns,
+    steps: filter.depth / policy.depth,
+    target: { ...windowTarget(geometry), buffer: tensor.output },
+  };
+  const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   const passes = [
     ...packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits),
-    main,
+    ...products,
+    ...sums,
   ];
-  if (partials !== undefined) {
-    const places = { partials, result: tensor.output, bias };
-    passes.push(
-      reducePass(reduceShape(request, splits), mode, epilogue, buffers, places, limits),
-    );
-  }
   return {
-    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: products[0]!.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
     algorithm: "im2win-fused",
     buffers: buffers.list,
-    passes: elements === 0 ? [] : passes,
+    passes: resultElements(problem) === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
-    multiplications: main.multiplications,
+    multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${filter.depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      `policy ${policy.name}: tiles of ${policyTile(policy)}, ` +
-      `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+      cutNote(cut, policy, cutTiles(shape, problem.groups)),
     ],
   };
+
+  function product(part: ProductPart): Pass {
+    const module = moduleBuilder(mode);
+    const { vectorLoads } = fullVariant(request.variant);
+    const a = module.tensor("packed", "read", vectorLoads ? 4 : 1, buffers.split(packed));
+    const b = module.tensor("input", "read", access.sourceVector, buffers.split(tensor.input));
+    return productPass(
+      {
+        name: "im2win_fused_fwd_f32",
+        trait: `${request.layout}_${problem.filterSize.length}d_${
+          padded % policy.depth === 0 ? "tap" : "linear"
+        }_i${interleave}b${access.sourceVector}`,
+        mode,
+        module,
+        policy,
+        variant: request.variant,
+        a: packedLoader(module, "a", a, {
+          places: filter.paddedRows,
+          depth: filter.depth,
+          tileDepth: policy.depth,
+        }),
+        b: windowGatherLoader(module, b, {
+          axes: geometry.axes,
+          interleave,
+          channels,
+          paddedChannels: padded,
+          batchStride: geometry.input[0]!,
+          channelStride: geometry.input[1]!,
+          sourceVector: access.sourceVector,
+          along: access.along,
+          tileDepth: policy.depth,
+        }),
+        places: { packed, input: tensor.input, bias },
+        operands: [packed, tensor.input],
+        ...part,
+      },
+      buffers,
+      limits,
+    );
+  }
 }

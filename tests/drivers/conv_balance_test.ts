@@ -1,6 +1,7 @@
-/** Implicit GEMM whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
+/** Convolutions whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
 import assert from "#assert";
 import { planConv } from "../../src/algorithms/planner.ts";
+import type { AlgorithmName } from "../../src/algorithms/request.ts";
 import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
@@ -19,6 +20,7 @@ const GROUPS = { ...ODD, groups: 2 };
 
 async function run(
   gpu: GpuDevice,
+  algorithm: AlgorithmName,
   init: typeof EVEN & { groups?: number },
   op: typeof OPERATIONS[number],
   layout: Layout,
@@ -30,7 +32,7 @@ async function run(
   const request = { problem, dtype: "f32", layout, filterLayout, epilogue } as const;
   const plan = planConv({
     ...request,
-    algorithm: "implicit-gemm",
+    algorithm,
     policy: "tiny",
     balance: "stream-k",
     limits: gpu.limits,
@@ -62,10 +64,26 @@ for (const op of OPERATIONS) {
   Deno.test(`stream-K of ${op} agrees with the reference in every layout`, async () => {
     using gpu = await openDevice({ backend });
     for (const layout of LAYOUTS) {
-      for (const init of [EVEN, ODD, GROUPS]) await run(gpu, init, op, layout, "uniform");
+      for (const init of [EVEN, ODD, GROUPS]) {
+        await run(gpu, "implicit-gemm", init, op, layout, "uniform");
+      }
     }
-    const { passes } = await run(gpu, EVEN, op, "nhwc", "constant");
+    const { passes } = await run(gpu, "implicit-gemm", EVEN, op, "nhwc", "constant");
     const sides = op === "fwd" ? /^reduce_tiles_f32x4rows_.*_bias_relu/ : /^reduce_tiles_f32x4/;
     assert.match(passes.at(-1)!.kernel.name, sides);
+  });
+}
+
+for (const algorithm of ["im2win", "im2win-fused", "im2col"] as const) {
+  Deno.test(`stream-K of ${algorithm} agrees with the reference in every layout`, async () => {
+    using gpu = await openDevice({ backend });
+    for (const layout of LAYOUTS) {
+      for (const init of [EVEN, ODD, GROUPS]) {
+        const { passes } = await run(gpu, algorithm, init, "fwd", layout, "uniform");
+        // Four images of the even batch lie in one vector.
+        const four = init === EVEN && (algorithm !== "im2col" || layout !== "nhwc");
+        assert.equal(/^reduce_tiles_.*_i_/.test(passes.at(-1)!.kernel.name), four, layout);
+      }
+    }
   });
 }
