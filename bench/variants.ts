@@ -1,14 +1,16 @@
 /**
  * Times variants of algorithms on the GPU at hand, and compares each result with the first variant's:
  *   deno run -A bench/variants.ts DESCRIPTORS OPS LAYOUTS VARIANTS
- * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits:pair:flush, all but the first
- * empty for the planner's choice. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
+ * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits:pair:flush:without:balance, all but
+ * the first empty for the planner's choice; `without` lists techniques of the main loop, with + between them. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
  */
+import type { Balance } from "../src/algorithms/cut.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
 import { download, upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
+import { parseVariant } from "../src/kernels/main_loop_variant.ts";
 import {
   type ConvProblem,
   directFlops,
@@ -61,8 +63,17 @@ async function time(
   variant: string,
   first: Float32Array | undefined,
 ): Promise<Float32Array> {
-  const [algorithm = "auto", tile = "", policy = "", splits = "", pair = "", flush = ""] = variant
-    .split(":");
+  const [
+    algorithm = "auto",
+    tile = "",
+    policy = "",
+    splits = "",
+    pair = "",
+    flush = "",
+    without = "",
+    balance = "",
+  ] = variant.split(":");
+  const mainLoop = parseVariant(without.split("+").filter((name) => name !== ""), []);
   const plan = planConv({
     problem,
     dtype: "f32",
@@ -75,6 +86,8 @@ async function time(
     ...(splits === "" ? {} : { splits: Number(splits) }),
     ...(pair === "" ? {} : { pair }),
     ...(flush === "" ? {} : { flush: Number(flush) }),
+    ...(balance === "" ? {} : { balance: balance as Balance }),
+    ...(mainLoop === undefined ? {} : { variant: mainLoop }),
     limits: gpu.limits,
     workgroupsInFlight: gpu.workgroupsInFlight,
   });

@@ -2,7 +2,7 @@
 // the width contiguous, the result the channels: tiles are turned around in workgroup memory.
 <%= it.declarations %>
 
-var<workgroup> tile: array<array<<%= it.type %>, <%= it.stage.width + 1 %>>, <%= it.stage.run %>>;
+var<workgroup> tile: array<<%= it.type %>, <%= it.stage.elements %>>;
 
 @compute @workgroup_size(256)
 fn main(
@@ -13,29 +13,41 @@ fn main(
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
   var rest = id;
-  let run0 = rest % <%= it.runTiles %> * <%= it.stage.run %>u; rest /= <%= it.runTiles %>;
-  let k0 = rest % <%= it.widthTiles %> * <%= it.stage.width %>u; rest /= <%= it.widthTiles %>;
+  let run0 = rest % <%= it.runTiles %> * <%= it.stage.run %>; rest /= <%= it.runTiles %>;
+  let k0 = rest % <%= it.widthTiles %> * <%= it.stage.width %>; rest /= <%= it.widthTiles %>;
   let m = rest % <%= it.outerPlaces %>; rest /= <%= it.outerPlaces %>;
   let group = rest % <%= it.groups %>;
   let image = rest / <%= it.groups %>;
   let row = ((image * <%= it.groups %> + group) * <%= it.outerPlaces %> + m) * <%= it.width %>;
-<% for (let i = 0; i < it.stage.run; i += 256 / it.stage.width) { -%>
+  // All loads before the first store, so that they travel together.
+<% for (let i = 0; i < it.dealt; i++) { -%>
+  var loaded<%= i %>: <%= it.type %>;
   {
-    let in_run = t / <%= it.stage.width %>u + <%= i %>u;
-    let r = (run0 + in_run) % <%= it.channels %>;
-    let u = (run0 + in_run) / <%= it.channels %>;
-    let k = k0 + t % <%= it.stage.width %>u;
+    let place = t + <%= 256 * i %>u;
+    let in_run = run0 + place / <%= it.stage.width %>;
+    let r = in_run % <%= it.channels %>;
+    let u = in_run / <%= it.channels %>;
+    let k = k0 + place % <%= it.stage.width %>;
 <%= it.source %>
-    tile[in_run][t % <%= it.stage.width %>u] = value;
+    loaded<%= i %> = value;
+  }
+<% } -%>
+<% for (let i = 0; i < it.dealt; i++) { -%>
+  {
+    let place = t + <%= 256 * i %>u;
+    if (place < <%= it.stage.count %>) {
+      tile[place / <%= it.stage.width %> * <%= it.stage.pitch %> + place % <%= it.stage.width %>] = loaded<%= i %>;
+    }
   }
 <% } -%>
   workgroupBarrier();
-<% for (let i = 0; i < it.stage.width; i += 256 / it.stage.run) { -%>
+<% for (let i = 0; i < it.dealt; i++) { -%>
   {
-    let in_run = t % <%= it.stage.run %>u;
-    let in_width = t / <%= it.stage.run %>u + <%= i %>u;
-    if (run0 + in_run < <%= it.run %> && k0 + in_width < <%= it.width %>) {
-      <%= it.store(`(row + k0 + in_width) * ${it.run} + run0 + in_run`, `tile[in_run][in_width]`) %>
+    let place = t + <%= 256 * i %>u;
+    let in_run = place % <%= it.stage.run %>;
+    let in_width = place / <%= it.stage.run %>;
+    if (place < <%= it.stage.count %> && run0 + in_run < <%= it.run %> && k0 + in_width < <%= it.width %>) {
+      <%= it.store(`(row + k0 + in_width) * ${it.run} + run0 + in_run`, `tile[in_run * ${it.stage.pitch} + in_width]`) %>
     }
   }
 <% } -%>

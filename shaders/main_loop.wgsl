@@ -52,7 +52,8 @@ fn main(
 
 <%= it.sums %>
 
-  for (var step = first_step; step < end_step; step++) {
+<%
+const step = (last) => { -%>
 <% if (it.variant.doubleBuffer) { -%>
     // The other tile may still be read: one barrier a step is enough.
     let half = (step - first_step) % 2u;
@@ -64,6 +65,10 @@ fn main(
 <% } -%>
 <%= it.store %>
     workgroupBarrier();
+<% if (last) { -%>
+<%= it.multiplyLast %>
+<%= it.fold %>
+<% } else { -%>
 <% if (it.variant.prefetch) { -%>
     // The next tile travels to registers while this one is multiplied; past the end it is not used.
     {
@@ -78,7 +83,29 @@ fn main(
 <% if (!it.variant.doubleBuffer) { -%>
     workgroupBarrier();
 <% } -%>
+<% } -%>
+<% }; -%>
+<% if (it.multiplyLast) { -%>
+  let last_step = end_step - 1u;
+<% if (it.allSteps === 2) { -%>
+  {
+    let step = first_step;
+<% } else if (it.allSteps > 2) { -%>
+  for (var step = first_step; step < last_step; step++) {
+<% } -%>
+<% if (it.allSteps > 1) { -%>
+<% step(false) -%>
   }
+<% } -%>
+  {
+    let step = last_step;
+<% step(true) -%>
+  }
+<% } else { -%>
+  for (var step = first_step; step < end_step; step++) {
+<% step(false) -%>
+  }
+<% } -%>
 <%= it.finish %>
 
 <%= it.epilogue %>

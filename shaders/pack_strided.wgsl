@@ -14,8 +14,10 @@ fn main(
   let group = i / (<%= it.paddedRows %> * <%= it.depth %>);
   let channel = depth % <%= it.paddedChannels %>;
   let tap = depth / <%= it.paddedChannels %>;
-  let inside = row < <%= it.rows %> && channel < <%= it.channels %>;
+  let from_tap = <%= it.fromTap %>;
   let offset = group * <%= it.groupStride %> + row * <%= it.rowStride %> +
-    channel * <%= it.channelStride %> + <%= it.tap %> * <%= it.tapStride %>;
-  <%= it.store %>
+    channel * <%= it.channelStride %> + from_tap * <%= it.tapStride %>;
+  // Depth beyond the last tap is padding too.
+  let inside = row < <%= it.rows %> && channel < <%= it.channels %> && tap < <%= it.taps %>;
+  <%= it.store(`select(${it.zero}, ${it.load}, inside)`) %>
 }

@@ -1,6 +1,11 @@
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
-import { mainLoopKernel, mainLoopWorkgroups, type TileRange } from "../kernels/main_loop.ts";
+import {
+  mainLoopKernel,
+  mainLoopMultiplications,
+  mainLoopWorkgroups,
+  type TileRange,
+} from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
 import {
@@ -9,7 +14,12 @@ import {
   type OutputVector,
   outputVector,
 } from "../kernels/output.ts";
-import { packedElements, type PackShape, packStridedKernel } from "../kernels/pack_strided.ts";
+import {
+  packedElements,
+  type PackShape,
+  packStridedKernel,
+  packWorkgroups,
+} from "../kernels/pack_strided.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
 import { type TilePartials, tilePartialsMap } from "../kernels/tile_partials.ts";
 import { pass } from "./passes.ts";
@@ -45,7 +55,7 @@ export interface ConvProduct {
   readonly variant?: MainLoopVariant | undefined;
   readonly rows: number;
   readonly columns: number;
-  readonly steps: number;
+  readonly depth: number;
   readonly batches: number;
   readonly splits: number;
   /** Stream-K: the tiles that this pass computes, and of those beyond whole waves how their partial results lie. */
@@ -86,7 +96,7 @@ export function productPass(
   buffers: PlanBuffers,
   limits: DeviceLimits,
 ): Pass {
-  const { module, target, policy, splits, rows, columns, steps, batches, streamed } = product;
+  const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant } = product;
   const partials = streamed?.partials;
   const vector = partials === undefined
@@ -126,7 +136,7 @@ export function productPass(
     epilogue,
   );
   const range = streamed === undefined ? {} : { range: streamed.range };
-  const shape = { rows, columns, steps, batches, splits, ...range };
+  const shape = { rows, columns, depth, batches, splits, ...range };
   const order = target.interleave === undefined ? "" : "i";
   const stored = vector === "none" ? "1" : vector === "rows" ? "r4" : "c4";
   const kernel = mainLoopKernel(
@@ -150,8 +160,7 @@ export function productPass(
     { ...(variant === undefined ? {} : { variant }) },
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
-  const multiplications = workgroups / splits * policy.rows * policy.columns * steps *
-    policy.depth;
+  const multiplications = mainLoopMultiplications(shape, policy, product.mode, variant);
   const places = { ...product.places, result: target.buffer };
   return pass(kernel, buffers, places, workgroups, limits, multiplications);
 }
@@ -164,13 +173,12 @@ export function packPass(
   at: { readonly unpacked: number; readonly packed: number },
   limits: DeviceLimits,
 ): Pass[] {
-  const count = packedElements(shape);
-  if (count === 0) return [];
+  if (packedElements(shape) === 0) return [];
   const kernel = packStridedKernel(
     shape,
     mode,
     buffers.split(at.unpacked),
     buffers.split(at.packed),
   );
-  return [pass(kernel, buffers, at, Math.ceil(count / 256), limits)];
+  return [pass(kernel, buffers, at, packWorkgroups(shape), limits)];
 }

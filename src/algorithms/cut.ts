@@ -120,7 +120,7 @@ export function chooseCut(product: Product, asked: CutLimits): Cut {
 /** Every number of splits for all tiles alike. */
 function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
   const steps = product.steps(policy);
-  const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
+  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
   const needed = asked.balance === "split-k" ? 2 : 1;
   const least = Math.min(most, Math.max(needed, Math.ceil(steps / MOST_STEPS)));
@@ -145,7 +145,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   const { multiprocessors } = asked;
   const steps = product.steps(policy);
   if (steps > MOST_STEPS) return;
-  const tiles = mainLoopWorkgroups({ ...product, steps, splits: 1 }, policy);
+  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const slots = residentWorkgroups(policy) * multiprocessors;
   const whole = Math.floor(tiles / slots) * slots;
   for (const head of [whole, whole - slots]) {
@@ -173,7 +173,7 @@ export function partialResultElements(
 ): number {
   if (splits === 1) return 0;
   if (head === undefined) return splits * elements;
-  const tiles = mainLoopWorkgroups({ rows, columns, batches, steps: 0, splits: 1 }, policy);
+  const tiles = mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
   return splits * (tiles - head) * policy.rows * policy.columns;
 }
 

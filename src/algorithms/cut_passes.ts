@@ -19,7 +19,6 @@ export interface CutShape {
   readonly policy: TilePolicy;
   readonly rows: number;
   readonly columns: number;
-  readonly steps: number;
   /** Where the results go in the end. */
   readonly target: Omit<ProductTarget, "split" | "begin">;
 }
@@ -27,7 +26,7 @@ export interface CutShape {
 /** What one pass of the main loop does of a cut product. */
 export type ProductPart = Pick<
   ConvProduct,
-  "rows" | "columns" | "steps" | "batches" | "splits" | "streamed" | "target" | "epilogue"
+  "rows" | "columns" | "batches" | "splits" | "streamed" | "target" | "epilogue"
 >;
 
 /** Whether a convolution's product may run some tiles whole and split others: without a micro-kernel tiles are not the policy's. */
@@ -36,8 +35,8 @@ export function streamsOf(request: PlanRequest): boolean {
 }
 
 /** Tiles of the whole product. */
-export function cutTiles({ rows, columns, steps, policy }: CutShape, batches: number): number {
-  return mainLoopWorkgroups({ rows, columns, steps, batches, splits: 1 }, policy);
+export function cutTiles({ rows, columns, policy }: CutShape, batches: number): number {
+  return mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
 }
 
 /**
@@ -54,7 +53,7 @@ export function cutPasses(
   make: (part: ProductPart) => Pass,
 ): { products: Pass[]; sums: Pass[] } {
   const { problem: { groups }, limits } = request;
-  const { cut, policy, rows, columns, steps, target } = shape;
+  const { cut, policy, rows, columns, target } = shape;
   const { splits, head } = cut;
   const result = target.buffer;
   const elements = resultElements(request.problem);
@@ -63,7 +62,7 @@ export function cutPasses(
     more: Pick<ProductPart, "splits" | "streamed">,
     to: ProductTarget,
     end: EpilogueFactory,
-  ) => make({ rows, columns, steps, batches: groups, ...more, target: to, epilogue: end });
+  ) => make({ rows, columns, batches: groups, ...more, target: to, epilogue: end });
   if (splits === 1) return { products: [part({ splits }, target, epilogue)], sums: [] };
   const product = { rows, columns, batches: groups, elements };
   const partials = buffers.add(

@@ -57,8 +57,32 @@ export function windowElements(shape: WindowShape): number {
   return shape.images * shape.groups * outerPlaces * row;
 }
 
-/** Rows of `run` and columns of `width` of a staged tile. */
-const STAGE = { run: 16, width: 32 } as const;
+const THREADS = 256;
+/** Most elements that a thread moves: all its loads travel together. */
+const DEALT = 4;
+/** Elements of a staged tile: 16 KiB of vectors, the least that devices have. */
+const STAGED = THREADS * DEALT;
+
+/** Tiles of a staged transform, and elements from one row of a tile to the next. */
+interface Stage {
+  readonly run: number;
+  readonly width: number;
+  readonly pitch: number;
+}
+
+/**
+ * Whole runs where they are short, so that a tile is written as one piece; else 32 rows of 16 neighbours of the
+ * source. Both sides are cut evenly. The pitch is odd: neighbours along a column lie in banks of their own.
+ */
+function stageOf(shape: WindowShape): Stage {
+  const { run } = windowExtents(shape);
+  const even = (extent: number, most: number) => Math.ceil(extent / Math.ceil(extent / most));
+  const odd = (width: number) => width + 1 - width % 2;
+  if (run > 64) return { run: even(run, 32), width: 16, pitch: 17 };
+  // One less: the odd pitch must fit too.
+  const width = even(shape.width, Math.floor(STAGED / run) - 1);
+  return { run, width, pitch: odd(width) };
+}
 
 /** Whether neighbours of the source's last axis lie together, so that the transform turns tiles around. */
 function isStaged(shape: WindowShape): boolean {
@@ -69,9 +93,9 @@ function isStaged(shape: WindowShape): boolean {
 export function im2winWorkgroups(shape: WindowShape): number {
   const { outerPlaces, run, row } = windowExtents(shape);
   const rows = shape.images / shape.interleave * shape.groups * outerPlaces;
-  return isStaged(shape)
-    ? rows * Math.ceil(run / STAGE.run) * Math.ceil(shape.width / STAGE.width)
-    : Math.ceil(rows * row / 256);
+  if (!isStaged(shape)) return Math.ceil(rows * row / STAGED);
+  const stage = stageOf(shape);
+  return rows * Math.ceil(run / stage.run) * Math.ceil(shape.width / stage.width);
 }
 
 /**
@@ -106,6 +130,9 @@ export function im2winKernel(
     return `vec4f(${four.join(", ")})`;
   };
   const staged = isStaged(shape);
+  const stage = stageOf(shape);
+  // Less workgroup memory leaves more of it to the cache.
+  const tile = mode === "constant" ? stage.run * stage.pitch : STAGED;
   const traits = `im2win_f32_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
     shape.chunked ? "_chunk" : ""
   }${splitTrait(source, windows)}`;
@@ -120,9 +147,17 @@ export function im2winKernel(
     run: size("run", run),
     channels,
     outerTaps: size("outer_taps", outerTaps),
-    runTiles: size("run_tiles", Math.ceil(run / STAGE.run)),
-    widthTiles: size("width_tiles", Math.ceil(shape.width / STAGE.width)),
-    stage: STAGE,
+    runTiles: size("run_tiles", Math.ceil(run / stage.run)),
+    widthTiles: size("width_tiles", Math.ceil(shape.width / stage.width)),
+    stage: {
+      run: size("stage_run", stage.run),
+      width: size("stage_width", stage.width),
+      pitch: size("stage_pitch", stage.pitch),
+      count: size("stage_count", stage.run * stage.width),
+      elements: tile,
+    },
+    // Baked sizes know how many elements of a tile a thread has.
+    dealt: staged && mode === "constant" ? Math.ceil(stage.run * stage.width / THREADS) : DEALT,
     source: sourceText(),
     store: (index: string, value: string) => to.store(index, value),
   };
@@ -130,8 +165,8 @@ export function im2winKernel(
     ...values,
     declarations: module.declarations(),
   });
-  const bytes = staged ? STAGE.run * (STAGE.width + 1) * 4 * interleave : 0;
-  return sizedKernel(traits, mode, wgsl, module, [256, 1, 1], Math.ceil(bytes / 16) * 16);
+  const bytes = staged ? tile * 4 * interleave : 0;
+  return sizedKernel(traits, mode, wgsl, module, [THREADS, 1, 1], Math.ceil(bytes / 16) * 16);
 
   /** Declares `value`, the source at outer place `m`, outer tap `u`, column `k` and channel `r`. */
   function sourceText(): string {

@@ -18,8 +18,8 @@ import { tileBytes, type WorkgroupTile, workgroupTile } from "./workgroup_tile.t
 export interface MainLoopShape {
   readonly rows: number;
   readonly columns: number;
-  /** Steps of `policy.depth` products, all splits together. */
-  readonly steps: number;
+  /** Products that a result sums, all splits together; operands are zero from there to the end of a step. */
+  readonly depth: number;
   /** Independent products: the groups of a convolution. */
   readonly batches: number;
   /** Workgroups that share the depth of one tile (split-K). */
@@ -48,7 +48,10 @@ export function variantPolicy(policy: TilePolicy, variant?: MainLoopVariant): Ti
 }
 
 /** Workgroups of the loop. */
-export function mainLoopWorkgroups(shape: MainLoopShape, policy: TilePolicy): number {
+export function mainLoopWorkgroups(
+  shape: Omit<MainLoopShape, "depth">,
+  policy: TilePolicy,
+): number {
   const tiles = shape.range?.count ??
     Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
       shape.batches;
@@ -64,6 +67,38 @@ export function mainLoopBytes(
 ): number {
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
+}
+
+/** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
+const WORTH_PEELING = 0.03;
+
+/** Products of the last step, where it is a text of its own; the text must know the depth. */
+function peeledDepth(
+  { depth, splits }: MainLoopShape,
+  policy: TilePolicy,
+  mode: SizeMode,
+  variant?: MainLoopVariant,
+): number | undefined {
+  const { unroll, peel } = fullVariant(variant);
+  if (mode === "uniform" || !unroll || !peel || splits > 1 || depth === 0) return undefined;
+  const steps = Math.ceil(depth / policy.depth);
+  const last = depth - (steps - 1) * policy.depth;
+  const skipped = policy.depth - last;
+  return skipped >= WORTH_PEELING * steps * policy.depth ? last : undefined;
+}
+
+/** Multiplications of the loop, those with padding included. */
+export function mainLoopMultiplications(
+  shape: MainLoopShape,
+  policy: TilePolicy,
+  mode: SizeMode,
+  variant?: MainLoopVariant,
+): number {
+  const results = mainLoopWorkgroups({ ...shape, splits: 1 }, policy) * policy.rows *
+    policy.columns;
+  return peeledDepth(shape, policy, mode, variant) === undefined
+    ? results * Math.ceil(shape.depth / policy.depth) * policy.depth
+    : results * shape.depth;
 }
 
 /**
@@ -97,7 +132,11 @@ export function mainLoopKernel(
   const columnTiles = Math.ceil(shape.columns / policy.columns);
   const aTile = workgroupTile("a", policy.rows, policy.depth, a, variant);
   const bTile = workgroupTile("b", policy.columns, policy.depth, b, variant);
-  const micro = microKernel(policy, aTile, bTile, options.accumulation ?? "f32", variant);
+  const steps = Math.ceil(shape.depth / policy.depth);
+  const micro = microKernel(policy, aTile, bTile, options.accumulation ?? "f32", {
+    ...variant,
+    last: peeledDepth(shape, policy, mode, variant),
+  });
   const tiles = { a: aTile, b: bTile };
   const both = (text: (loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b") => string) =>
     `${text(a, aSchedule, "a")}\n${text(b, bSchedule, "b")}`;
@@ -121,8 +160,9 @@ export function mainLoopKernel(
     rowTiles: module.size("row_tiles", rowTiles),
     columnTiles: module.size("column_tiles", columnTiles),
     splits: shape.range ? "" : module.size("splits", shape.splits),
-    steps: module.size("steps", shape.steps),
-    stepsPerSplit: module.size("steps_per_split", Math.ceil(shape.steps / shape.splits)),
+    allSteps: steps,
+    steps: module.size("steps", steps),
+    stepsPerSplit: module.size("steps_per_split", Math.ceil(steps / shape.splits)),
     places: both((loader, schedule, operand) => placeText(loader, schedule, operand)),
     begin: both((loader) => loader.begin),
     registers: both((loader, schedule, operand) =>

@@ -13,6 +13,8 @@ export interface MainLoopVariant {
   readonly arrays2d?: boolean;
   /** The depth of a tile is text, not a loop. On. */
   readonly unroll?: boolean;
+  /** The last step is a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
+  readonly peel?: boolean;
   /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
   readonly microKernel?: boolean;
   /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
@@ -29,6 +31,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   doubleBuffer: false,
   arrays2d: true,
   unroll: true,
+  peel: true,
   microKernel: true,
   halfTile: false,
 };
@@ -40,6 +43,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "double-buffer": "doubleBuffer",
   "arrays-2d": "arrays2d",
   "unroll": "unroll",
+  "peel": "peel",
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",
 };

@@ -31,6 +31,8 @@ export interface MicroKernel {
   readonly sums: string;
   /** Multiplies the tile. */
   readonly multiply: string;
+  /** Multiplies what the last step needs of it, where that is a text of its own. */
+  readonly multiplyLast?: string;
   /** After each tile: moves finished chains to the sums. Empty where there are none. */
   readonly fold: string;
   /** After the loop. */
@@ -43,7 +45,10 @@ export function microKernel(
   a: WorkgroupTile,
   b: WorkgroupTile,
   accumulation: Accumulation,
-  { unroll }: Pick<FullMainLoopVariant, "unroll">,
+  { unroll, last }: Pick<FullMainLoopVariant, "unroll"> & {
+    /** Products of the last step, where it is a text of its own. */
+    readonly last?: number | undefined;
+  },
 ): MicroKernel {
   const rows = Array.from({ length: policy.threadRows }, (_, r) => r);
   const aFragments = Array.from({ length: fragments(policy.threadRows) }, (_, i) => i);
@@ -76,6 +81,7 @@ export function microKernel(
     multiply: unroll
       ? depths.join("\n")
       : `    for (var k = 0u; k < ${policy.depth}u; k++) {\n${body("k")}\n    }`,
+    ...(last === undefined ? {} : { multiplyLast: depths.slice(0, last).join("\n") }),
     fold: !chained
       ? ""
       : tiles === 1

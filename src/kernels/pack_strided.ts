@@ -1,4 +1,5 @@
-import template from "../../shaders/pack_strided.wgsl" with { type: "text" };
+import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
+import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
 import {
   moduleBuilder,
   render,
@@ -37,7 +38,25 @@ export function packedElements(shape: PackShape): number {
   return shape.groups * shape.paddedRows * shape.depth;
 }
 
-/** Copies an operand of any strides to [group][depth][rows], padded, for {@linkcode packedLoader}. */
+/** Which of an operand's own depth lies closest together, where that is closer than its rows; else undefined. */
+function depthFirst(shape: PackShape): "tap" | "channel" | undefined {
+  const { taps, channels, tapStride, channelStride, rowStride } = shape;
+  const tapFirst = taps > 1 && (channels === 1 || tapStride < channelStride);
+  if ((tapFirst ? tapStride : channelStride) >= rowStride) return undefined;
+  return tapFirst ? "tap" : "channel";
+}
+
+/** Workgroups of {@linkcode packStridedKernel}. */
+export function packWorkgroups(shape: PackShape): number {
+  return depthFirst(shape) === undefined
+    ? Math.ceil(packedElements(shape) / 256)
+    : shape.groups * Math.ceil(shape.paddedRows / 32) * Math.ceil(shape.depth / 32);
+}
+
+/**
+ * Copies an operand of any strides to [group][depth][rows], padded, for {@linkcode packedLoader}: through workgroup
+ * memory where its depth lies together, so that both sides move in whole lines. Binds `unpacked` and `packed`.
+ */
 export function packStridedKernel(
   shape: PackShape,
   mode: SizeMode,
@@ -49,32 +68,58 @@ export function packStridedKernel(
   const from = module.tensor("unpacked", "read", 1, source, element);
   const to = module.tensor("packed", "write", 1, packed, element);
   const { window } = shape;
-  const name = `pack_strided_${element}${window ? "_window" : ""}${splitTrait(source, packed)}`;
+  const first = depthFirst(shape);
+  const name = `pack_strided_${element}${first === undefined ? "" : `_${first}`}${
+    window ? "_window" : ""
+  }${splitTrait(source, packed)}`;
   const size = (key: Exclude<keyof PackShape, "window">) => module.size(key, shape[key]);
   const outerTaps = window && module.size("outer_taps", window.outerTaps);
-  const values = {
+  const innerTaps = window && module.size("inner_taps", window.innerTaps);
+  const sizes = {
     name,
-    count: module.size("count", packedElements(shape)),
     rows: size("rows"),
     paddedRows: size("paddedRows"),
     channels: size("channels"),
     paddedChannels: size("paddedChannels"),
+    taps: size("taps"),
     depth: size("depth"),
     groupStride: size("groupStride"),
     rowStride: size("rowStride"),
     channelStride: size("channelStride"),
     tapStride: size("tapStride"),
-    tap: window
-      ? `(tap % ${outerTaps} * ${module.size("inner_taps", window.innerTaps)} + tap / ${outerTaps})`
-      : "tap",
-    // Depth beyond the last tap is padding too.
-    store: to.store(
-      "i",
-      `select(${zeroOf(from.value, 1)}, ${from.load("offset")}, inside && tap < ${
-        module.size("taps", shape.taps)
-      })`,
-    ),
+    zero: zeroOf(from.value, 1),
+    load: from.load("offset"),
+    // A tap of the source by its place in the depth, and the other way around.
+    fromTap: window ? `tap % ${outerTaps} * ${innerTaps} + tap / ${outerTaps}` : "tap",
+    toTap: window ? `from_tap % ${innerTaps} * ${outerTaps} + from_tap / ${innerTaps}` : "from_tap",
   };
-  const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const count = packedElements(shape);
+  const values = first === undefined
+    ? {
+      count: module.size("count", count),
+      store: (value: string) => to.store("i", value),
+    }
+    : {
+      type: from.value,
+      tapFirst: first === "tap",
+      workgroups: module.size("workgroups", packWorkgroups(shape)),
+      depthTiles: module.size("depth_tiles", Math.ceil(shape.depth / 32)),
+      rowTiles: module.size("row_tiles", Math.ceil(shape.paddedRows / 32)),
+      store: (value: string) =>
+        to.store(`(group * ${sizes.depth} + depth) * ${sizes.paddedRows} + row`, value),
+    };
+  const wgsl = render(first === undefined ? directTemplate : stagedTemplate, {
+    ...sizes,
+    ...values,
+    declarations: module.declarations(),
+  });
+  if (first === undefined) return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  return sizedKernel(
+    name,
+    mode,
+    wgsl,
+    module,
+    [32, 8, 1],
+    33 * 32 * (from.value === "f64" ? 8 : 4),
+  );
 }

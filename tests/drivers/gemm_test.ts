@@ -167,6 +167,31 @@ Deno.test("sizes in the kernel give what sizes in a uniform do", async () => {
   }
 });
 
+Deno.test("a last step of its own gives what a loop over all steps does", async () => {
+  using gpu = await open();
+  const variants = [{}, { doubleBuffer: true }, { prefetch: false }];
+  for (const { feature: _, ...choice } of available(gpu)) {
+    // One step, two and many, of a tile 8 deep: in words of four where int8.
+    const depths = choice.dtype === "i8"
+      ? [9, 50]
+      : choice.dtype === "f32"
+      ? [3, 13, 41]
+      : [13, 41];
+    for (const k of depths) {
+      for (const variant of choice.dtype === "f32" ? variants : [{}]) {
+        const problem = { m: 33, n: 36, k };
+        const run = (peel: boolean) =>
+          multiply(gpu, problem, { ...choice, sizes: "constant", variant: { ...variant, peel } });
+        const [own, loop] = [await run(true), await run(false)];
+        assert.deepEqual(own.result, loop.result);
+        const isPeeled = ({ plan }: typeof own) =>
+          plan.passes.some(({ kernel }) => kernel.wgsl.includes("let last_step"));
+        assert.deepEqual([isPeeled(own), isPeeled(loop)], [true, false]);
+      }
+    }
+  }
+});
+
 Deno.test("every activation follows the sum", async () => {
   using gpu = await open();
   const dtypes = gpu.features.has("shader-f64") ? ["f32", "f64"] as const : ["f32"] as const;

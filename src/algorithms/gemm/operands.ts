@@ -1,8 +1,7 @@
 import { matrixVector } from "../../kernels/loaders/matrix.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
-import { packedElements, packStridedKernel } from "../../kernels/pack_strided.ts";
-import { packTransposedKernel, transposeWorkgroups } from "../../kernels/pack_transposed.ts";
+import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import { MULTIPLY_ADDS_PER_DISPATCH, MULTIPLY_ADDS_PER_ELEMENT } from "../cut.ts";
 import { pass } from "../passes.ts";
@@ -97,17 +96,6 @@ export function packPass(
     const kernel = packBytesKernel(shape, mode, from, to);
     return pass(kernel, buffers, at, Math.ceil(packBytesThreads(shape) / 256), limits);
   }
-  if (along === "depth") {
-    const shape = {
-      groups: batches,
-      rows: places,
-      paddedRows: padded.places,
-      depth,
-      paddedDepth: padded.depth,
-    };
-    const kernel = packTransposedKernel(shape, mode, from, to, operand);
-    return pass(kernel, buffers, at, transposeWorkgroups(shape), limits);
-  }
   const shape = {
     groups: batches,
     rows: places,
@@ -117,10 +105,11 @@ export function packPass(
     taps: 1,
     depth: padded.depth,
     groupStride: places * depth,
-    rowStride: 1,
-    channelStride: places,
+    ...(along === "depth"
+      ? { rowStride: depth, channelStride: 1 }
+      : { rowStride: 1, channelStride: places }),
     tapStride: 0,
   };
   const kernel = packStridedKernel(shape, mode, from, to, operand);
-  return pass(kernel, buffers, at, Math.ceil(packedElements(shape) / 256), limits);
+  return pass(kernel, buffers, at, packWorkgroups(shape), limits);
 }

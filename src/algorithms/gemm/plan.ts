@@ -4,6 +4,7 @@ import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
   mainLoopKernel,
+  mainLoopMultiplications,
   type MainLoopShape,
   mainLoopWorkgroups,
   variantPolicy,
@@ -128,8 +129,8 @@ export function planGemm(asked: GemmRequest): Plan {
   const cut = cutGemm(request);
   const { splits, head } = cut;
   const policy = variantPolicy(cut.policy, variant);
-  const steps = Math.ceil(Math.ceil(k / types.packed) / policy.depth);
-  const shape = { rows: m, columns: n, steps, batches: batch, splits };
+  const depth = Math.ceil(k / types.packed);
+  const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   const buffers = new PlanBuffers(limits);
   const place: Partial<Record<GemmTensor, number>> = {};
@@ -228,8 +229,7 @@ export function planGemm(asked: GemmRequest): Plan {
     );
     expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);
-    const multiplications = workgroups / shape.splits * policy.rows * policy.columns * steps *
-      policy.depth * types.packed;
+    const multiplications = types.packed * mainLoopMultiplications(shape, policy, mode, variant);
     const places = { ...place, a: a.buffer, b: b.buffer, result: target };
     return pass(kernel, buffers, places, workgroups, limits, multiplications);
   }

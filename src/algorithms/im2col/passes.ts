@@ -84,10 +84,11 @@ function filterProduct(
   filter: ReturnType<typeof packedFilter>,
   matrix: ColumnMatrix,
   buffer: number,
-  part: Omit<ProductPart, "rows" | "columns" | "steps" | "batches">,
+  part: Omit<ProductPart, "rows" | "columns" | "batches">,
 ): Pass {
   const { request, mode, cut: { policy }, tensors: { buffers, bias } } = context;
   const { shape, packed } = filter;
+  const { rows: depth, columns } = matrixExtents(matrix);
   const module = moduleBuilder(mode);
   const vector = loadVector(request);
   const a = module.tensor("packed", "read", vector, buffers.split(packed));
@@ -97,8 +98,8 @@ function filterProduct(
       ...common(context, ""),
       module,
       rows: shape.rows,
-      columns: matrixExtents(matrix).columns,
-      steps: shape.depth / policy.depth,
+      columns,
+      depth,
       a: packedLoader(module, "a", a, {
         places: shape.paddedRows,
         depth: shape.depth,
@@ -162,7 +163,6 @@ export function forward(context: Im2colContext): Pass[] {
       policy,
       rows: filter.shape.rows,
       columns: matrixExtents(windows).columns,
-      steps: filter.shape.depth / policy.depth,
       target,
     },
     tensors,
@@ -247,7 +247,7 @@ export function backwardFilter(context: Im2colContext): Pass[] {
         columns: taps * inChannels,
         batches: request.problem.groups,
         splits,
-        steps: Math.ceil(matrixExtents(windows).columns / cut.policy.depth),
+        depth: matrixExtents(windows).columns,
         a: columnLoader(module, "a", a, from, cut.policy, true),
         b: columnLoader(module, "b", b, windows, cut.policy, true),
         places: { gradient, matrix },

@@ -43,7 +43,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   const { policy, chunks } = cut;
   const { rows, columns } = needs.product(chunks[0]!.images);
   const tiles = mainLoopWorkgroups(
-    { rows, columns, steps: 0, batches: problem.groups, splits: 1 },
+    { rows, columns, batches: problem.groups, splits: 1 },
     policy,
   );
   return {

@@ -14,6 +14,7 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import {
   windowColumns,
+  windowDepth,
   windowFilter,
   type WindowGeometry,
   windowGeometry,
@@ -24,6 +25,18 @@ import {
 function paddedChannels({ channels }: WindowGeometry, { depth }: TilePolicy): number {
   const padded = Math.ceil(channels / depth) * depth;
   return padded <= 1.2 * channels ? padded : channels;
+}
+
+/** Depth below which storing four images one by one takes longer than loading four at once saves. */
+const SHALLOW_DEPTH = 64;
+
+/** As {@linkcode windowGeometry}; results of few products leave four places at a time where these lie together. */
+function fusedGeometry(request: PlanRequest): WindowGeometry {
+  const geometry = windowGeometry(request);
+  const shallow = windowDepth(geometry) <= SHALLOW_DEPTH;
+  return request.layout === "nchw" && geometry.spots % 4 === 0 && shallow
+    ? { ...geometry, interleave: 1 }
+    : geometry;
 }
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
@@ -46,7 +59,7 @@ function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeom
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
 export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
-  const geometry = windowGeometry(request);
+  const geometry = fusedGeometry(request);
   const { rows, taps, channels, interleave } = geometry;
   const access = gatherAccess(request, geometry);
   const columns = windowColumns(geometry, problem.batch);
@@ -76,7 +89,6 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     policy,
     rows,
     columns,
-    steps: filter.depth / policy.depth,
     target: { ...windowTarget(geometry), buffer: tensor.output },
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
@@ -116,6 +128,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
         module,
         policy,
         variant: request.variant,
+        depth: taps * padded,
         a: packedLoader(module, "a", a, {
           places: filter.paddedRows,
           depth: filter.depth,

@@ -41,7 +41,6 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
   const shapeOf = (images: number) => windowShape(request, geometry, images, chunked);
   const { vectorLoads } = fullVariant(request.variant);
   const vector = vectorLoads ? windowVector(shapeOf(interleave)) : 1;
-  const steps = Math.ceil(depth / policy.depth);
   const columns = windowColumns(geometry, chunks[0]!.images);
 
   const tensors = problemBuffers(request);
@@ -51,7 +50,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
   const largest = shapeOf(chunks[0]!.images);
   const windows = buffers.add("input in window order", "workspace", windowElements(largest));
   const target = { ...windowTarget(geometry), buffer: tensor.output };
-  const shape = { cut, policy, rows, columns, steps, target };
+  const shape = { cut, policy, rows, columns, target };
   const pack = packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits);
   const passes: Pass[] = [];
   if (chunked) {
@@ -60,7 +59,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
     for (const { first, images } of chunks) {
       const columns = windowColumns(geometry, images);
       const begin = { at: first * geometry.output[0]!, multiple };
-      const part = { rows, columns, steps, batches: problem.groups, splits: 1 };
+      const part = { rows, columns, batches: problem.groups, splits: 1 };
       passes.push(
         ...transform(first, images),
         product(images, { ...part, target: { ...target, begin }, epilogue }),
@@ -111,6 +110,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
         module,
         policy,
         variant: request.variant,
+        depth,
         a: packedLoader(module, "a", a, {
           places: filter.paddedRows,
           depth: filter.depth,

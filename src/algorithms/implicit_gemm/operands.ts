@@ -23,8 +23,8 @@ export interface Operands {
   readonly columns: number;
   readonly a: Access;
   readonly b: Access;
-  /** Depth in steps of a policy. */
-  steps(policy: TilePolicy): number;
+  /** Products that a result sums, padding of the taps included. */
+  depth(policy: TilePolicy): number;
   /** The filter's packed form, which forward and backward-data read in place of the filter. */
   pack(policy: TilePolicy): PackShape | undefined;
   loaders(
@@ -97,8 +97,7 @@ function gatherOperands(request: PlanRequest): Operands {
     ? { along: "depth", vector: four(channels) }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1 };
   const spotStride = targetStrides.at(-1)!;
-  const depthOf = (policy: TilePolicy) =>
-    Math.ceil(taps * paddedChannels(channels, policy.depth) / policy.depth) * policy.depth;
+  const depthOf = (policy: TilePolicy) => taps * paddedChannels(channels, policy.depth);
   const pack = (policy: TilePolicy): PackShape => ({
     groups: problem.groups,
     rows,
@@ -106,7 +105,7 @@ function gatherOperands(request: PlanRequest): Operands {
     channels,
     paddedChannels: paddedChannels(channels, policy.depth),
     taps,
-    depth: depthOf(policy),
+    depth: Math.ceil(depthOf(policy) / policy.depth) * policy.depth,
     groupStride: group.output * filterStrides[0]!,
     rowStride: filterStrides[forward ? 0 : 1]!,
     channelStride: filterStrides[forward ? 1 : 0]!,
@@ -117,7 +116,7 @@ function gatherOperands(request: PlanRequest): Operands {
     columns: problem.batch * spots,
     a: { along: "place", vector: four(4) },
     b,
-    steps: (policy) => depthOf(policy) / policy.depth,
+    depth: depthOf,
     pack,
     loaders(module, policy, split) {
       const shape = pack(policy);
@@ -190,7 +189,7 @@ function correlationOperands(request: PlanRequest): Operands {
     columns: group.input * taps,
     a,
     b,
-    steps: (policy) => Math.ceil(depth / policy.depth),
+    depth: () => depth,
     pack: () => undefined,
     loaders(module, policy, split) {
       const gradient = module.tensor("output", "read", a.vector, split("a"));

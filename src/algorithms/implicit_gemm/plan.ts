@@ -17,7 +17,7 @@ export function productOf(request: PlanRequest, operands: Operands): Product {
     rows: operands.rows,
     columns: operands.columns,
     batches: request.problem.groups,
-    steps: operands.steps,
+    steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
     elements: resultElements(request.problem),
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
@@ -51,13 +51,12 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];
   const { rows, columns } = operands;
-  const steps = operands.steps(policy);
+  const depth = operands.depth(policy);
   const shape = {
     cut,
     policy,
     rows,
     columns,
-    steps,
     target: { ...operands.result, buffer: result },
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
@@ -70,7 +69,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     workspaceBytes: buffers.workspaceBytes(),
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     notes: [
-      `a product of ${rows} x ${columns} x ${steps * policy.depth}` +
+      `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       cutNote(cut, policy, cutTiles(shape, problem.groups)),
     ],
@@ -88,6 +87,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
         module,
         policy,
         variant: request.variant,
+        depth,
         a,
         b,
         places: {

@@ -28,9 +28,9 @@ export function notesOf(
     `${tile.products} products in place of ${direct}`,
     `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
     (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
-    `policy ${policy.name}: ${
-      mainLoopWorkgroups({ ...chunk, steps: 1, splits }, policy)
-    } workgroups of ${policyTile(policy)}, ` +
+    `policy ${policy.name}: ${mainLoopWorkgroups({ ...chunk, splits }, policy)} workgroups of ${
+      policyTile(policy)
+    }, ` +
     `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
   ];
 }

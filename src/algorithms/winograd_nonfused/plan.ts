@@ -107,7 +107,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     const adds = filterFirst < 0 && index > 0;
     const target = targets[index % targets.length]!;
     const product = productKernel(context, layout, target, adds ? last : undefined);
-    const workgroups = mainLoopWorkgroups({ ...layout, steps: 1, splits }, policy);
+    const workgroups = mainLoopWorkgroups({ ...layout, splits }, policy);
     const places = {
       a: operands[0],
       b: operands[1],
@@ -257,7 +257,7 @@ function productKernel(
   const shape = {
     rows,
     columns: layout.columns,
-    steps: layout.depth / policy.depth,
+    depth: layout.depth,
     batches: layout.batches,
     splits,
   };
