@@ -1,6 +1,7 @@
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import type { AlgorithmName, PlanRequest } from "../request.ts";
+import { windowReason } from "../im2win/geometry.ts";
 import { reduceAxes } from "../winrs/axes.ts";
 import { admissible, DIRECT } from "../winrs/omega.ts";
 import { winrsReason } from "../winrs/plan.ts";
@@ -35,6 +36,7 @@ export function candidatesOf(request: PlanRequest, allowed: number): Candidate[]
   const named = request.tile !== undefined;
   return [
     ...(named ? [] : [{ algorithm: "implicit-gemm", amplification: 1 } as const]),
+    ...(named ? [] : windowCandidates(request)),
     ...nonfusedCandidates(request),
     ...fusedCandidates(request, 2),
     ...fusedCandidates(request, 1),
@@ -47,6 +49,14 @@ export function candidatesOf(request: PlanRequest, allowed: number): Candidate[]
       }
       : candidate
   );
+}
+
+/** Where images come in fours: single ones are gathered as implicit GEMM does. */
+function windowCandidates(request: PlanRequest): Candidate[] {
+  const candidate = { algorithm: "im2win-fused", amplification: 1 } as const;
+  const reason = windowReason(request) ??
+    (request.problem.batch % 4 === 0 ? undefined : "its images do not come in fours");
+  return [reason === undefined ? candidate : { ...candidate, reason }];
 }
 
 function nonfusedCandidates(request: PlanRequest): Candidate[] {

@@ -6,7 +6,7 @@ import { allowedAmplification } from "./accuracy.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
 import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
-import { implicitTime, planTime } from "./products.ts";
+import { im2winFusedTime, implicitTime, planTime } from "./products.ts";
 import { type DeviceRates, H200_RATES } from "./rates.ts";
 import { passTime, productTime } from "./time.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
@@ -60,6 +60,8 @@ function predictTime(
   switch (algorithm) {
     case "implicit-gemm":
       return implicitTime(request, rates);
+    case "im2win-fused":
+      return im2winFusedTime(request, rates);
     case "winograd2d-nonfused":
       return nonfusedTime(request, rates);
     case "winograd2d":

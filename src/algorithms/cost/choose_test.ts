@@ -88,11 +88,27 @@ Deno.test("rankRivals() says why each of the others is none", () => {
   assert.equal(reasons.get("implicit-gemm"), "");
 });
 
+Deno.test("rankRivals() takes im2win for few channels whose images come in fours, as measured on an H200", () => {
+  const layer = parseDescriptor("mb128ic3ih227oc64kh7sh2");
+  for (const layout of ["nchw", "nhwc"] as const) {
+    const four = rankRivals(request(layer, { layout, filterLayout: filterLayoutFor(layout) }));
+    assert.equal(four[0]!.algorithm, "im2win-fused");
+  }
+  const ranked = rankRivals(request({ ...layer, batch: 127 }));
+  assert.equal(ranked[0]!.algorithm, "implicit-gemm");
+  const { reason } = ranked.find(({ algorithm }) => algorithm === "im2win-fused")!;
+  assert.equal(reason, "its images do not come in fours");
+});
+
 Deno.test("rankRivals() takes no algorithm that enlarges errors where all is to be exact", () => {
   for (const op of OPERATIONS) {
     const ranked = rankRivals(request({ ...CONV4, op }, { exact: true }));
     const allowed = ranked.filter(({ reason }) => reason === undefined);
-    assert.deepEqual(allowed.map(({ algorithm }) => algorithm), ["implicit-gemm", "direct"]);
+    const windows = op === "fwd" ? ["im2win-fused"] : [];
+    assert.deepEqual(
+      allowed.map(({ algorithm }) => algorithm),
+      ["implicit-gemm", ...windows, "direct"],
+    );
   }
 });
 

@@ -1,7 +1,8 @@
-import { packedElements } from "../../kernels/pack_strided.ts";
+import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutProduct } from "../cut.ts";
+import { fusedProduct } from "../im2win/fused.ts";
 import { operandsOf } from "../implicit_gemm/operands.ts";
 import { productOf } from "../implicit_gemm/plan.ts";
 import type { Plan } from "../plan.ts";
@@ -16,6 +17,9 @@ import {
   waveTime,
 } from "./time.ts";
 
+/** Rate of a product whose loads each find their own tap, of one whose steps lie within taps. */
+const LINEAR = 0.9;
+
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
 export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
   const { problem, layout } = request;
@@ -24,13 +28,35 @@ export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
+  const share = operands.linear(policy) ? LINEAR : 1;
+  return gatheredTime(request, rates, productTime(cost, share * rate), operands.pack(policy));
+}
+
+/** Microseconds of im2win that builds its windows on the way. */
+export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): number {
+  const { geometry, product, filter } = fusedProduct(request);
+  const { policy, cost } = cutProduct(request, product);
+  // Four images share what a load has to find out.
+  const share = filter(policy).paddedChannels % policy.depth !== 0 && geometry.interleave === 1
+    ? LINEAR
+    : 1;
+  const time = productTime(cost, share * rates.gathered);
+  return gatheredTime(request, rates, time, filter(policy));
+}
+
+/** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
+function gatheredTime(
+  { problem }: PlanRequest,
+  rates: DeviceRates,
+  product: number,
+  pack: PackShape | undefined,
+): number {
   const elements = (["input", "filter", "output"] as const)
     .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
-  const pack = operands.pack(policy);
   const packing = pack === undefined
     ? 0
     : passTime(0, moveTime(2 * packedElements(pack), rates.filterStream), rates);
-  return packing + passTime(productTime(cost, rate), moveTime(elements, rates.stream), rates);
+  return packing + passTime(product, moveTime(elements, rates.stream), rates);
 }
 
 /**

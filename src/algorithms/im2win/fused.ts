@@ -6,7 +6,7 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { packPass, productPass } from "../conv_product.ts";
-import { cutProduct } from "../cut.ts";
+import { cutProduct, type Product } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -56,30 +56,37 @@ function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeom
   };
 }
 
+/** The product of a request and what its loads take, before it is cut. */
+export function fusedProduct(request: PlanRequest) {
+  const { problem } = request;
+  const geometry = fusedGeometry(request);
+  const access = gatherAccess(request, geometry);
+  const filter = (policy: TilePolicy) =>
+    windowFilter(request, geometry, policy, paddedChannels(geometry, policy));
+  const product: Product = {
+    rows: geometry.rows,
+    columns: windowColumns(geometry, problem.batch),
+    batches: problem.groups,
+    steps: (policy) => filter(policy).depth / policy.depth,
+    elements: resultElements(problem),
+    streams: streamsOf(request),
+    workspaceBytes: (policy) => 4 * packedElements(filter(policy)),
+    a: { along: "place", vector: 4 },
+    b: access,
+  };
+  return { geometry, access, filter, product };
+}
+
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
 export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
-  const geometry = fusedGeometry(request);
-  const { rows, taps, channels, interleave } = geometry;
-  const access = gatherAccess(request, geometry);
-  const columns = windowColumns(geometry, problem.batch);
-  const cut = cutProduct(request, {
-    rows,
-    columns,
-    batches: problem.groups,
-    steps: (policy) => Math.ceil(taps * paddedChannels(geometry, policy) / policy.depth),
-    elements: resultElements(problem),
-    streams: streamsOf(request),
-    workspaceBytes: (policy) =>
-      4 * packedElements(
-        windowFilter(request, geometry, policy, paddedChannels(geometry, policy)),
-      ),
-    a: { along: "place", vector: 4 },
-    b: access,
-  });
+  const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
+  const { taps, channels, interleave } = geometry;
+  const { rows, columns } = whole;
+  const cut = cutProduct(request, whole);
   const policy = variantPolicy(cut.policy, request.variant);
   const padded = paddedChannels(geometry, policy);
-  const filter = windowFilter(request, geometry, policy, padded);
+  const filter = filterOf(policy);
 
   const tensors = problemBuffers(request);
   const { buffers, tensor, bias } = tensors;

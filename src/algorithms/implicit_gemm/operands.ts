@@ -40,6 +40,8 @@ export interface Operands {
     /** Offset from one group to the next. */
     readonly group: number;
   };
+  /** Whether a step may reach into several taps, so that every load finds its own. */
+  linear(policy: TilePolicy): boolean;
   /** Enters the kernel's name. */
   trait(policy: TilePolicy): string;
 }
@@ -96,6 +98,7 @@ function gatherOperands(request: PlanRequest): Operands {
   const b: Access = layout === "nhwc"
     ? { along: "depth", vector: four(channels) }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1 };
+  const linear = ({ depth }: TilePolicy) => paddedChannels(channels, depth) % depth !== 0;
   const spotStride = targetStrides.at(-1)!;
   const depthOf = (policy: TilePolicy) => taps * paddedChannels(channels, policy.depth);
   const pack = (policy: TilePolicy): PackShape => ({
@@ -157,10 +160,9 @@ function gatherOperands(request: PlanRequest): Operands {
         ? { period: problem.batch, outer: spotStride, inner: targetStrides[0]! }
         : { period: spots, outer: targetStrides[0]!, inner: spotStride }),
     },
+    linear,
     trait: (policy) =>
-      `${layout}_${places.length}d_${
-        paddedChannels(channels, policy.depth) % policy.depth === 0 ? "tap" : "linear"
-      }_b${b.vector}`,
+      `${layout}_${places.length}d_${linear(policy) ? "linear" : "tap"}_b${b.vector}`,
   };
 }
 
@@ -232,6 +234,7 @@ function correlationOperands(request: PlanRequest): Operands {
         ? { period: group.input, outer: filterStrides.at(-1)!, inner: filterStrides[1]! }
         : { period: taps, outer: filterStrides[1]!, inner: filterStrides.at(-1)! }),
     },
+    linear: () => false,
     trait: () =>
       `${layout}_${problem.filterSize.length}d_${
         channelsInner ? "rsc" : "crs"
