@@ -208,19 +208,36 @@ async function limited(gpu: GpuDevice, problem: ConvProblem, layout: Layout) {
   for (const mebibytes of LIMITS) {
     for (const algorithm of ["im2win", "im2col"] as const) {
       const maxWorkspaceBytes = mebibytes * 2 ** 20;
-      const plan = planConv({ ...request, algorithm, maxWorkspaceBytes });
-      const [ms = 0] = await timeAll(gpu, [plan], [{ label: algorithm, plan, on: 0 }]);
-      say({
+      const record = {
         kind: "limit",
         problem: printDescriptor(problem),
         layout,
         algorithm,
         max_workspace: maxWorkspaceBytes,
+      };
+      const plan = orRefusal(() => planConv({ ...request, algorithm, maxWorkspaceBytes }));
+      if (typeof plan === "string") {
+        say({ ...record, refused: plan });
+        continue;
+      }
+      const [ms = 0] = await timeAll(gpu, [plan], [{ label: algorithm, plan, on: 0 }]);
+      say({
+        ...record,
         memory_bytes: planMemory(plan, "fwd"),
         passes: plan.passes.length,
         ...rateOf(directFlops(problem), ms),
       });
     }
+  }
+}
+
+/** A plan, or why the least chunk already exceeds the limit. */
+function orRefusal(plan: () => Plan): Plan | string {
+  try {
+    return plan();
+  } catch (error) {
+    if (error instanceof RangeError && /of workspace/.test(error.message)) return error.message;
+    throw error;
   }
 }
 

@@ -30,6 +30,7 @@ interface Line {
   readonly ms?: number;
   readonly tflops?: number;
   readonly max_workspace?: number;
+  readonly refused?: string;
 }
 
 interface Rate {
@@ -256,6 +257,7 @@ function limits(layout: string): void {
     layer,
     ...columns.map(([algorithm, step]) => {
       const line = find(layer, algorithm, step);
+      if (line?.refused !== undefined) return "refused";
       if (!line?.memory_bytes) return "-";
       return `${show(line.memory_bytes.peak / 2 ** 20, 0)} MiB, ${show(line.ms, 2)} ms`;
     }),

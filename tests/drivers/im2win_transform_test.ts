@@ -1,8 +1,10 @@
 /** The transforms of im2win and im2col on the driver at hand, against what their definitions say. */
 import assert from "#assert";
 import fc from "fast-check";
-import type { Plan } from "../../src/algorithms/plan.ts";
+import { im2colGeometry } from "../../src/algorithms/im2col/geometry.ts";
+import { windowGeometry } from "../../src/algorithms/im2win/geometry.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { fillOperand } from "../../src/bench/operands.ts";
 import { download, upload } from "../../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -21,16 +23,10 @@ import { randomAxes, spatialSizes } from "../random_axes.ts";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 
-/** Runs a plan on one input and gives that and a workspace buffer, by name. */
-async function transformed(
-  gpu: GpuDevice,
-  problem: ConvProblem,
-  plan: Plan,
-  layout: Layout,
-  name: string,
-) {
-  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
-  const input = fillOperand(problem, "input", layouts, "uniform11", 3);
+/** Runs a request's plan on one input and gives that and a workspace buffer, by name. */
+async function transformed(gpu: GpuDevice, request: PlanRequest, name: string) {
+  const plan = planConv(request);
+  const input = fillOperand(request.problem, "input", request, "uniform11", 3);
   const place = plan.buffers.findIndex((buffer) => buffer.name === name);
   using buffers = createPlanBuffers(gpu, plan);
   upload(gpu, buffers.get("input"), 0, input);
@@ -41,13 +37,13 @@ async function transformed(
   return { input, result };
 }
 
-function planOf(
+function requestOf(
   gpu: GpuDevice,
   problem: ConvProblem,
   algorithm: "im2win" | "im2col",
   layout: Layout,
-) {
-  return planConv({
+): PlanRequest {
+  return {
     problem,
     dtype: "f32",
     layout,
@@ -58,7 +54,7 @@ function planOf(
     splits: 1,
     limits: gpu.limits,
     sizes: "uniform",
-  });
+  };
 }
 
 /** Coordinates of every element of a shape, the last fastest. */
@@ -87,14 +83,15 @@ function inputReader({ input, problem, layout }: {
 }
 
 /** Î by its definition, in the order that the kernels write. */
-function plainWindows(problem: ConvProblem, layout: Layout, input: Float32Array): Float32Array {
+function plainWindows(request: PlanRequest, input: Float32Array): Float32Array {
+  const { problem, layout } = request;
   const read = inputReader({ input, problem, layout });
   const { batch, groups, stride, dilation, paddingBegin, paddingEnd } = problem;
   const outer = problem.filterSize.slice(0, -1);
   const outerPlaces = problem.outputSize.slice(0, -1);
   const last = outer.length;
   const width = problem.inputSize[last]! + paddingBegin[last]! + paddingEnd[last]!;
-  const four = batch % 4 === 0 ? 4 : 1;
+  const four = windowGeometry(request).interleave;
   const channels = problem.inChannels / groups;
   const rank = outer.length;
   const shape = [batch / four, groups, ...outerPlaces, width, ...outer, channels, four];
@@ -115,12 +112,13 @@ function plainWindows(problem: ConvProblem, layout: Layout, input: Float32Array)
 }
 
 /** The im2col matrix by its definition: rows count channels fastest. */
-function plainMatrix(problem: ConvProblem, layout: Layout, input: Float32Array): Float32Array {
+function plainMatrix(request: PlanRequest, input: Float32Array): Float32Array {
+  const { problem, layout } = request;
   const read = inputReader({ input, problem, layout });
   const { batch, groups, stride, dilation, paddingBegin } = problem;
   const channels = problem.inChannels / groups;
   const rowsInner = layout === "nhwc";
-  const four = !rowsInner && batch % 4 === 0 ? 4 : 1;
+  const four = im2colGeometry(request).interleave;
   const rows = [...coordinates([...problem.filterSize, channels])];
   const columns = [...coordinates([batch / four, ...problem.outputSize, four])];
   const [lines, inner] = rowsInner ? [columns, rows] : [rows, columns];
@@ -169,9 +167,9 @@ for (const [algorithm, buffer, plain] of TRANSFORMS) {
     await fc.assert(
       fc.asyncProperty(problems, fc.constantFrom(...LAYOUTS), async (init, layout) => {
         const problem = convProblem(init);
-        const plan = planOf(gpu, problem, algorithm, layout);
-        const { input, result } = await transformed(gpu, problem, plan, layout, buffer);
-        const expected = plain(problem, layout, input);
+        const request = requestOf(gpu, problem, algorithm, layout);
+        const { input, result } = await transformed(gpu, request, buffer);
+        const expected = plain(request, input);
         assert.deepEqual(result.subarray(0, expected.length), expected);
       }),
       { numRuns: full ? 300 : 40, seed: 6 },
@@ -194,9 +192,9 @@ Deno.test("the paper's example is transformed to 36 and 48 elements", async () =
       48,
     ]] as const
   ) {
-    const plan = planOf(gpu, problem, algorithm, "nchw");
-    const { input, result } = await transformed(gpu, problem, plan, "nchw", buffer);
+    const request = requestOf(gpu, problem, algorithm, "nchw");
+    const { input, result } = await transformed(gpu, request, buffer);
     assert.equal(result.length, elements);
-    assert.deepEqual(result, plain(problem, "nchw", input));
+    assert.deepEqual(result, plain(request, input));
   }
 });

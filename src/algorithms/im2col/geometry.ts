@@ -9,6 +9,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { prefersSingleImages } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** What the problem is to im2col; strides are in elements, per canonical axis. */
@@ -39,7 +40,7 @@ export function im2colGeometry(request: PlanRequest): Im2colGeometry {
   const whole = problem.batch > 0 && problem.batch % 4 === 0 && four <= limits.maxBufferSize;
   return {
     inner,
-    interleave: inner === "columns" && whole ? 4 : 1,
+    interleave: inner === "columns" && whole && !prefersSingleImages(request) ? 4 : 1,
     inChannels: problem.inChannels / problem.groups,
     outChannels: problem.outChannels / problem.groups,
     taps,

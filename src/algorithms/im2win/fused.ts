@@ -14,7 +14,6 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import {
   windowColumns,
-  windowDepth,
   windowFilter,
   type WindowGeometry,
   windowGeometry,
@@ -25,18 +24,6 @@ import {
 function paddedChannels({ channels }: WindowGeometry, { depth }: TilePolicy): number {
   const padded = Math.ceil(channels / depth) * depth;
   return padded <= 1.2 * channels ? padded : channels;
-}
-
-/** Depth below which storing four images one by one takes longer than loading four at once saves. */
-const SHALLOW_DEPTH = 64;
-
-/** As {@linkcode windowGeometry}; results of few products leave four places at a time where these lie together. */
-function fusedGeometry(request: PlanRequest): WindowGeometry {
-  const geometry = windowGeometry(request);
-  const shallow = windowDepth(geometry) <= SHALLOW_DEPTH;
-  return request.layout === "nchw" && geometry.spots % 4 === 0 && shallow
-    ? { ...geometry, interleave: 1 }
-    : geometry;
 }
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
@@ -59,7 +46,7 @@ function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeom
 /** The product of a request and what its loads take, before it is cut. */
 export function fusedProduct(request: PlanRequest) {
   const { problem } = request;
-  const geometry = fusedGeometry(request);
+  const geometry = windowGeometry(request);
   const access = gatherAccess(request, geometry);
   const filter = (policy: TilePolicy) =>
     windowFilter(request, geometry, policy, paddedChannels(geometry, policy));

@@ -6,12 +6,13 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { prefersSingleImages } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** Forward convolution as im2win's product: K/g rows, images · places columns, taps · C/g deep. */
 export interface WindowGeometry {
   readonly axes: readonly WindowAxis[];
-  /** Four images to a vector, where the batch divides into fours. */
+  /** Four images to a vector, where the batch divides into fours and results are of many products. */
   readonly interleave: 1 | 4;
   /** Rows of a group. */
   readonly rows: number;
@@ -29,6 +30,7 @@ export function windowGeometry(request: PlanRequest): WindowGeometry {
   const { problem, layout, filterLayout } = request;
   const input = stridesInLayout(tensorShape(problem, "input"), layout);
   const { vectorLoads } = fullVariant(request.variant);
+  const fours = vectorLoads && problem.batch > 0 && problem.batch % 4 === 0;
   return {
     axes: problem.filterSize.map((taps, d) => ({
       taps,
@@ -39,7 +41,7 @@ export function windowGeometry(request: PlanRequest): WindowGeometry {
       dilation: problem.dilation[d]!,
       sourceStride: input[2 + d]!,
     })),
-    interleave: vectorLoads && problem.batch > 0 && problem.batch % 4 === 0 ? 4 : 1,
+    interleave: fours && !prefersSingleImages(request) ? 4 : 1,
     rows: problem.outChannels / problem.groups,
     channels: problem.inChannels / problem.groups,
     taps: elementCount(problem.filterSize),
