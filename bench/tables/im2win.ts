@@ -71,7 +71,7 @@ function direct(): string {
 
 /** The table of bench/im2win_report.ts under the title that begins so. */
 function reported(title: string): string {
-  const results = new URL("../results/h200-2026-11-20/", import.meta.url).pathname;
+  const results = new URL("../results/h200-2026-11-21/", import.meta.url).pathname;
   const { success, stdout, stderr } = new Deno.Command(Deno.execPath(), {
     args: [
       "run",

@@ -25,7 +25,7 @@ export interface Case {
   readonly memory_bytes?: MemoryRecord;
 }
 
-/** The lines of a file of results; none where it does not exist. */
+/** The lines of a file of results, of another day with `../` before; none where it does not exist. */
 export function lines(name: string): string[] {
   try {
     return Deno.readTextFileSync(new URL(name, RESULTS)).split("\n").filter((one) => one !== "");

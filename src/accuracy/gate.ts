@@ -12,6 +12,11 @@ export interface Gate {
   readonly maxMagnitudeL2: number;
   /** Limit of one channel's RMS over the median channel's, where each has many outputs. */
   readonly maxChannelRmsRatio: number;
+  /**
+   * Errors of a channel that are independent, at most: Winograd's outputs share those of the channel's own transformed
+   * operand, which has an element for each product of an output.
+   */
+  readonly independentErrors: number;
 }
 
 export interface GateOptions extends ErrorSource {
@@ -48,6 +53,7 @@ export function gateFor(options: GateOptions): Gate {
     maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
     maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
     maxChannelRmsRatio: CHANNEL_FACTOR,
+    independentErrors: amplification > 1 ? Math.max(1, options.accumulationLength) : Infinity,
   };
 }
 
@@ -58,12 +64,15 @@ export function relL2Limit(report: AccuracyReport, gate: Gate): number {
 
 /** What `channel_rms_ratio` may reach: more where few outputs were checked, or the channels are unlike. */
 export function channelRmsLimit(report: AccuracyReport, gate: Gate): number {
+  // Transforms cancel even what is positive.
+  const cancelling = report.condition > CANCELLING ||
+    gate.independentErrors < report.worst_channel_checked;
   return Math.max(
     gate.maxChannelRmsRatio * (report.channel_unlikeness > UNLIKE ? UNLIKE_FACTOR : 1),
     noiseAllowance(
-      report.worst_channel_checked,
+      Math.min(report.worst_channel_checked, gate.independentErrors),
       report.channels,
-      report.condition > CANCELLING ? CANCELLING_TAIL : 1,
+      cancelling ? CANCELLING_TAIL : 1,
     ),
   );
 }

@@ -98,4 +98,5 @@ const EXACT: Gate = {
   maxRelL2: 0,
   maxMagnitudeL2: Number.MIN_VALUE,
   maxChannelRmsRatio: 0,
+  independentErrors: Infinity,
 };
