@@ -1,11 +1,23 @@
-/** The twelve layers of the im2win paper: rates here, and what bench/im2win_report.ts makes of the rest. */
-import { cell, fastest, mean, meanTable, nameOf, rateOf, readCases, tableOf } from "./read.ts";
+/** The twelve layers of the im2win paper, `auto` among the algorithms: rates here, and what bench/im2win_report.ts makes of the rest. */
+import {
+  cell,
+  fastest,
+  mean,
+  meanTable,
+  nameOf,
+  rateOf,
+  readCases,
+  RESULTS,
+  tableOf,
+} from "./read.ts";
 
+/** These records are of a day of their own: seen from the others. */
+const DAY = "../h200-2026-11-21/";
 const OURS = ["im2win", "im2win-fused", "im2col", "implicit-gemm"] as const;
 
 function rows() {
-  const own = readCases("im2win.wgconv.jsonl");
-  const cudnn = readCases("im2win.cudnn.jsonl");
+  const own = readCases(`${DAY}im2win.wgconv.jsonl`);
+  const cudnn = readCases(`${DAY}im2win.cudnn.jsonl`);
   return [...new Set(own.map(nameOf))].map((name) => {
     const rate = (algorithm: string) =>
       rateOf(fastest(own.filter((one) => nameOf(one) === name && one.algorithm === algorithm)));
@@ -29,6 +41,7 @@ function rates(): string {
     [
       "layer",
       ...OURS,
+      "best of all",
       "cuDNN",
       "im2win / cuDNN",
       "best im2win / cuDNN",
@@ -38,13 +51,14 @@ function rates(): string {
     rows().map(({ name, rates, win, matrix, peer, family, best }) => [
       name,
       ...rates,
+      best,
       peer,
       win / peer,
       family / peer,
       win / matrix,
       best / peer,
     ]),
-    [1, 1, 1, 1, 1, 2, 2, 2, 2],
+    [1, 1, 1, 1, 1, 1, 2, 2, 2, 2],
   );
 }
 
@@ -71,7 +85,7 @@ function direct(): string {
 
 /** The table of bench/im2win_report.ts under the title that begins so. */
 function reported(title: string): string {
-  const results = new URL("../results/h200-2026-11-21/", import.meta.url).pathname;
+  const results = new URL(DAY, RESULTS).pathname;
   const { success, stdout, stderr } = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -91,6 +105,7 @@ export const IM2WIN_TABLES = {
   "im2win": rates,
   "im2win-means": direct,
   "im2win-parts": () => reported("Parts, nchw"),
+  "im2win-parts-nhwc": () => reported("Parts, nhwc"),
   "im2win-ablation": () => reported("Ablation of im2win, nchw"),
   "im2win-ablation-gemm": () => reported("Ablation of gemm, nchw"),
   "im2win-limits": () => reported("Under a limit of the workspace, nchw"),

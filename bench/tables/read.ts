@@ -5,7 +5,8 @@ import { geometricMean } from "../../src/report/comparison.ts";
 import type { MemoryRecord } from "../../src/report/record.ts";
 import { type Column, markdownTable } from "../../src/report/table.ts";
 
-const RESULTS = new URL("../results/h200-2026-11-20/", import.meta.url);
+/** Where names of files begin, unless they say `../` and another day. */
+export const RESULTS = new URL("../results/h200-2026-11-20/", import.meta.url);
 
 /** A measured case, as far as tables read it. Times in ms, rates in GFLOP/s of direct flops. */
 export interface Case {
@@ -25,7 +26,7 @@ export interface Case {
   readonly memory_bytes?: MemoryRecord;
 }
 
-/** The lines of a file of results, of another day with `../` before; none where it does not exist. */
+/** The lines of a file of results; none where it does not exist. */
 export function lines(name: string): string[] {
   try {
     return Deno.readTextFileSync(new URL(name, RESULTS)).split("\n").filter((one) => one !== "");

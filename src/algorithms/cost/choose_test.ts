@@ -100,6 +100,13 @@ Deno.test("rankRivals() takes im2win for few channels whose images come in fours
   assert.equal(reason, "its images do not come in fours");
 });
 
+// bench/results/h200-2026-11-21/first_layers.txt: 129 µs after 147.
+Deno.test("rankRivals() takes implicit GEMM where a load has four channels of one tap", () => {
+  const layer = parseDescriptor("mb32ic4ih112oc32kh5ph2");
+  const [first] = rankRivals(request(layer, { layout: "nhwc", filterLayout: "krsc" }));
+  assert.equal(first!.algorithm, "implicit-gemm");
+});
+
 Deno.test("rankRivals() takes no algorithm that enlarges errors where all is to be exact", () => {
   for (const op of OPERATIONS) {
     const ranked = rankRivals(request({ ...CONV4, op }, { exact: true }));

@@ -17,7 +17,7 @@ import {
   waveTime,
 } from "./time.ts";
 
-/** Rate of a product whose loads each find their own tap, of one whose steps lie within taps. */
+/** Rate of a product whose every element finds its own tap, of one whose steps lie within taps. */
 const LINEAR = 0.9;
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
@@ -28,7 +28,9 @@ export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
-  const share = operands.linear(policy) ? LINEAR : 1;
+  // Of a vector the first element finds it.
+  const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
+  const share = operands.linear(policy) && alone ? LINEAR : 1;
   return gatheredTime(request, rates, productTime(cost, share * rate), operands.pack(policy));
 }
 
@@ -36,10 +38,11 @@ export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
 export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): number {
   const { geometry, product, filter } = fusedProduct(request);
   const { policy, cost } = cutProduct(request, product);
-  // Four images share what a load has to find out.
-  const share = filter(policy).paddedChannels % policy.depth !== 0 && geometry.interleave === 1
-    ? LINEAR
-    : 1;
+  const linear = filter(policy).paddedChannels % policy.depth !== 0;
+  // Four images share it, but they are four loads where one could take four channels.
+  const alone = geometry.interleave === 1 ||
+    request.layout === "nhwc" && geometry.channels % 4 === 0;
+  const share = linear && alone ? LINEAR : 1;
   const time = productTime(cost, share * rates.gathered);
   return gatheredTime(request, rates, time, filter(policy));
 }
