@@ -7,6 +7,7 @@ import {
   nameOf,
   rateOf,
   readCases,
+  readVariants,
   RESULTS,
   tableOf,
 } from "./read.ts";
@@ -83,6 +84,24 @@ function direct(): string {
   );
 }
 
+/** First layers of networks, and what `auto` makes of them. */
+function firstLayers(): string {
+  const measured = readVariants(`${DAY}first_layers.txt`);
+  const algorithms = [...new Set(measured.map(({ variant }) => variant))];
+  return tableOf(
+    ["layer<", ...algorithms],
+    [...new Set(measured.map(({ where }) => where))].map((place) => [
+      place.replace(" fwd ", " "),
+      ...algorithms.map((algorithm) => {
+        const found = measured.find(({ where, variant }) =>
+          where === place && variant === algorithm
+        );
+        return cell(found?.tflops ?? NaN);
+      }),
+    ]),
+  );
+}
+
 /** The table of bench/im2win_report.ts under the title that begins so. */
 function reported(title: string): string {
   const results = new URL(DAY, RESULTS).pathname;
@@ -109,5 +128,6 @@ export const IM2WIN_TABLES = {
   "im2win-ablation": () => reported("Ablation of im2win, nchw"),
   "im2win-ablation-gemm": () => reported("Ablation of gemm, nchw"),
   "im2win-limits": () => reported("Under a limit of the workspace, nchw"),
+  "im2win-first": firstLayers,
   "im2win-memory": () => reported("Memory in MiB"),
 } as const;
