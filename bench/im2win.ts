@@ -115,12 +115,15 @@ const PART_ALGORITHMS: readonly AlgorithmName[] = [
   "implicit-gemm",
 ];
 
+/** Whether a pass writes the input in window order or as a matrix. */
+function isTransform({ kernel: { name } }: Plan["passes"][number]): boolean {
+  return /^im2(win|col)_f32/.test(name);
+}
+
 async function parts(gpu: GpuDevice, problem: ConvProblem, layout: Layout) {
   const flops = directFlops(problem);
   const request = convRequest(gpu, problem, layout);
   const plans = PART_ALGORITHMS.map((algorithm) => planConv({ ...request, algorithm }));
-  const isTransform = ({ kernel: { name } }: Plan["passes"][number]) =>
-    /^im2(win|col)_f32/.test(name);
   const rivals = plans.flatMap((plan, on): Rival[] => {
     const transforms = plan.passes.filter(isTransform);
     const rest = plan.passes.filter((pass) =>
@@ -157,8 +160,8 @@ async function parts(gpu: GpuDevice, problem: ConvProblem, layout: Layout) {
 
 /** The plain product of the same sizes as the first chunk of im2col's. */
 async function gemmRate(gpu: GpuDevice, problem: ConvProblem, layout: Layout, im2col: Plan) {
-  const products = im2col.passes.filter(({ multiplications }) => multiplications > 0).length;
-  const images = Math.ceil(problem.batch / products / 4) * 4;
+  const chunks = im2col.passes.filter(isTransform).length;
+  const images = Math.ceil(problem.batch / chunks / 4) * 4;
   const m = problem.outChannels / problem.groups;
   const n = images * elementCount(problem.outputSize);
   const k = problem.inChannels / problem.groups * elementCount(problem.filterSize);
@@ -185,7 +188,7 @@ async function ablation(gpu: GpuDevice, problem: ConvProblem, layout: Layout) {
       label: VARIANTS[on]![0],
       plan: algorithm === "im2win"
         ? plan
-        : { ...plan, passes: plan.passes.filter(({ kernel }) => !/^im2col_f32/.test(kernel.name)) },
+        : { ...plan, passes: plan.passes.filter((pass) => !isTransform(pass)) },
       on,
     }));
     const times = await timeAll(gpu, plans, rivals);

@@ -35,18 +35,12 @@ export interface ChunkNeeds {
 export function batchChunks(needs: ChunkNeeds): Chunk[] {
   const { batch, multiple } = needs;
   const most = Math.max(1, batch / multiple);
-  const fits = (units: number) => {
-    const bytes = needs.bytes(units * multiple);
-    const workspace = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
-    return Math.max(...bytes) <= needs.maxBufferBytes &&
-      workspace <= (needs.maxWorkspaceBytes ?? Infinity);
-  };
   let low = 0;
   let high = most;
   // The most that fits: bytes grow with the images.
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (fits(middle)) low = middle;
+    if (chunkFits(needs, middle * multiple)) low = middle;
     else high = middle - 1;
   }
   if (low === 0) throw tooSmall(needs);
@@ -56,6 +50,18 @@ export function batchChunks(needs: ChunkNeeds): Chunk[] {
     const first = index * units * multiple;
     return { first, images: Math.min(units * multiple, batch - first) };
   });
+}
+
+/** Whether the least chunk stays below the limits. */
+export function leastChunkFits(needs: ChunkNeeds): boolean {
+  return chunkFits(needs, needs.multiple);
+}
+
+function chunkFits(needs: ChunkNeeds, images: number): boolean {
+  const bytes = needs.bytes(images);
+  const workspace = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
+  return Math.max(...bytes) <= needs.maxBufferBytes &&
+    workspace <= (needs.maxWorkspaceBytes ?? Infinity);
 }
 
 function tooSmall(needs: ChunkNeeds): Error {

@@ -1,5 +1,6 @@
 import { UnsupportedError } from "../errors.ts";
-import { mainLoopBytes, mainLoopWorkgroups } from "../kernels/main_loop.ts";
+import { mainLoopBytes, mainLoopWorkgroups, variantPolicy } from "../kernels/main_loop.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import {
   findPolicy,
@@ -46,6 +47,7 @@ export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
 export type Balance = typeof BALANCES[number];
 
 export interface Cut {
+  /** What a variant without a micro-kernel makes of it, where that is asked for. */
   readonly policy: TilePolicy;
   /** Workgroups that share the depth of a tile: of those after `head` where it is there, else of all. */
   readonly splits: number;
@@ -167,8 +169,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
 
 /** Elements of the partial results of a cut product; 0 where no depth is split. */
 export function partialResultElements(
-  { head, splits }: Cut,
-  policy: TilePolicy,
+  { policy, head, splits }: Cut,
   { rows, columns, batches, elements }: Pick<Product, "rows" | "columns" | "batches" | "elements">,
 ): number {
   if (splits === 1) return 0;
@@ -212,6 +213,7 @@ export interface CutRequest {
   readonly splits?: number;
   readonly balance?: Balance;
   readonly limits: DeviceLimits;
+  readonly variant?: MainLoopVariant;
   readonly workgroupsInFlight?: number | undefined;
   /** Most bytes of workspace; partial results must fit in. */
   readonly maxWorkspaceBytes?: number;
@@ -267,12 +269,8 @@ export function cutProduct(
   ) {
     throw new RangeError(`Cannot plan: balance ${balance} contradicts ${splits} splits`);
   }
-  return chooseCut(product, {
-    limits,
-    multiprocessors,
-    candidates,
-    splits,
-    balance,
-    maxWorkspaceBytes,
-  });
+  const asked = { limits, multiprocessors, splits, balance, maxWorkspaceBytes };
+  const cut = chooseCut(product, { ...asked, candidates });
+  const policy = variantPolicy(cut.policy, request.variant);
+  return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] });
 }

@@ -1,13 +1,12 @@
-import { policyTile, type TilePolicy } from "../kernels/policy.ts";
+import { policyTile } from "../kernels/policy.ts";
 import type { Cut } from "./cut.ts";
 
 /**
  * How a product is cut, for a plan's notes.
  *
- * @param policy The cut's, or what a variant makes of it.
  * @param tiles Of the whole product.
  */
-export function cutNote({ splits, head }: Cut, policy: TilePolicy, tiles: number): string {
+export function cutNote({ policy, splits, head }: Cut, tiles: number): string {
   const workgroups = head === undefined ? tiles * splits : head + (tiles - head) * splits;
   const how = head !== undefined
     ? `stream-K: ${head} tiles whole, the depth of ${tiles - head} split in ${splits}`

@@ -2,7 +2,6 @@ import { type EpilogueFactory, NO_STEPS } from "../kernels/epilogue.ts";
 import { mainLoopWorkgroups } from "../kernels/main_loop.ts";
 import { fullVariant } from "../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, SizeMode } from "../kernels/module.ts";
-import type { TilePolicy } from "../kernels/policy.ts";
 import type { TilePartials } from "../kernels/tile_partials.ts";
 import { convEpilogue } from "./conv_epilogue.ts";
 import { type ConvProduct, type ProductTarget, targetVector } from "./conv_product.ts";
@@ -15,8 +14,6 @@ import { type problemBuffers, reduceShape, resultElements } from "./tensors.ts";
 /** A product whose results are the operation's, and how it was cut. */
 export interface CutShape {
   readonly cut: Cut;
-  /** The cut's, or what a variant makes of it. */
-  readonly policy: TilePolicy;
   readonly rows: number;
   readonly columns: number;
   /** Where the results go in the end. */
@@ -35,7 +32,7 @@ export function streamsOf(request: PlanRequest): boolean {
 }
 
 /** Tiles of the whole product. */
-export function cutTiles({ rows, columns, policy }: CutShape, batches: number): number {
+export function cutTiles({ rows, columns, cut: { policy } }: CutShape, batches: number): number {
   return mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy);
 }
 
@@ -53,8 +50,8 @@ export function cutPasses(
   make: (part: ProductPart) => Pass,
 ): { products: Pass[]; sums: Pass[] } {
   const { problem: { groups }, limits } = request;
-  const { cut, policy, rows, columns, target } = shape;
-  const { splits, head } = cut;
+  const { cut, rows, columns, target } = shape;
+  const { policy, splits, head } = cut;
   const result = target.buffer;
   const elements = resultElements(request.problem);
   const epilogue = convEpilogue(request.epilogue);
@@ -68,7 +65,7 @@ export function cutPasses(
   const partials = buffers.add(
     "partial results",
     "workspace",
-    partialResultElements(cut, policy, product),
+    partialResultElements(cut, product),
   );
   const places = { partials, result, bias };
   if (head === undefined) {

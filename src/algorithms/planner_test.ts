@@ -39,6 +39,20 @@ function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanReq
   };
 }
 
+Deno.test("planConv() plans nothing to do for an empty result, by every algorithm", () => {
+  const empty: ConvProblem[] = [{ ...conv2, batch: 0 }, { ...conv2, outChannels: 0 }];
+  let planned = 0;
+  for (const problem of empty) {
+    for (const { name, reason } of supportedAlgorithms(request(problem))) {
+      if (reason !== undefined) continue;
+      const plan = planConv(request(problem, { algorithm: name }));
+      assert.deepEqual(plan.passes, [], name);
+      planned++;
+    }
+  }
+  assert.ok(planned >= 14);
+});
+
 Deno.test("planConv() plans every operation and layout, and its bindings lie inside its buffers", () => {
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {

@@ -7,7 +7,6 @@ import {
   mainLoopMultiplications,
   type MainLoopShape,
   mainLoopWorkgroups,
-  variantPolicy,
 } from "../../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../../kernels/main_loop_variant.ts";
 import {
@@ -128,7 +127,7 @@ export function planGemm(asked: GemmRequest): Plan {
   const elements = batch * m * n;
   const cut = cutGemm(request);
   const { splits, head } = cut;
-  const policy = variantPolicy(cut.policy, variant);
+  const { policy } = cut;
   const depth = Math.ceil(k / types.packed);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
@@ -181,7 +180,7 @@ export function planGemm(asked: GemmRequest): Plan {
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     notes: [
-      cutNote(cut, policy, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
+      cutNote(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   };

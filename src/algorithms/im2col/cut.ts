@@ -1,6 +1,11 @@
-import { variantPolicy } from "../../kernels/main_loop.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
+import {
+  batchChunks,
+  type Chunk,
+  chunkBufferBytes,
+  type ChunkNeeds,
+  leastChunkFits,
+} from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
 import type { PlanRequest } from "../request.ts";
 
@@ -22,40 +27,52 @@ export interface Im2colNeeds {
 /** A cut product and its chunks. */
 export interface Im2colCut {
   readonly cut: Cut;
-  /** The cut's, or what a variant makes of it. */
-  readonly policy: TilePolicy;
   readonly chunks: readonly Chunk[];
   /** Partial results of backward-filter, which chunks and splits share out; 1 for none. */
   readonly partials: number;
+}
+
+/** Whether the least chunk, its depth unsplit, stays below the limits. */
+export function leastIm2colFits(request: PlanRequest, needs: Im2colNeeds): boolean {
+  return leastChunkFits(chunkNeeds(request, needs, unsplitCut(request, needs), 0));
+}
+
+function unsplitCut(request: PlanRequest, needs: Im2colNeeds): Cut {
+  const unsplit = { ...request, splits: 1, balance: "none" } as const;
+  return cutProduct(unsplit, needs.product(request.problem.batch));
+}
+
+function chunkNeeds(
+  { problem, limits, maxWorkspaceBytes }: PlanRequest,
+  needs: Im2colNeeds,
+  cut: Cut,
+  partialBytes: number,
+): ChunkNeeds {
+  return {
+    algorithm: "im2col",
+    batch: problem.batch,
+    multiple: needs.multiple,
+    bytes: needs.bytes,
+    fixedBytes: needs.fixedBytes(cut.policy) + partialBytes,
+    maxBufferBytes: chunkBufferBytes(limits, needs.bytes(needs.multiple)),
+    maxWorkspaceBytes,
+  };
 }
 
 /** Chooses chunks, policy and splits, partial results included in the workspace. */
 export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
   const { problem, limits, maxWorkspaceBytes } = request;
   const elements = needs.product(problem.batch).elements;
-  const policyOf = (cut: Cut) => variantPolicy(cut.policy, request.variant);
-  const unsplit = { ...request, splits: 1, balance: "none" } as const;
-  const attempt = (cut: Cut, partialBytes: number) => {
-    const chunk: ChunkNeeds = {
-      algorithm: "im2col",
-      batch: problem.batch,
-      multiple: needs.multiple,
-      bytes: needs.bytes,
-      fixedBytes: needs.fixedBytes(policyOf(cut)) + partialBytes,
-      maxBufferBytes: chunkBufferBytes(limits, needs.bytes(needs.multiple)),
-      maxWorkspaceBytes,
-    };
-    return batchChunks(chunk);
-  };
+  const attempt = (cut: Cut, partialBytes: number) =>
+    batchChunks(chunkNeeds(request, needs, cut, partialBytes));
   const done = (cut: Cut, chunks: readonly Chunk[], partials: number): Im2colCut => ({
     cut,
-    policy: policyOf(cut),
     chunks,
     partials,
   });
 
   // One split: the fewest bytes. Chunks that are summed have partial results of their own.
-  const plain = cutProduct(unsplit, needs.product(problem.batch));
+  const plain = unsplitCut(request, needs);
   let chunks = attempt(plain, 0);
   for (let again = 0; needs.summed && chunks.length > 1 && again < 8; again++) {
     const more = attempt(plain, 4 * chunks.length * elements);
@@ -70,9 +87,9 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
     const partials = cut.splits * counted;
     const partialBytes = needs.summed
       ? 4 * partials * elements
-      : 4 * partialResultElements(cut, policyOf(cut), product);
+      : 4 * partialResultElements(cut, product);
     const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
-    const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(policyOf(cut)) -
+    const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(cut.policy) -
       needs.bytes(chunks[0]!.images).reduce((sum, one) => sum + one, 0);
     if (partials === 1 || partialBytes <= Math.min(largest, room)) {
       return done(cut, chunks, needs.summed ? partials : 1);

@@ -31,16 +31,14 @@ export interface Im2colGeometry {
 
 /** The sizes, strides and orders that a request's matrices are made by. */
 export function im2colGeometry(request: PlanRequest): Im2colGeometry {
-  const { problem, layout, filterLayout, limits } = request;
+  const { problem, layout, filterLayout } = request;
   const inner = layout === "nhwc" ? "rows" : "columns";
   const taps = elementCount(problem.filterSize);
   const spots = elementCount(problem.outputSize);
-  // Four images need one buffer; where that is more than the device has, single ones still fit.
-  const four = 4 * 4 * spots * Math.max(taps * problem.inChannels, problem.outChannels);
-  const whole = problem.batch > 0 && problem.batch % 4 === 0 && four <= limits.maxBufferSize;
+  const fours = inner === "columns" && problem.batch > 0 && problem.batch % 4 === 0;
   return {
     inner,
-    interleave: inner === "columns" && whole && !prefersSingleImages(request) ? 4 : 1,
+    interleave: fours && !prefersSingleImages(request) ? 4 : 1,
     inChannels: problem.inChannels / problem.groups,
     outChannels: problem.outChannels / problem.groups,
     taps,

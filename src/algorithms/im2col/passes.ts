@@ -56,7 +56,7 @@ function matrixBuffer(
 /** The packed filter's buffer and pass. */
 function packedFilter({ request, geometry, cut, mode, tensors }: Im2colContext) {
   const { buffers, tensor } = tensors;
-  const shape = im2colFilter(request, geometry, cut.policy);
+  const shape = im2colFilter(request, geometry, cut.cut.policy);
   const packed = buffers.add("packed filter", "workspace", packedElements(shape));
   const at = { unpacked: tensor.filter, packed };
   return { shape, packed, passes: packPass(shape, mode, buffers, at, request.limits) };
@@ -73,7 +73,7 @@ function common({ request, mode, cut, geometry }: Im2colContext, trait: string) 
     name: `im2col_${request.problem.op.replace("-", "_")}_f32`,
     trait: `${geometry.inner}_v${loadVector(request)}${trait}`,
     mode,
-    policy: cut.policy,
+    policy: cut.cut.policy,
     variant: request.variant,
   };
 }
@@ -86,7 +86,7 @@ function filterProduct(
   buffer: number,
   part: Omit<ProductPart, "rows" | "columns" | "batches">,
 ): Pass {
-  const { request, mode, cut: { policy }, tensors: { buffers, bias } } = context;
+  const { request, mode, cut: { cut: { policy } }, tensors: { buffers, bias } } = context;
   const { shape, packed } = filter;
   const { rows: depth, columns } = matrixExtents(matrix);
   const module = moduleBuilder(mode);
@@ -154,13 +154,11 @@ export function forward(context: Im2colContext): Pass[] {
     return [...filter.passes, ...product];
   }
   const [{ windows, transform }] = chunks as [typeof chunks[number]];
-  const { policy } = cut;
   const { products, sums } = cutPasses(
     request,
     mode,
     {
       cut: cut.cut,
-      policy,
       rows: filter.shape.rows,
       columns: matrixExtents(windows).columns,
       target,
@@ -248,8 +246,8 @@ export function backwardFilter(context: Im2colContext): Pass[] {
         batches: request.problem.groups,
         splits,
         depth: matrixExtents(windows).columns,
-        a: columnLoader(module, "a", a, from, cut.policy, true),
-        b: columnLoader(module, "b", b, windows, cut.policy, true),
+        a: columnLoader(module, "a", a, from, cut.cut.policy, true),
+        b: columnLoader(module, "b", b, windows, cut.cut.policy, true),
         places: { gradient, matrix },
         operands: [gradient, matrix],
         target: { ...target, ...beginAt(context, index * slot, slot) },

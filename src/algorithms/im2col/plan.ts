@@ -6,7 +6,7 @@ import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { cutIm2col, type Im2colNeeds } from "./cut.ts";
+import { cutIm2col, type Im2colNeeds, leastIm2colFits } from "./cut.ts";
 import {
   gradientMatrix,
   im2colFilter,
@@ -21,9 +21,8 @@ import { backwardData, backwardFilter, forward, type Im2colContext } from "./pas
 /** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   const { problem } = request;
-  const geometry = im2colGeometry(request);
+  const { geometry, needs } = fitting(request);
   const elements = resultElements(problem);
-  const needs = needsOf(request, geometry);
   const cut = cutIm2col(request, needs);
   const chunked = cut.chunks.length > 1;
   const tensors = problemBuffers(request);
@@ -40,7 +39,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   const make = { "fwd": forward, "bwd-data": backwardData, "bwd-filter": backwardFilter };
   const passes = make[problem.op](context);
   const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1);
-  const { policy, chunks } = cut;
+  const { cut: { policy }, chunks } = cut;
   const { rows, columns } = needs.product(chunks[0]!.images);
   const tiles = mainLoopWorkgroups(
     { rows, columns, batches: problem.groups, splits: 1 },
@@ -55,9 +54,18 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
-      cutNote(cut.cut, policy, tiles),
+      cutNote(cut.cut, tiles),
     ],
   };
+}
+
+/** Four images a vector, or single ones where the matrices of four exceed a limit. */
+function fitting(request: PlanRequest): { geometry: Im2colGeometry; needs: Im2colNeeds } {
+  const geometry = im2colGeometry(request);
+  const needs = needsOf(request, geometry);
+  if (geometry.interleave === 1 || leastIm2colFits(request, needs)) return { geometry, needs };
+  const single: Im2colGeometry = { ...geometry, interleave: 1 };
+  return { geometry: single, needs: needsOf(request, single) };
 }
 
 /** Bytes and product of a chunk, by operation. */

@@ -1,6 +1,5 @@
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
-import { variantPolicy } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
@@ -71,7 +70,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const { taps, channels, interleave } = geometry;
   const { rows, columns } = whole;
   const cut = cutProduct(request, whole);
-  const policy = variantPolicy(cut.policy, request.variant);
+  const { policy } = cut;
   const padded = paddedChannels(geometry, policy);
   const filter = filterOf(policy);
 
@@ -103,7 +102,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${filter.depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      cutNote(cut, policy, cutTiles(shape, problem.groups)),
+      cutNote(cut, cutTiles(shape, problem.groups)),
     ],
   };
 

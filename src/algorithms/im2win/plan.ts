@@ -1,31 +1,19 @@
 import { im2winKernel, im2winWorkgroups, windowElements } from "../../kernels/im2win.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
-import { variantPolicy } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
-import { batchChunks, chunkBufferBytes } from "../chunks.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packPass, productPass } from "../conv_product.ts";
-import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
-import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
+import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
 import { pass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import {
-  windowBytes,
-  windowColumns,
-  windowDepth,
-  windowFilter,
-  type WindowGeometry,
-  windowGeometry,
-  windowShape,
-  windowTarget,
-} from "./geometry.ts";
+import { cutWindows } from "./cut.ts";
+import { windowColumns, windowDepth, windowFilter, windowShape, windowTarget } from "./geometry.ts";
 
 /**
  * Plans the im2win convolution (forward): the input in window order, then the product of the filter and of
@@ -33,10 +21,10 @@ import {
  */
 export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
-  const geometry = windowGeometry(request);
+  const { geometry, cut, chunks } = cutWindows(request);
+  const { policy } = cut;
   const { rows, interleave } = geometry;
   const depth = windowDepth(geometry);
-  const { cut, chunks, policy } = cutWindows(request, geometry);
   const chunked = chunks.length > 1;
   const shapeOf = (images: number) => windowShape(request, geometry, images, chunked);
   const { vectorLoads } = fullVariant(request.variant);
@@ -50,7 +38,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
   const largest = shapeOf(chunks[0]!.images);
   const windows = buffers.add("input in window order", "workspace", windowElements(largest));
   const target = { ...windowTarget(geometry), buffer: tensor.output };
-  const shape = { cut, policy, rows, columns, target };
+  const shape = { cut, rows, columns, target };
   const pack = packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits);
   const passes: Pass[] = [];
   if (chunked) {
@@ -84,7 +72,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
       `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : "") +
       (chunked ? `, in ${chunks.length} chunks of the batch` : ""),
-      cutNote(cut, policy, cutTiles(shape, problem.groups)),
+      cutNote(cut, cutTiles(shape, problem.groups)),
     ],
   };
 
@@ -125,53 +113,4 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
       limits,
     );
   }
-}
-
-/** Policy, cut and chunks. The depth is split only where the batch is not. */
-function cutWindows(request: PlanRequest, geometry: WindowGeometry) {
-  const { problem, limits, maxWorkspaceBytes } = request;
-  const depth = windowDepth(geometry);
-  const bytes = (images: number) => windowBytes(windowShape(request, geometry, images, false));
-  const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
-  const product = {
-    rows: geometry.rows,
-    columns: windowColumns(geometry, problem.batch),
-    batches: problem.groups,
-    steps: ({ depth: tile }: TilePolicy) => Math.ceil(depth / tile),
-    elements: resultElements(problem),
-    streams: streamsOf(request),
-    a: { along: "place", vector: 4 },
-    b: windowAccess(request, geometry),
-  } as const;
-  const policyOf = (cut: Cut) => variantPolicy(cut.policy, request.variant);
-  const fixedBytes = (cut: Cut) => {
-    const policy = policyOf(cut);
-    return 4 * packedElements(windowFilter(request, geometry, policy)) +
-      4 * partialResultElements(cut, policy, product);
-  };
-  const cut = cutProduct(request, product);
-  const whole = bytes(problem.batch) <= maxBufferBytes &&
-    fixedBytes(cut) + bytes(problem.batch) <= (maxWorkspaceBytes ?? Infinity);
-  const chosen = whole || cut.splits === 1
-    ? cut
-    : cutProduct({ ...request, splits: 1, balance: "none" }, product);
-  const chunks = batchChunks({
-    algorithm: "im2win",
-    batch: problem.batch,
-    multiple: geometry.interleave,
-    bytes: (images) => [bytes(images)],
-    fixedBytes: fixedBytes(chosen),
-    maxBufferBytes,
-    maxWorkspaceBytes,
-  });
-  return { policy: policyOf(chosen), cut: chosen, chunks };
-}
-
-function windowAccess(request: PlanRequest, geometry: WindowGeometry) {
-  return geometry.interleave === 4
-    ? { along: "depth", vector: 4, vectorAlong: "place" } as const
-    : {
-      along: "depth",
-      vector: windowVector(windowShape(request, geometry, 1, false)),
-    } as const;
 }

@@ -141,6 +141,33 @@ Deno.test("a limit of the workspace makes chunks, and is refused where one is to
   );
 });
 
+Deno.test("single images are chunks where four exceed the limit of the workspace", () => {
+  const layer = LAYERS.find(({ name }) => name === "cv4")!;
+  for (const [algorithm, most] of [["im2win", 64e6], ["im2col", 256e6]] as const) {
+    const plan = planConv(request(layer, { algorithm, maxWorkspaceBytes: most }));
+    assert.ok(plan.workspaceBytes <= most);
+    assert.match(plan.notes[0]!, /in 128 chunks of the batch$/);
+    const four = planConv(request(layer, { algorithm, maxWorkspaceBytes: 1e9 }));
+    assert.match(four.kernel, /_oi1_chunk$/);
+  }
+  assert.throws(
+    () => planConv(request(layer, { maxWorkspaceBytes: 32e6 })),
+    /^RangeError: Cannot plan: im2win takes at least \d+ bytes of workspace, at most 32000000 are/,
+  );
+});
+
+Deno.test("without a micro-kernel products are cut by the tiles that it leaves", () => {
+  const layer = LAYERS.find(({ name }) => name === "cv5")!;
+  for (const algorithm of ["im2win", "im2win-fused", "im2col", "implicit-gemm"] as const) {
+    const plan = planConv(request(layer, { algorithm, variant: { microKernel: false } }));
+    assert.match(
+      plan.notes.at(-1)!,
+      /38400? workgroups of 32x32x\d+, no split|12800 workgroups of/,
+    );
+    assert.ok(!plan.buffers.some(({ name }) => /partial/.test(name)), algorithm);
+  }
+});
+
 Deno.test("im2win refuses the gradients by name", () => {
   for (const op of ["bwd-data", "bwd-filter"] as const) {
     for (const algorithm of ["im2win", "im2win-fused"] as const) {
@@ -170,11 +197,14 @@ Deno.test("least limits cut chunks smaller, and bind parts where four images exc
     assert.ok(plan.passes.some(({ kernel }) => /_parts/.test(kernel.name)), algorithm);
   }
   const least = { limits: { ...DEFAULT_LIMITS, maxStorageBuffersPerShaderStage: 10 } };
+  for (const algorithm of ["im2col", "im2win"] as const) {
+    const single = planConv(request(problem, { ...least, algorithm }));
+    assert.ok(single.buffers.every(({ bytes }) => bytes <= DEFAULT_LIMITS.maxBufferSize));
+    assert.match(single.notes[0]!, /in 4 chunks of the batch$/);
+  }
+  const more = { ...problem, inputSize: [896, 448], outputSize: [894, 446] };
   assert.throws(
-    () => planConv(request(problem, least)),
-    /^UnsupportedError: Cannot plan: im2win takes a buffer of \d+ bytes for 4 images/,
+    () => planConv(request(more, least)),
+    /^UnsupportedError: Cannot plan: im2win takes a buffer of \d+ bytes for one image/,
   );
-  const single = planConv(request(problem, { ...least, algorithm: "im2col" }));
-  assert.ok(single.buffers.every(({ bytes }) => bytes <= DEFAULT_LIMITS.maxBufferSize));
-  assert.equal(single.notes[0], "explicit matrices, in 4 chunks of the batch");
 });

@@ -1,4 +1,3 @@
-import { variantPolicy } from "../../kernels/main_loop.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
@@ -35,7 +34,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const operands = operandsOf(request);
   const elements = resultElements(problem);
   const cut = cutProduct(request, productOf(request, operands));
-  const policy = variantPolicy(cut.policy, request.variant);
+  const { policy } = cut;
   const tensors = problemBuffers(request);
   const { buffers, tensor, bias } = tensors;
   const result = tensor[resultTensor(problem.op)];
@@ -71,7 +70,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     notes: [
       `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      cutNote(cut, policy, cutTiles(shape, problem.groups)),
+      cutNote(cut, cutTiles(shape, problem.groups)),
     ],
   };
 

@@ -45,6 +45,20 @@ interface Context {
   readonly operands: readonly [number, number];
 }
 
+/** Nothing to compute. */
+function emptyPlan(request: PlanRequest, tile: PlannedTile): Plan {
+  return {
+    kernel: "winograd2d_nonfused",
+    algorithm: "winograd2d-nonfused",
+    buffers: problemBuffers(request).buffers.list,
+    passes: [],
+    workspaceBytes: 0,
+    multiplications: 0,
+    amplification: amplification2d(...tile.transforms),
+    notes: ["an empty result"],
+  };
+}
+
 /**
  * Plans Winograd in separate passes: transforms of the operands, α0·α1 products a group, transform of the products. Works
  * in chunks of the batch that share their workspace.
@@ -55,6 +69,7 @@ interface Context {
 export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
   const tile = plannedTile(request);
+  if (resultElements(problem) === 0) return emptyPlan(request, tile);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
   const { splits, policy } = chunk.cut;
@@ -126,7 +141,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     kernel,
     algorithm: "winograd2d-nonfused",
     buffers: buffers.list,
-    passes: resultElements(problem) === 0 ? [] : passes,
+    passes,
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: amplification2d(...tile.transforms),
