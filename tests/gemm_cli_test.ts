@@ -100,6 +100,22 @@ Deno.test("wgconv gemm multiplies int8 files to int32 exactly, on the GPU and on
   }
 });
 
+Deno.test("wgconv says which optimisations the tuned kernel has not, or has", async () => {
+  const options = ["--without", "double-buffer,peel", "--with", "prefetch"];
+  const plan = ["plan", "--problem", "mb4ic4ih9oc4kh3", "--algorithm", "im2win"];
+  for (const command of [["gemm", "--size", "3,4,5"], plan]) {
+    const { code, stdout, stderr } = await wgconv([...command, ...options]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /_no_peel$/m);
+    assert.equal(
+      stderr,
+      "wgconv: note: --without double-buffer changes nothing, the tuned kernel has none " +
+        "(--with double-buffer adds it)\n" +
+        "wgconv: note: --with prefetch changes nothing, the tuned kernel has it\n",
+    );
+  }
+});
+
 Deno.test("wgconv gemm takes every dtype and sum, and kernels without optimisations", async () => {
   const size = ["gemm", "--size", "33,35,37", ...once];
   const cases: [string[], RegExp, string?][] = [

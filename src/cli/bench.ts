@@ -12,15 +12,16 @@ import { readSuite } from "../bench/suite_files.ts";
 import { printer } from "./output.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { parseVariant, variantTrait } from "../kernels/main_loop_variant.ts";
+import { variantTrait } from "../kernels/main_loop_variant.ts";
 import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
-import { ALGORITHM_CHOICES, VARIANT_HELP } from "./problem_options.ts";
+import { ALGORITHM_CHOICES } from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
 import { readTuning, tuningOf } from "./tuning_options.ts";
+import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
 import {
   commaList,
@@ -190,7 +191,7 @@ function readProblems(descriptors: readonly string[], options: BenchOptions): Co
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
   const { flush, maxWorkspace, exact, spread, runs, fillMs } = options;
-  const variant = parseVariant(options.without ?? [], options.with ?? []);
+  const variant = variantOption(options);
   return {
     problems,
     ops: options.op,

@@ -13,7 +13,6 @@ import {
 } from "../bench/gemm_operands.ts";
 import type { PlanOperands } from "../bench/gpu_case.ts";
 import { timeRecord } from "../bench/timing.ts";
-import { parseVariant } from "../kernels/main_loop_variant.ts";
 import { gemmElement } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
@@ -24,6 +23,7 @@ import type { GemmOptions } from "./gemm.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";
+import { variantOption } from "./variant_options.ts";
 
 /**
  * Computes a product on the GPU. Without a check, data of files goes to the device in chunks.
@@ -90,8 +90,8 @@ function setup({ problem }: GemmSubject, options: GemmOptions, device: string): 
 
 /** What the options choose in place of the planner. */
 export function choiceOf(options: GemmOptions): GemmChoice {
-  const { policy, splits, balance, with: withs, without } = options;
-  const variant = parseVariant(without ?? [], withs ?? []);
+  const { policy, splits, balance } = options;
+  const variant = variantOption(options);
   if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
     throw new TypeError("Cannot multiply: half-tile is of f16 products that are summed in f32");
   }

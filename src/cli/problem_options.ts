@@ -1,20 +1,14 @@
 import { Command } from "#cli-types";
 import { ALGORITHM_NAMES } from "../algorithms/request.ts";
-import { parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
+import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
 export const ALGORITHM_CHOICES = ["auto", ...ALGORITHM_NAMES] as const;
-
-/** The main loop's optimisations that a convolution's product can be without, or with. */
-export const VARIANT_HELP = {
-  without: variantNames(true).join(", "),
-  with: variantNames(false).filter((name) => name !== "half-tile").join(", "),
-} as const;
 
 /** A command with the options that say which problem is meant and how it is to be planned. */
 export function problemCommand(name: string) {
@@ -96,7 +90,7 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 export function planningOptions(options: ProblemOptions) {
   const { policy, splits, flush, tile, pair, segments } = options;
   const { maxWorkspace, exact, maxBoundRatio } = options;
-  const variant = parseVariant(options.without ?? [], options.with ?? []);
+  const variant = variantOption(options);
   return {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),

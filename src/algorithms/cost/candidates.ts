@@ -1,7 +1,7 @@
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
 import type { AlgorithmName, PlanRequest } from "../request.ts";
-import { windowReason } from "../im2win/geometry.ts";
+import { windowGeometry, windowReason } from "../im2win/geometry.ts";
 import { reduceAxes } from "../winrs/axes.ts";
 import { admissible, DIRECT } from "../winrs/omega.ts";
 import { winrsReason } from "../winrs/plan.ts";
@@ -51,11 +51,11 @@ export function candidatesOf(request: PlanRequest, allowed: number): Candidate[]
   );
 }
 
-/** Where images come in fours: single ones are gathered as implicit GEMM does. */
+/** Where four images are a vector: single ones are gathered as implicit GEMM does. */
 function windowCandidates(request: PlanRequest): Candidate[] {
   const candidate = { algorithm: "im2win-fused", amplification: 1 } as const;
   const reason = windowReason(request) ??
-    (request.problem.batch % 4 === 0 ? undefined : "its images do not come in fours");
+    (windowGeometry(request).interleave === 4 ? undefined : "it would take single images");
   return [reason === undefined ? candidate : { ...candidate, reason }];
 }
 

@@ -6,7 +6,7 @@ import { allowedAmplification } from "./accuracy.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
 import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
-import { im2winFusedTime, implicitTime, planTime } from "./products.ts";
+import { im2colTime, im2winFusedTime, im2winTime, implicitTime, planTime } from "./products.ts";
 import { type DeviceRates, H200_RATES } from "./rates.ts";
 import { passTime, productTime } from "./time.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
@@ -62,6 +62,10 @@ function predictTime(
       return implicitTime(request, rates);
     case "im2win-fused":
       return im2winFusedTime(request, rates);
+    case "im2win":
+      return im2winTime(request, rates);
+    case "im2col":
+      return request.problem.op === "fwd" ? im2colTime(request, rates) : undefined;
     case "winograd2d-nonfused":
       return nonfusedTime(request, rates);
     case "winograd2d":

@@ -97,7 +97,25 @@ Deno.test("rankRivals() takes im2win for few channels whose images come in fours
   const ranked = rankRivals(request({ ...layer, batch: 127 }));
   assert.equal(ranked[0]!.algorithm, "implicit-gemm");
   const { reason } = ranked.find(({ algorithm }) => algorithm === "im2win-fused")!;
-  assert.equal(reason, "its images do not come in fours");
+  assert.equal(reason, "it would take single images");
+});
+
+Deno.test("predictMs() is near what im2win and im2col took on an H200", () => {
+  // bench/results/h200-2026-11-21/im2win.wgconv.jsonl; cv4 is in chunks.
+  const measured = [
+    ["mb128ic3ih227oc96kh11sh4", "nchw", 0.807, 1.101],
+    ["mb128ic64ih224oc64kh7sh2", "nhwc", 14.98, 20.61],
+    ["mb128ic64ih56oc64kh3", "nhwc", 0.739, 0.978],
+    ["mb128ic512ih7oc512kh3", "nchw", 0.392, 0.382],
+  ] as const;
+  for (const [layer, layout, win, col] of measured) {
+    const filterLayout = filterLayoutFor(layout);
+    const asked = request(parseDescriptor(layer), { layout, filterLayout });
+    for (const [algorithm, ms] of [["im2win", win], ["im2col", col]] as const) {
+      const share = predictMs({ ...asked, algorithm }, algorithm)! / ms;
+      assert.ok(share > 0.8 && share < 1.2, `${layer} ${algorithm}: ${share}`);
+    }
+  }
 });
 
 // bench/results/h200-2026-11-21/first_layers.txt: 129 µs after 147.

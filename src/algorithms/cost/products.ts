@@ -1,8 +1,14 @@
+import { matrixElements } from "../../kernels/im2col.ts";
+import { windowElements } from "../../kernels/im2win.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
-import { tensorShape } from "../../problem/conv_problem.ts";
+import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { cutProduct } from "../cut.ts";
+import { im2colFilter, windowMatrix } from "../im2col/geometry.ts";
+import { cutMatrices } from "../im2col/plan.ts";
+import { cutWindows } from "../im2win/cut.ts";
 import { fusedProduct } from "../im2win/fused.ts";
+import { windowFilter, windowShape } from "../im2win/geometry.ts";
 import { operandsOf } from "../implicit_gemm/operands.ts";
 import { productOf } from "../implicit_gemm/plan.ts";
 import type { Plan } from "../plan.ts";
@@ -45,6 +51,62 @@ export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): numbe
   const share = linear && alone ? LINEAR : 1;
   const time = productTime(cost, share * rates.gathered);
   return gatheredTime(request, rates, time, filter(policy));
+}
+
+/** Share of the streaming rate at which windows are written, and matrices: where channels lie together, and elsewhere. */
+const WINDOW_STREAM = { along: 0.8, across: 0.66 };
+const MATRIX_STREAM = { along: 0.7, across: 0.42 };
+
+/** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */
+export function im2winTime(request: PlanRequest, rates: DeviceRates): number {
+  const { geometry, cut, chunks } = cutWindows(request);
+  const shape = windowShape(request, geometry, request.problem.batch, false);
+  const share = WINDOW_STREAM[request.layout === "nhwc" ? "along" : "across"];
+  return transformedTime(request, rates, {
+    cost: cut.cost,
+    chunks: chunks.length,
+    filter: windowFilter(request, geometry, cut.policy),
+    elements: windowElements(shape),
+    rate: share * rates.stream,
+  });
+}
+
+/** The same of im2col, forward. */
+export function im2colTime(request: PlanRequest, rates: DeviceRates): number {
+  const { geometry, cut: { cut, chunks } } = cutMatrices(request);
+  const matrix = windowMatrix(request, geometry, request.problem.batch, false);
+  const share = MATRIX_STREAM[request.layout === "nhwc" ? "along" : "across"];
+  return transformedTime(request, rates, {
+    cost: cut.cost,
+    chunks: chunks.length,
+    filter: im2colFilter(request, geometry, cut.policy),
+    elements: matrixElements(matrix),
+    rate: share * rates.stream,
+  });
+}
+
+/** A packed filter, then in each chunk the input transformed and its product. */
+function transformedTime(
+  { problem }: PlanRequest,
+  rates: DeviceRates,
+  { cost, chunks, filter, elements, rate }: {
+    /** Of the products of all chunks, in multiply-adds. */
+    readonly cost: number;
+    readonly chunks: number;
+    readonly filter: PackShape;
+    /** Of the transformed input, and TB/s at which it is written. */
+    readonly elements: number;
+    readonly rate: number;
+  },
+): number {
+  const count = (which: ConvTensor) => elementCount(tensorShape(problem, which));
+  const packing = passTime(0, moveTime(2 * packedElements(filter), rates.filterStream), rates);
+  const transform = moveTime(count("input") + elements, rate);
+  const product = Math.max(
+    productTime(cost, rates.packed),
+    moveTime(elements + count("output"), rates.stream),
+  );
+  return packing + transform + product + 2 * chunks * rates.dispatch;
 }
 
 /** Packing what there is to pack, then a product that reads and writes the problem's tensors. */

@@ -21,9 +21,8 @@ import { backwardData, backwardFilter, forward, type Im2colContext } from "./pas
 /** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   const { problem } = request;
-  const { geometry, needs } = fitting(request);
+  const { geometry, needs, cut } = cutMatrices(request);
   const elements = resultElements(problem);
-  const cut = cutIm2col(request, needs);
   const chunked = cut.chunks.length > 1;
   const tensors = problemBuffers(request);
   const { buffers } = tensors;
@@ -59,13 +58,13 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
   };
 }
 
-/** Four images a vector, or single ones where the matrices of four exceed a limit. */
-function fitting(request: PlanRequest): { geometry: Im2colGeometry; needs: Im2colNeeds } {
-  const geometry = im2colGeometry(request);
+/** Order and cut: four images a vector, or single ones where the matrices of four exceed a limit. */
+export function cutMatrices(request: PlanRequest) {
+  const four = im2colGeometry(request);
+  const whole = four.interleave === 1 || leastIm2colFits(request, needsOf(request, four));
+  const geometry: Im2colGeometry = whole ? four : { ...four, interleave: 1 };
   const needs = needsOf(request, geometry);
-  if (geometry.interleave === 1 || leastIm2colFits(request, needs)) return { geometry, needs };
-  const single: Im2colGeometry = { ...geometry, interleave: 1 };
-  return { geometry: single, needs: needsOf(request, single) };
+  return { geometry, needs, cut: cutIm2col(request, needs) };
 }
 
 /** Bytes and product of a chunk, by operation. */

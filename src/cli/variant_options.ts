@@ -1,0 +1,25 @@
+import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
+
+/** The main loop's optimisations that a convolution's product can be without, or with. */
+export const VARIANT_HELP = {
+  without: variantNames(true).join(", "),
+  with: variantNames(false).filter((name) => name !== "half-tile").join(", "),
+} as const;
+
+/** The variant that `--without` and `--with` name; says on stderr which of the names change nothing. */
+export function variantOption(
+  options: { readonly without?: readonly string[]; readonly with?: readonly string[] },
+): MainLoopVariant | undefined {
+  const { without = [], with: withs = [] } = options;
+  const variant = parseVariant(without, withs);
+  const has = variantNames(true);
+  for (const name of without.filter((name) => !has.includes(name))) {
+    console.error(
+      `wgconv: note: --without ${name} changes nothing, the tuned kernel has none (--with ${name} adds it)`,
+    );
+  }
+  for (const name of withs.filter((name) => has.includes(name))) {
+    console.error(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+  }
+  return variant;
+}
