@@ -191,6 +191,10 @@ Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", 
   const peaks: number[] = JSON.parse((await wgconv([...args, "--all", "--json"])).stdout)
     .flatMap((row: { memory_bytes?: { peak: number } }) => row.memory_bytes?.peak ?? []);
   assert.deepEqual(peaks, peaks.toSorted((a, b) => a - b));
+  assert.equal(all.stderr, "");
+  const large = await wgconv(["plan", "--problem", "mb128ic3ih224oc64kh3", "--all"]);
+  assert.equal(large.code, 0);
+  assert.match(large.stderr, /^wgconv: note: these are the limits that every device has, /);
   const small = await wgconv([...args, "--algorithm", "im2col", "--max-workspace", "16"]);
   assert.equal(small.code, 2);
   assert.match(small.stderr, /bytes of workspace, at most 16 are allowed/);

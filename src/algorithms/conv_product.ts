@@ -70,6 +70,12 @@ export interface ConvProduct {
   readonly epilogue: EpilogueFactory;
 }
 
+/** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
+export function paddedChannels(channels: number, tileDepth: number): number {
+  const padded = Math.ceil(channels / tileDepth) * tileDepth;
+  return padded <= 1.2 * channels ? padded : channels;
+}
+
 /** The side along which four results of a product leave in one store. */
 export function targetVector(
   target: Omit<ProductTarget, "buffer">,

@@ -52,6 +52,9 @@ export function planCommand() {
       if (options.all) {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows));
+        if (device.limits === DEFAULT_LIMITS && rows.every(({ reason }) => reason !== undefined)) {
+          console.error(`wgconv: note: ${LEAST_LIMITS}`);
+        }
         return;
       }
       const planned = planConv(request);
@@ -64,6 +67,10 @@ export function planCommand() {
       }
     });
 }
+
+/** What may be done where no algorithm fits. */
+const LEAST_LIMITS = "these are the limits that every device has, " +
+  "--device gpu takes this machine's and --limits those of a file";
 
 function planRequest(
   subject: Subject,

@@ -71,8 +71,8 @@ interface Stage {
 }
 
 /**
- * Whole runs where they are short, so that a tile is written as one piece; else 32 rows of 16 neighbours of the
- * source. Both sides are cut evenly. The pitch is odd: neighbours along a column lie in banks of their own.
+ * Whole runs where they are short, so that a tile is written as one piece; else up to 32 rows, cut
+ * evenly, of 16 neighbours of the source. The pitch is odd: neighbours along a column lie in banks of their own.
  */
 function stageOf(shape: WindowShape): Stage {
   const { run } = windowExtents(shape);

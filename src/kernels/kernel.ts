@@ -19,3 +19,8 @@ export interface Kernel {
 
 /** `read` and `write` are storage buffers (`read_write` in WGSL), `uniform` a uniform buffer. */
 export type BindingKind = "read" | "write" | "uniform";
+
+/** A kernel's canonical name, without the hash of the sizes that are baked into its text. */
+export function canonicalName({ name }: Pick<Kernel, "name">): string {
+  return name.replace(/\.[0-9a-f]{8}$/, "");
+}

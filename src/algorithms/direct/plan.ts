@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { directKernel } from "../../kernels/direct.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { type SizeMode, WHOLE } from "../../kernels/module.ts";
@@ -50,7 +51,7 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
     );
   }
   return {
-    kernel: kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(kernel.kernel),
     algorithm: "direct",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,

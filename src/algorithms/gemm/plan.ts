@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -171,7 +172,7 @@ export function planGemm(asked: GemmRequest): Plan {
   const kernel = products[0]!.kernel;
   const multiplications = products.reduce((sum, one) => sum + one.multiplications, 0);
   return {
-    kernel: kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(kernel),
     algorithm: "gemm",
     buffers: buffers.list,
     passes: elements === 0

@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
@@ -45,7 +46,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     policy,
   );
   return {
-    kernel: (main?.kernel.name ?? "im2col").replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: main === undefined ? "im2col" : canonicalName(main.kernel),
     algorithm: "im2col",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,

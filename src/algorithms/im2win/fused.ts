@@ -1,10 +1,11 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { packPass, productPass } from "../conv_product.ts";
+import { packPass, paddedChannels, productPass } from "../conv_product.ts";
 import { cutProduct, type Product } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
@@ -18,12 +19,6 @@ import {
   windowGeometry,
   windowTarget,
 } from "./geometry.ts";
-
-/** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
-function paddedChannels({ channels }: WindowGeometry, { depth }: TilePolicy): number {
-  const padded = Math.ceil(channels / depth) * depth;
-  return padded <= 1.2 * channels ? padded : channels;
-}
 
 /** Which elements of the input a load takes, and which way neighbouring threads go. */
 function gatherAccess(request: PlanRequest, { interleave, channels }: WindowGeometry) {
@@ -48,7 +43,7 @@ export function fusedProduct(request: PlanRequest) {
   const geometry = windowGeometry(request);
   const access = gatherAccess(request, geometry);
   const filter = (policy: TilePolicy) =>
-    windowFilter(request, geometry, policy, paddedChannels(geometry, policy));
+    windowFilter(request, geometry, policy, paddedChannels(geometry.channels, policy.depth));
   const product: Product = {
     rows: geometry.rows,
     columns: windowColumns(geometry, problem.batch),
@@ -71,7 +66,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const { rows, columns } = whole;
   const cut = cutProduct(request, whole);
   const { policy } = cut;
-  const padded = paddedChannels(geometry, policy);
+  const padded = paddedChannels(geometry.channels, policy.depth);
   const filter = filterOf(policy);
 
   const tensors = problemBuffers(request);
@@ -91,7 +86,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     ...sums,
   ];
   return {
-    kernel: products[0]!.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(products[0]!.kernel),
     algorithm: "im2win-fused",
     buffers: buffers.list,
     passes: resultElements(problem) === 0 ? [] : passes,

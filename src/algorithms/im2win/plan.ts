@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { im2winKernel, im2winWorkgroups, windowElements } from "../../kernels/im2win.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
@@ -61,7 +62,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
   }
   const main = passes.find(({ multiplications }) => multiplications > 0) ?? passes.at(-1)!;
   return {
-    kernel: main.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(main.kernel),
     algorithm: "im2win",
     buffers: buffers.list,
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],

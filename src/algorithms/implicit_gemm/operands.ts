@@ -9,6 +9,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import { paddedChannels } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
 
 type Along = TileLoader["along"];
@@ -56,12 +57,6 @@ function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
 function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
   const { vectorLoads } = fullVariant(variant);
   return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
-}
-
-/** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
-function paddedChannels(channels: number, tileDepth: number): number {
-  const padded = Math.ceil(channels / tileDepth) * tileDepth;
-  return padded <= 1.2 * channels ? padded : channels;
 }
 
 export function operandsOf(request: PlanRequest): Operands {

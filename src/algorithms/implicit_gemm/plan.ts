@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
@@ -61,7 +62,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   passes.push(...products, ...sums);
   return {
-    kernel: products[0]!.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(products[0]!.kernel),
     algorithm: "implicit-gemm",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,

@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { moduleBuilder, type SizeMode, splitTrait, WHOLE } from "../../kernels/module.ts";
 import {
@@ -186,7 +187,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
       `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
         (flush === 0 ? "" : `, sums move to second accumulators every ${flush} products`),
     );
-    return kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, "");
+    return canonicalName(kernel.kernel);
   }
 }
 

@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
@@ -131,7 +132,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     };
     passes.push(pass(product, buffers, places, workgroups, limits, share * layout.images));
     last = target;
-    if (index === 0) kernel = product.kernel.name.replace(/\.[0-9a-f]{8}$/, "");
+    if (index === 0) kernel = canonicalName(product.kernel);
     multiplications += workgroups / splits * policy.rows * policy.columns * layout.depth;
     if (filterFirst >= 0 || index === chunks.length - 1) {
       passes.push(...finish(layout, first, target));

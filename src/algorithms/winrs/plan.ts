@@ -1,3 +1,4 @@
+import { canonicalName } from "../../kernels/kernel.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { amplification } from "../../winograd/amplification.ts";
@@ -102,7 +103,7 @@ export function planWinrs(
   }
   const workspaceBytes = buffers.workspaceBytes();
   return {
-    kernel: kernels[0]!.kernel.kernel.name.replace(/\.[0-9a-f]{8}$/, ""),
+    kernel: canonicalName(kernels[0]!.kernel.kernel),
     algorithm: "winrs",
     buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
