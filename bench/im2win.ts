@@ -161,7 +161,7 @@ async function parts(gpu: GpuDevice, problem: ConvProblem, layout: Layout) {
 /** The plain product of the same sizes as the first chunk of im2col's. */
 async function gemmRate(gpu: GpuDevice, problem: ConvProblem, layout: Layout, im2col: Plan) {
   const chunks = im2col.passes.filter(isTransform).length;
-  const images = Math.ceil(problem.batch / chunks / 4) * 4;
+  const images = Math.ceil(problem.batch / chunks);
   const m = problem.outChannels / problem.groups;
   const n = images * elementCount(problem.outputSize);
   const k = problem.inChannels / problem.groups * elementCount(problem.filterSize);

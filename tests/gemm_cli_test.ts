@@ -109,11 +109,20 @@ Deno.test("wgconv says which optimisations the tuned kernel has not, or has", as
     assert.match(stdout, /_no_peel$/m);
     assert.equal(
       stderr,
-      "wgconv: note: --without double-buffer changes nothing, the tuned kernel has none " +
-        "(--with double-buffer adds it)\n" +
+      "wgconv: note: --without double-buffer changes nothing, the tuned kernel has none\n" +
         "wgconv: note: --with prefetch changes nothing, the tuned kernel has it\n",
     );
   }
+});
+
+Deno.test("what changes nothing leaves auto its choice, and f16 tiles are refused to f32", async () => {
+  const plan = ["plan", "--problem", "mb4ic4ih9oc4kh3"];
+  const [alone, same] = await Promise.all([plan, [...plan, "--with", "prefetch"]]
+    .map((args) => wgconv(args)));
+  assert.equal(same!.stdout, alone!.stdout);
+  const half = await wgconv([...plan, "--with", "half-tile"]);
+  assert.equal(half.code, 2);
+  assert.match(half.stderr, /^wgconv: Cannot vary the main loop: half-tile is of f16 products/);
 });
 
 Deno.test("wgconv gemm takes every dtype and sum, and kernels without optimisations", async () => {

@@ -1,4 +1,5 @@
 import { activationRoundings, boundRatioLimit, type ErrorSource } from "../problem/error_bound.ts";
+import type { Operation } from "../problem/conv_problem.ts";
 import { noiseAllowance } from "./channels.ts";
 import type { AccuracyReport } from "./report.ts";
 
@@ -12,10 +13,7 @@ export interface Gate {
   readonly maxMagnitudeL2: number;
   /** Limit of one channel's RMS over the median channel's, where each has many outputs. */
   readonly maxChannelRmsRatio: number;
-  /**
-   * Errors of a channel that are independent, at most: Winograd's outputs share those of the channel's own transformed
-   * operand, which has an element for each product of an output.
-   */
+  /** Errors of a channel that are independent, at most. */
   readonly independentErrors: number;
 }
 
@@ -25,6 +23,19 @@ export interface GateOptions extends ErrorSource {
    * made with `mixedReference`.
    */
   readonly unitRoundoff: number;
+  /** Errors of a channel that are independent, at most: `independentErrors(op, length)` of Winograd; else all. */
+  readonly independentErrors?: number;
+}
+
+/** Errors of the other operand's tiles make forward's and backward-data's more independent: by as much, measured. */
+const TILES_APART = 4;
+
+/**
+ * Errors of a channel that are independent, of Winograd: its outputs share those of the channel's own transformed operand,
+ * which has an element for each of an output's products. It is all that backward-filter has, where few tiles are summed.
+ */
+export function independentErrors(op: Operation, accumulationLength: number): number {
+  return Math.max(1, accumulationLength) * (op === "bwd-filter" ? 1 : TILES_APART);
 }
 
 /** Of √L·u: healthy f32 kernels stay below 0.45. */
@@ -53,7 +64,7 @@ export function gateFor(options: GateOptions): Gate {
     maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
     maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
     maxChannelRmsRatio: CHANNEL_FACTOR,
-    independentErrors: amplification > 1 ? Math.max(1, options.accumulationLength) : Infinity,
+    independentErrors: options.independentErrors ?? Infinity,
   };
 }
 

@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { channelRmsLimit, gateFor, judge, measureAccuracy } from "./mod.ts";
+import type { Operation } from "../problem/conv_problem.ts";
+import { channelRmsLimit, gateFor, independentErrors, judge, measureAccuracy } from "./mod.ts";
 import {
   KERNELS,
   simulate,
@@ -206,21 +207,59 @@ Deno.test("gateFor() follows √L, the amplification and the activation", () => 
   assert.equal(tanh.maxBoundRatio, 56);
 });
 
-Deno.test("channelRmsLimit() allows Winograd's few shared errors their chance", () => {
+/** 216 results of each of 8 channels, rounded; errors of the sixth `factor` times as large. */
+function rounded(factor: number) {
   const values = Float64Array.from({ length: 8 * 216 }, (_, i) => Math.sqrt(i + 2));
-  const report = measureAccuracy(
-    Float32Array.from(values),
+  const results = Float32Array.from(values, (value, i) => {
+    const error = Math.fround(value) - value;
+    return Math.floor(i / 216) === 5 ? value + Math.round(factor) * error : value + error;
+  });
+  return measureAccuracy(
+    results,
     { values, magnitudes: values, shape: [8, 216] },
     { strides: [216, 1], channelAxis: 0, unitRoundoff: UNIT_ROUNDOFF },
   );
-  const limit = (accumulationLength: number, amplification: number) =>
+}
+
+Deno.test("channelRmsLimit() allows Winograd's few shared errors their chance", () => {
+  const report = rounded(1);
+  const limit = (op: Operation, accumulationLength: number) =>
     channelRmsLimit(
       report,
-      gateFor({ accumulationLength, unitRoundoff: UNIT_ROUNDOFF, amplification }),
+      gateFor({
+        accumulationLength,
+        unitRoundoff: UNIT_ROUNDOFF,
+        amplification: 365,
+        independentErrors: independentErrors(op, accumulationLength),
+      }),
     );
-  // WinRS of one row of 14 gradients reached 4.92 in 60 trials, and of two 3.08.
-  assert.ok(limit(14, 365) > 4.92 && limit(14, 365) < 6.5);
-  assert.ok(limit(28, 365) > 3.08 && limit(28, 365) < 4);
-  assert.equal(limit(160, 365), 2);
-  assert.equal(limit(14, 1), 2);
+  // What bench/winograd_channels.ts found: WinRS of one row of 14 gradients, of two, F(6x6,3x3) of one channel.
+  assert.ok(limit("bwd-filter", 14) > 4.92 && limit("bwd-filter", 14) < 6.5);
+  assert.ok(limit("bwd-filter", 28) > 3.05 && limit("bwd-filter", 28) < 4);
+  assert.ok(limit("fwd", 9) > 2.32 && limit("fwd", 9) < 3.5);
+  assert.equal(limit("bwd-filter", 160), 2);
+  assert.equal(limit("fwd", 40), 2);
+  const plain = gateFor({ accumulationLength: 14, unitRoundoff: UNIT_ROUNDOFF });
+  assert.equal(channelRmsLimit(report, plain), 2);
+});
+
+Deno.test("judge() finds a bad channel of Winograd's with few input channels too", () => {
+  for (
+    const [op, length, factor] of [["fwd", 9, 5], ["bwd-data", 9, 5], [
+      "bwd-filter",
+      28,
+      6,
+    ]] as const
+  ) {
+    const gate = gateFor({
+      accumulationLength: length,
+      unitRoundoff: UNIT_ROUNDOFF,
+      amplification: 100,
+      independentErrors: independentErrors(op, length),
+    });
+    assert.equal(judge(rounded(1), gate).verdict, "pass", op);
+    const { verdict, reasons } = judge(rounded(factor), gate);
+    assert.equal(verdict, "fail", op);
+    assert.match(reasons.join(), /^RMS error of channel 5 over/);
+  }
 });

@@ -4,6 +4,7 @@ export {
   type Gate,
   gateFor,
   type GateOptions,
+  independentErrors,
   judge,
   relL2Limit,
 } from "./gate.ts";

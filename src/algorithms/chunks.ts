@@ -52,9 +52,18 @@ export function batchChunks(needs: ChunkNeeds): Chunk[] {
   });
 }
 
-/** Whether the least chunk stays below the limits. */
-export function leastChunkFits(needs: ChunkNeeds): boolean {
-  return chunkFits(needs, needs.multiple);
+/** Cause of the refusals of a least chunk. */
+const TOO_LARGE = "the least chunk exceeds a limit";
+
+/** What is made of four images a vector; of single ones where chunks of four exceed a limit. */
+export function fourElseOne<T>(interleave: 1 | 4, make: (interleave: 1 | 4) => T): T {
+  if (interleave === 1) return make(1);
+  try {
+    return make(4);
+  } catch (error) {
+    if (!(error instanceof Error) || error.cause !== TOO_LARGE) throw error;
+    return make(1);
+  }
 }
 
 function chunkFits(needs: ChunkNeeds, images: number): boolean {
@@ -72,12 +81,14 @@ function tooSmall(needs: ChunkNeeds): Error {
     return new UnsupportedError(
       `Cannot plan: ${needs.algorithm} takes a buffer of ${largest} bytes for ${images}, ` +
         `the device's limit is ${needs.maxBufferBytes}`,
+      { cause: TOO_LARGE },
     );
   }
   const least = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
   return new RangeError(
     `Cannot plan: ${needs.algorithm} takes at least ${least} bytes of workspace, ` +
       `at most ${needs.maxWorkspaceBytes} are allowed`,
+    { cause: TOO_LARGE },
   );
 }
 

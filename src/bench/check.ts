@@ -3,6 +3,7 @@ import {
   channelRmsLimit,
   type Gate,
   gateFor,
+  independentErrors,
   judge,
   measureAccuracy,
   mixedReference,
@@ -96,11 +97,13 @@ export function checkAgainst(
     unitRoundoff: UNIT_ROUNDOFF,
     lengths: reference.lengths,
   });
+  const length = accumulationLength(problem);
   const gate = gateFor({
-    accumulationLength: accumulationLength(problem),
+    accumulationLength: length,
     unitRoundoff: UNIT_ROUNDOFF,
     amplification,
     activation: reference.activation,
+    ...(amplification > 1 ? { independentErrors: independentErrors(problem.op, length) } : {}),
   });
   return judged(report, gate);
 }

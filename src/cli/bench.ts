@@ -21,7 +21,7 @@ import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
 import { readTuning, tuningOf } from "./tuning_options.ts";
-import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
 import {
   commaList,
@@ -191,7 +191,7 @@ function readProblems(descriptors: readonly string[], options: BenchOptions): Co
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
   const { flush, maxWorkspace, exact, spread, runs, fillMs } = options;
-  const variant = variantOption(options);
+  const variant = convVariantOption(options);
   return {
     problems,
     ops: options.op,

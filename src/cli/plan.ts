@@ -3,6 +3,7 @@ import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import { planConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
+import { UnsupportedError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
@@ -52,12 +53,11 @@ export function planCommand() {
       if (options.all) {
         const rows = allPlans(request);
         out.line(options.json ? JSON.stringify(rows) : allTable(rows));
-        if (device.limits === DEFAULT_LIMITS && rows.every(({ reason }) => reason !== undefined)) {
-          console.error(`wgconv: note: ${LEAST_LIMITS}`);
-        }
+        const refused = rows.every(({ reason }) => reason !== undefined);
+        if (refused && rows.some(({ reason }) => /the device's/.test(reason!))) noteLimits(device);
         return;
       }
-      const planned = planConv(request);
+      const planned = planOrNote(request);
       const predictedMs = predictPlanMs(request, planned);
       const plan = predictedMs === undefined ? planned : { ...planned, predictedMs };
       if (options.wgsl) {
@@ -68,9 +68,28 @@ export function planCommand() {
     });
 }
 
-/** What may be done where no algorithm fits. */
-const LEAST_LIMITS = "these are the limits that every device has, " +
-  "--device gpu takes this machine's and --limits those of a file";
+/** Says what may be done where a plan exceeds limits that nobody chose. */
+function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
+  if (limits !== DEFAULT_LIMITS) return;
+  console.error(
+    "wgconv: note: these are the limits that every device has, --device gpu takes this machine's " +
+      "and --limits those of a file",
+  );
+}
+
+/**
+ * As `planConv`.
+ *
+ * @throws as that does, having said where limits come from if they are too small.
+ */
+function planOrNote(request: PlanRequest): Plan {
+  try {
+    return planConv(request);
+  } catch (error) {
+    if (error instanceof UnsupportedError) noteLimits(request);
+    throw error;
+  }
+}
 
 function planRequest(
   subject: Subject,

@@ -4,7 +4,7 @@ import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
@@ -90,7 +90,7 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 export function planningOptions(options: ProblemOptions) {
   const { policy, splits, flush, tile, pair, segments } = options;
   const { maxWorkspace, exact, maxBoundRatio } = options;
-  const variant = variantOption(options);
+  const variant = convVariantOption(options);
   return {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),

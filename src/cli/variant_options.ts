@@ -14,12 +14,25 @@ export function variantOption(
   const variant = parseVariant(without, withs);
   const has = variantNames(true);
   for (const name of without.filter((name) => !has.includes(name))) {
-    console.error(
-      `wgconv: note: --without ${name} changes nothing, the tuned kernel has none (--with ${name} adds it)`,
-    );
+    console.error(`wgconv: note: --without ${name} changes nothing, the tuned kernel has none`);
   }
   for (const name of withs.filter((name) => has.includes(name))) {
     console.error(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+  }
+  return variant;
+}
+
+/**
+ * The same of convolutions, whose dtype is f32.
+ *
+ * @throws {TypeError} if f16 tiles are asked for.
+ */
+export function convVariantOption(
+  options: Parameters<typeof variantOption>[0],
+): MainLoopVariant | undefined {
+  const variant = variantOption(options);
+  if (variant?.halfTile) {
+    throw new TypeError("Cannot vary the main loop: half-tile is of f16 products of wgconv gemm");
   }
   return variant;
 }

@@ -69,7 +69,7 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
 }
 
 /**
- * The variant without and with the named optimisations; undefined where neither list says anything.
+ * The variant without and with the named optimisations; undefined where that is the tuned kernel.
  *
  * @throws {RangeError} for a name that is none, or that stands in both lists.
  */
@@ -92,5 +92,9 @@ export function parseVariant(
       variant[key] = value;
     }
   }
-  return Object.keys(variant).length === 0 ? undefined : variant;
+  const changed = Object.values(VARIANT_TRAITS)
+    .filter((key) => variant[key] !== undefined && variant[key] !== TUNED_VARIANT[key]);
+  return changed.length === 0
+    ? undefined
+    : Object.fromEntries(changed.map((key) => [key, variant[key]]));
 }

@@ -3,10 +3,10 @@ import { windowElements } from "../../kernels/im2win.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
 import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { cutProduct } from "../cut.ts";
+import { type Cut, cutProduct, type Product } from "../cut.ts";
 import { im2colFilter, windowMatrix } from "../im2col/geometry.ts";
 import { cutMatrices } from "../im2col/plan.ts";
-import { cutWindows } from "../im2win/cut.ts";
+import { cutWindows, windowProduct } from "../im2win/cut.ts";
 import { fusedProduct } from "../im2win/fused.ts";
 import { windowFilter, windowShape } from "../im2win/geometry.ts";
 import { operandsOf } from "../implicit_gemm/operands.ts";
@@ -62,8 +62,9 @@ export function im2winTime(request: PlanRequest, rates: DeviceRates): number {
   const { geometry, cut, chunks } = cutWindows(request);
   const shape = windowShape(request, geometry, request.problem.batch, false);
   const share = WINDOW_STREAM[request.layout === "nhwc" ? "along" : "across"];
+  const chunk = windowProduct(request, geometry, chunks[0]!.images);
   return transformedTime(request, rates, {
-    cost: cut.cost,
+    cost: chunkedCost(request, cut, chunk, chunks.length),
     chunks: chunks.length,
     filter: windowFilter(request, geometry, cut.policy),
     elements: windowElements(shape),
@@ -73,16 +74,23 @@ export function im2winTime(request: PlanRequest, rates: DeviceRates): number {
 
 /** The same of im2col, forward. */
 export function im2colTime(request: PlanRequest, rates: DeviceRates): number {
-  const { geometry, cut: { cut, chunks } } = cutMatrices(request);
+  const { geometry, needs, cut: { cut, chunks } } = cutMatrices(request);
   const matrix = windowMatrix(request, geometry, request.problem.batch, false);
   const share = MATRIX_STREAM[request.layout === "nhwc" ? "along" : "across"];
   return transformedTime(request, rates, {
-    cost: cut.cost,
+    cost: chunkedCost(request, cut, needs.product(chunks[0]!.images), chunks.length),
     chunks: chunks.length,
     filter: im2colFilter(request, geometry, cut.policy),
     elements: matrixElements(matrix),
     rate: share * rates.stream,
   });
+}
+
+/** Cost of a product in chunks, each of which ends with a wave of its own. */
+function chunkedCost(request: PlanRequest, cut: Cut, chunk: Product, chunks: number): number {
+  if (chunks === 1) return cut.cost;
+  const alike = { ...request, policy: cut.policy.name, splits: 1, balance: "none" } as const;
+  return chunks * cutProduct(alike, chunk).cost;
 }
 
 /** A packed filter, then in each chunk the input transformed and its product. */

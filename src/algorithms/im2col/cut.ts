@@ -1,11 +1,5 @@
 import type { TilePolicy } from "../../kernels/policy.ts";
-import {
-  batchChunks,
-  type Chunk,
-  chunkBufferBytes,
-  type ChunkNeeds,
-  leastChunkFits,
-} from "../chunks.ts";
+import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
 import type { PlanRequest } from "../request.ts";
 
@@ -30,11 +24,6 @@ export interface Im2colCut {
   readonly chunks: readonly Chunk[];
   /** Partial results of backward-filter, which chunks and splits share out; 1 for none. */
   readonly partials: number;
-}
-
-/** Whether the least chunk, its depth unsplit, stays below the limits. */
-export function leastIm2colFits(request: PlanRequest, needs: Im2colNeeds): boolean {
-  return leastChunkFits(chunkNeeds(request, needs, unsplitCut(request, needs), 0));
 }
 
 function unsplitCut(request: PlanRequest, needs: Im2colNeeds): Cut {

@@ -2,12 +2,13 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
+import { fourElseOne } from "../chunks.ts";
 import { cutNote } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { cutIm2col, type Im2colNeeds, leastIm2colFits } from "./cut.ts";
+import { cutIm2col, type Im2colNeeds } from "./cut.ts";
 import {
   gradientMatrix,
   im2colFilter,
@@ -61,11 +62,12 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
 
 /** Order and cut: four images a vector, or single ones where the matrices of four exceed a limit. */
 export function cutMatrices(request: PlanRequest) {
-  const four = im2colGeometry(request);
-  const whole = four.interleave === 1 || leastIm2colFits(request, needsOf(request, four));
-  const geometry: Im2colGeometry = whole ? four : { ...four, interleave: 1 };
-  const needs = needsOf(request, geometry);
-  return { geometry, needs, cut: cutIm2col(request, needs) };
+  const preferred = im2colGeometry(request);
+  return fourElseOne(preferred.interleave, (interleave) => {
+    const geometry: Im2colGeometry = { ...preferred, interleave };
+    const needs = needsOf(request, geometry);
+    return { geometry, needs, cut: cutIm2col(request, needs) };
+  });
 }
 
 /** Bytes and product of a chunk, by operation. */

@@ -1,6 +1,6 @@
 import { windowVector } from "../../kernels/loaders/im2win.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
-import { batchChunks, type Chunk, chunkBufferBytes, leastChunkFits } from "../chunks.ts";
+import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { PlanRequest } from "../request.ts";
@@ -28,30 +28,37 @@ export interface WindowCut {
  */
 export function cutWindows(request: PlanRequest): WindowCut {
   const geometry = windowGeometry(request);
-  const four = fitted(request, geometry);
-  const { cut, needs } = geometry.interleave === 1 || leastChunkFits(four.needs)
-    ? four
-    : fitted(request, { ...geometry, interleave: 1 });
-  const interleave = needs.multiple === 1 ? 1 : 4;
-  return { geometry: { ...geometry, interleave }, cut, chunks: batchChunks(needs) };
+  return fourElseOne(
+    geometry.interleave,
+    (interleave) => chunked(request, { ...geometry, interleave }),
+  );
 }
 
-/** The cut of the whole batch, where that fits, else one that takes chunks, and what these need. */
-function fitted(request: PlanRequest, geometry: WindowGeometry) {
-  const { problem, limits, maxWorkspaceBytes } = request;
+/** The product of so many images' windows. */
+export function windowProduct(
+  request: PlanRequest,
+  geometry: WindowGeometry,
+  images: number,
+): Product {
   const depth = windowDepth(geometry);
-  const bytes = (images: number) => windowBytes(windowShape(request, geometry, images, false));
-  const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
-  const product: Product = {
+  return {
     rows: geometry.rows,
-    columns: windowColumns(geometry, problem.batch),
-    batches: problem.groups,
+    columns: windowColumns(geometry, images),
+    batches: request.problem.groups,
     steps: (policy) => Math.ceil(depth / policy.depth),
-    elements: resultElements(problem),
+    elements: resultElements(request.problem),
     streams: streamsOf(request),
     a: { along: "place", vector: 4 },
     b: windowAccess(request, geometry),
   };
+}
+
+/** The cut of the whole batch, where that fits, else one that takes chunks. */
+function chunked(request: PlanRequest, geometry: WindowGeometry): WindowCut {
+  const { problem, limits, maxWorkspaceBytes } = request;
+  const bytes = (images: number) => windowBytes(windowShape(request, geometry, images, false));
+  const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
+  const product = windowProduct(request, geometry, problem.batch);
   const fixedBytes = (cut: Cut) =>
     4 * packedElements(windowFilter(request, geometry, cut.policy)) +
     4 * partialResultElements(cut, product);
@@ -61,16 +68,16 @@ function fitted(request: PlanRequest, geometry: WindowGeometry) {
   const cut = whole || best.splits === 1
     ? best
     : cutProduct({ ...request, splits: 1, balance: "none" }, product);
-  const needs = {
+  const chunks = batchChunks({
     algorithm: "im2win",
     batch: problem.batch,
     multiple: geometry.interleave,
-    bytes: (images: number) => [bytes(images)],
+    bytes: (images) => [bytes(images)],
     fixedBytes: fixedBytes(cut),
     maxBufferBytes,
     maxWorkspaceBytes,
-  };
-  return { cut, needs };
+  });
+  return { geometry, cut, chunks };
 }
 
 function windowAccess(request: PlanRequest, geometry: WindowGeometry) {
