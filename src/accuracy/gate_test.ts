@@ -212,7 +212,7 @@ function rounded(factor: number) {
   const values = Float64Array.from({ length: 8 * 216 }, (_, i) => Math.sqrt(i + 2));
   const results = Float32Array.from(values, (value, i) => {
     const error = Math.fround(value) - value;
-    return Math.floor(i / 216) === 5 ? value + Math.round(factor) * error : value + error;
+    return Math.floor(i / 216) === 5 ? value + factor * error : value + error;
   });
   return measureAccuracy(
     results,

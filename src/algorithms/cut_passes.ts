@@ -26,7 +26,7 @@ export type ProductPart = Pick<
   "rows" | "columns" | "batches" | "splits" | "streamed" | "target" | "epilogue"
 >;
 
-/** Whether a convolution's product may run some tiles whole and split others: without a micro-kernel tiles are not the policy's. */
+/** Whether a convolution's product may run some tiles whole and split others. Without a micro-kernel tiles are small, and so many that they come out even. */
 export function streamsOf(request: PlanRequest): boolean {
   return fullVariant(request.variant).microKernel && resultElements(request.problem) > 0;
 }

@@ -74,7 +74,6 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
   const packed = buffers.add("filter in window order", "workspace", packedElements(filter));
   const shape = {
     cut,
-    policy,
     rows,
     columns,
     target: { ...windowTarget(geometry), buffer: tensor.output },

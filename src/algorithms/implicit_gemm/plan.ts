@@ -54,7 +54,6 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const depth = operands.depth(policy);
   const shape = {
     cut,
-    policy,
     rows,
     columns,
     target: { ...operands.result, buffer: result },
