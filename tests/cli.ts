@@ -27,6 +27,8 @@ export interface CliOptions {
   readonly cwd?: string;
   /** What the process reads from stdin; nothing unless given. */
   readonly input?: Uint8Array<ArrayBuffer>;
+  /** Seconds. */
+  readonly deadline?: number;
 }
 
 /** The environment of a process that finds no Vulkan driver. */
@@ -66,15 +68,16 @@ export function startDeno(
 export async function run(
   command: string,
   args: readonly string[],
-  { input, ...options }: CliOptions = {},
+  { input, deadline = DEADLINE_S, ...options }: CliOptions = {},
 ): Promise<CliResult> {
   const stdin = input ? "piped" : "null";
-  const child = start(command, args, { ...options, stdin, stdout: "piped", stderr: "piped" });
+  const pipes = { stdin, stdout: "piped", stderr: "piped" } as const;
+  const child = start(command, args, { ...options, ...pipes }, deadline);
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const line = [command, ...args].join(" ");
-    late.reject(new Error(`Cannot wait for \`${line}\`: it is not done after ${DEADLINE_S} s`));
-  }, DEADLINE_S * 1000);
+    late.reject(new Error(`Cannot wait for \`${line}\`: it is not done after ${deadline} s`));
+  }, deadline * 1000);
   try {
     const output = child.output();
     // What does not read its input to the end closes the pipe.
@@ -94,9 +97,10 @@ export function start(
   command: string,
   args: readonly string[],
   options: Deno.CommandOptions = {},
+  deadline = DEADLINE_S,
 ): Deno.ChildProcess {
   const child = new Deno.Command(command, { ...options, args: [...args] }).spawn();
-  const timer = setTimeout(() => child.kill("SIGKILL"), DEADLINE_S * 1000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), deadline * 1000);
   child.status.finally(() => clearTimeout(timer));
   return child;
 }
