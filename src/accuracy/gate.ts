@@ -28,18 +28,22 @@ export interface Judgement {
   readonly worst_group: string | null;
   readonly group_rms: number;
   readonly group_rms_limit: number;
+  /** The largest of all figures over what each was allowed: 1 fails. */
+  readonly of_limit: number;
 }
 
 /** Times the 99.9th percentile of simulated errors that a single output may reach. */
-const SINGLE = 5;
+const SINGLE = 7;
+/** Share of an activation's roundings that an RMS may have of them. */
+const EXTRA_RMS = 1 / 4;
 /** Times the largest error of an output (and of its tile) in a dozen simulated orders. */
 const OWN = 4;
 /** Times the simulated RMS that a group's may reach, and the whole result's. */
-const RMS = 2.2;
+const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
-const NOISE = 3.5;
+const NOISE = 5;
 /** Outputs and groups that are looked at more closely, worst first. */
-const CLOSER = { outputs: 12, groups: 6, members: 256 };
+const CLOSER = { outputs: 12, groups: 6, members: 1024 };
 
 /** What an RMS of `count` independent errors may reach, over the simulated one. */
 export function rmsLimit({ kurtosis }: ErrorStatistics, count: number): number {
@@ -55,7 +59,7 @@ export function judge(
   yardstick: Yardstick,
   { precision, activation }: GateOptions,
 ): Judgement {
-  const { report, outliers, scaleNorm, normalError } = measured;
+  const { report, outliers, scaleNorm, effective, normalError } = measured;
   const reasons: string[] = [];
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
@@ -67,28 +71,32 @@ export function judge(
   } else if (compared <= 0) {
     reasons.push("no finite output was checked");
   }
+  let ofLimit = reasons.length > 0 ? Infinity : 0;
   const above = (what: string, value: number, limit: number) => {
+    if (value > 0) ofLimit = Math.max(ofLimit, value / limit);
     if (!(value <= limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
   };
   const { sample } = yardstick;
   const exact = sample.rms === 0;
   // In units of the scale; an exact result stays exact.
   const extra = exact ? 0 : activationRoundings(activation);
+  const extraRms = extra * EXTRA_RMS;
 
   const usual = SINGLE * sample.typical + extra;
-  const { limit: boundLimit, unlike } = report.mismatched > 0
-    ? { limit: usual, unlike: false }
-    : singleLimit(outliers, usual, extra, yardstick);
-  if (report.mismatched === 0) above("bound ratio", report.max_bound_ratio, boundLimit);
+  const single = singleLimit(report.mismatched > 0 ? [] : outliers, usual, extra, yardstick);
+  const { unlike } = single;
+  if (unlike) ofLimit = Math.max(ofLimit, single.ofLimit);
+  else if (report.mismatched === 0) {
+    above("bound ratio", report.max_bound_ratio, single.limit);
+  }
 
   // Outputs that were found to be right by themselves do not count against the rest.
   const { relL2, groups } = unlike ? measured.below(usual) : measured;
-  let allowed = (rmsLimit(sample, compared) * sample.rms + extra) * scaleNorm;
+  let allowed = (rmsLimit(sample, effective) * sample.rms + extraRms) * scaleNorm;
   if (relL2 > allowed && reasons.length === 0 && !exact) {
     // The sample may have missed the few outputs that most of the data's energy is in.
-    const indices = measured.weighty(CLOSER.members);
-    const own = yardstick.of(indices);
-    const limit = rmsLimit(own, new Set(indices).size) * own.rms + extra;
+    const own = yardstick.of(measured.weighty(CLOSER.members));
+    const limit = rmsLimit(own, Math.min(effective, CLOSER.members)) * own.rms + extraRms;
     allowed = Math.max(allowed, limit * scaleNorm);
   }
   above("relative L2 error", relL2, allowed);
@@ -98,16 +106,20 @@ export function judge(
 
   const worst = worstGroup(groups, sample);
   let groupLimit = (worst === undefined ? RMS : rmsLimit(sample, worst.independent)) +
-    (exact ? 0 : extra / sample.rms);
+    (exact ? 0 : extraRms / sample.rms);
   if (!exact && reasons.length > 0 && worst !== undefined) {
     // Where it is that the result is wrong.
     above(`RMS error of ${worst.name} over the typical`, worst.rms / sample.rms, groupLimit);
   } else if (!exact) {
-    for (const group of standOut(groups, sample, extra).slice(0, CLOSER.groups)) {
+    const standing = standOut(groups, sample, extraRms);
+    if (standing.length === 0 && worst !== undefined) {
+      ofLimit = Math.max(ofLimit, worst.rms / sample.rms / groupLimit);
+    }
+    for (const group of standing.slice(0, CLOSER.groups)) {
       const members = measured.members(group, CLOSER.members);
       const own = yardstick.of(members);
       const limit = (rmsLimit(own, Math.min(group.independent, members.length)) *
-          Math.max(own.rms, sample.rms) + extra) / sample.rms;
+          Math.max(own.rms, sample.rms) + extraRms) / sample.rms;
       if (group === worst) groupLimit = limit;
       above(`RMS error of ${group.name} over the typical`, group.rms / sample.rms, limit);
     }
@@ -115,13 +127,14 @@ export function judge(
   return {
     verdict: reasons.length === 0 ? "pass" : "fail",
     reasons,
-    bound_limit: boundLimit,
+    bound_limit: single.limit,
     bound_typical: sample.typical,
     rel_l2_limit: unlike && relL2 <= allowed ? Math.max(allowed, report.rel_l2) : allowed,
     rel_l2_typical: sample.rms * scaleNorm,
     worst_group: worst?.name ?? null,
     group_rms: worst === undefined || exact ? 0 : worst.rms / sample.rms,
     group_rms_limit: groupLimit,
+    of_limit: ofLimit,
   };
 }
 
@@ -131,15 +144,16 @@ function singleLimit(
   usual: number,
   extra: number,
   yardstick: Yardstick,
-): { limit: number; unlike: boolean } {
+): { limit: number; unlike: boolean; ofLimit: number } {
   const offenders = outliers.filter(({ ratio }) => !(ratio <= usual));
-  let limit = usual;
+  let limit = usual, ofLimit = 0;
   for (const { index, ratio, error, scale } of offenders.slice(0, CLOSER.outputs)) {
     const own = OWN * yardstick.of([index]).largestError + extra * scale;
-    if (!(error <= own)) return { limit, unlike: false };
+    if (!(error <= own)) return { limit, unlike: false, ofLimit };
     limit = Math.max(limit, ratio);
+    ofLimit = Math.max(ofLimit, error / own);
   }
-  return { limit, unlike: offenders.length > 0 };
+  return { limit, unlike: offenders.length > 0, ofLimit };
 }
 
 /** The group that stands out most for its size. */

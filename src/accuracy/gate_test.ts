@@ -40,13 +40,13 @@ Deno.test("judge() passes results that are right to the last place of subnormal 
   }
 });
 
-Deno.test("judge() allows 5 times the typical error and no more, and the activation's roundings", () => {
+Deno.test("judge() allows 7 times the typical error and no more, and the activation's roundings", () => {
   const ones = Array.from({ length: 1000 }, () => 1);
   const off = (units: number) =>
     measured(ones.map((one, i) => i === 7 ? one + units * UNIT_ROUNDOFF : one), ones);
-  assert.equal(judge(off(16), yardstick(), GATE).verdict, "pass");
-  assert.equal(judge(off(18), yardstick(), GATE).verdict, "fail");
-  assert.equal(judge(off(30), yardstick(), { ...GATE, activation: "tanh" }).verdict, "pass");
+  assert.equal(judge(off(22), yardstick(), GATE).verdict, "pass");
+  assert.equal(judge(off(24), yardstick(), GATE).verdict, "fail");
+  assert.equal(judge(off(38), yardstick(), { ...GATE, activation: "tanh" }).verdict, "pass");
   assert.equal(judge(off(40), yardstick(), { ...GATE, activation: "tanh" }).verdict, "fail");
 });
 
@@ -56,11 +56,11 @@ Deno.test("judge() wants an exact result where simulated errors are 0", () => {
   assert.equal(judge(measured([1, 2 + UNIT_ROUNDOFF], [1, 2]), exact, GATE).verdict, "fail");
 });
 
-Deno.test("rmsLimit() falls to 2.2 as outputs grow, and heeds the errors' tails", () => {
+Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails", () => {
   const { sample } = yardstick();
-  assert.ok(rmsLimit(sample, 1e6) < 2.21);
-  assert.ok(rmsLimit(sample, 32) > 2.6 && rmsLimit(sample, 32) < 2.7);
-  assert.ok(rmsLimit({ ...sample, kurtosis: 20 }, 32) > 3.5);
+  assert.ok(rmsLimit(sample, 1e6) < 2.51);
+  assert.ok(rmsLimit(sample, 32) > 3.1 && rmsLimit(sample, 32) < 3.2);
+  assert.ok(rmsLimit({ ...sample, kurtosis: 20 }, 32) > 4.3);
 });
 
 Deno.test("errorStatistics() gives moments, and a tail for few errors", () => {

@@ -41,6 +41,8 @@ export interface Measured extends ErrorSums {
   readonly outliers: readonly Outlier[];
   /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this. */
   readonly scaleNorm: number;
+  /** (Σ scale²)² / Σ scale⁴: as many outputs of one scale say as much of the relative L2 error. */
+  readonly effective: number;
   /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
   readonly normalError: number;
   /** The same sums without outputs whose ratio is above `limit`. */
@@ -83,7 +85,7 @@ export function measureAccuracy(
   let relSum = 0, relMax = 0, ulpMax = 0, signedSum = 0;
   // Squares of f64 leave its range where the numbers do not.
   const norm = normalizer(values, magnitudes);
-  let magnitudeSquares = 0, scaleSquares = 0;
+  let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0;
   const sums = errorSums(shape, grouping, norm);
   const compare = comparison(got, reference, options);
   compare((at, index, y, ref, error, scale, magnitude) => {
@@ -101,7 +103,9 @@ export function measureAccuracy(
     const ratio = size === 0 ? 0 : size / scale;
     sums.add(at, ref, error, ratio);
     magnitudeSquares += (magnitude * norm) ** 2;
-    scaleSquares += (scale * norm) ** 2;
+    const square = (scale * norm) ** 2;
+    scaleSquares += square;
+    scaleFourths += square * square;
     if (magnitude > 0) signedSum += error / magnitude;
     if (ratio > 0) worst.offer({ ratio, error: size, scale, index, got: y, ref });
     if (ref === 0) {
@@ -147,6 +151,7 @@ export function measureAccuracy(
     outliers,
     groups,
     scaleNorm: quotient(scaleSquares, refSquares, 0),
+    effective: scaleFourths === 0 ? 0 : scaleSquares * scaleSquares / scaleFourths,
     normalError: quotient(
       errorSquares,
       Math.max(refSquares, magnitudeSquares / Math.max(1, accumulationLength)),
