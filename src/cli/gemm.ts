@@ -18,7 +18,8 @@ import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.t
 import { searchPolicies } from "./gemm_search.ts";
 import { openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
-import { readText, reportSuite } from "./records.ts";
+import { readText } from "../read_text.ts";
+import { reportSuite } from "./records.ts";
 import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
@@ -174,7 +175,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
   if (device === "cpu") throw new TypeError("Cannot bench: --suite runs on the GPU");
   const problems: GemmProblem[] = [];
   for (const path of suite) {
-    const parsed = parseGemmSuite(await readText(path), path);
+    const parsed = parseGemmSuite(readText(path), path);
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");

@@ -6,6 +6,7 @@ import { environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
 import { formatDuration } from "../report/format.ts";
 import type { CaseRecord, ReportRecord } from "../report/record.ts";
+import { printableMessage } from "../printable.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
 import { type PreviousRun, refuseOtherRun } from "./resume.ts";
@@ -78,7 +79,7 @@ export async function reportSuite(
   for (const line of networkTotals(cases)) out.line(line);
   for (const { problem, op, verdict, message } of cases) {
     if (verdict === "error" || verdict === "fail") {
-      out.line(`${verdict}: ${op} ${problem}: ${message}`);
+      out.line(printableMessage(`${verdict}: ${op} ${problem}: ${message}`));
     }
   }
   const code = casesExitCode(cases);
@@ -91,21 +92,6 @@ export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): nu
   const errors = cases.filter(({ verdict }) => verdict === "error").length;
   if (errors === cases.length) return EXIT.usage;
   return errors > 0 ? EXIT.internal : EXIT.ok;
-}
-
-/** Reads a suite's file; its errors name it. */
-export async function readText(path: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) {
-      throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
-    }
-    if (error instanceof Error) {
-      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
-    }
-    throw error;
-  }
 }
 
 /** A device as the first line of a stream describes it. */
