@@ -280,3 +280,40 @@ Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which
     assert.match(record.kernel, kernel as RegExp);
   }
 });
+
+Deno.test("a software driver never cuts a long sum short: it is split, or refused", async () => {
+  const size = ["gemm", "--size", "8,8,1000000", ...once];
+  const free = await wgconv([...size, "--check", "full"]);
+  assert.equal(free.code, 0, free.stdout + free.stderr);
+  const few = await wgconv([
+    "gemm",
+    "--size",
+    "8,8,470000",
+    "--splits",
+    "1",
+    "--check",
+    "full",
+    ...once,
+  ]);
+  assert.equal(few.code, 0, few.stdout + few.stderr);
+  const software = /software/.test((await wgconv(["devices"])).stdout);
+  for (const check of ["none", "sample", "full"]) {
+    const { code, stderr } = await wgconv([...size, "--splits", "1", "--check", check]);
+    assert.equal(code, software ? 3 : 0, stderr);
+    if (software) {
+      assert.match(stderr, /^wgconv: Cannot plan: gemm_f32_\w+ loops \d+ times, [^\n]*\n$/);
+    }
+  }
+  const long = ["conv", "--problem", "mb1ic1000000ih1oc4kh1", "--check", "none", ...once];
+  assert.equal((await wgconv([...long, "--splits", "1"])).code, software ? 3 : 0);
+  const segments = [
+    "conv",
+    "--problem",
+    "mb1ic1oc1ih1800kh3",
+    "--op",
+    "bwd-filter",
+    "--algorithm",
+    "winrs",
+  ];
+  assert.equal((await wgconv([...segments, ...once, "--segments", "1"])).code, software ? 3 : 0);
+});

@@ -10,6 +10,7 @@ import { planIm2winFused } from "./im2win/fused.ts";
 import { windowReason } from "./im2win/geometry.ts";
 import { planIm2win } from "./im2win/plan.ts";
 import { planImplicitGemm } from "./implicit_gemm/plan.ts";
+import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
 import { resultElements } from "./tensors.ts";
@@ -162,7 +163,7 @@ function checkAccuracy(request: PlanRequest, { algorithm, amplification = 1 }: P
  *
  * @throws {RangeError} if a named algorithm does not support the problem, takes more workspace or enlarges rounding
  * errors more than is allowed, or the epilogue does not fit the operation.
- * @throws {UnsupportedError} if the device's limits do not suffice.
+ * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
  */
 export function planConv(request: PlanRequest): Plan {
   const { problem, epilogue } = request;
@@ -183,6 +184,7 @@ export function planConv(request: PlanRequest): Plan {
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
   const plan = ALGORITHMS[name].plan(request, mode);
   checkAccuracy(request, plan);
+  if (isSoftware(request)) refuseLongLoops(plan);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {
     throw new RangeError(
