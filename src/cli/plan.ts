@@ -120,7 +120,7 @@ async function thisDevice(backend: (typeof BACKENDS)[number]) {
 /**
  * Reads device limits from the first line of a file, or from the whole of it; those it lacks are the defaults.
  *
- * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is no number.
+ * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is none of a device.
  */
 function readLimitsFile(path: string): DeviceLimits {
   if (path === "default") return DEFAULT_LIMITS;
@@ -129,12 +129,20 @@ function readLimitsFile(path: string): DeviceLimits {
   for (const name of Object.keys(DEFAULT_LIMITS)) {
     const value = json[name];
     if (value === undefined) continue;
-    if (typeof value !== "number") {
-      throw new TypeError(`Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no number`);
+    if (!isLimit(name, value)) {
+      throw new TypeError(
+        `Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no limit of a device`,
+      );
     }
     limits[name] = value;
   }
   return { ...DEFAULT_LIMITS, ...limits };
+}
+
+/** Whether a device may have this limit: bindings begin at multiples of 256 bytes. */
+function isLimit(name: string, value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) &&
+    value >= (name.endsWith("Size") ? 256 : 1);
 }
 
 function limitsObject(text: string, path: string): Record<string, unknown> {
