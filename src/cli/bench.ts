@@ -148,7 +148,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
           ...hooks,
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
-        skipped.forEach((line) => note.line(line));
+        skipped.forEach((line) => note.message(line));
       };
       await reportSuite(options, { backend: options.backend }, suite, {
         options: environmentOptions(bench),

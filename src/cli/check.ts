@@ -129,8 +129,8 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const updating = options.update === true && ran;
       if (updating) await update(options, plan, baseline, results, adapter, out.line);
       const lost = updating ? [] : missing;
-      lost.forEach((key) => out.line(`missing: ${key}: the baseline has it, it did not run`));
-      skipped.forEach((line) => out.line(line));
+      lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
+      skipped.forEach((line) => out.message(line));
       out.line(summaryLine(results, lost, adapter));
       const code = checkExitCode(results, lost, updating);
       if (code !== EXIT.ok) throw new ExitCode(code);

@@ -57,7 +57,7 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
   out.line(`device      ${gpu.info.adapter} (${options.backend})`);
   out.line(rankingTable(ranking));
   for (const { policy, splits, verdict, message } of ranking) {
-    if (verdict === "fail") out.line(`fail: ${policy} with ${splits} splits: ${message}`);
+    if (verdict === "fail") out.message(`fail: ${policy} with ${splits} splits: ${message}`);
   }
   if (ranking.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
 }

@@ -19,12 +19,17 @@ function write(stream: typeof Deno.stdout, text: string): void {
 export interface Printer {
   /** Prints a line of the report. */
   line(text?: string): void;
+  /** Prints a sentence, however long the names in it are. */
+  message(text: string): void;
 }
 
 /** Prints reports to stdout, or to stderr. A reader that went away is no error. */
 export function printer(target: "stdout" | "stderr"): Printer {
   const stream = target === "stdout" ? Deno.stdout : Deno.stderr;
-  return { line: (text = "") => write(stream, `${printable(text)}\n`) };
+  return {
+    line: (text = "") => write(stream, `${printable(text)}\n`),
+    message: (text) => write(stream, `${printableMessage(text)}\n`),
+  };
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */

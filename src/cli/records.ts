@@ -6,7 +6,6 @@ import { environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
 import { formatDuration } from "../report/format.ts";
 import type { CaseRecord, ReportRecord } from "../report/record.ts";
-import { printableMessage } from "../printable.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
 import { type PreviousRun, refuseOtherRun } from "./resume.ts";
@@ -79,7 +78,7 @@ export async function reportSuite(
   for (const line of networkTotals(cases)) out.line(line);
   for (const { problem, op, verdict, message } of cases) {
     if (verdict === "error" || verdict === "fail") {
-      out.line(printableMessage(`${verdict}: ${op} ${problem}: ${message}`));
+      out.message(`${verdict}: ${op} ${problem}: ${message}`);
     }
   }
   const code = casesExitCode(cases);

@@ -57,7 +57,7 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   if (tuning === undefined) return undefined;
   const device = deviceOf(gpu);
   const reason = otherDevice(tuning.lines, device);
-  if (reason !== undefined) printer("stderr").line(`ignoring ${tuning.path}: ${reason}`);
+  if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
 }
 
