@@ -3,7 +3,7 @@
 import assert from "#assert";
 import { join } from "#path";
 import { MAX_MESSAGE } from "../src/printable.ts";
-import { type CliResult, temporaryDirectory, wgconv } from "./cli.ts";
+import { type CliResult, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 
 const UNIX = { ignore: Deno.build.os === "windows" };
 const PROBLEM = "mb1ic3ih8oc3kh3";
@@ -55,18 +55,13 @@ Deno.test("an endless device is refused as any input", UNIX, async () => {
 });
 
 Deno.test("an endless stream of text or tensor is refused on stdin", UNIX, async () => {
-  const main = new URL("../main.ts", import.meta.url);
-  const run = async (endless: string, args: string) => {
-    const script = `${endless} | "$0" run -A "$1" ${args}`;
-    const { code, stderr } = await new Deno.Command("sh", {
-      args: ["-c", script, Deno.execPath(), main.href],
-      env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },
-      stdin: "null",
-    }).output();
-    return { code, stdout: "", stderr: new TextDecoder().decode(stderr) };
+  const endless = (producer: string, args: string) => {
+    const script = `${producer} | "$0" run -A --cached-only --quiet "$1" ${args}`;
+    const options = { env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" } };
+    return run("sh", ["-c", script, Deno.execPath(), `${ROOT}main.ts`], options);
   };
-  refused(await run("yes '{}'", "report /dev/stdin"), "report");
-  refused(await run("yes", "tensor info -"), "tensor info");
+  refused(await endless("yes '{}'", "report /dev/stdin"), "report");
+  refused(await endless("yes", "tensor info -"), "tensor info");
 });
 
 Deno.test("a name of 300 bytes is refused as any file", UNIX, async () => {

@@ -1,4 +1,5 @@
 import { UnsupportedError } from "../errors.ts";
+import { allowedAmplification } from "./cost/accuracy.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Plan } from "./plan.ts";
@@ -41,8 +42,8 @@ export function kernelNames(plan: Plan): string[] {
 }
 
 /**
- * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where
- * the kernels are not those that were measured any more.
+ * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, where it
+ * enlarges rounding errors more than `auto` may, or where the kernels are not those that were measured any more.
  */
 export function planTuned(
   request: PlanRequest,
@@ -68,6 +69,7 @@ export function planTuned(
       ...named,
       ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
     });
+    if ((plan.amplification ?? 1) > allowedAmplification(request)) return undefined;
     const note = "measured to be the fastest on this device (wgconv tune)";
     return { ...plan, notes: [...plan.notes, note] };
   } catch (error) {
