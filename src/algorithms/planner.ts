@@ -14,9 +14,10 @@ import { planIm2winFused } from "./im2win/fused.ts";
 import { windowReason } from "./im2win/geometry.ts";
 import { planIm2win } from "./im2win/plan.ts";
 import { planImplicitGemm } from "./implicit_gemm/plan.ts";
+import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
-import { resultElements } from "./tensors.ts";
+import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
 import { unsupportedReason } from "./winograd_fused/geometry.ts";
 import { planWinogradFused } from "./winograd_fused/plan.ts";
@@ -186,15 +187,16 @@ function checkCeiling({ problem, maxBoundRatio }: PlanRequest, { algorithm, arit
 /**
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
- * @throws {RangeError} if a named algorithm does not support the problem, takes more workspace or enlarges rounding
+ * @throws {RangeError} if a tensor has 2^32 elements or more, a named algorithm does not support the problem, takes more workspace or enlarges rounding
  * errors more than is allowed, or the epilogue does not fit the operation.
- * @throws {UnsupportedError} if the device's limits do not suffice.
+ * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
  */
 export function planConv(request: PlanRequest): Plan {
   const { problem, epilogue } = request;
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
   }
+  refuseHugeTensors(request);
   if (request.algorithm === "auto") return planAuto(request);
   const name = request.algorithm;
   const reason = unsupported(name, request);
@@ -210,6 +212,7 @@ export function planConv(request: PlanRequest): Plan {
   const plan = ALGORITHMS[name].plan(request, mode);
   checkAccuracy(request, plan);
   checkCeiling(request, plan);
+  if (isSoftware(request)) refuseLongLoops(plan);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {
     throw new RangeError(

@@ -43,7 +43,32 @@ const SAMPLE_SHARE = 4;
 /** Sums in twice the precision of f64 take as much longer. */
 const COMPENSATED_SHARE = 10;
 
-/** Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large. */
+/** How much longer a sum takes than in FP64. */
+function sumCost(dtype: GemmDType): number {
+  return dtype === "f64" ? COMPENSATED_SHARE : 1;
+}
+
+/** Results that a sample has. */
+function sampleOf({ m, k, batch }: GemmProblem, dtype: GemmDType): number {
+  return sampleCount(m * batch, SAMPLE_SHARE * sumCost(dtype) * k);
+}
+
+/** Whether the reference is computed whole: where that was asked for, or the problem is small. */
+export function wholeReference(
+  problem: GemmProblem,
+  dtype: GemmDType,
+  mode: "sample" | "full",
+): boolean {
+  const { m, n, batch } = problem;
+  return mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS / sumCost(dtype) ||
+    batch * m * n <= sampleOf(problem, dtype);
+}
+
+/**
+ * Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large.
+ *
+ * @throws {RangeError} where results of int8 leave 32 bits.
+ */
 export async function computeGemmReference(
   request: GemmReferenceRequest,
 ): Promise<GemmReference> {
@@ -54,13 +79,9 @@ export async function computeGemmReference(
   const round = exact ? (factor: number) => factor : Math.fround;
   const { alpha, beta } = request.problem;
   const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
-  const { m, n, k, batch } = problem;
-  const share = SAMPLE_SHARE * (dtype === "f64" ? COMPENSATED_SHARE : 1);
-  const count = sampleCount(m * batch, share * k);
-  const few = WHOLE_FLOPS / (dtype === "f64" ? COMPENSATED_SHARE : 1);
-  const whole = mode === "full" || gemmFlops(problem) <= few || batch * m * n <= count;
+  const whole = wholeReference(problem, dtype, mode);
   const result = await referenceGemm(problem, operands, {
-    ...(whole ? {} : { sample: { count, seed } }),
+    ...(whole ? {} : { sample: { count: sampleOf(problem, dtype), seed } }),
     ...(onProgress ? { onProgress } : {}),
     integers: dtype === "i8",
     compensated: dtype === "f64",

@@ -58,13 +58,27 @@ export function parseTuning(text: string, source: string): TuningLine[] {
     }
     if (value?.kind !== "tuning" || value.op === "gemm") return [];
     const result = v.safeParse(TunedSchema, value);
-    if (result.success) return [{ text: line, tuned: result.output }];
+    if (result.success) {
+      expectProblem(result.output, place);
+      return [{ text: line, tuned: result.output }];
+    }
     const issue = result.issues[0];
     throw new SyntaxError(
       `Cannot read the tuning: ${place}: ${v.getDotPath(issue) ?? "the record"} is ` +
         `${issue.received}, expected ${issue.expected}`,
     );
   });
+}
+
+/** @throws {SyntaxError} with file and line, where a tuning is of no problem. */
+function expectProblem({ problem, op }: Tuned, place: string): void {
+  try {
+    parseDescriptor(problem, op);
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
+    const [reason] = error.message.split("\n");
+    throw new SyntaxError(`Cannot read the tuning: ${place}: the problem: ${reason}`);
+  }
 }
 
 /** The winners that were measured, and found exact, on a device. */

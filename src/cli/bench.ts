@@ -135,7 +135,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
             "there are fewer groups of cases than parts",
         );
       }
-      const previous = options.resume ? await previousRun(options, bench) : undefined;
+      const previous = options.resume ? previousRun(options, bench) : undefined;
       const all = recordCount(groups);
       if (previous) groups = remainingGroups(groups, finishedIds(previous));
       const note = printer("stderr");
@@ -144,11 +144,11 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const suite: Parameters<typeof reportSuite>[2] = async function* (open, onCase) {
         if (groups.length === 0) return;
         yield* runSuite(bench, groups, open, onCase, {
-          tuning: await tuner(options),
+          tuning: tuner(options),
           ...hooks,
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
-        skipped.forEach((line) => note.line(line));
+        skipped.forEach((line) => note.message(line));
       };
       await reportSuite(options, { backend: options.backend }, suite, {
         options: environmentOptions(bench),
@@ -161,8 +161,8 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
 
 /** Gives each device's tuning, where any algorithm is `auto`. */
-async function tuner(options: BenchOptions): Promise<(gpu: GpuDevice) => TuningTable | undefined> {
-  const tuning = options.algorithm.includes("auto") ? await readTuning(options.tuning) : undefined;
+function tuner(options: BenchOptions): (gpu: GpuDevice) => TuningTable | undefined {
+  const tuning = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
   const tables = new WeakMap<GpuDevice, TuningTable>();
   return (gpu) => {
     const table = tables.get(gpu) ?? tuningOf(tuning, gpu);
@@ -234,11 +234,11 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
 }
 
 /** What the run to resume left; refuses another run before a device is opened. */
-async function previousRun({ jsonl, backend, seed }: BenchOptions, bench: BenchPlan) {
+function previousRun({ jsonl, backend, seed }: BenchOptions, bench: BenchPlan) {
   if (jsonl === undefined || jsonl === "-") {
     throw new TypeError("Cannot resume: --resume goes on with the file that --jsonl names");
   }
-  const previous = await readPreviousRun(jsonl);
+  const previous = readPreviousRun(jsonl);
   if (previous === undefined) return undefined;
   const options = environmentOptions(bench);
   refuseOtherRun(previous, { ...previous.environment, version: VERSION, backend, seed, options });

@@ -27,7 +27,8 @@ import baselineText from "../../fixtures/baseline.json" with { type: "text" };
 import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
-import { describe, readText, recordSink } from "./records.ts";
+import { readText } from "../read_text.ts";
+import { describe, recordSink } from "./records.ts";
 import {
   gather,
   oneOf,
@@ -89,7 +90,7 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       const plan = checkPlan(options);
-      const baseline = await readBaseline(options);
+      const baseline = readBaseline(options);
       const out = printer("stdout");
       const shown = progress();
       using records = recordSink(options.jsonl);
@@ -128,8 +129,8 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const updating = options.update === true && ran;
       if (updating) await update(options, plan, baseline, results, adapter, out.line);
       const lost = updating ? [] : missing;
-      lost.forEach((key) => out.line(`missing: ${key}: the baseline has it, it did not run`));
-      skipped.forEach((line) => out.line(line));
+      lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
+      skipped.forEach((line) => out.message(line));
       out.line(summaryLine(results, lost, adapter));
       const code = checkExitCode(results, lost, updating);
       if (code !== EXIT.ok) throw new ExitCode(code);
@@ -184,7 +185,7 @@ function checkPlan(options: CheckOptions): CheckPlan {
 }
 
 /** The baseline to hold results against: the one that is named, or the one of the suite that is built in. */
-async function readBaseline(options: CheckOptions): Promise<Baseline | undefined> {
+function readBaseline(options: CheckOptions): Baseline | undefined {
   const { baseline: path, suite, update, fill, seed } = options;
   if (update && (path === undefined || path === "none")) {
     throw new TypeError("Cannot update the baseline: --baseline says which file");
@@ -196,7 +197,7 @@ async function readBaseline(options: CheckOptions): Promise<Baseline | undefined
   }
   let text: string;
   try {
-    text = await readText(path);
+    text = readText(path);
   } catch (error) {
     if (update && error instanceof Deno.errors.NotFound) return undefined;
     throw error;

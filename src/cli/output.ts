@@ -1,4 +1,5 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
+import { printable, printableMessage } from "../printable.ts";
 import { isBrokenPipe } from "./failure.ts";
 
 const encoder = new TextEncoder();
@@ -18,12 +19,17 @@ function write(stream: typeof Deno.stdout, text: string): void {
 export interface Printer {
   /** Prints a line of the report. */
   line(text?: string): void;
+  /** Prints a sentence, however long the names in it are. */
+  message(text: string): void;
 }
 
 /** Prints reports to stdout, or to stderr. A reader that went away is no error. */
 export function printer(target: "stdout" | "stderr"): Printer {
   const stream = target === "stdout" ? Deno.stdout : Deno.stderr;
-  return { line: (text = "") => write(stream, `${text}\n`) };
+  return {
+    line: (text = "") => write(stream, `${printable(text)}\n`),
+    message: (text) => write(stream, `${printableMessage(text)}\n`),
+  };
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */
@@ -44,7 +50,7 @@ export function progress(): Progress {
       if (!shown || now - start < 500 || now - last < 100) return;
       last = now;
       dirty = true;
-      write(Deno.stderr, `\r\x1b[K${text}`);
+      write(Deno.stderr, `\r\x1b[K${printableMessage(text)}`);
     },
     done() {
       if (dirty) write(Deno.stderr, "\r\x1b[K");

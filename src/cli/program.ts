@@ -1,5 +1,6 @@
 import { Command, CommanderError, type CommandUnknownOpts } from "#cli-types";
 import { EXIT, exitCodeOf, isEngineFault } from "../errors.ts";
+import { printable, printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { ExitCode, isBrokenPipe, oneSentence } from "./failure.ts";
 
@@ -97,8 +98,8 @@ export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
   const fail = (error: unknown, code: number) => {
     const fault = isEngineFault(error) ? "internal error: " : "";
-    console.error(`wgconv: ${fault}${oneSentence(error)}`);
-    if (debug && error instanceof Error && error.stack) console.error(error.stack);
+    console.error(printableMessage(`wgconv: ${fault}${oneSentence(error)}`));
+    if (debug && error instanceof Error && error.stack) console.error(printable(error.stack));
     return code;
   };
   globalThis.addEventListener("unhandledrejection", (event) => {
@@ -147,7 +148,13 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */
 function configure(command: CommandUnknownOpts): void {
   command.exitOverride().showSuggestionAfterError().configureOutput({
-    outputError: (text, write) => write(text.replace(/^error: /, "wgconv: ")),
+    outputError: (text, write) => write(usageMessage(text)),
   });
   command.commands.forEach(configure);
+}
+
+/** What commander says of a mistake, with its suggestion on a line of its own. */
+function usageMessage(text: string): string {
+  const [, said = "", hint = ""] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*)?\n?$/s.exec(text)!;
+  return `${printableMessage(`wgconv: ${said}`)}${hint}\n`;
 }

@@ -78,7 +78,7 @@ export async function reportSuite(
   for (const line of networkTotals(cases)) out.line(line);
   for (const { problem, op, verdict, message } of cases) {
     if (verdict === "error" || verdict === "fail") {
-      out.line(`${verdict}: ${op} ${problem}: ${message}`);
+      out.message(`${verdict}: ${op} ${problem}: ${message}`);
     }
   }
   const code = casesExitCode(cases);
@@ -91,21 +91,6 @@ export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): nu
   const errors = cases.filter(({ verdict }) => verdict === "error").length;
   if (errors === cases.length) return EXIT.usage;
   return errors > 0 ? EXIT.internal : EXIT.ok;
-}
-
-/** Reads a suite's file; its errors name it. */
-export async function readText(path: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) {
-      throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
-    }
-    if (error instanceof Error) {
-      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
-    }
-    throw error;
-  }
 }
 
 /** A device as the first line of a stream describes it. */

@@ -1,4 +1,5 @@
 import { recordId } from "../bench/bench_plan.ts";
+import { readTextBytes } from "../read_text.ts";
 import type { CaseRecord, EnvironmentRecord } from "../report/record.ts";
 
 /** What an earlier run left in its file. */
@@ -15,10 +16,10 @@ export interface PreviousRun {
  * @returns undefined where there is no file, or no whole line in it.
  * @throws {SyntaxError} with file and line, where the file is no record stream.
  */
-export async function readPreviousRun(path: string): Promise<PreviousRun | undefined> {
+export function readPreviousRun(path: string): PreviousRun | undefined {
   let data: Uint8Array;
   try {
-    data = await Deno.readFile(path);
+    data = readTextBytes(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;

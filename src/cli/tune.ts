@@ -18,7 +18,7 @@ import { textTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, progress } from "./output.ts";
-import { readText } from "./records.ts";
+import { readText } from "../read_text.ts";
 import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
@@ -87,7 +87,7 @@ export function tuneCommand() {
       };
       const shown = progress();
       const groups: TunedGroup[] = [];
-      let lines = await linesOf(path);
+      let lines = linesOf(path);
       const outcomes = tuneSuite(
         bench,
         () => openDevice({ backend: options.backend }),
@@ -104,10 +104,10 @@ export function tuneCommand() {
       out.line(outcomeTable(groups));
       const failed = groups.flatMap((group) => group.failed);
       for (const { verdict, op, problem, algorithm, message } of failed) {
-        out.line(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
+        out.message(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
       }
       const classes = lines.filter(({ tuned }) => tuned.winner).length;
-      out.line(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
+      out.message(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
       const ran = groups.some(({ records }) => records.length > 0);
       if (!ran) throw new ExitCode(EXIT.usage);
       if (failed.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
@@ -115,9 +115,9 @@ export function tuneCommand() {
     });
 }
 
-async function linesOf(path: string): Promise<TuningLine[]> {
+function linesOf(path: string): TuningLine[] {
   try {
-    return parseTuning(await readText(path), path);
+    return parseTuning(readText(path), path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];
     throw error;

@@ -8,8 +8,8 @@ import {
   tuningTable,
 } from "../bench/tuning_file.ts";
 import type { GpuDevice } from "../gpu/device.ts";
+import { readText } from "../read_text.ts";
 import { printer } from "./output.ts";
-import { readText } from "./records.ts";
 
 /** A tuning file and what it holds. */
 export interface Tuning {
@@ -40,12 +40,12 @@ function under(folder: string | undefined, path: string): string | undefined {
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
-export async function readTuning(option: string | undefined): Promise<Tuning | undefined> {
+export function readTuning(option: string | undefined): Tuning | undefined {
   if (option === "none") return undefined;
   const path = option ?? tuningPath();
   if (path === undefined) return undefined;
   try {
-    return { path, lines: parseTuning(await readText(path), path) };
+    return { path, lines: parseTuning(readText(path), path) };
   } catch (error) {
     if (option === undefined && error instanceof Deno.errors.NotFound) return undefined;
     throw error;
@@ -57,7 +57,7 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   if (tuning === undefined) return undefined;
   const device = deviceOf(gpu);
   const reason = otherDevice(tuning.lines, device);
-  if (reason !== undefined) printer("stderr").line(`ignoring ${tuning.path}: ${reason}`);
+  if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
 }
 

@@ -67,7 +67,10 @@ async function describeTarget(path: string) {
     const target = isFile ? await Deno.realPath(path) : path;
     return { target, mode: mode === null ? undefined : mode & 0o777, special: !isFile };
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    if (!(error instanceof Deno.errors.NotFound)) {
+      if (error instanceof Error && error.message.startsWith("Cannot ")) throw error;
+      refuseWrite(path, error);
+    }
     const directory = dirname(path);
     const parent = await Deno.stat(directory).catch(() => undefined);
     if (!parent?.isDirectory) {

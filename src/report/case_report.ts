@@ -1,3 +1,4 @@
+import { printableCell } from "../printable.ts";
 import type { AccuracyRecord, CaseRecord } from "./record.ts";
 import {
   formatBytes,
@@ -18,7 +19,7 @@ export function caseReport(record: CaseRecord): string {
     : `${record.layout} with filter ${record.filter_layout}`;
   const dtype = record.accumulate ? `${record.dtype} summed in ${record.accumulate}` : record.dtype;
   const lines: [string, string][] = [
-    ["problem", `${record.op} ${record.problem}`],
+    ["problem", printableCell(`${record.op} ${record.problem}`)],
     ["tensors", `${dtype}, ${layout}, ${made}`],
     ...(record.epilogue ? [["epilogue", record.epilogue] as [string, string]] : []),
     ["device", record.device],

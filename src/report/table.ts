@@ -1,3 +1,5 @@
+import { printableCell } from "../printable.ts";
+
 /** A column of a table: its heading, and where its cells stand. */
 export interface Column {
   readonly title: string;
@@ -9,10 +11,11 @@ export function textTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const widths = columnWidths(columns, rows);
+  const shown = rows.map((row) => row.map(printableCell));
+  const widths = columnWidths(columns, shown);
   const line = (cells: readonly string[]) =>
     cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join("  ").trimEnd();
-  return [line(columns.map(({ title }) => title)), ...rows.map(line)].join("\n");
+  return [line(columns.map(({ title }) => title)), ...shown.map(line)].join("\n");
 }
 
 /** Renders rows as a GitHub-flavoured Markdown table. */
@@ -20,7 +23,7 @@ export function markdownTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const escaped = rows.map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const escaped = rows.map((row) => row.map((cell) => printableCell(cell).replaceAll("|", "\\|")));
   const widths = columnWidths(columns, escaped).map((width) => Math.max(width, 3));
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join(" | ")} |`;
@@ -35,7 +38,7 @@ function columnWidths(
   rows: readonly (readonly string[])[],
 ): number[] {
   return columns.map(({ title }, i) =>
-    Math.max(title.length, ...rows.map((row) => row[i]!.length))
+    rows.reduce((width, row) => Math.max(width, row[i]!.length), title.length)
   );
 }
 
