@@ -6,7 +6,7 @@ import { memoryShape } from "../bench/operands.ts";
 import { resultTensor } from "../problem/conv_problem.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { computeOnCpu, computeOnGpu } from "./compute.ts";
-import { ExitCode } from "./failure.ts";
+import { handOver } from "./failure.ts";
 import { printer } from "./output.ts";
 import { problemCommand } from "./problem_options.ts";
 import { openSubject } from "./subject.ts";
@@ -56,13 +56,13 @@ export function convCommand() {
       using subject = await openSubject(options);
       const compute = options.device === "cpu" ? computeOnCpu : computeOnGpu;
       const { record, result } = await compute(subject, options);
-      if (options.output !== undefined) {
-        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
-        await writeNpy(options.output, tensor("f32", shape, result));
-      }
       const out = printer(options.output === "-" ? "stderr" : "stdout");
       out.line(options.json ? JSON.stringify(record) : caseReport(record));
-      if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+      await handOver(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok, async () => {
+        if (options.output === undefined) return;
+        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
+        await writeNpy(options.output, tensor("f32", shape, result));
+      });
     });
 }
 

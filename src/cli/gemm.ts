@@ -13,7 +13,7 @@ import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { caseReport } from "../report/case_report.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { ExitCode } from "./failure.ts";
+import { handOver } from "./failure.ts";
 import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
 import { searchPolicies } from "./gemm_search.ts";
 import { openGemmSubject, withOptions } from "./gemm_subject.ts";
@@ -57,13 +57,13 @@ export function gemmCommand() {
     if (options.search) return await searchPolicies(subject, options);
     const compute = options.device === "cpu" ? multiplyOnCpu : multiplyOnGpu;
     const { record, result } = await compute(subject, options);
-    if (options.output !== undefined) {
-      const dtype = gemmElement(options.dtype, "output");
-      await writeNpy(options.output, tensor(dtype, subject.shape, result));
-    }
     const out = printer(options.output === "-" ? "stderr" : "stdout");
     out.line(options.json ? JSON.stringify(record) : caseReport(record));
-    if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+    await handOver(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok, async () => {
+      if (options.output === undefined) return;
+      const dtype = gemmElement(options.dtype, "output");
+      await writeNpy(options.output, tensor(dtype, subject.shape, result));
+    });
   });
 }
 

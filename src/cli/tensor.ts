@@ -3,7 +3,7 @@ import { type DType, DTYPES } from "../tensor/dtype.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
-import { ExitCode } from "./failure.ts";
+import { conclude } from "./failure.ts";
 import { printer } from "./output.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
@@ -135,7 +135,7 @@ function diffCommand() {
       const { diffTensors, diffReport } = await import("./tensor_diff.ts");
       const diff = await diffTensors(got, reference, maxRelL2);
       printer("stdout").line(json ? JSON.stringify(diff) : diffReport(diff));
-      if (diff.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+      conclude(diff.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
     });
 }
 

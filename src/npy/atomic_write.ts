@@ -6,17 +6,19 @@ export type WriteChunk = (chunk: Uint8Array) => Promise<void>;
 /** Bytes a single system call writes: small enough that signals are answered in between. */
 const PIECE = 4 << 20;
 const SIGNALS: readonly (readonly [signal: Deno.Signal, exitCode: number])[] =
-  Deno.build.os === "windows" ? [["SIGINT", 130]] : [["SIGINT", 130], ["SIGTERM", 143]];
+  Deno.build.os === "windows"
+    ? [["SIGINT", 130]]
+    : [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]];
 
-/** Temporary files that a signal must not leave behind. */
+/** Files that a signal must not leave behind. */
 const pending = new Set<string>();
 let removeListeners: () => void = () => {};
 
 /**
  * Writes a file whole or not at all: `body` writes to a temporary file in the same directory, which is
- * flushed and takes the place of `path` when `body` is done. An error, SIGINT or SIGTERM removes the
- * temporary; the signals then end the process with 130 or 143. A device or pipe at `path` is written
- * to as it is.
+ * flushed and takes the place of `path` when `body` is done. An error, SIGHUP, SIGINT or SIGTERM removes
+ * the temporary; the signals then end the process with 129, 130 or 143. A device or pipe at `path` is
+ * written to as it is.
  *
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
@@ -31,9 +33,8 @@ export async function writeAtomically(
     );
     return await body((chunk) => writeAll(file, chunk, path));
   }
-  const random = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
-  const temporary = `${target}.tmp-${Deno.pid}-${random}`;
-  keep(temporary);
+  const temporary = temporaryBeside(target);
+  removeOnSignal(temporary);
   try {
     {
       using file = await Deno.open(temporary, { write: true, createNew: true, mode })
@@ -46,8 +47,33 @@ export async function writeAtomically(
     removeQuietly(temporary);
     throw error;
   } finally {
-    release(temporary);
+    keepOnSignal(temporary);
   }
+}
+
+/**
+ * Finds out whether {@linkcode writeAtomically} could write `path`, by making a temporary file beside it, which
+ * goes at once. What is at `path` stays as it is; a device or pipe is not opened.
+ *
+ * @throws as {@linkcode writeAtomically}.
+ */
+export async function proveWritable(path: string): Promise<void> {
+  const { target, special } = await describeTarget(path);
+  if (special) return;
+  const temporary = temporaryBeside(target);
+  removeOnSignal(temporary);
+  try {
+    (await Deno.open(temporary, { write: true, createNew: true })
+      .catch((error) => refuseWrite(path, error))).close();
+  } finally {
+    removeQuietly(temporary);
+    keepOnSignal(temporary);
+  }
+}
+
+function temporaryBeside(target: string): string {
+  const random = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
+  return `${target}.tmp-${Deno.pid}-${random}`;
 }
 
 /** {@linkcode writeAtomically}, or to stdout where `path` is `-`. */
@@ -67,7 +93,9 @@ async function describeTarget(path: string) {
     const target = isFile ? await Deno.realPath(path) : path;
     return { target, mode: mode === null ? undefined : mode & 0o777, special: !isFile };
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory]
+      .some((kind) => error instanceof kind);
+    if (!absent) throw error instanceof Deno.errors.IsADirectory ? error : refuseWrite(path, error);
     const directory = dirname(path);
     const parent = await Deno.stat(directory).catch(() => undefined);
     if (!parent?.isDirectory) {
@@ -100,7 +128,8 @@ export function refuseWrite(path: string, error: unknown): never {
   throw error;
 }
 
-function keep(temporary: string): void {
+/** From here on a signal removes the file. */
+export function removeOnSignal(path: string): void {
   if (pending.size === 0) {
     const listeners = SIGNALS.map(([signal, code]) => {
       const onSignal = () => {
@@ -110,13 +139,14 @@ function keep(temporary: string): void {
       Deno.addSignalListener(signal, onSignal);
       return () => Deno.removeSignalListener(signal, onSignal);
     });
-    removeListeners = () => listeners.forEach((remove) => remove());
+    removeListeners = () => listeners.splice(0).forEach((remove) => remove());
   }
-  pending.add(temporary);
+  pending.add(path);
 }
 
-function release(temporary: string): void {
-  pending.delete(temporary);
+/** Ends what {@linkcode removeOnSignal} began. */
+export function keepOnSignal(path: string): void {
+  pending.delete(path);
   if (pending.size === 0) removeListeners();
 }
 

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { join } from "#path";
-import { writeAtomically } from "./atomic_write.ts";
+import { proveWritable, writeAtomically } from "./atomic_write.ts";
 
 async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir();
@@ -88,6 +88,23 @@ Deno.test({
   },
 });
 
+Deno.test("proveWritable() leaves what is there as it is, and nothing beside it", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "out.txt");
+    await proveWritable(path);
+    assert.deepEqual(names(dir), []);
+    await Deno.writeTextFile(path, "old");
+    await proveWritable(path);
+    assert.equal(await Deno.readTextFile(path), "old");
+    assert.deepEqual(names(dir), ["out.txt"]);
+    await assert.rejects(proveWritable(dir), { name: "IsADirectory" });
+    await assert.rejects(proveWritable(join(path, "x")), {
+      message: `Cannot write ${join(path, "x")}: there is no directory ${path}`,
+    });
+    await assert.rejects(proveWritable(join(dir, "none", "x")), { name: "NotFound" });
+  });
+});
+
 const CONFIG = join(import.meta.dirname!, "..", "..", "deno.json");
 const CHILD = `
   import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
@@ -100,7 +117,7 @@ const CHILD = `
   });
 `;
 
-for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]] as const) {
   Deno.test({
     name: `writeAtomically() removes its temporary on ${signal} and exits ${code}`,
     ignore: Deno.build.os === "windows",
