@@ -69,4 +69,4 @@ const [fault, command, ...args] = Deno.args;
 const alterPlan = FAULTS[fault ?? ""];
 if (alterPlan === undefined) throw new TypeError(`Cannot inject ${fault}: no such fault`);
 const program = command === "bench" ? benchCommand({ alterPlan }) : checkCommand({ alterPlan });
-Deno.exit(await runToEnd(async () => void await program.parseAsync(args, { from: "user" })));
+Deno.exit(await runToEnd(() => program.parseAsync(args, { from: "user" })));

@@ -134,5 +134,6 @@ export function updatedBaseline(
   for (const { key, status, record: { accuracy } } of results) {
     if (accuracy && status !== "fail" && status !== "error") cases[key] = baselineCase(accuracy);
   }
-  return { schema: 1, kind: "baseline", ...made, fill: plan.fill, seed: plan.seed, cases };
+  const { fill, seed } = plan;
+  return { ...before, schema: 1, kind: "baseline", ...made, fill, seed, cases };
 }

@@ -9,7 +9,7 @@ import {
 } from "../report/comparison_views.ts";
 import type { PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { conclude } from "./failure.ts";
+import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
 import { oneOf } from "./values.ts";
@@ -81,7 +81,7 @@ export function compareCommand() {
       }
       if (options.markdown) out.line(comparisonMarkdown(comparison));
       else if (!options.json) out.line(comparisonText(comparison));
-      conclude(comparison.exitCode);
+      if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
     });
 }
 

@@ -2,69 +2,84 @@ import { CommanderError } from "#cli-types";
 import { EXIT, exitCodeOf, isEngineFault, isOutOfHostMemory } from "../errors.ts";
 import { checkStdout, isBrokenPipe, printer } from "./output.ts";
 
-/** Ends a command with an exit code after it has said all there is to say, but for `errors`. */
+/** Ends a command with an exit code after it has said all there is to say. */
 export class ExitCode extends Error {
   override readonly name = "ExitCode";
-  constructor(readonly code: number, readonly errors: readonly unknown[] = []) {
+  constructor(readonly code: number) {
     super(`exit ${code}`);
   }
 }
 
-/**
- * Ends a command that came to `code`, and could not write all of it where there are `errors`: those are said, and
- * count only where the finding itself is a success.
- *
- * @throws {ExitCode} unless all went well.
- */
-export function conclude(code: number, errors: readonly unknown[] = []): void {
-  const said = errors.filter((error) => !isBrokenPipe(error));
-  const worst = code === EXIT.ok && said.length > 0 ? exitCodeOf(said[0]) : code;
-  if (worst !== EXIT.ok) throw new ExitCode(worst, said);
+/** What a command writes beside its report: what fails is said at once, and hides nothing that it found. */
+export interface Writes {
+  /** Says an error of a write; one of the same words only once. */
+  failed(error: unknown): void;
+  /** Writes something; undefined where that failed. */
+  attempt<T>(write: () => Promise<T>): Promise<T | undefined>;
+  /**
+   * Ends the command.
+   *
+   * @param code Of what it found; of the first write that failed where that is a success.
+   * @throws {ExitCode} unless all went well.
+   */
+  conclude(code: number): void;
 }
 
-/** Takes every step of writing a finding, also after one that failed, and then concludes as {@linkcode conclude}. */
-export async function handOver(
-  code: number,
-  ...steps: readonly (() => Promise<void> | void)[]
-): Promise<void> {
-  const errors: unknown[] = [];
-  for (const step of steps) {
-    try {
-      await step();
-    } catch (error) {
-      errors.push(error);
-    }
-  }
-  conclude(code, errors);
+/** Begins the writes of a command. */
+export function commandWrites(): Writes {
+  const said = new Set<string>();
+  let failure: number = EXIT.ok;
+  const failed = (error: unknown) => {
+    const sentence = oneSentence(error);
+    if (said.has(sentence)) return;
+    said.add(sentence);
+    const code = sayFailure(error);
+    if (failure === EXIT.ok) failure = code;
+  };
+  return {
+    failed,
+    async attempt(write) {
+      try {
+        return await write();
+      } catch (error) {
+        failed(error);
+        return undefined;
+      }
+    },
+    conclude(code) {
+      const worst = code === EXIT.ok ? failure : code;
+      if (worst !== EXIT.ok) throw new ExitCode(worst);
+    },
+  };
 }
 
-/** Says on stderr what ended a command, in one sentence (with the stack where `debug` is set); its exit code. */
-export function sayFailure(error: unknown, debug = false): number {
-  if (error instanceof ExitCode) {
-    error.errors.forEach((unwritten) => sayFailure(unwritten, debug));
-    return error.code;
-  }
+/** Whether `--debug` asks for the stacks of errors. */
+let stacks = false;
+
+/** Says on stderr what went wrong, in one sentence; the exit code that goes with it. */
+export function sayFailure(error: unknown): number {
+  if (error instanceof ExitCode) return error.code;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (isBrokenPipe(error)) return EXIT.ok;
   const note = printer("stderr");
   note.line(`wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`);
-  if (debug && error instanceof Error && error.stack) note.line(error.stack);
+  if (stacks && error instanceof Error && error.stack) note.line(error.stack);
   return exitCodeOf(error);
 }
 
-/** Runs a command; gives its exit code. Nothing is thrown: errors are said as {@linkcode sayFailure} does. */
-export async function runToEnd(work: () => Promise<void>, debug = false): Promise<number> {
-  const codeAfter = async (part: () => Promise<void> | void) => {
+/** Runs a command; gives its exit code. Nothing is thrown: errors become one sentence on stderr. */
+export async function runToEnd(work: () => Promise<unknown>, debug = false): Promise<number> {
+  stacks = debug;
+  let code: number = EXIT.ok;
+  for (const part of [work, checkStdout]) {
     try {
       await part();
-      return EXIT.ok;
     } catch (error) {
-      if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-      return sayFailure(error, debug);
+      const later = sayFailure(error);
+      if (code === EXIT.ok) code = later;
     }
-  };
-  const code = await codeAfter(work);
-  const written = await codeAfter(checkStdout);
-  return code === EXIT.ok ? written : code;
+  }
+  return code;
 }
 
 /** What an error says, without its class and stack. */

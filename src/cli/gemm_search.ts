@@ -8,12 +8,13 @@ import { environmentRecord } from "../report/environment.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import type { TuningRecord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
-import { ExitCode } from "./failure.ts";
+import type { Writes } from "./failure.ts";
 import type { GemmOptions } from "./gemm.ts";
 import { choiceOf, readGemm } from "./gemm_compute.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { printer, progress } from "./output.ts";
-import { describe, recordSink } from "./records.ts";
+import { openRecords } from "./record_stream.ts";
+import { describe } from "./records.ts";
 import { openGpu } from "./run_job.ts";
 
 /**
@@ -22,12 +23,18 @@ import { openGpu } from "./run_job.ts";
  * @throws {RangeError} if there is nothing to compute.
  * @throws {ExitCode} if a result was wrong.
  */
-export async function searchPolicies(subject: GemmSubject, options: GemmOptions): Promise<void> {
+export async function searchPolicies(
+  subject: GemmSubject,
+  options: GemmOptions,
+  writes: Writes,
+): Promise<void> {
   const { problem } = subject;
   const { dtype, check, seed } = options;
   if (problem.m * problem.n * problem.batch === 0) {
     throw new RangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
+  const target = options.json ? "-" : options.jsonl;
+  using records = openRecords(target, writes, { force: options.force });
   using gpu = await openGpu(options.backend, gemmFeatures(dtype));
   const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
   const operands = await readGemm(subject, options);
@@ -46,8 +53,6 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
     (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
   );
   shown.done();
-  const target = options.json ? "-" : options.jsonl;
-  using records = recordSink(target);
   records.write(environmentRecord(describe(gpu), seed));
   ranking.forEach((record) => records.write(record));
   const out = printer(target === "-" ? "stderr" : "stdout");
@@ -57,7 +62,7 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
   for (const { policy, splits, verdict, message } of ranking) {
     if (verdict === "fail") out.line(`fail: ${policy} with ${splits} splits: ${message}`);
   }
-  if (ranking.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
+  writes.conclude(ranking.some(({ verdict }) => verdict === "fail") ? EXIT.accuracy : EXIT.ok);
 }
 
 /** Candidates as a table, fastest first; the planner's choice has a star. */

@@ -98,7 +98,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    sayFailure(event.reason, debug);
+    sayFailure(event.reason);
     Deno.exit(EXIT.internal);
   });
   return await runToEnd(async () => {

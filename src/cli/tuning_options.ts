@@ -34,6 +34,11 @@ function under(folder: string | undefined, path: string): string | undefined {
   return folder === undefined ? undefined : join(folder, path);
 }
 
+/** The file that `--tuning` or its default names. */
+export function tuningFile(option: string | undefined): string | undefined {
+  return option === "none" ? undefined : option ?? tuningPath();
+}
+
 /**
  * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none.
  *

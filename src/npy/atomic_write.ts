@@ -1,4 +1,4 @@
-import { dirname } from "#path";
+import { dirname, join, resolve } from "#path";
 
 /** Takes the next bytes of a file; resolves when they are written. */
 export type WriteChunk = (chunk: Uint8Array) => Promise<void>;
@@ -59,12 +59,32 @@ export async function writeAtomically(
  */
 export async function proveWritable(path: string): Promise<void> {
   const { target, special } = await describeTarget(path);
-  if (special) return;
-  const temporary = temporaryBeside(target);
+  if (!special) await makeAndRemove(temporaryBeside(target), path);
+}
+
+/**
+ * Finds out whether files can be written into a folder, which may have to be made first, as {@linkcode proveWritable}
+ * does; nothing is left.
+ *
+ * @throws {Deno.errors.NotADirectory} where something else has its name.
+ */
+export async function proveFolder(path: string): Promise<void> {
+  for (let folder = resolve(path);; folder = dirname(folder)) {
+    const info = await Deno.stat(folder).catch((error) => {
+      if (!isAbsent(error) || folder === dirname(folder)) refuseWrite(path, error);
+    });
+    if (info === undefined) continue;
+    if (info.isDirectory) return await makeAndRemove(temporaryBeside(join(folder, "wgconv")), path);
+    throw new Deno.errors.NotADirectory(`Cannot write ${path}: ${folder} is no directory`);
+  }
+}
+
+async function makeAndRemove(temporary: string, path: string): Promise<void> {
   removeOnSignal(temporary);
   try {
-    (await Deno.open(temporary, { write: true, createNew: true })
-      .catch((error) => refuseWrite(path, error))).close();
+    const file = await Deno.open(temporary, { write: true, createNew: true })
+      .catch((error) => refuseWrite(path, error));
+    file.close();
   } finally {
     removeQuietly(temporary);
     keepOnSignal(temporary);
@@ -93,9 +113,9 @@ async function describeTarget(path: string) {
     const target = isFile ? await Deno.realPath(path) : path;
     return { target, mode: mode === null ? undefined : mode & 0o777, special: !isFile };
   } catch (error) {
-    const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory]
-      .some((kind) => error instanceof kind);
-    if (!absent) throw error instanceof Deno.errors.IsADirectory ? error : refuseWrite(path, error);
+    if (!isAbsent(error)) {
+      throw error instanceof Deno.errors.IsADirectory ? error : refuseWrite(path, error);
+    }
     const directory = dirname(path);
     const parent = await Deno.stat(directory).catch(() => undefined);
     if (!parent?.isDirectory) {
@@ -103,6 +123,10 @@ async function describeTarget(path: string) {
     }
     return { target: path, mode: undefined, special: false };
   }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
 }
 
 interface Writable {
@@ -116,16 +140,21 @@ async function writeAll(file: Writable, chunk: Uint8Array, path: string): Promis
   }
 }
 
-/** Says what could not be written, keeping the error's class but for a full disk, which has none. */
+/** Throws what {@linkcode writeError} gives. */
 export function refuseWrite(path: string, error: unknown): never {
-  if (!(error instanceof Error)) throw error;
+  throw writeError(path, error);
+}
+
+/** Says what could not be written, keeping the error's class but for a full disk, which has none. */
+export function writeError(path: string, error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
   const { code } = error as { code?: unknown };
   if (code === "ENOSPC" || code === "EDQUOT") {
-    throw new Deno.errors.WriteZero(`Cannot write ${path}: the disk is full`);
+    return new Deno.errors.WriteZero(`Cannot write ${path}: the disk is full`);
   }
   // Deno's message ends with the call and its path, which is the temporary's.
   error.message = `Cannot write ${path}: ${error.message.split(": ")[0]}`;
-  throw error;
+  return error;
 }
 
 /** From here on a signal removes the file. */
