@@ -1,5 +1,5 @@
 import { Command } from "#cli-types";
-import type { TuningTable } from "../algorithms/tuning.ts";
+import type { Plan } from "../algorithms/plan.ts";
 import {
   benchGroups,
   type BenchPlan,
@@ -23,7 +23,7 @@ import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
 import { openRecords } from "./record_stream.ts";
 import { comingCases, reportSuite, type Suite } from "./records.ts";
-import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
+import { noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { finishedIds, refuseOtherRun } from "./resume.ts";
 import {
@@ -149,7 +149,10 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         inputs: [...suites, tuningFile(options.tuning)],
         force,
       });
-      const tuning = await tuner(options);
+      const tuned = options.algorithm.includes("auto")
+        ? await readTuning(options.tuning)
+        : undefined;
+      const plans: Plan[] = [];
       const writes = commandWrites();
       using records = openRecords(target, writes, { resume: options.resume ?? false, force });
       const { previous } = records;
@@ -167,11 +170,13 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const suite: Suite = async function* (open, onCase) {
         if (groups.length === 0) return;
         yield* runSuite(bench, groups, open, onCase, {
-          tuning,
+          tuning: perDevice((gpu) => tuningOf(tuned, gpu)),
           ...hooks,
+          onPlan: (plan) => plans.push(plan),
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
         skipped.forEach((line) => note.line(line));
+        noteOutdated(tuned, plans);
       };
       const onStdout = target === "-";
       await reportSuite(
@@ -185,14 +190,13 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
 /** What the options parse to. */
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
 
-/** Gives each device's tuning, where any algorithm is `auto`. */
-async function tuner(options: BenchOptions): Promise<(gpu: GpuDevice) => TuningTable | undefined> {
-  const tuning = options.algorithm.includes("auto") ? await readTuning(options.tuning) : undefined;
-  const tables = new WeakMap<GpuDevice, TuningTable>();
+/** A function of devices that is called once for each. */
+function perDevice<T>(make: (gpu: GpuDevice) => T): (gpu: GpuDevice) => T {
+  const made = new WeakMap<GpuDevice, { readonly value: T }>();
   return (gpu) => {
-    const table = tables.get(gpu) ?? tuningOf(tuning, gpu);
-    if (table) tables.set(gpu, table);
-    return table;
+    const known = made.get(gpu) ?? { value: make(gpu) };
+    made.set(gpu, known);
+    return known.value;
   };
 }
 
@@ -204,7 +208,9 @@ function readProblems(
 ): ConvProblem[] {
   const problems = [...descriptors, ...options.problem ?? []]
     .flatMap((text) => parseDescriptors(text));
-  for (const path of options.suite ?? []) problems.push(...readSuite(path, (file) => suites.push(file)));
+  for (const path of options.suite ?? []) {
+    problems.push(...readSuite(path, (file) => suites.push(file)));
+  }
   if (problems.length === 0) {
     throw new TypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
   }

@@ -140,7 +140,9 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       const missing = (baseline ? missingCases(plan, baseline, results) : [])
         .filter((key) => options.filter?.test(descriptorOf(key)) ?? true);
       if (junit !== undefined) {
-        const xml = new TextEncoder().encode(junitXml("wgconv check", junitCases(results, missing)));
+        const xml = new TextEncoder().encode(
+          junitXml("wgconv check", junitCases(results, missing)),
+        );
         await writes.attempt(() => writeOutput(junit, (write) => write(xml)));
       }
       const ran = results.some(({ status }) => status !== "error");

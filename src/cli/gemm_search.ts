@@ -42,15 +42,17 @@ export async function searchPolicies(
   const reference = check === "none"
     ? undefined
     : await computeGemmReference({ problem, dtype, operands, mode: check, seed });
-  const ranking = await searchGemm(
-    gpu,
-    problem,
-    options,
-    candidates,
-    operands,
-    reference,
-    { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
-    (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
+  const ranking = await gpu.guard(() =>
+    searchGemm(
+      gpu,
+      problem,
+      options,
+      candidates,
+      operands,
+      reference,
+      { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
+      (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
+    )
   );
   shown.done();
   records.write(environmentRecord(describe(gpu), seed));

@@ -1,20 +1,21 @@
 import { join } from "#path";
-import type { TuningTable } from "../algorithms/tuning.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import { OUTDATED_TUNING, type TuningTable } from "../algorithms/tuning.ts";
 import {
   otherDevice,
   parseTuning,
   type TunedDevice,
-  type TuningLine,
   tuningTable,
+  type TuningText,
 } from "../bench/tuning_file.ts";
 import type { GpuDevice } from "../gpu/device.ts";
+import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
 import { readText } from "./records.ts";
 
 /** A tuning file and what it holds. */
-export interface Tuning {
+export interface Tuning extends TuningText {
   readonly path: string;
-  readonly lines: readonly TuningLine[];
 }
 
 /** Where a user's tuning is kept; undefined where there is no such place, or it may not be known. */
@@ -40,20 +41,31 @@ export function tuningFile(option: string | undefined): string | undefined {
 }
 
 /**
- * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none.
+ * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none. The user's own is a
+ * cache: where it cannot be read, a note says so and there is none.
  *
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
 export async function readTuning(option: string | undefined): Promise<Tuning | undefined> {
-  if (option === "none") return undefined;
-  const path = option ?? tuningPath();
+  const path = tuningFile(option);
   if (path === undefined) return undefined;
+  const note = printer("stderr");
   try {
-    return { path, lines: parseTuning(await readText(path), path) };
+    const tuning = { path, ...parseTuning(await readText(path), path) };
+    if (tuning.foreign > 0) {
+      note.line(
+        `ignoring ${tuning.foreign} lines of ${path}: another version of wgconv wrote them`,
+      );
+    }
+    return tuning;
   } catch (error) {
-    if (option === undefined && error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
+    if (option !== undefined) throw error;
+    const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
+    if (!absent.some((kind) => error instanceof kind)) {
+      note.line(`ignoring the user's tuning: ${oneSentence(error)}`);
+    }
+    return undefined;
   }
 }
 
@@ -64,6 +76,16 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   const reason = otherDevice(tuning.lines, device);
   if (reason !== undefined) printer("stderr").line(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
+}
+
+/** Says where a tuning had something for plans that they could not take: their kernels have changed since. */
+export function noteOutdated(tuning: Tuning | undefined, plans: readonly Plan[]): void {
+  const outdated = plans.filter(({ notes }) => notes.includes(OUTDATED_TUNING)).length;
+  if (tuning === undefined || outdated === 0) return;
+  const what = outdated === 1 ? "what it says of 1 case" : `what it says of ${outdated} cases`;
+  printer("stderr").line(
+    `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
+  );
 }
 
 function deviceOf({ info }: GpuDevice): TunedDevice {

@@ -15,7 +15,9 @@ export function variantOption(
   const variant = parseVariant(without, withs);
   const has = variantNames(true);
   for (const name of without.filter((name) => !has.includes(name))) {
-    printer("stderr").line(`wgconv: note: --without ${name} changes nothing, the tuned kernel has none`);
+    printer("stderr").line(
+      `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,
+    );
   }
   for (const name of withs.filter((name) => has.includes(name))) {
     printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);

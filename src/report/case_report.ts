@@ -116,16 +116,26 @@ export function caseTable(coming: readonly ComingCase[]): (record: ShownCase) =>
     ...(bothCaches
       ? [[{ title: "cache" }, ({ cache }) => cache ?? "-"] satisfies (typeof columns)[number]]
       : []),
-    [{ title: "time", align: "right", width: 8 }, ({ time_ms: time }) =>
-      time ? formatMilliseconds(time.median) : "-"],
-    [{ title: "GFLOP/s", align: "right" }, ({ gflops }) =>
-      gflops === null ? "-" : gflops.toFixed(gflops < 100 ? 2 : 0)],
-    [{ title: "workspace", align: "right" }, ({ workspace_bytes: workspace }) =>
-      workspace === null ? "-" : formatBytes(workspace)],
-    [{ title: "MARE", align: "right", width: 7 }, ({ accuracy }) =>
-      formatError(accuracy?.mare ?? null)],
-    [{ title: "bound", align: "right", width: 6 }, ({ accuracy }) =>
-      bound(accuracy?.max_bound_ratio ?? null)],
+    [
+      { title: "time", align: "right", width: 8 },
+      ({ time_ms: time }) => time ? formatMilliseconds(time.median) : "-",
+    ],
+    [
+      { title: "GFLOP/s", align: "right" },
+      ({ gflops }) => gflops === null ? "-" : gflops.toFixed(gflops < 100 ? 2 : 0),
+    ],
+    [
+      { title: "workspace", align: "right" },
+      ({ workspace_bytes: workspace }) => workspace === null ? "-" : formatBytes(workspace),
+    ],
+    [
+      { title: "MARE", align: "right", width: 7 },
+      ({ accuracy }) => formatError(accuracy?.mare ?? null),
+    ],
+    [
+      { title: "bound", align: "right", width: 6 },
+      ({ accuracy }) => bound(accuracy?.max_bound_ratio ?? null),
+    ],
     [{ title: "verdict" }, ({ verdict }) => verdict === "none" ? "-" : verdict],
     [{ title: "kernel" }, ({ kernel, algorithm }) => kernel ?? algorithm],
   ];
