@@ -54,9 +54,8 @@ export async function readTuning(option: string | undefined): Promise<Tuning | u
   try {
     const tuning = { path, ...parseTuning(await readText(path), path) };
     if (tuning.foreign > 0) {
-      note.line(
-        `ignoring ${tuning.foreign} lines of ${path}: another version of wgconv wrote them`,
-      );
+      const lines = tuning.foreign === 1 ? "1 line" : `${tuning.foreign} lines`;
+      note.line(`ignoring ${lines} of ${path}: of another version of wgconv`);
     }
     return tuning;
   } catch (error) {

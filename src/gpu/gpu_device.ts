@@ -101,7 +101,7 @@ export class GpuDevice implements Disposable {
    * them before it says so; each is a {@linkcode DeviceError}.
    */
   async causeOf(error: unknown): Promise<unknown> {
-    let timer: number | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const patience = new Promise<void>((done) => timer = setTimeout(done, LOSS_MS));
     await Promise.race([this.device.lost, patience]);
     clearTimeout(timer);
