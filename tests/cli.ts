@@ -128,7 +128,15 @@ function offline([command = "", ...rest]: readonly string[]): string[] {
 }
 
 function childEnvironment({ env }: { env?: Record<string, string> }): Record<string, string> {
-  return { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", ...env };
+  const own: Record<string, string> = { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", ...env };
+  // Deno looks for its cache there too.
+  return "XDG_CACHE_HOME" in own ? { DENO_DIR: denoDir(), ...own } : own;
+}
+
+/** The folder of Deno's cache. */
+function denoDir(): string {
+  const { stdout } = new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).outputSync();
+  return JSON.parse(new TextDecoder().decode(stdout)).denoDir;
 }
 
 /** A temporary directory that goes away with its scope. */

@@ -137,8 +137,7 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         results.push(kept);
       }
       shown.done();
-      const missing = (baseline ? missingCases(plan, baseline, results) : [])
-        .filter((key) => options.filter?.test(descriptorOf(key)) ?? true);
+      const missing = baseline ? missingCases(plan, baseline, results) : [];
       if (junit !== undefined) {
         const xml = new TextEncoder().encode(
           junitXml("wgconv check", junitCases(results, missing)),
@@ -156,11 +155,6 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       out.line(summaryLine(results, lost, adapter));
       writes.conclude(checkExitCode(results, lost, updating));
     });
-}
-
-/** The descriptor at the end of a baseline's key. */
-function descriptorOf(key: string): string {
-  return /(g\d+)?mb\d.*$/.exec(key)?.[0] ?? key;
 }
 
 /** What the options parse to. */
@@ -203,6 +197,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
     tiles: options.tile,
     fill: options.fill,
     seed: options.seed,
+    filter,
   };
 }
 
