@@ -51,7 +51,7 @@ export function parseBaseline(text: string, source: string): Baseline {
   // The innermost key that the text has tells the line.
   const keys = (issue.path ?? []).map(({ key }) => JSON.stringify(key));
   const offset = keys.reduce((from, key) => Math.max(from, text.indexOf(key, from)), 0);
-  if (keys.join() === '"schema"') {
+  if (keys.join() === '"schema"' && issue.received !== "undefined") {
     throw new SyntaxError(
       `Cannot read the baseline: ${source}:${lineOf(text, offset)}: it is of version ` +
         `${issue.received}, this wgconv reads 1`,

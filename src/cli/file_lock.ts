@@ -22,6 +22,18 @@ export function isLatest(file: Deno.FsFile, path: string): boolean {
   return now !== undefined && own.ino === now.ino && own.dev === now.dev;
 }
 
+/** The bytes of a file from its begin on. */
+export function readAll(file: Deno.FsFile): Uint8Array {
+  const bytes = new Uint8Array(file.statSync().size);
+  file.seekSync(0, Deno.SeekMode.Start);
+  let length = 0;
+  for (let read; length < bytes.length; length += read) {
+    read = file.readSync(bytes.subarray(length));
+    if (read === null) break;
+  }
+  return bytes.subarray(0, length);
+}
+
 /** What is at a path; undefined where nothing is. */
 export function statOf(path: string): Deno.FileInfo | undefined {
   try {

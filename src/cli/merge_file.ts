@@ -1,6 +1,6 @@
 import { dirname } from "#path";
 import { refuseWrite, writeOutput } from "../npy/atomic_write.ts";
-import { isLatest, tryLock } from "./file_lock.ts";
+import { isLatest, readAll, tryLock } from "./file_lock.ts";
 
 /** How long another program's merge is waited for, and how often it is looked for. */
 const PATIENCE_MS = 10_000;
@@ -27,8 +27,7 @@ export async function mergeFile(path: string, merge: (text: string) => string): 
       .catch((error) => refuseWrite(path, error));
     // Its successor is to be merged with, where another program has put one in its place.
     if (tryLock(file, path) && isLatest(file, path)) {
-      const bytes = await Deno.readFile(path);
-      return await write(merge(decode(bytes, path)));
+      return await write(merge(decode(readAll(file), path)));
     }
     if (performance.now() > end) {
       throw new Deno.errors.Busy(`Cannot write ${path}: another program is writing to it`);

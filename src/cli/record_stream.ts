@@ -1,7 +1,7 @@
 import { keepOnSignal, refuseWrite, removeOnSignal, writeError } from "../npy/atomic_write.ts";
 import type { ReportRecord } from "../report/record.ts";
 import type { Writes } from "./failure.ts";
-import { isLatest, statOf, tryLock } from "./file_lock.ts";
+import { isLatest, readAll, statOf, tryLock } from "./file_lock.ts";
 import { printer } from "./output.ts";
 import { type PreviousRun, readPreviousRun } from "./resume.ts";
 
@@ -94,10 +94,7 @@ function previousRun(
     const goOn = resume === undefined ? "" : "--resume goes on with it, ";
     throw new TypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
   }
-  const data = new Uint8Array(size);
-  let read = 0;
-  for (let got; read < size && (got = file.readSync(data.subarray(read))) !== null;) read += got;
-  return readPreviousRun(data.subarray(0, read), path);
+  return readPreviousRun(readAll(file), path);
 }
 
 function fileStream(
@@ -135,12 +132,14 @@ function fileStream(
       }
     },
     [Symbol.dispose]() {
-      // What a write that failed has left of a line goes here as well.
-      if (begun && !special) file.truncateSync(size);
-      if (made && !begun) {
-        keepOnSignal(path);
-        Deno.removeSync(path);
+      try {
+        // A write that failed may have left a part of a line.
+        if (begun && !special) file.truncateSync(size);
+        if (made && !begun) Deno.removeSync(path);
+      } catch {
+        // Nothing more can be done, and what ends the command is to be said.
       }
+      keepOnSignal(path);
       file.close();
     },
   };

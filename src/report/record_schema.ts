@@ -106,7 +106,7 @@ export function readRecord<S extends v.GenericSchema>(
   const issue = result.issues[0];
   const path = v.getDotPath(issue) ?? "the record";
   throw new TypeError(
-    path === "schema"
+    path === "schema" && issue.received !== "undefined"
       ? `Cannot read ${where}: the record is of version ${issue.received}, this wgconv reads 1`
       : `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
   );
