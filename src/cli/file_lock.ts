@@ -27,9 +27,10 @@ export function readAll(file: Deno.FsFile): Uint8Array {
   const bytes = new Uint8Array(file.statSync().size);
   file.seekSync(0, Deno.SeekMode.Start);
   let length = 0;
-  for (let read; length < bytes.length; length += read) {
-    read = file.readSync(bytes.subarray(length));
+  while (length < bytes.length) {
+    const read = file.readSync(bytes.subarray(length));
     if (read === null) break;
+    length += read;
   }
   return bytes.subarray(0, length);
 }

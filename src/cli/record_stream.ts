@@ -107,25 +107,25 @@ function fileStream(
 ): RecordStream {
   if (made) removeOnSignal(path);
   let begun = false;
-  /** Bytes of whole lines; nothing is known of devices. */
-  let size = previous?.bytes ?? 0;
   let lead = previous?.unended ? "\n" : "";
+  /** Where whole lines end, while something else may follow them: what was there, or a line that failed. */
+  let end: number | undefined = special ? undefined : previous?.bytes ?? 0;
   const cut = () => {
-    if (special) return;
-    file.truncateSync(size);
-    file.seekSync(size, Deno.SeekMode.Start);
+    if (end !== undefined) file.truncateSync(end);
+    end = undefined;
   };
   return {
     previous,
     write(record) {
       const bytes = new TextEncoder().encode(`${lead}${JSON.stringify(record)}\n`);
       try {
-        // What an earlier run, or a write that failed, has left of a line would spoil this one.
         cut();
-        if (made && !begun) keepOnSignal(path);
+        const start = special ? undefined : file.seekSync(0, Deno.SeekMode.End);
+        if (made) keepOnSignal(path);
         begun = true;
+        end = start;
         for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-        size += bytes.length;
+        end = undefined;
         lead = "";
       } catch (error) {
         writes.failed(writeError(path, error));
@@ -133,9 +133,8 @@ function fileStream(
     },
     [Symbol.dispose]() {
       try {
-        // A write that failed may have left a part of a line.
-        if (begun && !special) file.truncateSync(size);
-        if (made && !begun) Deno.removeSync(path);
+        if (begun) cut();
+        else if (made) Deno.removeSync(path);
       } catch {
         // Nothing more can be done, and what ends the command is to be said.
       }
