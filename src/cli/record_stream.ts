@@ -1,4 +1,4 @@
-import { keepOnSignal, refuseWrite, removeOnSignal, writeError } from "../npy/atomic_write.ts";
+import { refuseWrite, writeError } from "../npy/atomic_write.ts";
 import type { ReportRecord } from "../report/record.ts";
 import type { Writes } from "./failure.ts";
 import { isLatest, readAll, statOf, tryLock } from "./file_lock.ts";
@@ -105,7 +105,6 @@ function fileStream(
     readonly writes: Writes;
   },
 ): RecordStream {
-  if (made) removeOnSignal(path);
   let begun = false;
   let lead = previous?.unended ? "\n" : "";
   /** Where whole lines end, while something else may follow them: what was there, or a line that failed. */
@@ -121,7 +120,6 @@ function fileStream(
       try {
         cut();
         const start = special ? undefined : file.seekSync(0, Deno.SeekMode.End);
-        if (made) keepOnSignal(path);
         begun = true;
         end = start;
         for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
@@ -138,7 +136,6 @@ function fileStream(
       } catch {
         // Nothing more can be done, and what ends the command is to be said.
       }
-      keepOnSignal(path);
       file.close();
     },
   };

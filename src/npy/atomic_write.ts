@@ -47,7 +47,7 @@ export async function writeAtomically(
     removeQuietly(temporary);
     throw error;
   } finally {
-    keepOnSignal(temporary);
+    await keepOnSignal(temporary);
   }
 }
 
@@ -87,7 +87,7 @@ async function makeAndRemove(temporary: string, path: string): Promise<void> {
     file.close();
   } finally {
     removeQuietly(temporary);
-    keepOnSignal(temporary);
+    await keepOnSignal(temporary);
   }
 }
 
@@ -158,7 +158,7 @@ export function writeError(path: string, error: unknown): unknown {
 }
 
 /** From here on a signal removes the file. */
-export function removeOnSignal(path: string): void {
+function removeOnSignal(path: string): void {
   if (pending.size === 0) {
     const listeners = SIGNALS.map(([signal, code]) => {
       const onSignal = () => {
@@ -173,8 +173,9 @@ export function removeOnSignal(path: string): void {
   pending.add(path);
 }
 
-/** Ends what {@linkcode removeOnSignal} began. */
-export function keepOnSignal(path: string): void {
+/** Ends what {@linkcode removeOnSignal} began. A signal that has come by now is heard first, lest nobody hears it. */
+async function keepOnSignal(path: string): Promise<void> {
+  await new Promise((done) => setTimeout(done, 0));
   pending.delete(path);
   if (pending.size === 0) removeListeners();
 }

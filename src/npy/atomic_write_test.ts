@@ -139,3 +139,29 @@ for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]
     },
   });
 }
+
+Deno.test({
+  name: "a signal that comes while a file is written without a pause is heard when it is",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    await inTempDir(async (dir) => {
+      const script = join(dir, "child.ts");
+      const busy = `
+        import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
+        await writeAtomically(Deno.args[0], async (write) => {
+          await write(new Uint8Array(8));
+          console.log("written");
+          for (const end = Date.now() + 1000; Date.now() < end;);
+        });
+        await new Promise((resolve) => setTimeout(resolve, 60_000));`;
+      await Deno.writeTextFile(script, busy);
+      const args = ["run", "-A", "--no-check", "--config", CONFIG, script, join(dir, "out.npy")];
+      const child = startDeno(args, { stdout: "piped" });
+      const output = child.stdout.getReader();
+      await output.read();
+      child.kill("SIGINT");
+      while (!(await output.read()).done);
+      assert.equal((await child.status).code, 130);
+    });
+  },
+});
