@@ -11,7 +11,7 @@ import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { configure, configureAs } from "../src/algorithms/winrs/configure.ts";
 import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
-import { configureOptions, planWinrs } from "../src/algorithms/winrs/plan.ts";
+import { configureOptions, planConfiguration } from "../src/algorithms/winrs/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
@@ -175,7 +175,7 @@ async function overSuite(path?: string): Promise<void> {
     const request = requestFor(problem, { policy: "8x8x8_4x4" });
     const mare = await mareOf(
       problem,
-      planWinrs(request, "uniform", configuration),
+      planConfiguration(request, "uniform", configuration),
       await dataFor(problem),
     );
     const kernels = [pair.first, ...(pair.second ? [pair.second] : [])];

@@ -23,7 +23,7 @@ import {
 } from "../src/algorithms/winrs/configure.ts";
 import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
-import { configureOptions, planWinrs } from "../src/algorithms/winrs/plan.ts";
+import { configureOptions, planConfiguration } from "../src/algorithms/winrs/plan.ts";
 import { gridSegments, mostRows } from "../src/algorithms/winrs/segments.ts";
 import {
   DEFAULT_THROUGHPUT,
@@ -70,7 +70,7 @@ function requestFor(problem: ConvProblem): PlanRequest {
 }
 
 function trial(phase: string, problem: ConvProblem, configuration: Configuration): Trial {
-  const plan = planWinrs(requestFor(problem), "constant", configuration);
+  const plan = planConfiguration(requestFor(problem), "constant", configuration);
   return { phase, problem, configuration, plan };
 }
 

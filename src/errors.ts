@@ -45,8 +45,10 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof DeviceError) return EXIT.internal;
   if (isOutOfHostMemory(error)) return EXIT.unsupported;
   if (isEngineFault(error)) return EXIT.internal;
-  // A full disk, which has no class of its own.
-  if (error instanceof Error && "code" in error && error.code === "ENOSPC") return EXIT.usage;
+  // The system's errors without a class of their own: a full disk, a name that is too long.
+  if (error instanceof Error && "code" in error && /^E[A-Z0-9]+$/.test(`${error.code}`)) {
+    return EXIT.usage;
+  }
   const usage = [TypeError, RangeError, SyntaxError, ...Object.values(Deno.errors)];
   return usage.some((kind) => error instanceof kind) ? EXIT.usage : EXIT.internal;
 }

@@ -36,7 +36,7 @@ Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => 
     [["bench"], /^wgconv: Cannot bench: no problem/],
     [["bench", "--suite", "none.txt"], /^wgconv: Cannot read none\.txt: there is no such file\n$/],
     [["conv", "--input", "-", "--filter", "x", "--bias", "-"], /only one file can come from stdin/],
-    [["bench", "--suite", "."], /^wgconv: Cannot read \.: Is a directory/],
+    [["bench", "--suite", "."], /^wgconv: Cannot read \.: it is a directory/],
     [["bench", "--problem", "ic1ih4oc1kh3", "--jsonl", "no/x"], /^wgconv: Cannot write no\/x: /],
     [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /^wgconv: Cannot plan: policy x/],
   ];

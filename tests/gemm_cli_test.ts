@@ -86,16 +86,24 @@ Deno.test("wgconv gemm multiplies int8 files to int32 exactly, on the GPU and on
   ];
   await writeNpy(a, tensor("i8", [1, 5], Int8Array.of(-128, 127, 3, -4, 5)));
   await writeNpy(b, tensor("i8", [5, 2], Int8Array.of(-128, 1, 127, 2, 3, 3, 4, 4, 5, 5)));
-  await writeNpy(c, tensor("i32", [1, 2], Int32Array.of(2 ** 31 - 1, -1000)));
+  const sum = 128 * 128 + 127 * 127 + 18;
+  await writeNpy(c, tensor("i32", [1, 2], Int32Array.of(2 ** 31 - 1 - 2 * sum, -1000)));
   const files = ["--dtype", "i8", "--a", a, "--b", b, "--c", c, "--alpha", "2", "--output", y];
   for (const device of ["gpu", "cpu"]) {
     for (const check of ["full", "none"]) {
       const args = ["gemm", ...files, "--device", device, "--check", check, ...once];
       const { code, stderr } = await wgconv(args);
+      if (check === "none" && device === "gpu") {
+        // The largest of each would leave 32 bits together.
+        assert.equal(code, 2);
+        assert.match(stderr, /^wgconv: Cannot multiply: 5 products of up to 128 and 128 may make /);
+        continue;
+      }
       assert.equal(code, 0, stderr);
-      const wrapped = (2 * (128 * 128 + 127 * 127 + 18) + 2 ** 31 - 1) | 0;
       const other = 2 * (-128 + 254 + 18) - 1000;
-      assert.deepEqual(await readNpy(y), tensor("i32", [1, 2], Int32Array.of(wrapped, other)));
+      const expected = tensor("i32", [1, 2], Int32Array.of(2 ** 31 - 1, other));
+      assert.deepEqual(await readNpy(y), expected);
+      await Deno.remove(y);
     }
   }
 });
@@ -279,4 +287,75 @@ Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which
     assert.equal(record.verdict, "pass");
     assert.match(record.kernel, kernel as RegExp);
   }
+});
+
+Deno.test("a software driver never cuts a long sum short: it is split, or refused", async () => {
+  const size = ["gemm", "--size", "8,8,1000000", ...once];
+  const free = await wgconv([...size, "--check", "full"]);
+  assert.equal(free.code, 0, free.stdout + free.stderr);
+  const few = await wgconv([
+    "gemm",
+    "--size",
+    "8,8,470000",
+    "--splits",
+    "1",
+    "--check",
+    "full",
+    ...once,
+  ]);
+  assert.equal(few.code, 0, few.stdout + few.stderr);
+  const software = /software/.test((await wgconv(["devices"])).stdout);
+  for (const check of ["none", "sample", "full"]) {
+    const { code, stderr } = await wgconv([...size, "--splits", "1", "--check", check]);
+    assert.equal(code, software ? 3 : 0, stderr);
+    if (software) {
+      assert.match(stderr, /^wgconv: Cannot plan: gemm_f32_\w+ loops \d+ times, [^\n]*\n$/);
+    }
+  }
+  const long = ["conv", "--problem", "mb1ic1000000ih1oc4kh1", "--check", "none", ...once];
+  assert.equal((await wgconv([...long, "--splits", "1"])).code, software ? 3 : 0);
+  const segments = [
+    "conv",
+    "--problem",
+    "mb1ic1oc1ih1800kh3",
+    "--op",
+    "bwd-filter",
+    "--algorithm",
+    "winrs",
+  ];
+  assert.equal((await wgconv([...segments, ...once, "--segments", "1"])).code, software ? 3 : 0);
+});
+
+Deno.test("wgconv gemm never lets int8 products wrap around", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const y = `${path}/y.npy`;
+  const k = 131_072;
+  const least = tensor("i8", [1, k], new Int8Array(k).fill(-128));
+  await writeNpy(`${path}/a.npy`, least);
+  const files = ["--a", `${path}/a.npy`, "--b", `${path}/a.npy`, "--transpose", "nt"];
+  for (const how of [["full"], ["sample"], ["none"], ["full", "--device", "cpu"]]) {
+    const args = ["gemm", "--dtype", "i8", ...files, "--output", y, ...once, "--check", ...how];
+    const { code, stderr } = await wgconv(args);
+    assert.equal(code, 2, `${how}: ${stderr}`);
+    assert.match(stderr, /^wgconv: Cannot multiply: [^\n]* 32 bits [^\n]*\n$/);
+    await assert.rejects(Deno.stat(y), Deno.errors.NotFound);
+  }
+  // The sizes leave it open; small numbers, or the reference, say that nothing overflows.
+  const size = ["gemm", "--size", "4,4,140000", "--dtype", "i8", ...once];
+  for (
+    const [options, expected] of [
+      [["--check", "none"], 2],
+      [["--check", "none", "--fill", "integer"], 0],
+      [["--check", "full"], 0],
+    ] as const
+  ) {
+    const { code, stdout, stderr } = await wgconv([...size, ...options]);
+    assert.equal(code, expected, stdout + stderr);
+  }
+  await Deno.writeTextFile(`${path}/s.txt`, "4 4 140000\n4 4 100\n");
+  const suite = ["gemm", "--suite", `${path}/s.txt`, "--dtype", "i8", "--check", "none", "--json"];
+  const { stdout } = await wgconv([...suite, ...once]);
+  const verdicts = stdout.trim().split("\n").slice(1).map((line) => JSON.parse(line).verdict);
+  assert.deepEqual(verdicts, ["error", "none"]);
 });

@@ -70,12 +70,12 @@ Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note 
     [() => Deno.writeTextFile(path, "nonsense"), /:1: the line is no JSON$/],
     [
       () => Deno.writeTextFile(path, `# mine\n${JSON.stringify(record)}\n`),
-      /:2: problem is "nonsense", no descriptor$/,
+      /:2: the problem: Cannot parse problem: /,
     ],
     [async () => {
       await Deno.remove(path);
       await Deno.mkdir(path);
-    }, /: Is a directory \(os error 21\)$/],
+    }, /: it is a directory$/],
   ];
   for (const [damage, message] of damages) {
     await damage();

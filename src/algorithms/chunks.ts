@@ -29,7 +29,7 @@ export interface ChunkNeeds {
  * The fewest chunks of the batch, as even as they can be, whose buffers stay below the limits. One empty chunk
  * for an empty batch.
  *
- * @throws {RangeError} if the user's limit is too small for the least chunk.
+ * @throws {RangeError} if the user's limit is too small for the least chunk, or makes too many of them.
  * @throws {UnsupportedError} if the device's is.
  */
 export function batchChunks(needs: ChunkNeeds): Chunk[] {
@@ -45,11 +45,24 @@ export function batchChunks(needs: ChunkNeeds): Chunk[] {
   }
   if (low === 0) throw tooSmall(needs);
   const count = Math.ceil(most / low);
+  refuseManyChunks(needs.algorithm, count);
   const units = Math.ceil(most / count);
   return Array.from({ length: Math.ceil(most / units) }, (_, index) => {
     const first = index * units * multiple;
     return { first, images: Math.min(units * multiple, batch - first) };
   });
+}
+
+/** More chunks than this take seconds to plan, and longer to run than their products. */
+export const MOST_CHUNKS = 1024;
+
+/** @throws {RangeError} for more chunks than are planned. */
+export function refuseManyChunks(algorithm: string, chunks: number): void {
+  if (chunks <= MOST_CHUNKS) return;
+  throw new RangeError(
+    `Cannot plan: ${algorithm} takes ${chunks} chunks of the batch to keep within the workspace, ` +
+      `at most ${MOST_CHUNKS} are planned`,
+  );
 }
 
 /** Cause of the refusals of a least chunk. */

@@ -1,5 +1,10 @@
 import { UnsupportedError } from "../errors.ts";
-import { mainLoopBytes, mainLoopWorkgroups, variantPolicy } from "../kernels/main_loop.ts";
+import {
+  mainLoopBytes,
+  mainLoopWorkgroups,
+  stepIterations,
+  variantPolicy,
+} from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import {
@@ -10,6 +15,7 @@ import {
   type TilePolicy,
 } from "../kernels/policy.ts";
 import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
+import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 
 export { occupancyRate } from "./loop_cost.ts";
@@ -67,8 +73,8 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 export const MULTIPLY_ADDS_PER_ELEMENT = 16;
 export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
 
-// lavapipe stops a loop after 65,535 iterations without a word.
-const MOST_STEPS = 60_000;
+/** Iterations of a loop over steps; what a kernel's end takes must fit beside it. */
+const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
@@ -94,6 +100,14 @@ export interface CutLimits {
   readonly splits?: number | undefined;
   readonly balance?: Balance | undefined;
   readonly maxWorkspaceBytes?: number | undefined;
+  /** Whether loops that are too long are cut short: forced splits then go with a policy of fewer steps, if there is one. */
+  readonly software?: boolean;
+  readonly variant?: MainLoopVariant | undefined;
+}
+
+/** Most steps of one loop. */
+function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
+  return Math.floor(MOST_STEP_ITERATIONS / (1 + stepIterations(policy, variant)));
 }
 
 /**
@@ -102,15 +116,20 @@ export interface CutLimits {
  */
 export function chooseCut(product: Product, asked: CutLimits): Cut {
   const { candidates = TILE_POLICIES, multiprocessors, splits, balance = "auto" } = asked;
-  const cheapest = (cuts: Iterable<Cut>) => {
+  const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
-    for (const cut of cuts) if (best === undefined || cut.cost < best.cost) best = cut;
+    for (const cut of cuts) {
+      if ((best === undefined || cut.cost < best.cost) && suits(cut)) best = cut;
+    }
     return best;
   };
+  const short = ({ policy, splits }: Cut) =>
+    Math.ceil(product.steps(policy) / splits) <= mostSteps(policy, asked);
   const each = function* (cutsOf: typeof evenCuts) {
     for (const policy of candidates) yield* cutsOf(product, policy, asked);
   };
-  const even = cheapest(each(evenCuts));
+  const even = (asked.software ? cheapest(each(evenCuts), short) : undefined) ??
+    cheapest(each(evenCuts));
   if (even === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
   const tried = balance === "stream-k" ||
     balance === "auto" && splits === undefined && multiprocessors >= FEW_MULTIPROCESSORS;
@@ -125,7 +144,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
   const needed = asked.balance === "split-k" ? 2 : 1;
-  const least = Math.min(most, Math.max(needed, Math.ceil(steps / MOST_STEPS)));
+  const least = Math.min(most, Math.max(needed, Math.ceil(steps / mostSteps(policy, asked))));
   const forced = asked.splits === undefined
     ? asked.balance === "none" ? least : undefined
     : Math.min(most, asked.splits);
@@ -146,7 +165,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
 function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
   const { multiprocessors } = asked;
   const steps = product.steps(policy);
-  if (steps > MOST_STEPS) return;
+  if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const slots = residentWorkgroups(policy) * multiprocessors;
   const whole = Math.floor(tiles / slots) * slots;
@@ -269,7 +288,15 @@ export function cutProduct(
   ) {
     throw new RangeError(`Cannot plan: balance ${balance} contradicts ${splits} splits`);
   }
-  const asked = { limits, multiprocessors, splits, balance, maxWorkspaceBytes };
+  const asked = {
+    limits,
+    multiprocessors,
+    splits,
+    balance,
+    maxWorkspaceBytes,
+    software: request.workgroupsInFlight !== undefined,
+    variant: request.variant,
+  };
   const cut = chooseCut(product, { ...asked, candidates });
   const policy = variantPolicy(cut.policy, request.variant);
   return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] });

@@ -20,7 +20,7 @@ import type { PlanBuffers } from "./tensors.ts";
  * @param places For each tensor name the kernel binds, the plan's buffer, or bindings of a part of it.
  */
 export function pass(
-  { kernel, tensors, uniforms }: SizedKernel,
+  { kernel, tensors, uniforms, iterations }: SizedKernel,
   buffers: PlanBuffers,
   places: Readonly<Record<string, number | readonly PlanBinding[] | undefined>>,
   workgroups: number,
@@ -40,6 +40,7 @@ export function pass(
     ...(uniforms === undefined ? {} : { uniforms }),
     grid: foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension),
     multiplications,
+    iterations,
   };
 }
 

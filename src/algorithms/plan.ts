@@ -45,6 +45,8 @@ export interface Pass {
   readonly grid: readonly [number, number, number];
   /** The direct algorithm's share of multiply-adds, for reports; 0 for transforms. */
   readonly multiplications: number;
+  /** Most iterations of its loops, all of them together, that a thread runs; none where absent. */
+  readonly iterations?: number;
 }
 
 /**

@@ -10,9 +10,10 @@ import { planIm2winFused } from "./im2win/fused.ts";
 import { windowReason } from "./im2win/geometry.ts";
 import { planIm2win } from "./im2win/plan.ts";
 import { planImplicitGemm } from "./implicit_gemm/plan.ts";
+import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "./request.ts";
-import { resultElements } from "./tensors.ts";
+import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
 import { unsupportedReason } from "./winograd_fused/geometry.ts";
 import { planWinogradFused } from "./winograd_fused/plan.ts";
@@ -161,15 +162,16 @@ function checkAccuracy(request: PlanRequest, { algorithm, amplification = 1 }: P
 /**
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
- * @throws {RangeError} if a named algorithm does not support the problem, takes more workspace or enlarges rounding
+ * @throws {RangeError} if a tensor has 2^32 elements or more, a named algorithm does not support the problem, takes more workspace or enlarges rounding
  * errors more than is allowed, or the epilogue does not fit the operation.
- * @throws {UnsupportedError} if the device's limits do not suffice.
+ * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
  */
 export function planConv(request: PlanRequest): Plan {
   const { problem, epilogue } = request;
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
   }
+  refuseHugeTensors(request);
   if (request.algorithm === "auto") return planAuto(request);
   const name = request.algorithm;
   const reason = unsupported(name, request);
@@ -184,6 +186,7 @@ export function planConv(request: PlanRequest): Plan {
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
   const plan = ALGORITHMS[name].plan(request, mode);
   checkAccuracy(request, plan);
+  if (isSoftware(request)) refuseLongLoops(plan);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {
     throw new RangeError(

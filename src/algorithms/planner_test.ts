@@ -233,3 +233,52 @@ Deno.test("chooseCut() never makes a split without steps, and honours a forced o
   assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 4 }).splits, 4);
   assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 99 }).splits, 10);
 });
+
+Deno.test("planConv() plans or refuses problems of absurd sizes without counting through them", () => {
+  const huge = 2 ** 53 - 1;
+  const limits = { ...h200, maxBufferSize: huge, maxStorageBufferBindingSize: huge };
+  let calls = 0;
+  for (
+    const sizes of [
+      { batch: huge },
+      { inChannels: huge },
+      { outChannels: huge },
+      { inputSize: [huge, 3] },
+      { batch: 2 ** 31, inChannels: 1, outChannels: 1, inputSize: [1, 1], filterSize: [1, 1] },
+      { batch: 1, inChannels: 1, outChannels: 1, inputSize: [1, 2 ** 31], filterSize: [1, 3] },
+      { batch: 1, inChannels: 1, outChannels: 1, inputSize: [60_000, 60_000] },
+    ]
+  ) {
+    for (const op of OPERATIONS) {
+      for (const { name } of supportedAlgorithms(request(conv2))) {
+        for (const more of [{}, { maxWorkspaceBytes: 4096 }, { limits }]) {
+          const shape = { batch: 1, inChannels: 1, outChannels: 1, inputSize: [3, 3] };
+          const problem = convProblem({ ...shape, filterSize: [3, 3], ...sizes, op });
+          try {
+            const { passes } = planConv(request(problem, { algorithm: name, ...more }));
+            assert(passes.length <= 4 * 1024 + 2, `${name} ${op}: ${passes.length} passes`);
+          } catch (error) {
+            const refused = error instanceof RangeError || error instanceof UnsupportedError;
+            assert(refused && error.message.startsWith("Cannot "), `${name} ${op}: ${error}`);
+          }
+          calls++;
+        }
+      }
+    }
+  }
+  assert.equal(calls, 7 * 3 * 9 * 3);
+});
+
+Deno.test("a batch is cut into at most 1024 chunks", () => {
+  const problem = convProblem({
+    ...{ batch: 1_000_000, inChannels: 1, outChannels: 1, inputSize: [3, 3], filterSize: [3, 3] },
+  });
+  for (const algorithm of ["im2col", "im2win", "winograd2d-nonfused"] as const) {
+    const maxWorkspaceBytes = algorithm === "winograd2d-nonfused" ? 150_000 : 1024;
+    assert.throws(() => planConv(request(problem, { algorithm, maxWorkspaceBytes })), {
+      name: "RangeError",
+      message:
+        /^Cannot plan: \S+ takes \d+ chunks of the batch to keep within the workspace, at most 1024/,
+    }, algorithm);
+  }
+});

@@ -24,6 +24,33 @@ export function bufferBytes(elements: number, element: StorageElement = "f32"): 
   return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
 
+function expectBytes(name: string, bytes: number, { maxBufferSize }: DeviceLimits): void {
+  if (bytes <= maxBufferSize) return;
+  throw new UnsupportedError(
+    `Cannot plan: ${name} takes ${bytes} bytes, the device's maxBufferSize is ${maxBufferSize}`,
+  );
+}
+
+/**
+ * Refuses a problem whose tensors no plan can have, before anything is made of its sizes.
+ *
+ * @throws {RangeError} for a tensor of more elements than 32 bits count, {UnsupportedError} for one that the device
+ * cannot hold.
+ */
+export function refuseHugeTensors(
+  { problem, limits }: Pick<PlanRequest, "problem" | "limits">,
+): void {
+  for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
+    const elements = elementCount(tensorShape(problem, which));
+    if (elements >= 2 ** 32) {
+      throw new RangeError(
+        `Cannot plan: ${which} has ${elements} elements, kernels count up to 2^32`,
+      );
+    }
+    expectBytes(which, bufferBytes(elements), limits);
+  }
+}
+
 /** Collects a plan's buffers; refuses one that the device cannot hold. */
 export class PlanBuffers {
   readonly list: PlanBuffer[] = [];
@@ -45,18 +72,24 @@ export class PlanBuffers {
     element: StorageElement = "f32",
   ): number {
     const bytes = bufferBytes(elements, element);
-    if (bytes > this.#limits.maxBufferSize) {
-      throw new UnsupportedError(
-        `Cannot plan: ${name} takes ${bytes} bytes, ` +
-          `the device's maxBufferSize is ${this.#limits.maxBufferSize}`,
-      );
-    }
+    expectBytes(name, bytes, this.#limits);
     return this.list.push({ name, role, bytes }) - 1;
   }
 
-  /** How a buffer is spread over bindings. */
+  /**
+   * How a buffer is spread over bindings.
+   *
+   * @throws {UnsupportedError} if a kernel cannot have as many.
+   */
   split(buffer: number): TensorSplit {
-    return splitTensor(this.list[buffer]!.bytes, this.#limits.maxStorageBufferBindingSize);
+    const { name, bytes } = this.list[buffer]!;
+    const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage: most } = this.#limits;
+    const split = splitTensor(bytes, maxStorageBufferBindingSize);
+    if (split.parts <= most) return split;
+    throw new UnsupportedError(
+      `Cannot plan: ${name} takes ${split.parts} bindings of ${maxStorageBufferBindingSize} bytes, ` +
+        `the device's maxStorageBuffersPerShaderStage is ${most}`,
+    );
   }
 
   /** The bindings of a buffer, in order. */

@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import type { AccuracyRecord, CaseRecord } from "../report/record.ts";
+import { finiteNumber } from "../report/record_schema.ts";
 
-const figure = v.pipe(v.number(), v.finite(), v.minValue(0));
+const figure = v.pipe(finiteNumber, v.minValue(0));
 
 /** Fields that are not known here stay, for those who know them. */
 const BaselineCaseSchema = v.looseObject({
@@ -17,7 +18,7 @@ const BaselineSchema = v.looseObject({
   version: v.string(),
   adapter: v.string(),
   fill: v.string(),
-  seed: v.number(),
+  seed: finiteNumber,
   cases: v.record(v.string(), BaselineCaseSchema),
 });
 

@@ -22,7 +22,23 @@ export interface GemmReferenceRequest {
 /** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
 const SAMPLE_SHARE = 4;
 
-/** Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large. */
+/** Results that a sample has. */
+function sampleOf({ m, k, batch }: GemmProblem): number {
+  return sampleCount(m * batch, SAMPLE_SHARE * k);
+}
+
+/** Whether the reference is computed whole: where that was asked for, or the problem is small. */
+export function wholeReference(problem: GemmProblem, mode: "sample" | "full"): boolean {
+  const { m, n, batch } = problem;
+  return mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS ||
+    batch * m * n <= sampleOf(problem);
+}
+
+/**
+ * Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large.
+ *
+ * @throws {RangeError} where results of int8 leave 32 bits.
+ */
 export async function computeGemmReference(
   request: GemmReferenceRequest,
 ): Promise<ReferenceResult> {
@@ -32,11 +48,8 @@ export async function computeGemmReference(
   const round = exact ? (factor: number) => factor : Math.fround;
   const { alpha, beta } = request.problem;
   const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
-  const { m, n, k, batch } = problem;
-  const count = sampleCount(m * batch, SAMPLE_SHARE * k);
-  const whole = mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS || batch * m * n <= count;
   return await referenceGemm(problem, request.operands as GemmInputs, {
-    ...(whole ? {} : { sample: { count, seed } }),
+    ...(wholeReference(problem, mode) ? {} : { sample: { count: sampleOf(problem), seed } }),
     ...(onProgress ? { onProgress } : {}),
     integers: dtype === "i8",
   });

@@ -10,6 +10,7 @@ import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
 import { checkGemm, computeGemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { fillGemm, gemmResult } from "./gemm_operands.ts";
+import { refuseOverflow } from "./gemm_range.ts";
 import { runPlan } from "./gpu_case.ts";
 import type { TimingProtocol } from "./timing.ts";
 
@@ -67,6 +68,7 @@ async function runCase(
     return caseRecord(setup, { plan, verdict: "none", message: "the result is empty" });
   }
   const operands = fillGemm(problem, dtype, fill, seed);
+  await refuseOverflow({ problem, dtype, check }, () => operands);
   const { time, result } = await runPlan(
     gpu,
     plan,

@@ -21,6 +21,11 @@ interface Settings {
 }
 
 const DEFAULTS: Settings = { batch: 0, match: undefined };
+/** More files or problems than this of one suite is no suite, but files that include each other over and over. */
+const MAX_FILES = 1000;
+const MAX_PROBLEMS = 100_000;
+/** A longer line is no text of people. */
+const MAX_LINE = 100_000;
 const OPTIONS = ["--batch", "--mb", "--match", "--reset"];
 
 /**
@@ -30,7 +35,7 @@ const OPTIONS = ["--batch", "--mb", "--match", "--reset"];
  *
  * @param source The file's name, for messages.
  * @param include Finds the files of `--batch`; without it they are refused.
- * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself.
+ * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself, or there are too many.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
 export function parseSuite(
@@ -39,38 +44,49 @@ export function parseSuite(
   op: Operation = "fwd",
   include?: IncludeSuite,
 ): ConvProblem[] {
-  return parseFile({ text, source }, [source], op, DEFAULTS, include);
+  let files = 0;
+  let count = 0;
+  return parseFile({ text, source }, [source], DEFAULTS);
+
+  function parseFile(file: SuiteText, open: readonly string[], outer: Settings): ConvProblem[] {
+    let settings = outer;
+    return wordsOf(file).flatMap((word) => {
+      try {
+        if (!word.text.startsWith("-")) {
+          const problems = chosen(parseWord(word, op), settings);
+          count += problems.length;
+          if (count <= MAX_PROBLEMS) return problems;
+          throw wordError(word, `there are more than ${MAX_PROBLEMS} problems`);
+        }
+        const { name, value } = splitOption(word);
+        if (name !== "--batch") {
+          settings = applyOption(word, name, value, settings);
+          return [];
+        }
+        if (!include) throw wordError(word, "--batch is not known here");
+        if (++files > MAX_FILES) throw wordError(word, `more than ${MAX_FILES} files are included`);
+        const inner = include(value, file.source);
+        if (open.includes(inner.source)) {
+          throw wordError(
+            word,
+            `the files include each other: ${[...open, inner.source].join(", ")}`,
+          );
+        }
+        return parseFile(inner, [...open, inner.source], settings);
+      } catch (error) {
+        throw placed(error, `${file.source}:${word.line}`);
+      }
+    });
+  }
 }
 
-function parseFile(
-  file: SuiteText,
-  open: readonly string[],
-  op: Operation,
-  outer: Settings,
-  include: IncludeSuite | undefined,
-): ConvProblem[] {
-  let settings = outer;
-  return suiteWords(file.text).flatMap((word) => {
-    try {
-      if (!word.text.startsWith("-")) return chosen(parseWord(word, op), settings);
-      const { name, value } = splitOption(word);
-      if (name !== "--batch") {
-        settings = applyOption(word, name, value, settings);
-        return [];
-      }
-      if (!include) throw wordError(word, "--batch is not known here");
-      const inner = include(value, file.source);
-      if (open.includes(inner.source)) {
-        throw wordError(
-          word,
-          `the files include each other: ${[...open, inner.source].join(", ")}`,
-        );
-      }
-      return parseFile(inner, [...open, inner.source], op, settings, include);
-    } catch (error) {
-      throw placed(error, `${file.source}:${word.line}`);
-    }
-  });
+/** The words of a file. */
+function wordsOf({ text, source }: SuiteText): SuiteWord[] {
+  const long = text.split("\n").findIndex((line) => line.length > MAX_LINE);
+  if (long < 0) return suiteWords(text);
+  throw new SyntaxError(
+    `${source}:${long + 1}: Cannot read the suite: the line has more than ${MAX_LINE} characters`,
+  );
 }
 
 function parseWord({ shown, column }: SuiteWord, op: Operation): ConvProblem[] {

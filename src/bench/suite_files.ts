@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join } from "#path";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
+import { readText } from "../read_text.ts";
 import { parseSuite, type SuiteText } from "./suite.ts";
 
 /**
@@ -28,15 +29,5 @@ export function readSuite(
 }
 
 function readFile(path: string): SuiteText {
-  try {
-    return { source: path, text: Deno.readTextFileSync(path) };
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) {
-      throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
-    }
-    if (error instanceof Error) {
-      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
-    }
-    throw error;
-  }
+  return { source: path, text: readText(path) };
 }

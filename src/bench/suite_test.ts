@@ -98,6 +98,29 @@ Deno.test("parseSuite() refuses what is no suite: the file and line it stands in
   assert.match(message({ main: "ic1:99999oc1:99999ih3kh3" }), /make 9999800001 problems, 100000/);
 });
 
+Deno.test("parseSuite() refuses files that multiply, too many problems, and endless lines", () => {
+  const twice = Object.fromEntries(
+    Array.from({ length: 30 }, (_, i) => [`f${i}`, `--batch=f${i + 1}\n--batch=f${i + 1}`]),
+  );
+  const refusals: [files: Readonly<Record<string, string>>, message: RegExp][] = [
+    [
+      { main: "--batch=f0", ...twice, f30: "ic1ih4oc1kh3" },
+      /^f\d+:\d: .* more than 1000 files are included/,
+    ],
+    [
+      { main: "ic1:60000ih9oc1kh3\nic1:60000ih9oc1kh3" },
+      /^main:2: .* there are more than 100000 problems/,
+    ],
+    [
+      { main: `ic1ih4oc1kh3\n${"a".repeat(2 ** 22)}` },
+      /^main:2: .* the line has more than 100000 characters$/,
+    ],
+  ];
+  for (const [files, message] of refusals) {
+    assert.throws(() => suiteOf(files), { name: "SyntaxError", message });
+  }
+});
+
 Deno.test("readSuite() finds files beside the one that includes them", async () => {
   const folder = await Deno.makeTempDir({ prefix: "wgconv-test-" });
   await Deno.mkdir(`${folder}/inner`);

@@ -87,10 +87,11 @@ function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
     return clause(`${field} is ${issue.received}, expected ${issue.expected}`);
   }
   try {
-    classOf(result.output);
+    parseDescriptor(result.output.problem, result.output.op);
     return result.output;
-  } catch {
-    return clause(`problem is ${JSON.stringify(result.output.problem)}, no descriptor`);
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
+    return clause(`the problem: ${error.message.split("\n")[0]}`);
   }
 }
 

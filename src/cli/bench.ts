@@ -149,9 +149,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         inputs: [...suites, tuningFile(options.tuning)],
         force,
       });
-      const tuned = options.algorithm.includes("auto")
-        ? await readTuning(options.tuning)
-        : undefined;
+      const tuned = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
       const plans: Plan[] = [];
       const writes = commandWrites();
       using records = openRecords(target, writes, { resume: options.resume ?? false, force });
@@ -175,7 +173,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
           onPlan: (plan) => plans.push(plan),
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
-        skipped.forEach((line) => note.line(line));
+        skipped.forEach((line) => note.message(line));
         noteOutdated(tuned, plans);
       };
       const onStdout = target === "-";

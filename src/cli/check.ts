@@ -30,7 +30,8 @@ import { mergeFile } from "./merge_file.ts";
 import { printer, progress } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
-import { describe, readText } from "./records.ts";
+import { readText } from "../read_text.ts";
+import { describe } from "./records.ts";
 import {
   gather,
   oneOf,
@@ -107,7 +108,7 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
           ? [{ option: "--baseline", path: baselineFile, kind: "merged" as const }]
           : []),
       ], { inputs: [...suites, ...(options.update ? [] : [baselineFile])], force });
-      const baseline = await readBaseline(options);
+      const baseline = readBaseline(options);
       const out = printer(jsonl === "-" ? "stderr" : "stdout");
       const shown = progress();
       const writes = commandWrites();
@@ -150,8 +151,8 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         await writes.attempt(() => update(options, plan, results, adapter, out.line));
       }
       const lost = updating ? [] : missing;
-      lost.forEach((key) => out.line(`missing: ${key}: the baseline has it, it did not run`));
-      skipped.forEach((line) => out.line(line));
+      lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
+      skipped.forEach((line) => out.message(line));
       out.line(summaryLine(results, lost, adapter));
       writes.conclude(checkExitCode(results, lost, updating));
     });
@@ -202,7 +203,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
 }
 
 /** The baseline to hold results against: the one that is named, or the one of the suite that is built in. */
-async function readBaseline(options: CheckOptions): Promise<Baseline | undefined> {
+function readBaseline(options: CheckOptions): Baseline | undefined {
   const { baseline: path, suite, update, fill, seed } = options;
   if (update && (path === undefined || path === "none")) {
     throw new TypeError("Cannot update the baseline: --baseline says which file");
@@ -214,7 +215,7 @@ async function readBaseline(options: CheckOptions): Promise<Baseline | undefined
   }
   let text: string;
   try {
-    text = await readText(path);
+    text = readText(path);
   } catch (error) {
     if (update && error instanceof Deno.errors.NotFound) return undefined;
     throw error;

@@ -4,6 +4,7 @@ import { failureFile, failureTensors, reproLine } from "../bench/failures.ts";
 import type { Backend } from "../gpu/provider.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { writeNpz } from "../npy/mod.ts";
+import { printableMessage } from "../printable.ts";
 import type { JUnitCase } from "../report/junit.ts";
 
 /** Elements shown of a failure. */
@@ -20,8 +21,8 @@ export function resultLines(
     `  [${index}]: got ${got}, reference ${ref}, off by ${(got - ref).toExponential(2)}`
   );
   return [
-    `${status}: ${key}`,
-    ...reasons.map((reason) => `  ${reason}`),
+    printableMessage(`${status}: ${key}`),
+    ...reasons.map((reason) => `  ${printableMessage(reason)}`),
     ...(worst.length === 0 ? [] : ["  worst elements:", ...worst.map((line) => `  ${line}`)]),
     `  again: ${reproLine(record, backend)}`,
     ...(saved === undefined ? [] : [`  saved: ${saved}`]),

@@ -37,7 +37,7 @@ export async function computeOnGpu(
 ): Promise<Computed<"f32">> {
   if (hasEmptyResult(subject)) return await computeOnCpu(subject, options);
   const { problem, layout, filterLayout, epilogue } = subject;
-  const tuned = options.algorithm === "auto" ? await readTuning(options.tuning) : undefined;
+  const tuned = options.algorithm === "auto" ? readTuning(options.tuning) : undefined;
   return await runJob({
     result: convResult(problem),
     plan: (gpu) => {

@@ -62,7 +62,7 @@ export function sayFailure(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (isBrokenPipe(error)) return EXIT.ok;
   const note = printer("stderr");
-  note.line(`wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`);
+  note.message(`wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`);
   if (stacks && error instanceof Error && error.stack) note.line(error.stack);
   return exitCodeOf(error);
 }

@@ -8,7 +8,7 @@ export function tryLock(file: Deno.FsFile, path: string): boolean {
   try {
     return file.tryLockSync(true);
   } catch {
-    printer("stderr").line(
+    printer("stderr").message(
       `wgconv: note: ${path} cannot be locked where it is, no other program may write to it now`,
     );
     return true;
@@ -20,19 +20,6 @@ export function isLatest(file: Deno.FsFile, path: string): boolean {
   const now = statOf(path);
   const own = file.statSync();
   return now !== undefined && own.ino === now.ino && own.dev === now.dev;
-}
-
-/** The bytes of a file from its begin on. */
-export function readAll(file: Deno.FsFile): Uint8Array {
-  const bytes = new Uint8Array(file.statSync().size);
-  file.seekSync(0, Deno.SeekMode.Start);
-  let length = 0;
-  while (length < bytes.length) {
-    const read = file.readSync(bytes.subarray(length));
-    if (read === null) break;
-    length += read;
-  }
-  return bytes.subarray(0, length);
 }
 
 /** What is at a path; undefined where nothing is. */

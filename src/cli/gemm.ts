@@ -21,7 +21,8 @@ import { gemmFiles, openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
-import { readText, reportSuite } from "./records.ts";
+import { readText } from "../read_text.ts";
+import { reportSuite } from "./records.ts";
 import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
@@ -29,8 +30,9 @@ D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are ro
 op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
 Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
 With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
-i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers, and what
-exceeds 32 bits wraps around. f16 needs the device's shader-f16, f64 its shader-f64.
+i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. What may exceed
+32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is 2^31 or
+more, only a whole check, which computes every result, lets it pass if none does. f16 needs the device's shader-f16, f64 its shader-f64.
 A line of a suite is m n k [ta tb]; # starts a comment.
 
 Examples:
@@ -184,7 +186,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
   if (device === "cpu") throw new TypeError("Cannot bench: --suite runs on the GPU");
   const problems: GemmProblem[] = [];
   for (const path of suite) {
-    const parsed = parseGemmSuite(await readText(path), path);
+    const parsed = parseGemmSuite(readText(path), path);
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");

@@ -2,6 +2,7 @@ import { planGemm } from "../algorithms/gemm/plan.ts";
 import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
 import { checkGemm, computeGemmReference } from "../bench/gemm_check.ts";
+import { refuseOverflow } from "../bench/gemm_range.ts";
 import {
   defaultFill,
   fillGemmOperand,
@@ -38,6 +39,7 @@ export async function multiplyOnGpu(
   const { dtype, check, seed } = options;
   const result = gemmResult(problem, dtype);
   if (result.count === 0) return await multiplyOnCpu(subject, options);
+  await refuseOverflow({ problem, dtype, check }, () => chunked(subject, options));
   return await runJob({
     features: gemmFeatures(dtype),
     result,

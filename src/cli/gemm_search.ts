@@ -1,4 +1,5 @@
 import { computeGemmReference } from "../bench/gemm_check.ts";
+import { refuseOverflow } from "../bench/gemm_range.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
 import { printEpilogue } from "../bench/gemm_case.ts";
@@ -38,6 +39,7 @@ export async function searchPolicies(
   using gpu = await openGpu(options.backend, gemmFeatures(dtype));
   const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
   const operands = await readGemm(subject, options);
+  await refuseOverflow({ problem, dtype, check }, () => operands);
   const shown = progress();
   const reference = check === "none"
     ? undefined
@@ -62,7 +64,7 @@ export async function searchPolicies(
   out.line(`device      ${gpu.info.adapter} (${options.backend})`);
   out.line(rankingTable(ranking));
   for (const { policy, splits, verdict, message } of ranking) {
-    if (verdict === "fail") out.line(`fail: ${policy} with ${splits} splits: ${message}`);
+    if (verdict === "fail") out.message(`fail: ${policy} with ${splits} splits: ${message}`);
   }
   writes.conclude(ranking.some(({ verdict }) => verdict === "fail") ? EXIT.accuracy : EXIT.ok);
 }

@@ -1,6 +1,7 @@
 import { dirname } from "#path";
-import { refuseWrite, writeOutput } from "../npy/atomic_write.ts";
-import { isLatest, readAll, tryLock } from "./file_lock.ts";
+import { refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
+import { textBytesOf } from "../read_text.ts";
+import { isLatest, tryLock } from "./file_lock.ts";
 
 /** How long another program's merge is waited for, and how often it is looked for. */
 const PATIENCE_MS = 10_000;
@@ -15,10 +16,6 @@ const POLL_MS = 20;
  * @throws what `merge` throws; the file then stays as it is.
  */
 export async function mergeFile(path: string, merge: (text: string) => string): Promise<void> {
-  const write = (text: string) =>
-    writeOutput(path, (chunk) => chunk(new TextEncoder().encode(text)));
-  const there = await Deno.stat(path).catch(() => undefined);
-  if (path === "-" || (there !== undefined && !there.isFile)) return await write(merge(""));
   const folder = dirname(path);
   await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
   const end = performance.now() + PATIENCE_MS;
@@ -27,7 +24,8 @@ export async function mergeFile(path: string, merge: (text: string) => string): 
       .catch((error) => refuseWrite(path, error));
     // Its successor is to be merged with, where another program has put one in its place.
     if (tryLock(file, path) && isLatest(file, path)) {
-      return await write(merge(decode(readAll(file), path)));
+      const after = new TextEncoder().encode(merge(decode(textBytesOf(file, path), path)));
+      return await writeAtomically(path, (write) => write(after));
     }
     if (performance.now() > end) {
       throw new Deno.errors.Busy(`Cannot write ${path}: another program is writing to it`);

@@ -1,4 +1,5 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
+import { printable, printableMessage } from "../printable.ts";
 
 const encoder = new TextEncoder();
 
@@ -40,11 +41,16 @@ export function checkStdout(): void {
 export interface Printer {
   /** Prints a line of the report. */
   line(text?: string): void;
+  /** Prints a sentence, however long the names in it are. */
+  message(text: string): void;
 }
 
 /** Prints reports to stdout, or to stderr; see {@linkcode writeText}. */
 export function printer(target: "stdout" | "stderr"): Printer {
-  return { line: (text = "") => writeText(target, `${text}\n`) };
+  return {
+    line: (text = "") => writeText(target, `${printable(text)}\n`),
+    message: (text) => writeText(target, `${printableMessage(text)}\n`),
+  };
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */
@@ -65,7 +71,7 @@ export function progress(): Progress {
       if (!shown || now - start < 500 || now - last < 100) return;
       last = now;
       dirty = true;
-      writeText("stderr", `\r\x1b[K${text}`);
+      writeText("stderr", `\r\x1b[K${printableMessage(text)}`);
     },
     done() {
       if (dirty) writeText("stderr", "\r\x1b[K");

@@ -43,7 +43,11 @@ export async function proveOutputs(
   }
   const written = new Map<string, string>();
   for (const { option, path, kind } of outputs) {
-    if (path === undefined || path === "-") continue;
+    if (path === undefined) continue;
+    if (kind === "merged" && await isSpecial(path)) {
+      throw new TypeError(`Cannot merge into ${path}: it is no file`);
+    }
+    if (path === "-") continue;
     if (kind === "npy") refuseArchive(path);
     const id = kind === "folder" ? undefined : await fileId(path);
     if (id !== undefined) {
@@ -60,6 +64,12 @@ export async function proveOutputs(
     else if (kind === "merged" && !await isFolder(dirname(path))) await proveFolder(dirname(path));
     else if (kind !== "records") await proveWritable(path);
   }
+}
+
+/** Whether a path stands for stdout, a device or a pipe, in which nothing is to be merged with. */
+async function isSpecial(path: string): Promise<boolean> {
+  const info = await Deno.stat(path).catch(() => undefined);
+  return path === "-" || (info !== undefined && !info.isFile && !info.isDirectory);
 }
 
 async function isFolder(path: string): Promise<boolean> {

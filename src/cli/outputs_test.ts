@@ -68,6 +68,12 @@ Deno.test("proveOutputs() finds what cannot be written, and leaves nothing behin
     await refused(`${folder}/y.npz`, "npy", /^TypeError: .*expected a \.npy path, archives/);
     await refused(folder, "npy", /it is a directory/);
     await refused(folder, "merged", /it is a directory/);
+    await refused(
+      "/dev/null",
+      "merged",
+      /^TypeError: Cannot merge into \/dev\/null: it is no file$/,
+    );
+    await refused("-", "merged", /^TypeError: Cannot merge into -: it is no file$/);
     await refused(`${folder}/none/x`, "file", /^NotFound: .*there is no directory/);
     await refused(`${file}/x`, "file", /there is no directory/);
     await refused(`${file}/a/b`, "merged", /is no directory$/);

@@ -7,6 +7,8 @@ import { UnsupportedError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
+import { printableCell } from "../printable.ts";
+import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { printer } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
@@ -47,7 +49,7 @@ export function planCommand() {
       using subject = await openSubject(options);
       const device = options.device === "gpu"
         ? await thisDevice(options.backend)
-        : { limits: await readLimitsFile(options.limits) };
+        : { limits: readLimitsFile(options.limits) };
       const request = planRequest(subject, options, device);
       const out = printer("stdout");
       if (options.all) {
@@ -118,21 +120,29 @@ async function thisDevice(backend: (typeof BACKENDS)[number]) {
 /**
  * Reads device limits from the first line of a file, or from the whole of it; those it lacks are the defaults.
  *
- * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is no number.
+ * @throws {SyntaxError} if it is no JSON object, {TypeError} if a limit is none of a device.
  */
-async function readLimitsFile(path: string): Promise<DeviceLimits> {
+function readLimitsFile(path: string): DeviceLimits {
   if (path === "default") return DEFAULT_LIMITS;
-  const json = limitsObject(await Deno.readTextFile(path), path);
+  const json = limitsObject(readText(path), path);
   const limits: Record<string, number> = { ...DEFAULT_LIMITS };
   for (const name of Object.keys(DEFAULT_LIMITS)) {
     const value = json[name];
     if (value === undefined) continue;
-    if (typeof value !== "number") {
-      throw new TypeError(`Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no number`);
+    if (!isLimit(name, value)) {
+      throw new TypeError(
+        `Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no limit of a device`,
+      );
     }
     limits[name] = value;
   }
   return { ...DEFAULT_LIMITS, ...limits };
+}
+
+/** Whether a device may have this limit: bindings begin at multiples of 256 bytes. */
+function isLimit(name: string, value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) &&
+    value >= (name.endsWith("Size") ? 256 : 1);
 }
 
 function limitsObject(text: string, path: string): Record<string, unknown> {
@@ -168,7 +178,7 @@ function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): str
       " of the direct algorithm's)"
     : "";
   const lines: [string, string][] = [
-    ["problem", `${problem.op} ${printDescriptor(problem)}`],
+    ["problem", printableCell(`${problem.op} ${printDescriptor(problem)}`)],
     ["tensors", `f32, ${layout} with filter ${filterLayout}`],
     ["algorithm", plan.algorithm],
     ["kernel", plan.kernel],

@@ -1,5 +1,6 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
 import { EXIT } from "../errors.ts";
+import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { writeText } from "./output.ts";
@@ -139,7 +140,13 @@ function configure(command: CommandUnknownOpts): void {
   command.exitOverride().showSuggestionAfterError().configureOutput({
     writeOut: (text) => writeText("stdout", text),
     writeErr: (text) => writeText("stderr", text),
-    outputError: (text, write) => write(text.replace(/^error: /, "wgconv: ")),
+    outputError: (text, write) => write(usageMessage(text)),
   });
   command.commands.forEach(configure);
+}
+
+/** What commander says of a mistake, with its suggestion on a line of its own. */
+function usageMessage(text: string): string {
+  const [, said = "", hint = ""] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*)?\n?$/s.exec(text)!;
+  return `${printableMessage(`wgconv: ${said}`)}${hint}\n`;
 }

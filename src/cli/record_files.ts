@@ -1,6 +1,6 @@
 import { join } from "#path";
+import { readText } from "../read_text.ts";
 import { joinRecords, parseRecords, type RecordSet } from "../report/read_records.ts";
-import { readText } from "./records.ts";
 
 /**
  * Reads record files, in order; a folder stands for the `.jsonl` files in it, by name.
@@ -11,7 +11,7 @@ import { readText } from "./records.ts";
  */
 export async function readRecordFiles(paths: readonly string[]): Promise<RecordSet> {
   const sets: RecordSet[] = [];
-  for (const file of await recordFiles(paths)) sets.push(parseRecords(await readText(file), file));
+  for (const file of await recordFiles(paths)) sets.push(parseRecords(readText(file), file));
   return joinRecords(sets);
 }
 

@@ -1,7 +1,8 @@
 import { refuseWrite, writeError } from "../npy/atomic_write.ts";
+import { textBytesOf } from "../read_text.ts";
 import type { ReportRecord } from "../report/record.ts";
 import type { Writes } from "./failure.ts";
-import { isLatest, readAll, statOf, tryLock } from "./file_lock.ts";
+import { isLatest, statOf, tryLock } from "./file_lock.ts";
 import { printer } from "./output.ts";
 import { type PreviousRun, readPreviousRun } from "./resume.ts";
 
@@ -42,6 +43,9 @@ export function openRecords(
   }
   const { file, made, special } = openFile(target);
   try {
+    if (special && options.resume) {
+      throw new TypeError(`Cannot resume: ${target} is no file, which would hold a run`);
+    }
     const previous = special ? undefined : previousRun(file, target, options);
     return fileStream(target, file, { made, special, previous, writes });
   } catch (error) {
@@ -94,7 +98,7 @@ function previousRun(
     const goOn = resume === undefined ? "" : "--resume goes on with it, ";
     throw new TypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
   }
-  return readPreviousRun(readAll(file), path);
+  return readPreviousRun(textBytesOf(file, path), path);
 }
 
 function fileStream(

@@ -98,21 +98,6 @@ export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): nu
   return errors > 0 ? EXIT.internal : EXIT.ok;
 }
 
-/** Reads a suite's file; its errors name it. */
-export async function readText(path: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) {
-      throw new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
-    }
-    if (error instanceof Error) {
-      error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
-    }
-    throw error;
-  }
-}
-
 /** A device as the first line of a stream describes it. */
 export function describe({ info, limits }: GpuDevice) {
   return {

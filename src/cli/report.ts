@@ -1,6 +1,7 @@
 import { basename } from "#path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { writeOutput } from "../npy/atomic_write.ts";
+import { printable } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases } from "../report/only.ts";
 import type { RecordSet } from "../report/read_records.ts";
@@ -94,7 +95,7 @@ async function view(
     case "tsv":
       return `${delimitedTable(records.cases, "\t")}\n`;
     case "html":
-      return await (await import("../report/page.ts")).reportPage(records, page);
+      return printable(await (await import("../report/page.ts")).reportPage(records, page));
   }
 }
 

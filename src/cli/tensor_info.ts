@@ -1,4 +1,4 @@
-import { npzMembers, openNpy, type TensorSource } from "../npy/mod.ts";
+import { openEach, type TensorSource } from "../npy/mod.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
@@ -22,11 +22,7 @@ export interface TensorInfo {
 export async function describeFiles(paths: readonly string[]): Promise<TensorInfo[]> {
   const infos: TensorInfo[] = [];
   for (const path of paths) {
-    const members = await npzMembers(path);
-    for (const part of members?.map((member) => `${path}:${member}`) ?? [path]) {
-      using source = await openNpy(part);
-      infos.push(describe(source));
-    }
+    for await (const { source } of openEach(path)) infos.push(describe(source));
   }
   return infos;
 }

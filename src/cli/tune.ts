@@ -116,10 +116,10 @@ export function tuneCommand() {
       out.line(outcomeTable(groups));
       const failed = groups.flatMap((group) => group.failed);
       for (const { verdict, op, problem, algorithm, message } of failed) {
-        out.line(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
+        out.message(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
       }
       if (classes !== undefined) {
-        out.line(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
+        out.message(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
       }
       writes.conclude(tuneExitCode(groups));
     });

@@ -9,9 +9,9 @@ import {
   type TuningText,
 } from "../bench/tuning_file.ts";
 import type { GpuDevice } from "../gpu/device.ts";
+import { readText } from "../read_text.ts";
 import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
-import { readText } from "./records.ts";
 
 /** A tuning file and what it holds. */
 export interface Tuning extends TuningText {
@@ -47,22 +47,22 @@ export function tuningFile(option: string | undefined): string | undefined {
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
-export async function readTuning(option: string | undefined): Promise<Tuning | undefined> {
+export function readTuning(option: string | undefined): Tuning | undefined {
   const path = tuningFile(option);
   if (path === undefined) return undefined;
   const note = printer("stderr");
   try {
-    const tuning = { path, ...parseTuning(await readText(path), path) };
+    const tuning = { path, ...parseTuning(readText(path), path) };
     if (tuning.foreign > 0) {
       const lines = tuning.foreign === 1 ? "1 line" : `${tuning.foreign} lines`;
-      note.line(`ignoring ${lines} of ${path}: of another version of wgconv`);
+      note.message(`ignoring ${lines} of ${path}: of another version of wgconv`);
     }
     return tuning;
   } catch (error) {
     if (option !== undefined) throw error;
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
     if (!absent.some((kind) => error instanceof kind)) {
-      note.line(`ignoring the user's tuning: ${oneSentence(error)}`);
+      note.message(`ignoring the user's tuning: ${oneSentence(error)}`);
     }
     return undefined;
   }
@@ -73,7 +73,7 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   if (tuning === undefined) return undefined;
   const device = deviceOf(gpu);
   const reason = otherDevice(tuning.lines, device);
-  if (reason !== undefined) printer("stderr").line(`ignoring ${tuning.path}: ${reason}`);
+  if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
 }
 
@@ -82,7 +82,7 @@ export function noteOutdated(tuning: Tuning | undefined, plans: readonly Plan[])
   const outdated = plans.filter(({ notes }) => notes.includes(OUTDATED_TUNING)).length;
   if (tuning === undefined || outdated === 0) return;
   const what = outdated === 1 ? "what it says of 1 case" : `what it says of ${outdated} cases`;
-  printer("stderr").line(
+  printer("stderr").message(
     `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
   );
 }

@@ -1,3 +1,5 @@
+import { readText } from "../read_text.ts";
+
 /** A Vulkan driver that the loader finds on this machine. */
 export interface VulkanDriver {
   /** Path of the manifest. */
@@ -38,7 +40,7 @@ export function parseManifest(manifest: string, text: string): VulkanDriver | un
  * read `/proc`, and is given the text.
  */
 export function nvidiaDriverVersion(): string | undefined {
-  const text = readText("/proc/driver/nvidia/version") ?? readVariable("WGCONV_NVIDIA_DRIVER");
+  const text = readOptional("/proc/driver/nvidia/version") ?? readVariable("WGCONV_NVIDIA_DRIVER");
   return text === undefined ? undefined : parseNvidiaVersion(text);
 }
 
@@ -59,13 +61,14 @@ function manifestsIn(folder: string): string[] {
 }
 
 function readManifest(path: string): VulkanDriver | undefined {
-  const text = readText(path);
+  const text = readOptional(path);
   return text === undefined ? undefined : parseManifest(path, text);
 }
 
-function readText(path: string): string | undefined {
+/** A text, or nothing where it cannot be read. */
+function readOptional(path: string): string | undefined {
   try {
-    return Deno.readTextFileSync(path);
+    return readText(path);
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
+import { loopIterations } from "./module.ts";
 
 /**
  * Bodies of `fn activate(x: f64) -> f64`. WGSL's exp is of f32 at most, so `exp_f64` stands for it. tanh and
@@ -29,6 +30,7 @@ fn exp_f64(x: f64) -> f64 {
 }`;
 
 // Kummer's series: all terms are positive. Beyond 6 erf is 1.
+const ERF_TERMS = 160;
 const ERF = `
 fn erf_f64(x: f64) -> f64 {
   if (x != x) { return x; }
@@ -36,7 +38,7 @@ fn erf_f64(x: f64) -> f64 {
   if (z > 6.0lf) { return sign(x); }
   var term = z;
   var sum = z;
-  for (var n = 1u; n < 160u; n++) {
+  for (var n = 1u; n < ${ERF_TERMS}u; n++) {
     term *= 2.0lf * z * z / f64(2u * n + 1u);
     sum += term;
   }
@@ -49,4 +51,15 @@ export const F64_FUNCTIONS: { readonly [A in Activation]?: string } = {
   "tanh": EXP,
   "silu": EXP,
   "gelu": `${EXP}${ERF}`,
+};
+
+// Powers of two from -1022 on, in steps of 120.
+const EXP_ITERATIONS = loopIterations(8);
+
+/** Iterations of loops that a value takes. */
+export const F64_ITERATIONS: { readonly [A in Activation]?: number } = {
+  "sigmoid": EXP_ITERATIONS,
+  "tanh": EXP_ITERATIONS,
+  "silu": EXP_ITERATIONS,
+  "gelu": EXP_ITERATIONS + loopIterations(ERF_TERMS - 1),
 };

@@ -2,6 +2,7 @@ import template from "../../shaders/col2im.wgsl" with { type: "text" };
 import { axisSizes, peel, spotsOf } from "./columns.ts";
 import { type ColumnMatrix, matrixExtents } from "./im2col.ts";
 import {
+  loopIterations,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -100,5 +101,6 @@ export function col2imKernel(
       ).join("\n  "),
     declarations: module.declarations(),
   });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const iterations = axes.reduceRight((inner, axis) => loopIterations(axis.taps, inner), 0);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
 }

@@ -11,6 +11,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
+  loopIterations,
   type ModuleBuilder,
   moduleBuilder,
   render,
@@ -85,7 +86,8 @@ export function directKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0);
+  const iterations = loopIterations(Math.ceil(terms / shape.splits));
+  return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0, iterations);
 }
 
 /** Declares r0, r1 and s0.. (canonical coordinates) of flat element `rest` of the result. */

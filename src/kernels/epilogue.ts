@@ -1,5 +1,6 @@
 import type { Activation } from "../problem/epilogue.ts";
 import { activationText } from "./activation.ts";
+import { F64_ITERATIONS } from "./activation_f64.ts";
 import type { ModuleBuilder, StorageElement, TensorAccess, TensorSplit } from "./module.ts";
 import { literalOf, type Scalar, typeName } from "./scalar.ts";
 
@@ -24,6 +25,8 @@ export interface EpilogueStep {
   readonly trait: string;
   /** WGSL functions it calls. */
   readonly declarations: string;
+  /** Iterations of loops that a value takes; 0 where absent. */
+  readonly iterations?: number;
   apply(value: string, place: EpiloguePlace): string;
 }
 
@@ -34,6 +37,11 @@ export function applyEpilogue(
   place: EpiloguePlace,
 ): string {
   return steps.reduce((text, step) => step.apply(text, place), value);
+}
+
+/** Iterations of loops that the steps take for a value. */
+export function epilogueIterations(steps: readonly EpilogueStep[]): number {
+  return steps.reduce((sum, { iterations = 0 }) => sum + iterations, 0);
 }
 
 /** `_bias_relu`, as it stands in kernel names; empty without steps. */
@@ -101,6 +109,7 @@ export function activationStep(
   return {
     trait: activation,
     declarations: activationText(activation, sum),
+    iterations: sum === "f64" ? F64_ITERATIONS[activation] ?? 0 : 0,
     apply: (value, { width }) => `${width === 4 ? "activate4" : "activate"}(${value})`,
   };
 }

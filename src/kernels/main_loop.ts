@@ -2,6 +2,7 @@ import template from "../../shaders/main_loop.wgsl" with { type: "text" };
 import type { OutputStore } from "./output.ts";
 import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
 import {
+  loopIterations,
   type ModuleBuilder,
   render,
   type SizedKernel,
@@ -195,7 +196,14 @@ export function mainLoopKernel(
     module,
     [threads, 1, 1],
     mainLoopBytes(policy, a, b, variant),
+    loopIterations(Math.ceil(steps / shape.splits), stepIterations(policy, options.variant)) +
+      output.iterations * policy.threadRows * policy.threadColumns,
   );
+}
+
+/** Iterations of loops inside one step: none, where the tile's depth is unrolled. */
+export function stepIterations({ depth }: TilePolicy, variant?: MainLoopVariant): number {
+  return fullVariant(variant).unroll ? 0 : loopIterations(depth);
 }
 
 function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {

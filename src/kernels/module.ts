@@ -181,6 +181,13 @@ export interface SizedKernel {
   /** Names of the tensors it binds, in order. */
   readonly tensors: readonly string[];
   readonly uniforms?: Uint32Array<ArrayBuffer>;
+  /** Most iterations of its loops, all of them together, that a thread runs; 0 where it has none. */
+  readonly iterations: number;
+}
+
+/** Iterations of a loop of `count` rounds, each with `inner` iterations of loops inside: the check that ends it is one more. */
+export function loopIterations(count: number, inner = 0): number {
+  return count * (1 + inner) + 1;
 }
 
 /** Finishes a kernel. Baked sizes enter the name as a hash, since another problem has another text. */
@@ -191,6 +198,7 @@ export function sizedKernel(
   module: ModuleBuilder,
   workgroupSize: Kernel["workgroupSize"],
   workgroupBytes: number,
+  iterations = 0,
 ): SizedKernel {
   const uniforms = module.uniforms();
   return {
@@ -203,6 +211,7 @@ export function sizedKernel(
       features: module.features(),
     },
     tensors: module.tensors(),
+    iterations,
     ...(uniforms === undefined ? {} : { uniforms }),
   };
 }

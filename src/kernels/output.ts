@@ -1,4 +1,4 @@
-import { applyEpilogue, type EpilogueStep } from "./epilogue.ts";
+import { applyEpilogue, epilogueIterations, type EpilogueStep } from "./epilogue.ts";
 import type { TensorAccess } from "./module.ts";
 import { type Scalar, typeName } from "./scalar.ts";
 
@@ -18,6 +18,8 @@ export interface FragmentPlaces {
 export interface OutputStore {
   /** Functions the statements call. */
   readonly declarations: string;
+  /** Iterations of loops that a value takes. */
+  readonly iterations: number;
   text(places: FragmentPlaces): string;
 }
 
@@ -84,6 +86,7 @@ export function mappedOutput(
     `(${column} / ${map.period}) * ${map.outerStride} + (${column} % ${map.period}) * ${map.innerStride}`;
   return {
     declarations: steps.map(({ declarations }) => declarations).join("\n"),
+    iterations: epilogueIterations(steps),
     text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
       if (map.vector === "rows" && fragmentHeight === 1) {
         throw new Error("Cannot store four rows at once: a thread has one");

@@ -1,6 +1,12 @@
 import template from "../../shaders/reduce_splits.wgsl" with { type: "text" };
-import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
+  applyEpilogue,
+  type EpilogueFactory,
+  epilogueIterations,
+  epilogueTrait,
+} from "./epilogue.ts";
+import {
+  loopIterations,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -90,5 +96,6 @@ export function reduceSplitsKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const iterations = loopIterations(shape.splits) + width * epilogueIterations(steps);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
 }

@@ -1,7 +1,13 @@
 import template from "../../shaders/reduce_splits.wgsl" with { type: "text" };
-import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
+import {
+  applyEpilogue,
+  type EpilogueFactory,
+  epilogueIterations,
+  epilogueTrait,
+} from "./epilogue.ts";
 import type { TileRange } from "./main_loop.ts";
 import {
+  loopIterations,
   type ModuleBuilder,
   moduleBuilder,
   render,
@@ -148,5 +154,6 @@ export function reduceTilesKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const iterations = loopIterations(shape.splits) + width * epilogueIterations(steps);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
 }

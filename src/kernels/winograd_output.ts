@@ -3,6 +3,7 @@ import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
+  loopIterations,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -175,7 +176,8 @@ export function outputTransformKernel(
     declarations: `${module.declarations()}\n${staged ? stage : ""}`,
   });
   const bytes = staged ? 4 * workgroup * n0 * n1 : 0;
-  return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes);
+  const iterations = staged ? loopIterations(columnsOf()) : 0;
+  return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes, iterations);
 
   /** A statement that stores a result after the epilogue. */
   function finished(value: string, offset: string): string {

@@ -114,7 +114,8 @@ async function describeTarget(path: string) {
     return { target, mode: mode === null ? undefined : mode & 0o777, special: !isFile };
   } catch (error) {
     if (!isAbsent(error)) {
-      throw error instanceof Deno.errors.IsADirectory ? error : refuseWrite(path, error);
+      if (error instanceof Error && error.message.startsWith("Cannot ")) throw error;
+      refuseWrite(path, error);
     }
     const directory = dirname(path);
     const parent = await Deno.stat(directory).catch(() => undefined);

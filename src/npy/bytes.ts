@@ -10,14 +10,26 @@ export interface ByteSource {
 /** Bytes a single system call reads. */
 const PIECE = 4 << 20;
 
+/** Most bytes that stdin or a pipe may bring: they are held in memory. */
+export const MAX_PIPE_BYTES = 4 * 2 ** 30;
+
+/** What a stream's first bytes promise: how many it has in all. Throws where they are those of no file that is read. */
+export interface StreamStart {
+  /** First bytes that are looked at; fewer where the stream ends before. */
+  readonly bytes: number;
+  promised(start: Uint8Array): number;
+}
+
 /**
- * Opens a file, or stdin where `path` is `-`. What cannot be read from any place (stdin, pipes) is
- * read into memory at once.
+ * Opens a file, or stdin where `path` is `-`. What cannot be read from any place (stdin, pipes, devices) is
+ * read into memory at once, as far as `start` says; a byte more where the stream goes on.
  *
  * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be opened.
+ * @throws {RangeError} for streams of more than {@linkcode MAX_PIPE_BYTES}.
+ * @throws what `start` throws.
  */
-export async function openBytes(path: string): Promise<ByteSource> {
-  if (path === "-") return memoryBytes(await readStream(Deno.stdin.readable));
+export async function openBytes(path: string, start: StreamStart): Promise<ByteSource> {
+  if (path === "-") return memoryBytes(await readStream(Deno.stdin.readable, path, start));
   let file: Deno.FsFile | undefined;
   try {
     file = await Deno.open(path);
@@ -27,11 +39,11 @@ export async function openBytes(path: string): Promise<ByteSource> {
     const { readable } = file;
     // The stream closes the file, whatever comes of it.
     file = undefined;
-    return memoryBytes(await readStream(readable));
+    return memoryBytes(await readStream(readable, path, start));
   } catch (error) {
     file?.close();
     // Deno's message ends with the call, which says nothing to the user.
-    if (error instanceof Error) {
+    if (error instanceof Error && !error.message.startsWith("Cannot ")) {
       error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
     }
     throw error;
@@ -104,14 +116,34 @@ function fileBytes(file: Deno.FsFile, size: number): ByteSource {
   };
 }
 
-/** All bytes of a stream, in memory that grows with what has come, not with what is promised. */
-async function readStream(readable: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
+/** The bytes of a stream, in memory that grows with what has come, and with no more than is promised. */
+async function readStream(
+  readable: ReadableStream<Uint8Array>,
+  path: string,
+  start: StreamStart,
+): Promise<Uint8Array> {
+  let chunks: Uint8Array[] = [];
   let size = 0;
+  let most: number | undefined;
   for await (const chunk of readable) {
     chunks.push(chunk);
     size += chunk.length;
+    if (most === undefined && size >= start.bytes) {
+      chunks = [concatenate(chunks, size)];
+      most = start.promised(chunks[0]!.subarray(0, start.bytes));
+    }
+    if (Math.max(size, most ?? 0) > MAX_PIPE_BYTES) {
+      throw new RangeError(
+        `Cannot read ${path}: a pipe may bring ${MAX_PIPE_BYTES} bytes, this one has ` +
+          `${Math.max(size, most ?? 0)} or more`,
+      );
+    }
+    if (size > (most ?? Infinity)) break;
   }
+  return concatenate(chunks, size);
+}
+
+function concatenate(chunks: readonly Uint8Array[], size: number): Uint8Array {
   const bytes = new Uint8Array(size);
   let offset = 0;
   for (const chunk of chunks) {

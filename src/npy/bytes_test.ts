@@ -1,12 +1,15 @@
 import assert from "#assert";
 import { run } from "../../tests/cli.ts";
-import { openBytes } from "./bytes.ts";
+import { openBytes, type StreamStart } from "./bytes.ts";
+
+/** A format of three bytes before as many as the first of them says. */
+const START: StreamStart = { bytes: 3, promised: ([count = 0]) => 3 + count };
 
 Deno.test({
   name: "openBytes() reads what is no file at rest into memory",
   ignore: Deno.build.os === "windows",
   async fn() {
-    const bytes = await openBytes("/dev/null");
+    const bytes = await openBytes("/dev/null", START);
     assert.equal(bytes.size, 0);
     bytes.close();
     const directory = await Deno.makeTempDir();
@@ -14,7 +17,7 @@ Deno.test({
       const pipe = `${directory}/pipe`;
       await run("mkfifo", [pipe]);
       const writing = run("sh", ["-c", 'printf hello > "$0"', pipe]);
-      const piped = await openBytes(pipe);
+      const piped = await openBytes(pipe, START);
       await writing;
       const into = new Uint8Array(4);
       assert.deepEqual([piped.size, await piped.read(into, 1)], [5, 4]);
@@ -23,5 +26,21 @@ Deno.test({
     } finally {
       await Deno.remove(directory, { recursive: true });
     }
+  },
+});
+
+Deno.test({
+  name: "openBytes() reads no more of an endless stream than its beginning promises",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const promises = (count: number) => openBytes("/dev/zero", { ...START, promised: () => count });
+    const bytes = await promises(2 ** 20);
+    // One byte more says that the stream goes on; a chunk is what a system call brings.
+    assert(bytes.size > 2 ** 20 && bytes.size < 2 ** 21, `${bytes.size}`);
+    await assert.rejects(promises(2 ** 40), {
+      name: "RangeError",
+      message:
+        "Cannot read /dev/zero: a pipe may bring 4294967296 bytes, this one has 1099511627776 or more",
+    });
   },
 });

@@ -1,11 +1,11 @@
 import { Zip, ZipPassThrough } from "fflate";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeOutput } from "./atomic_write.ts";
-import { type ByteSource, openBytes } from "./bytes.ts";
-import { encodeNpyHeader } from "./header.ts";
-import { npySource, type TensorSource } from "./source.ts";
+import { type ByteSource, MAX_PIPE_BYTES, openBytes } from "./bytes.ts";
+import { encodeNpyHeader, MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
+import { npyFileBytes, npySource, type TensorSource } from "./source.ts";
 import { npyBytes } from "./write.ts";
-import { isZip, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
+import { isZip, isZipStart, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
 
 /** Where `file.npz:member` says to look. */
 interface NpyPath {
@@ -25,11 +25,11 @@ const MAX_ARCHIVE_BYTES = 0xffffffff;
  */
 export async function openNpy(path: string): Promise<TensorSource> {
   const { file, member } = splitPath(path);
-  const bytes = await openBytes(file);
+  const bytes = await openFile(file);
   try {
     if (member === undefined && !await isZip(bytes)) return await npySource(bytes, path);
-    const entries = await readZipDirectory(bytes, file);
-    return await openMember(bytes, findMember(entries, member, file), path);
+    const members = await readMembers(bytes, file);
+    return await openMember(bytes, findMember(members, member, file), path);
   } catch (error) {
     bytes.close();
     throw error;
@@ -42,13 +42,25 @@ export async function readNpy(path: string): Promise<Tensor> {
   return await source.read();
 }
 
-/** Names of the tensors in an `.npz` file, as its writer gave them; nothing where `path` is no archive. */
-export async function npzMembers(path: string): Promise<string[] | undefined> {
-  if (path === "-" || splitPath(path).member !== undefined) return undefined;
-  const bytes = await openBytes(path);
+/**
+ * Opens every tensor that `path` stands for, one after the other: all members of an `.npz` file, with their names, or the
+ * one that {@linkcode openNpy} opens. A source can be read until the next one is asked for.
+ *
+ * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
+ */
+export async function* openEach(
+  path: string,
+): AsyncGenerator<{ readonly name?: string; readonly source: TensorSource }, void, undefined> {
+  if (splitPath(path).member !== undefined) {
+    using source = await openNpy(path);
+    return yield { source };
+  }
+  const bytes = await openFile(path);
   try {
-    if (!await isZip(bytes)) return undefined;
-    return (await readZipDirectory(bytes, path)).map(memberName);
+    if (!await isZip(bytes)) return yield { source: await npySource(bytes, path) };
+    for (const [name, entry] of await readMembers(bytes, path)) {
+      yield { name, source: await openMember(bytes, entry, `${path}:${name}`) };
+    }
   } finally {
     bytes.close();
   }
@@ -60,18 +72,12 @@ export async function npzMembers(path: string): Promise<string[] | undefined> {
  * @throws {SyntaxError | TypeError | RangeError} as {@linkcode openNpy}.
  */
 export async function readNpz(path: string): Promise<Record<string, Tensor>> {
-  const bytes = await openBytes(path);
-  try {
-    const tensors: [string, Tensor][] = [];
-    for (const entry of await readZipDirectory(bytes, path)) {
-      const name = memberName(entry);
-      const source = await openMember(bytes, entry, `${path}:${name}`);
-      tensors.push([name, await source.read()]);
-    }
-    return Object.fromEntries(tensors);
-  } finally {
-    bytes.close();
+  const tensors: [string, Tensor][] = [];
+  for await (const { name, source } of openEach(path)) {
+    if (name === undefined) throw new SyntaxError(`Cannot read ${path}: it is no .npz archive`);
+    tensors.push([name, await source.read()]);
   }
+  return Object.fromEntries(tensors);
 }
 
 /**
@@ -126,20 +132,44 @@ function splitPath(path: string): NpyPath {
   return match ? { file: match[1]!, member: match[2]! } : { file: path };
 }
 
-function memberName({ name }: ZipEntry): string {
+/** Opens a file of either kind; of a stream no more is read than its beginning promises. */
+function openFile(path: string): Promise<ByteSource> {
+  return openBytes(path, {
+    bytes: MAX_HEADER_BYTES,
+    promised: (start) =>
+      isZipStart(start) ? MAX_PIPE_BYTES : npyFileBytes(parseNpyHeader(start, path)),
+  });
+}
+
+/** Members of an archive by the names of their tensors: without `.npy`. */
+type Members = ReadonlyMap<string, ZipEntry>;
+
+/** @throws {SyntaxError} where two members have one name: readers would not agree on which it is. */
+async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
+  const members = new Map<string, ZipEntry>();
+  for (const entry of await readZipDirectory(bytes, path)) {
+    const name = memberName(entry.name);
+    if (members.has(name)) throw new SyntaxError(`Cannot read ${path}: it has two members ${name}`);
+    members.set(name, entry);
+  }
+  return members;
+}
+
+function memberName(name: string): string {
   return name.replace(/\.npy$/, "");
 }
 
-function findMember(entries: ZipEntry[], member: string | undefined, file: string): ZipEntry {
-  const list = entries.map(memberName).join(", ") || "none";
+function findMember(members: Members, member: string | undefined, file: string): ZipEntry {
+  const names = [...members.keys()];
+  const list = names.join(", ") || "none";
   if (member === undefined) {
-    if (entries.length === 1) return entries[0]!;
+    if (names.length === 1) return members.get(names[0]!)!;
     throw new RangeError(
-      `Cannot read ${file}: expected one member, found ${entries.length}: name one of ` +
-        `${list}, as in ${file}:${entries[0] ? memberName(entries[0]) : "x"}`,
+      `Cannot read ${file}: expected one member, found ${names.length}: name one of ` +
+        `${list}, as in ${file}:${names[0] ?? "x"}`,
     );
   }
-  const found = entries.find((entry) => entry.name === member || memberName(entry) === member);
+  const found = members.get(member) ?? members.get(memberName(member));
   if (found === undefined) {
     throw new RangeError(`Cannot read ${file}: there is no member ${member}, only: ${list}`);
   }

@@ -5,7 +5,7 @@ import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";
-import { npzMembers, openNpy, readNpy, readNpz, writeNpz } from "./npz.ts";
+import { openEach, openNpy, readNpy, readNpz, writeNpz } from "./npz.ts";
 import { npyBytes, writeNpy } from "./write.ts";
 import { openZipEntry, readZipDirectory } from "./zip.ts";
 
@@ -53,7 +53,8 @@ Deno.test("openNpy() takes a member, and a lone member without its name", async 
   assert.deepEqual(await readNpy(`${SAMPLE}:w`), w);
   assert.deepEqual(await readNpy(`${SAMPLE}:w.npy`), w);
   assert.deepEqual(await readNpy(join(FIXTURES, "sample_compressed.npz")), x);
-  assert.deepEqual(await npzMembers(SAMPLE), ["x", "w"]);
+  const names = await Array.fromAsync(openEach(SAMPLE), ({ name }) => name);
+  assert.deepEqual(names, ["x", "w"]);
   await assert.rejects(openNpy(SAMPLE), /expected one member, found 2: name one of x, w, as in /);
   await assert.rejects(openNpy(`${SAMPLE}:q`), /there is no member q, only: x, w$/);
   await assert.rejects(openNpy("no/such.npz:x"), {
@@ -197,4 +198,63 @@ Deno.test("writeNpy() refuses to put a .npy file where an archive should be", as
       message: `Cannot write ${path}: expected a .npy path, archives are only read`,
     });
   }
+});
+
+Deno.test("openEach() reads an archive of 5,000 members in one go", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "many.npz");
+    const names = Array.from({ length: 5000 }, (_, i) => `x${i}`);
+    await writeNpz(path, Object.fromEntries(names.map((name) => [name, COUNTING])));
+    const found = await Array.fromAsync(openEach(path), ({ name, source }) => [name, source.path]);
+    assert.deepEqual(found, names.map((name) => [name, `${path}:${name}`]));
+  });
+});
+
+Deno.test("openEach() reads a large archive's directory once", async () => {
+  let reads = 0;
+  const packed = zipSync(
+    Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`x${i}.npy`, bytesOf(COUNTING)])),
+  );
+  const source = memoryBytes(packed);
+  const counted = {
+    ...source,
+    read: (into: Uint8Array, at: number) => (reads++, source.read(into, at)),
+  };
+  const entries = await readZipDirectory(counted, "x.npz");
+  assert.deepEqual([entries.length, reads], [500, 3]);
+});
+
+Deno.test("members of one name are refused, which readers take differently", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "x.npz");
+    const twice = zipSync({ "a.npy": bytesOf(COUNTING), "b.npy": bytesOf(COUNTING) });
+    // Both in the local headers and in the directory.
+    for (let at = 0; at + 5 <= twice.length; at++) {
+      if (new TextDecoder().decode(twice.subarray(at, at + 5)) === "b.npy") twice[at] = 97;
+    }
+    await Deno.writeFile(path, twice);
+    const refusal = { name: "SyntaxError", message: `Cannot read ${path}: it has two members a` };
+    await assert.rejects(readNpz(path), refusal);
+    await assert.rejects(openNpy(`${path}:a`), refusal);
+  });
+});
+
+Deno.test("a zip directory that is none is refused before it takes memory", async () => {
+  // An end record that claims 65,535 entries in 3 MiB of zeros.
+  const bytes = new Uint8Array((3 << 20) + 22);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(3 << 20, 0x06054b50, true);
+  view.setUint16((3 << 20) + 10, 65_535, true);
+  view.setUint32((3 << 20) + 12, 3 << 20, true);
+  let largest = 0;
+  const source = memoryBytes(bytes);
+  const watched = {
+    ...source,
+    read(into: Uint8Array, at: number) {
+      largest = Math.max(largest, into.length);
+      return source.read(into, at);
+    },
+  };
+  await assert.rejects(readZipDirectory(watched, "x.npz"), /expected a zip directory$/);
+  assert(largest <= 0xffff + 22);
 });

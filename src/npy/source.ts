@@ -50,10 +50,16 @@ export async function npySource(bytes: ByteSource, path: string): Promise<Tensor
   }
 }
 
-function checkSize(size: number, { dtype, shape, dataOffset }: NpyHeader, path: string): void {
+/** Bytes of the file that begins with a header. */
+export function npyFileBytes({ dtype, shape, dataOffset }: NpyHeader): number {
   // Zeros last, lest sizes that no number holds multiply first.
   const count = shape.includes(0) ? 0 : elementCount(shape);
-  const end = dataOffset + count * dtypeBytes(dtype);
+  return dataOffset + count * dtypeBytes(dtype);
+}
+
+function checkSize(size: number, header: NpyHeader, path: string): void {
+  const { dtype, shape, dataOffset } = header;
+  const end = npyFileBytes(header);
   if (size === end) return;
   const data = `${end - dataOffset} bytes of data ([${shape}] ${dtype})`;
   throw new SyntaxError(

@@ -20,13 +20,20 @@ const END64_LOCATOR = 0x07064b50;
 const END64 = 0x06064b50;
 const ENTRY = 0x02014b50;
 const LOCAL = 0x04034b50;
+/** Bytes of a directory's entry, names and extras aside. */
+const ENTRY_BYTES = 46;
 /** A directory larger than this is no archive of tensors. */
 const MAX_DIRECTORY_BYTES = 64 << 20;
 
 /** Whether `bytes` begin as a zip archive does. */
 export async function isZip(bytes: ByteSource): Promise<boolean> {
   const start = new Uint8Array(4);
-  if (await bytes.read(start, 0) < 4) return false;
+  return await bytes.read(start, 0) === 4 && isZipStart(start);
+}
+
+/** Whether these are the first bytes of a zip archive. */
+export function isZipStart(start: Uint8Array): boolean {
+  if (start.length < 4) return false;
   const signature = viewOf(start).getUint32(0, true);
   return signature === LOCAL || signature === END;
 }
@@ -44,16 +51,26 @@ export async function readZipDirectory(bytes: ByteSource, path: string): Promise
   if (start + size > bytes.size || size > MAX_DIRECTORY_BYTES) {
     fail(start, `a zip directory inside the file, found one of ${size} bytes`);
   }
+  if (count * ENTRY_BYTES > size) {
+    fail(start, `a zip directory of ${count} entries, found one of ${size} bytes`);
+  }
+  if (count > 0) {
+    // Looked at before the directory takes memory.
+    const first = new Uint8Array(4);
+    await readExactly(bytes, first, start, path);
+    if (viewOf(first).getUint32(0, true) !== ENTRY) fail(start, "a zip directory");
+  }
   const directory = new Uint8Array(size);
+  const decoder = new TextDecoder();
   await readExactly(bytes, directory, start, path);
   const view = viewOf(directory);
   const entries: ZipEntry[] = [];
   let at = 0;
   while (entries.length < count) {
-    if (at + 46 > size || view.getUint32(at, true) !== ENTRY) {
+    if (at + ENTRY_BYTES > size || view.getUint32(at, true) !== ENTRY) {
       fail(start + at, `entry ${entries.length + 1} of ${count} of the zip directory`);
     }
-    const nameEnd = at + 46 + view.getUint16(at + 28, true);
+    const nameEnd = at + ENTRY_BYTES + view.getUint16(at + 28, true);
     const extraEnd = nameEnd + view.getUint16(at + 30, true);
     const end = extraEnd + view.getUint16(at + 32, true);
     if (end > size) fail(start + at, "an entry inside the zip directory");
@@ -66,7 +83,7 @@ export async function readZipDirectory(bytes: ByteSource, path: string): Promise
     const entrySize = field(24);
     const compressedSize = field(20);
     entries.push({
-      name: new TextDecoder().decode(directory.subarray(at + 46, nameEnd)),
+      name: decoder.decode(directory.subarray(at + ENTRY_BYTES, nameEnd)),
       method: view.getUint16(at + 10, true),
       encrypted: (view.getUint16(at + 8, true) & 1) === 1,
       crc: view.getUint32(at + 16, true),

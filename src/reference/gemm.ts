@@ -19,7 +19,7 @@ export interface GemmReferenceOptions {
   readonly sample?: { readonly count: number; readonly seed: number };
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
-  /** Whether everything is a whole number of 32 bits; results then wrap as a device's int32 do. */
+  /** Whether everything is a whole number of 32 bits; results that are none are refused. */
   readonly integers?: boolean;
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
@@ -31,6 +31,7 @@ export interface GemmReferenceOptions {
  * |α|·Σ|a||b| + |β·C| + |bias| + |residual|.
  *
  * @throws {TypeError} if an operand is missing or of another size.
+ * @throws {RangeError} if a result of integers leaves 32 bits.
  * @throws as {@linkcode referenceConv}.
  */
 export async function referenceGemm(
@@ -52,7 +53,7 @@ export async function referenceGemm(
       ...(sample ? { sample: { count: sample.count / batch, seed: sample.seed + one } } : {}),
       onProgress: (fraction) => onProgress?.((one + fraction) / batch),
     });
-    parts.push(finished(problem, operands, one, sums, options.integers ? INTEGERS : REALS));
+    parts.push(finished(problem, operands, one, sums, options.integers ?? false));
   }
   if (parts.length === 1) return { ...parts[0]!, shape };
   return {
@@ -121,11 +122,25 @@ const REALS: Arithmetic = {
   add: (a, b) => a + b,
 };
 
-/** Modulo 2^32; sums up to 2^53 are exact before that. */
+/** As on a device: exact modulo 2^32, hence where what is combined is an int32, whatever its parts are. */
 const INTEGERS: Arithmetic = {
-  combine: (alpha, sum, beta, c, bias) => (Math.imul(alpha, sum) + Math.imul(beta, c) + bias) | 0,
-  add: (a, b) => (a + b) | 0,
+  combine: (alpha, sum, beta, c, bias) =>
+    int32(
+      (Math.imul(alpha, sum) + Math.imul(beta, c) + bias) | 0,
+      alpha * sum + beta * c + bias,
+    ),
+  add: (a, b) => int32((a + b) | 0, a + b),
 };
+
+/**
+ * A value modulo 2^32, which is the value itself.
+ *
+ * @param real The value itself, rounded; NaN where that is no int32.
+ */
+function int32(modular: number, real: number): number {
+  // What wrapped around is off by 2^32, roundings of doubles by far less.
+  return Math.abs(modular - real) < 2 ** 31 ? modular : NaN;
+}
 
 /** What follows the sums, with indices and operands of the whole batch. */
 function finished(
@@ -133,8 +148,9 @@ function finished(
   { c, bias, residual }: GemmInputs,
   one: number,
   { indices, values, magnitudes }: ReferenceResult,
-  { combine, add }: Arithmetic,
+  integers: boolean,
 ): ReferenceResult {
+  const { combine, add } = integers ? INTEGERS : REALS;
   const { m, n, alpha, beta, activation } = problem;
   const first = one * m * n;
   const places = indices?.map((index) => first + index);
@@ -147,6 +163,11 @@ function finished(
     const skip = problem.residual ? residual![place]! : 0;
     const value = activate(activation, combine(alpha, values[i]!, beta, own, shift));
     values[i] = add(value, skip);
+    if (integers && Number.isNaN(values[i])) {
+      throw new RangeError(
+        `Cannot multiply: result [${row}, ${column}] is beyond the 32 bits that i8 products make`,
+      );
+    }
     magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift) +
       activationScale(activation, value) + Math.abs(skip);
   }

@@ -152,30 +152,45 @@ Deno.test("referenceGemm() names the operand that is missing or of another size"
   });
 });
 
-Deno.test("referenceGemm() of integers wraps around where 32 bits end, after exact sums", async () => {
-  const problem = gemmProblem({
-    m: 1,
-    n: 2,
-    k: 2,
-    alpha: 70_001,
-    beta: -3,
-    bias: "column",
-    activation: "relu",
-    residual: true,
-  });
-  const operands = {
-    a: Int8Array.of(-128, 127),
-    b: Int8Array.of(-128, 5, 127, 7),
-    c: Int32Array.of(2 ** 31 - 1, -(2 ** 31)),
-    bias: Int32Array.of(-7, 2 ** 30),
-    residual: Int32Array.of(2 ** 31 - 1, 1),
+Deno.test("referenceGemm() of integers is exact where results are of 32 bits, whatever their parts", async () => {
+  const most = 2 ** 31 - 1;
+  const init = { m: 1, n: 1, k: 2, activation: "relu", bias: "column", residual: true } as const;
+  const product = async (
+    { alpha, beta, c, bias, residual }: Record<
+      "alpha" | "beta" | "c" | "bias" | "residual",
+      number
+    >,
+  ) => {
+    const operands = {
+      a: Int8Array.of(-128, 127),
+      b: Int8Array.of(-128, 127),
+      c: Int32Array.of(c),
+      bias: Int32Array.of(bias),
+      residual: Int32Array.of(residual),
+    };
+    const problem = gemmProblem({ ...init, alpha, beta });
+    const { values } = await referenceGemm(problem, operands, { workers: 0, integers: true });
+    return values[0];
   };
-  const { values } = await referenceGemm(problem, operands, { workers: 0, integers: true });
-  const expected = [128 * 128 + 127 * 127, 127 * 7 - 128 * 5].map((sum, i) => {
-    const argument = 70_001n * BigInt(sum) - 3n * BigInt(operands.c[i]!) +
-      BigInt(operands.bias[i]!);
-    const wrapped = BigInt.asIntN(32, argument);
-    return Number(BigInt.asIntN(32, (wrapped > 0n ? wrapped : 0n) + BigInt(operands.residual[i]!)));
-  });
-  assert.deepEqual([...values], expected);
+  const sum = 128 * 128 + 127 * 127;
+  const plain = { alpha: 1, beta: 0, c: 0, bias: 0, residual: 0 };
+  assert.equal(await product({ ...plain, bias: most - sum }), most);
+  // Parts beyond 32 bits that cancel.
+  const apart = { ...plain, alpha: 2 ** 20, beta: -(2 ** 20), c: sum - 5, bias: 7 };
+  assert.equal(await product(apart), 5 * 2 ** 20 + 7);
+  assert.equal(await product({ ...plain, bias: -sum - 1, residual: 3 }), 3);
+  const refusal = {
+    name: "RangeError",
+    message: "Cannot multiply: result [0, 0] is beyond the 32 bits that i8 products make",
+  };
+  for (
+    const beyond of [
+      { ...plain, bias: most - sum + 1 },
+      { ...plain, alpha: most },
+      // What ReLU would make 0 of is beyond already; on a device it comes out positive.
+      { ...plain, alpha: -70_001 },
+      { ...plain, residual: most },
+      { ...plain, alpha: 2 ** 31 / 2 ** 3, beta: 2 ** 28, c: most },
+    ]
+  ) await assert.rejects(product(beyond), refusal);
 });

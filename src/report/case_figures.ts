@@ -22,17 +22,17 @@ export interface CaseFigures {
 }
 
 /** Bytes of an element of A and B, and of the result, by dtype. */
-const ELEMENT_BYTES: Readonly<Record<string, readonly [operand: number, result: number]>> = {
-  f16: [2, 2],
-  bf16: [2, 2],
-  i8: [1, 4],
-  f64: [8, 8],
-};
+const ELEMENT_BYTES: ReadonlyMap<string, readonly [operand: number, result: number]> = new Map([
+  ["f16", [2, 2]],
+  ["bf16", [2, 2]],
+  ["i8", [1, 4]],
+  ["f64", [8, 8]],
+]);
 
 /** Derives a case's figures. */
 export function caseFigures(record: ReadCase): CaseFigures {
   const problem = caseProblem(record);
-  const [operand, result] = ELEMENT_BYTES[record.dtype] ?? [4, 4];
+  const [operand, result] = ELEMENT_BYTES.get(record.dtype) ?? [4, 4];
   const label = caseLabel(record);
   if (problem === null) {
     const { flops } = record;

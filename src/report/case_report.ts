@@ -1,3 +1,4 @@
+import { printableCell, printableMessage } from "../printable.ts";
 import type { AccuracyRecord, CaseRecord } from "./record.ts";
 import {
   formatBytes,
@@ -19,7 +20,7 @@ export function caseReport(record: CaseRecord): string {
     : `${record.layout} with filter ${record.filter_layout}`;
   const dtype = record.accumulate ? `${record.dtype} summed in ${record.accumulate}` : record.dtype;
   const lines: [string, string][] = [
-    ["problem", `${record.op} ${record.problem}`],
+    ["problem", printableCell(`${record.op} ${record.problem}`)],
     ["tensors", `${dtype}, ${layout}, ${made}`],
     ...(record.epilogue ? [["epilogue", record.epilogue] as [string, string]] : []),
     ["device", record.device],
@@ -144,7 +145,9 @@ export function caseTable(coming: readonly ComingCase[]): (record: ShownCase) =>
     const lines = row(columns.map(([, cell]) => cell(record)));
     const { verdict, op, problem, message } = record;
     const passed = verdict !== "error" && verdict !== "fail";
-    return passed ? lines : `${lines}\n${verdict}: ${op} ${problem}: ${message ?? "not said why"}`;
+    if (passed) return lines;
+    const why = `${verdict}: ${op} ${problem}: ${message ?? "not said why"}`;
+    return `${lines}\n${printableMessage(why)}`;
   };
 }
 

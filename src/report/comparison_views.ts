@@ -1,3 +1,4 @@
+import { printableMessage } from "../printable.ts";
 import { caseLabel, seriesLabel } from "./case_label.ts";
 import type { ComparedCase, Comparison } from "./comparison.ts";
 import { formatMilliseconds } from "./format.ts";
@@ -79,7 +80,8 @@ type Table = (columns: readonly Column[], rows: readonly (readonly string[])[]) 
 function sections(comparison: Comparison, table: Table, bullet = ""): string[] {
   const { cases, summaries } = comparison;
   if (cases.length === 0) return [];
-  const list = (lines: readonly string[]) => lines.map((line) => bullet + line).join("\n");
+  const list = (lines: readonly string[]) =>
+    lines.map((line) => bullet + printableMessage(line)).join("\n");
   return [
     table(CASE_COLUMNS, cases.map(caseCells)),
     table(

@@ -5,14 +5,20 @@
 
 import * as v from "valibot";
 
-const figure = v.nullish(v.number());
+/** What a double holds: JSON's larger numbers are read as infinite. */
+export const finiteNumber = v.pipe(
+  v.number(),
+  v.minValue(-Number.MAX_VALUE),
+  v.maxValue(Number.MAX_VALUE),
+);
+const figure = v.nullish(finiteNumber);
 const text = v.optional(v.string());
 
 const TimeSchema = v.object({
-  median: v.number(),
+  median: finiteNumber,
   min: figure,
   mad: figure,
-  samples: v.optional(v.array(v.number()), []),
+  samples: v.optional(v.array(finiteNumber), []),
   repeats: figure,
   clock: text,
 });
@@ -35,10 +41,10 @@ const AccuracySchema = v.object({
 });
 
 const MemorySchema = v.object({
-  inputs: v.number(),
-  output: v.number(),
-  workspace: v.number(),
-  peak: v.number(),
+  inputs: finiteNumber,
+  output: finiteNumber,
+  workspace: finiteNumber,
+  peak: finiteNumber,
 });
 
 /** A case as it is read back; what a peer leaves out has a default or is absent. */
@@ -62,16 +68,16 @@ export const CaseSchema = v.object({
   pair: text,
   cache: text,
   time_ms: v.nullish(TimeSchema, null),
-  gflops: v.nullish(v.number(), null),
-  flops: v.nullish(v.number(), null),
-  multiplications: v.nullish(v.number(), null),
-  workspace_bytes: v.nullish(v.number(), null),
+  gflops: v.nullish(finiteNumber, null),
+  flops: v.nullish(finiteNumber, null),
+  multiplications: v.nullish(finiteNumber, null),
+  workspace_bytes: v.nullish(finiteNumber, null),
   memory_bytes: v.nullish(MemorySchema, null),
   accuracy: v.nullish(AccuracySchema, null),
   verdict: v.optional(v.picklist(["pass", "fail", "none", "error"]), "none"),
   message: text,
   fill: text,
-  seed: v.optional(v.number()),
+  seed: v.optional(finiteNumber),
 });
 
 /** First line of a stream of wgconv's. */

@@ -1,3 +1,4 @@
+import { printable } from "../printable.ts";
 import { caseFigures } from "./case_figures.ts";
 import { seriesLabel } from "./case_label.ts";
 import { formatBytes, formatError, formatMilliseconds, significant } from "./format.ts";
@@ -101,8 +102,9 @@ function cells(record: ReadCase): Record<string, Cell> {
  */
 export function delimitedTable(cases: readonly ReadCase[], separator: "," | "\t"): string {
   const print = (cell: Cell): string => {
-    const text = cell === null || cell === undefined ? "" : String(cell);
-    if (separator === "\t") return text.replaceAll(/[\t\r\n]+/g, " ");
+    const whole = cell === null || cell === undefined ? "" : String(cell);
+    if (separator === "\t") return printable(whole.replaceAll(/[\t\r\n]+/g, " "));
+    const text = printable(whole);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const rows = cases.map(cells);

@@ -1,3 +1,5 @@
+import { printableCell } from "../printable.ts";
+
 /** A column of a table: its heading, and where its cells stand. */
 export interface Column {
   readonly title: string;
@@ -9,8 +11,9 @@ export function textTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const widths = columnWidths(columns, rows);
-  return [columns.map(({ title }) => title), ...rows]
+  const shown = rows.map((row) => row.map(printableCell));
+  const widths = columnWidths(columns, shown);
+  return [columns.map(({ title }) => title), ...shown]
     .map((row) => tableLine(columns, row, widths)).join("\n");
 }
 
@@ -27,7 +30,8 @@ export interface LiveColumn extends Column {
 export function liveTable(columns: readonly LiveColumn[]): (cells: readonly string[]) => string {
   const widths = columns.map(({ title, width = 0 }) => Math.max(title.length, width));
   let begun = false;
-  return (cells) => {
+  return (row) => {
+    const cells = row.map(printableCell);
     const rows = begun ? [cells] : [columns.map(({ title }) => title), cells];
     begun = true;
     cells.forEach((cell, i) => widths[i] = Math.max(widths[i]!, cell.length));
@@ -48,7 +52,7 @@ export function markdownTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const escaped = rows.map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const escaped = rows.map((row) => row.map((cell) => printableCell(cell).replaceAll("|", "\\|")));
   const widths = columnWidths(columns, escaped).map((width) => Math.max(width, 3));
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join(" | ")} |`;
@@ -63,7 +67,7 @@ function columnWidths(
   rows: readonly (readonly string[])[],
 ): number[] {
   return columns.map(({ title }, i) =>
-    Math.max(title.length, ...rows.map((row) => row[i]!.length))
+    rows.reduce((width, row) => Math.max(width, row[i]!.length), title.length)
   );
 }
 

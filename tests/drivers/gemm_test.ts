@@ -118,12 +118,19 @@ Deno.test("int8 whose depth is a multiple of four is read as it lies, otherwise 
   assert.deepEqual(names, ["a1b1", "a4b4", "a4bp", "apbp"]);
 });
 
-Deno.test("int8 sums beyond 32 bits wrap around, exactly", async () => {
+Deno.test("int8 sums are exact up to 32 bits, and refused beyond", async () => {
   using gpu = await open();
-  const problem = { m: 8, n: 9, k: 300, transpose: "nt", alpha: 2 ** 20 + 7 } as const;
   for (const splits of [1, 3]) {
-    const { result } = await multiply(gpu, problem, { dtype: "i8", splits });
-    assert.ok(result instanceof Int32Array && result.some((value) => value < -(2 ** 24)));
+    const problem = { m: 8, n: 9, k: 300, transpose: "nt" } as const;
+    const { result } = await multiply(gpu, { ...problem, alpha: 1511 }, { dtype: "i8", splits });
+    assert.ok(result instanceof Int32Array && result.some((value) => Math.abs(value) > 2 ** 28));
+    await assert.rejects(
+      multiply(gpu, { ...problem, alpha: 2 ** 20 + 7 }, { dtype: "i8", splits }),
+      {
+        name: "RangeError",
+        message: /^Cannot multiply: result \[\d, \d\] is beyond the 32 bits that i8 products make$/,
+      },
+    );
   }
 });
 

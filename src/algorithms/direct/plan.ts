@@ -9,14 +9,15 @@ import {
   operandTensors,
   resultTensor,
 } from "../../problem/conv_problem.ts";
+import { MOST_ITERATIONS } from "../loops.ts";
 import type { Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 
-// lavapipe stops a loop after 65,535 iterations without a word.
-const MOST_TERMS = 60_000;
+/** Products of a thread, the check that ends the loop left aside. */
+const MOST_TERMS = MOST_ITERATIONS - 5_000;
 
 /** Plans the direct algorithm: works for every problem. */
 export function planDirect(request: PlanRequest, mode: SizeMode): Plan {

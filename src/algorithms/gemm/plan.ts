@@ -32,6 +32,7 @@ import {
 import { elementCount } from "../../tensor/tensor.ts";
 import { type Balance, type Cut, cutProduct } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
+import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { PlanBuffers } from "../tensors.ts";
@@ -113,7 +114,7 @@ function elementsOf({ dtype, accumulate, variant }: GemmRequest): GemmElements {
  * of zeros.
  *
  * @throws {RangeError} if the policy is unknown, or as {@linkcode checkGemmArithmetic}.
- * @throws {UnsupportedError} if the device's limits do not suffice.
+ * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
  */
 export function planGemm(asked: GemmRequest): Plan {
   checkGemmArithmetic(asked.problem, asked);
@@ -171,7 +172,7 @@ export function planGemm(asked: GemmRequest): Plan {
   ];
   const kernel = products[0]!.kernel;
   const multiplications = products.reduce((sum, one) => sum + one.multiplications, 0);
-  return {
+  const plan: Plan = {
     kernel: canonicalName(kernel),
     algorithm: "gemm",
     buffers: buffers.list,
@@ -185,6 +186,8 @@ export function planGemm(asked: GemmRequest): Plan {
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   };
+  if (request.workgroupsInFlight !== undefined) refuseLongLoops(plan);
+  return plan;
 
   /** The main loop over all tiles or a range of them, to the result or to partial results. */
   function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {

@@ -139,6 +139,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,
+      steps: stepCount(geometry, policy.depth),
       firstStep: "0u",
       endStep: module.size("steps", stepCount(geometry, policy.depth)),
       batchText: "  let group = batch;",

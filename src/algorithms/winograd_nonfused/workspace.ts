@@ -1,3 +1,4 @@
+import { MOST_CHUNKS, refuseManyChunks } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct, type Product } from "../cut.ts";
@@ -139,7 +140,7 @@ export function workspaceBytes(
 /**
  * Divides the batch into the fewest equal chunks that stay below the limits.
  *
- * @throws {RangeError} if one image takes more than `maxWorkspaceBytes`.
+ * @throws {RangeError} if one image takes more than `maxWorkspaceBytes`, or that makes too many chunks.
  */
 export function chooseChunks(
   request: PlanRequest,
@@ -166,7 +167,7 @@ export function chooseChunks(
       ? layout
       : lay(layout.images, { ...layout.cut, splits: 1 });
   let previous = Infinity;
-  for (let chunks = 1; chunks <= Math.max(1, batch); chunks++) {
+  for (let chunks = 1; chunks <= Math.max(1, Math.min(batch, MOST_CHUNKS)); chunks++) {
     const images = Math.ceil(batch / chunks);
     if (images === previous) continue;
     previous = images;
@@ -175,7 +176,9 @@ export function chooseChunks(
     const whole = unsplit(layout);
     if (maxWorkspaceBytes !== undefined && fits(whole)) return whole;
   }
-  const least = bytesOf(unsplit(lay(Math.min(1, batch))));
+  const single = lay(Math.min(1, batch));
+  if (fits(single) || fits(unsplit(single))) refuseManyChunks("winograd2d-nonfused", batch);
+  const least = bytesOf(unsplit(single));
   throw new RangeError(
     `Cannot plan: winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
       `at most ${maxWorkspaceBytes} are allowed`,

@@ -4,6 +4,8 @@ import type { SizeMode } from "../../kernels/module.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, reducePass } from "../passes.ts";
+import { isSoftware } from "../cost/choose.ts";
+import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
 import type { Pass, Plan } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
@@ -56,17 +58,34 @@ export function configureOptions(request: PlanRequest):
 }
 
 /**
+ * {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said.
+ *
+ * @throws as that does.
+ */
+export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
+  const configuration = configure(request.problem, configureOptions(request));
+  const plan = planConfiguration(request, mode, configuration);
+  const longest = longestLoops(plan);
+  if (!isSoftware(request) || request.splits !== undefined || longest <= MOST_ITERATIONS) {
+    return plan;
+  }
+  // Segments are whole rows and tiles, so that half as long again leaves room for uneven ones.
+  const splits = Math.ceil(1.5 * configuration.segmentation.count * longest / MOST_ITERATIONS);
+  return planWinrs({ ...request, splits }, mode);
+}
+
+/**
  * Plans WinRS: one kernel, or a pair of them, computes the buckets of all segments, operands transformed on their way
  * in and results on their way out; then a compensated sum of the buckets.
  *
- * @param configuration Pair and segments in place of {@linkcode configure}'s choice.
+ * @param configuration Pair and segments.
  * @throws {RangeError} if the pair asked for does not fit the filter.
  * @throws {UnsupportedError} if no policy fits the device.
  */
-export function planWinrs(
+export function planConfiguration(
   request: PlanRequest,
   mode: SizeMode,
-  configuration: Configuration = configure(request.problem, configureOptions(request)),
+  configuration: Configuration,
 ): Plan {
   const { problem, limits } = request;
   const operands = problemBuffers(request);

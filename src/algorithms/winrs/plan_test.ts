@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import { configureAs } from "./configure.ts";
 import { parsePair } from "./pair.ts";
-import { planWinrs, winrsReason } from "./plan.ts";
+import { planConfiguration, planWinrs, winrsReason } from "./plan.ts";
 import { gridSegments } from "./segments.ts";
 
 /** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
@@ -55,7 +55,7 @@ Deno.test("planWinrs() makes one kernel for all numbers of segment rows", () => 
   const { problem } = request();
   const pair = parsePair("a4n3r2", 3, 16);
   const [few, many] = [2, 16].map((rows) =>
-    planWinrs(
+    planConfiguration(
       request(),
       "constant",
       configureAs(problem, pair, gridSegments(16, 16, pair, rows, 1)),

@@ -137,6 +137,7 @@ export function shareKernel(
     columns: shape.inChannels,
     batches: correlationBatches(shape),
     anyBatches: true,
+    steps: Math.ceil(length / policy.depth),
     firstStep: "0u",
     endStep: `(depth_end + ${policy.depth - 1}u) / ${policy.depth}u`,
     batchText: correlationBatchText(module, shape),

@@ -1,5 +1,6 @@
 import template from "../../../shaders/slice_loop.wgsl" with { type: "text" };
 import {
+  loopIterations,
   type ModuleBuilder,
   render,
   type SizedKernel,
@@ -40,6 +41,8 @@ export interface SliceLoopShape {
   /** WGSL of the first step and the step after the last, over `batch`. */
   readonly firstStep: string;
   readonly endStep: string;
+  /** Most steps of a workgroup. */
+  readonly steps: number;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
   /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
@@ -148,6 +151,9 @@ export function sliceLoopKernel(
     module,
     [threads, 1, 1],
     sliceBytes(policy, shape.slices, shape.padded),
+    partial === 0
+      ? loopIterations(shape.steps)
+      : loopIterations(Math.ceil(shape.steps / partial), 1) + shape.steps,
   );
 }
 

@@ -1,17 +1,19 @@
 import type { Ceilings } from "./roofline.ts";
 
 /** What was measured: GFLOP/s from registers alone by dtype (`bench/ceilings.ts`), and GB/s of a copy. */
-const DEVICES: Readonly<Record<string, { bandwidth: number; peak: Record<string, number> }>> = {
-  "NVIDIA H200": {
-    bandwidth: 4300,
-    peak: { f64: 29_300, f32: 65_100, f16: 108_600, i8: 106_700 },
-  },
-};
+const DEVICES: ReadonlyMap<string, { bandwidth: number; peak: ReadonlyMap<string, number> }> =
+  new Map([
+    ["NVIDIA H200", {
+      bandwidth: 4300,
+      peak: new Map([["f64", 29_300], ["f32", 65_100], ["f16", 108_600], ["i8", 106_700]]),
+    }],
+  ]);
 
 /** What a device reaches at most with values of a dtype, where it is known. */
 export function deviceCeilings(device: string, dtype: string): Ceilings {
-  const known = DEVICES[device];
+  const known = DEVICES.get(device);
   if (known === undefined) return {};
-  const { bandwidth, peak: { [dtype]: peak } } = known;
+  const { bandwidth } = known;
+  const peak = known.peak.get(dtype);
   return { bandwidth, ...(peak === undefined ? {} : { peak }) };
 }

@@ -1,0 +1,61 @@
+/** Bytes of the longest text that is read: suites, records, baselines, caches, limits. */
+export const MAX_TEXT_BYTES = 64 << 20;
+
+/**
+ * Reads a text file, or a pipe, of at most {@linkcode MAX_TEXT_BYTES}.
+ *
+ * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be read.
+ * @throws {TypeError} for bytes that are no text, {RangeError} for too many of them.
+ */
+export function readText(path: string): string {
+  return new TextDecoder().decode(readTextBytes(path));
+}
+
+/** The bytes of {@linkcode readText}, for those who need to know where a line stands in the file. */
+export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
+  try {
+    using file = Deno.openSync(path);
+    return textBytesOf(file, path);
+  } catch (error) {
+    throw described(error, path);
+  }
+}
+
+/** As {@linkcode readTextBytes}, of a file that is open, from where it stands. */
+export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBuffer> {
+  const tooLong = () =>
+    new RangeError(
+      `Cannot read ${path}: it is longer than the ${MAX_TEXT_BYTES >> 20} MiB of a text`,
+    );
+  try {
+    const { isDirectory, size } = file.statSync();
+    if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
+    if (size > MAX_TEXT_BYTES) throw tooLong();
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const piece = new Uint8Array(64 << 10);
+    for (let count = file.readSync(piece); count !== null; count = file.readSync(piece)) {
+      const bytes = piece.slice(0, count);
+      // No text has a zero in it; a device that gives nothing else is known by its first bytes.
+      if (bytes.includes(0)) throw new TypeError(`Cannot read ${path}: it is no text`);
+      length += count;
+      if (length > MAX_TEXT_BYTES) throw tooLong();
+      pieces.push(bytes);
+    }
+    const bytes = new Uint8Array(length);
+    pieces.reduce((offset, part) => (bytes.set(part, offset), offset + part.length), 0);
+    return bytes;
+  } catch (error) {
+    throw described(error, path);
+  }
+}
+
+/** An error of the system's with a sentence that names the file, not the call. */
+function described(error: unknown, path: string): unknown {
+  if (!(error instanceof Error) || error.message.startsWith("Cannot ")) return error;
+  if (error instanceof Deno.errors.NotFound) {
+    return new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);
+  }
+  error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
+  return error;
+}
