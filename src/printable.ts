@@ -7,8 +7,8 @@
 export const MAX_MESSAGE = 300;
 /** Most characters of a table's cell. */
 const MAX_CELL = 200;
-/** What is left of a name or value in a message that is too long. */
-const MAX_WORD = 60;
+/** What is left of names and values in a message that is too long: as much as there is room for. */
+const MAX_WORDS = [120, 90, 60];
 /** What is shown of a line on either side of a caret. */
 const AROUND = 40;
 
@@ -47,8 +47,8 @@ function around(line: string, column: number): [shown: string, column: number] {
 }
 
 function shortSentence(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return shorten(text.replace(/\S+/g, (word) => shorten(word, MAX_WORD)), most);
+  const shorter = MAX_WORDS.map((length) => text.replace(/\S+/g, (word) => shorten(word, length)));
+  return [text, ...shorter].find(({ length }) => length <= most) ?? shorten(shorter.at(-1)!, most);
 }
 
 /** Leaves out the middle of what is longer than `most`. */

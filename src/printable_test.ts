@@ -25,7 +25,7 @@ Deno.test("printableMessage() keeps the sentence and shortens long names in it",
   assert.equal(printableMessage(sentence), sentence);
   const name = "n".repeat(1000);
   const said = printableMessage(`Cannot read ${name}: byte 0: expected the magic`);
-  assert.match(said, /^Cannot read n{30}…n+: byte 0: expected the magic$/);
+  assert.match(said, /^Cannot read n{60}…n+: byte 0: expected the magic$/);
   const many = printableMessage(Array.from({ length: 500 }, (_, i) => `x${i}`).join(", "));
   assert.equal(many.length, MAX_MESSAGE);
 });

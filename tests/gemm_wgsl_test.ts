@@ -43,7 +43,12 @@ function kernels(): Kernel[] {
       }
     }
     for (const { name } of TILE_POLICIES) add({ size: 64 }, { ...arithmetic, policy: name });
-    add({ size: 64 }, { ...arithmetic, limits: { ...limits, maxStorageBufferBindingSize: 1024 } });
+    const parts = {
+      ...limits,
+      maxStorageBufferBindingSize: 1024,
+      maxStorageBuffersPerShaderStage: 64,
+    };
+    add({ size: 64 }, { ...arithmetic, limits: parts });
   }
   for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
     for (const sizes of ["constant", "uniform"] as const) {

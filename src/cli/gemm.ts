@@ -30,9 +30,10 @@ D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are ro
 op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
 Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
 With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
-i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. What may exceed
-32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is 2^31 or
-more, only a whole check, which computes every result, lets it pass if none does. f16 needs the device's shader-f16, f64 its shader-f64.
+i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. What may
+exceed 32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is
+2^31 or more, --check full computes every result and lets the product pass if none exceeds them.
+f16 needs the device's shader-f16, f64 its shader-f64.
 A line of a suite is m n k [ta tb]; # starts a comment.
 
 Examples:

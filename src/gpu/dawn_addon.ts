@@ -31,7 +31,9 @@ export async function loadAddon(): Promise<DawnAddon> {
   try {
     return createRequire(import.meta.url)(path);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    // Without the modules that asked for it, and without the path again.
+    const [said = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    const reason = said.replace(` '${path}'`, "");
     throw new UnsupportedError(
       `Cannot load Dawn from ${path}: ${reason}; WGCONV_DAWN can name the index.js of ` +
         `the npm package ${NAME}`,

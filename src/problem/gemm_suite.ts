@@ -53,16 +53,27 @@ export function printGemm({ m, n, k, transpose, batch }: GemmSize): string {
   return [m, n, k, ...stored, ...(batch === 1 ? [] : [`x${batch}`])].join(" ");
 }
 
+/** More products than this are no suite. */
+const MAX_PRODUCTS = 100_000;
+
 /**
  * Products of a suite file's text: one a line, `#` starts a comment, blank lines are skipped.
  *
  * @param source The file's name, for messages.
- * @throws {SyntaxError} with file, line, column and a caret.
+ * @throws {SyntaxError} with file, line, column and a caret; also where there are too many.
  */
 export function parseGemmSuite(text: string, source: string): GemmProblem[] {
+  let count = 0;
   return text.split(/\r?\n/).flatMap((line, index) => {
     const product = line.replace(/#.*/, "").trimEnd();
     if (product.trim() === "") return [];
+    if (++count > MAX_PRODUCTS) {
+      throw new SyntaxError(
+        `${source}:${
+          index + 1
+        }: Cannot read the suite: there are more than ${MAX_PRODUCTS} products`,
+      );
+    }
     try {
       return [parseGemm(product)];
     } catch (error) {

@@ -53,3 +53,11 @@ Deno.test("bench/suites/gemm.txt is well formed", async () => {
   assert.equal(problems.length, 17);
   assert.equal(new Set(problems.map(printGemm)).size, 17);
 });
+
+Deno.test("parseGemmSuite() takes 100,000 products and no more", () => {
+  assert.equal(parseGemmSuite("1 2 3\n".repeat(100_000), "s").length, 100_000);
+  assert.throws(() => parseGemmSuite("1 2 3\n".repeat(100_001), "s"), {
+    name: "SyntaxError",
+    message: "s:100001: Cannot read the suite: there are more than 100000 products",
+  });
+});
