@@ -1,5 +1,4 @@
 import { Command } from "#cli-types";
-import type { Plan } from "../algorithms/plan.ts";
 import {
   benchGroups,
   type BenchPlan,
@@ -23,7 +22,7 @@ import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
 import { openRecords } from "./record_stream.ts";
 import { comingCases, reportSuite, type Suite } from "./records.ts";
-import { noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
+import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { finishedIds, refuseOtherRun } from "./resume.ts";
 import {
@@ -150,7 +149,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         force,
       });
       const tuned = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
-      const plans: Plan[] = [];
+      let outdated = 0;
       const writes = commandWrites();
       using records = openRecords(target, writes, { resume: options.resume ?? false, force });
       const { previous } = records;
@@ -170,11 +169,11 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         yield* runSuite(bench, groups, open, onCase, {
           tuning: perDevice((gpu) => tuningOf(tuned, gpu)),
           ...hooks,
-          onPlan: (plan) => plans.push(plan),
+          onPlan: (plan) => void (outdated += isOutdated(plan) ? 1 : 0),
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
         skipped.forEach((line) => note.message(line));
-        noteOutdated(tuned, plans);
+        noteOutdated(tuned, outdated);
       };
       const onStdout = target === "-";
       await reportSuite(

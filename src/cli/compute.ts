@@ -20,7 +20,7 @@ import { planningOptions } from "./problem_options.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";
 import type { Subject } from "./subject.ts";
-import { noteOutdated, readTuning, tuningOf } from "./tuning_options.ts";
+import { isOutdated, noteOutdated, readTuning, tuningOf } from "./tuning_options.ts";
 
 type Role = ConvTensor | "bias";
 
@@ -54,7 +54,7 @@ export async function computeOnGpu(
         ...(tuning === undefined ? {} : { tuning }),
         ...planningOptions(options),
       });
-      noteOutdated(tuned, [plan]);
+      noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
       return plan;
     },
     read: () => readOperands(subject, options),

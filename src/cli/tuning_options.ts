@@ -77,11 +77,15 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   return tuningTable(tuning.lines, device);
 }
 
-/** Says where a tuning had something for plans that they could not take: their kernels have changed since. */
-export function noteOutdated(tuning: Tuning | undefined, plans: readonly Plan[]): void {
-  const outdated = plans.filter(({ notes }) => notes.includes(OUTDATED_TUNING)).length;
-  if (tuning === undefined || outdated === 0) return;
-  const what = outdated === 1 ? "what it says of 1 case" : `what it says of ${outdated} cases`;
+/** Whether a tuning had something for a plan that it could not take: the kernels have changed since. */
+export function isOutdated({ notes }: Plan): boolean {
+  return notes.includes(OUTDATED_TUNING);
+}
+
+/** Says for how many cases a tuning was outdated, where it was. */
+export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
+  if (tuning === undefined || cases === 0) return;
+  const what = cases === 1 ? "what it says of 1 case" : `what it says of ${cases} cases`;
   printer("stderr").message(
     `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
   );
