@@ -137,6 +137,7 @@ async function rate(form: Form): Promise<number> {
     }],
     workspaceBytes: 0,
     multiplications: 0,
+    arithmetic: {},
     notes: [],
   };
   using buffers = createPlanBuffers(gpu, plan);

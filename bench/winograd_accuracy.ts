@@ -7,7 +7,12 @@
  */
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
-import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
+import {
+  arithmeticOn,
+  checkAgainst,
+  computeReference,
+  type Reference,
+} from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand } from "../src/bench/operands.ts";
 import { openDevice } from "../src/gpu/device.ts";
@@ -98,7 +103,7 @@ async function errors(
       fillMs: 0,
     });
     const reference = await referenceOf(problem, fill);
-    const { accuracy } = checkAgainst(reference, result, plan.amplification);
+    const { accuracy } = checkAgainst(reference, result, arithmeticOn(gpu, plan));
     found[fill] = {
       mare: accuracy.mare ?? NaN,
       l2: accuracy.rel_l2 ?? NaN,

@@ -3,25 +3,23 @@
  *
  *   deno run -A bench/winograd_points.ts search [alpha ...]   the best points of every F(n,r), a line each
  *   deno run -A bench/winograd_points.ts scalings             the same points with other scalings and orders
- *   deno run -A bench/winograd_points.ts amplification        errors against the gate's limits
+ *   deno run -A bench/winograd_points.ts amplification        amplification and errors of a tile
  *
- * All errors are of simulated f32 kernels (src/winograd/simulated.ts): transforms as the simplified programs
+ * All errors are of simulated f32 kernels (bench/simulated_tiles.ts): transforms as the simplified programs
  * compute them, one accumulator.
  */
-import { gateFor, relL2Limit } from "../src/accuracy/mod.ts";
 import { markdownTable } from "../src/report/table.ts";
 import { amplification, amplification2d } from "../src/winograd/amplification.ts";
 import { expandPoints, MAX_ALPHA } from "../src/winograd/points.ts";
 import { SCALINGS } from "../src/winograd/scaling.ts";
 import {
-  type Algorithm,
   algorithm1d,
   algorithm2d,
   reportOf,
   type SimulatedResults,
   simulateWinograd,
   UNIT_ROUNDOFF,
-} from "../src/winograd/simulated.ts";
+} from "./simulated_tiles.ts";
 import {
   makeTransform,
   type WinogradTransform,
@@ -200,26 +198,6 @@ function scalings(): void {
   }
 }
 
-/** Errors of healthy kernels as fractions of the gate's limits: the largest over fills and depths. */
-function againstGate(algorithm: Algorithm, amplified: number) {
-  let bound = 0, l2 = 0;
-  for (const fill of ["uniform01", "uniform11", "normal"] as const) {
-    for (const depth of [1, 2, 3, 8, 32, 128, 512, 1536]) {
-      const tiles = Math.max(8, Math.min(256, Math.ceil(2e6 / (algorithm.alpha * depth * 16))));
-      const simulated = simulateWinograd(algorithm, { fill, depth, filters: 16, tiles });
-      const report = reportOf(simulated);
-      const gate = gateFor({
-        accumulationLength: simulated.length,
-        unitRoundoff: UNIT_ROUNDOFF,
-        amplification: amplified,
-      });
-      bound = Math.max(bound, report.max_bound_ratio / gate.maxBoundRatio);
-      l2 = Math.max(l2, report.rel_l2 / relL2Limit(report, gate));
-    }
-  }
-  return { bound, l2 };
-}
-
 /** The table of docs/accuracy.md. */
 function amplifications(): void {
   const right = "right" as const;
@@ -227,7 +205,6 @@ function amplifications(): void {
     const [rows, columns] = axes;
     const algorithm = columns ? algorithm2d(rows!, columns) : algorithm1d(rows!);
     const amplified = columns ? amplification2d(rows!, columns) : amplification(rows!);
-    const { bound, l2 } = againstGate(algorithm, amplified);
     const given = { fill: "uniform01", depth: 512, filters: 16, tiles: 16 } as const;
     const mare = (flush: number) =>
       reportOf(simulateWinograd(algorithm, { ...given, flush })).mare!.toExponential(1);
@@ -237,8 +214,6 @@ function amplifications(): void {
       columns ? "" : rows!.points.join(" ").replaceAll(/(\S+) -\1/g, "±$1"),
       `${algorithm.instructions}`,
       amplified.toFixed(2),
-      bound.toFixed(2),
-      l2.toFixed(2),
       mare(Infinity),
       mare(96),
       normal.toExponential(1),
@@ -254,8 +229,6 @@ function amplifications(): void {
     { title: "points" },
     { title: "instructions", align: right },
     { title: "A", align: right },
-    { title: "bound / limit", align: right },
-    { title: "L2 / limit", align: right },
     { title: "MARE, C = 512", align: right },
     { title: "flushed", align: right },
     { title: "rel. L2, normal", align: right },

@@ -1,7 +1,8 @@
 import type { Plan } from "./algorithms/plan.ts";
 import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
-import { type Checked, checkResult } from "./bench/check.ts";
+import { arithmeticOn, type Checked, checkResult } from "./bench/check.ts";
+import type { PlanArithmetic } from "./problem/plan_arithmetic.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
 import { download, upload } from "./gpu/buffers.ts";
 import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
@@ -28,6 +29,8 @@ export interface Convolved extends Layouts {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
   readonly plan: Plan;
+  /** How the plan's sums are rounded on the device. */
+  readonly arithmetic: PlanArithmetic;
   /** Output, or the gradient that was asked for, as it lies in memory. */
   readonly result: Float32Array<ArrayBuffer>;
   /** The result's sizes in memory order. */
@@ -95,7 +98,8 @@ async function run(
   const { samplesNs, clock } = await execute(gpu, prepared, { samples });
   await download(gpu, buffers.get(which), 0, result.byteLength, new Uint8Array(result.buffer));
   const shape = shapeInLayout(canonical, which === "filter" ? filterLayout : layout);
-  return { ...planned, result, shape, samplesNs, clock };
+  const arithmetic = arithmeticOn(gpu, plan);
+  return { ...planned, arithmetic, result, shape, samplesNs, clock };
 }
 
 /** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */
@@ -107,7 +111,6 @@ export async function checkConvolution(
   return await checkResult({
     ...convolved,
     operands,
-    amplification: convolved.plan.amplification,
     mode: options.mode ?? "sample",
     seed: options.seed ?? 1,
   });

@@ -1,6 +1,7 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
 import { policyFits } from "../src/algorithms/cut.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { arithmeticOn } from "../src/bench/check.ts";
 import { checkGemm, computeGemmReference } from "../src/bench/gemm_check.ts";
 import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
 import { runPlan } from "../src/bench/gpu_case.ts";
@@ -75,7 +76,7 @@ export async function multiply(
   choice: Partial<GemmRequest> = {},
 ) {
   const problem = gemmProblem(init);
-  const { dtype = "f32", accumulate = "f32" } = choice;
+  const { dtype = "f32" } = choice;
   const plan = planGemm({
     problem,
     dtype,
@@ -92,7 +93,7 @@ export async function multiply(
   if (result.length === 0) return { plan, result, checked: undefined };
   const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
   const reference = await computeGemmReference(request);
-  return { plan, result, checked: checkGemm(problem, { dtype, accumulate }, reference, result) };
+  return { plan, result, checked: checkGemm(reference, result, arithmeticOn(gpu, plan)) };
 }
 
 /** One of the matrix. */

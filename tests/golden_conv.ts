@@ -1,7 +1,8 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
-import { checkAgainst, type Checked } from "../src/bench/check.ts";
+import { arithmeticOn, checkAgainst, type Checked } from "../src/bench/check.ts";
+import { referenceInputs } from "../src/bench/operands.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { operandTensors, type Operation } from "../src/problem/conv_problem.ts";
@@ -76,9 +77,12 @@ export async function runGolden(
     problem,
     layout,
     filterLayout,
-    activation: NO_EPILOGUE.activation,
+    epilogue: NO_EPILOGUE,
+    inputs: referenceInputs(problem, operands, { layout, filterLayout }),
+    seed: 1,
   };
-  return { ...checkAgainst(reference, result, plan.amplification), kernel: plan.kernel };
+  const checked = checkAgainst(reference, result, arithmeticOn(gpu, plan));
+  return { ...checked, kernel: plan.kernel };
 }
 
 type Magnitudes = Awaited<ReturnType<typeof referenceConv>>;

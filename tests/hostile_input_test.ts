@@ -55,14 +55,13 @@ Deno.test("an endless device is refused as any input", UNIX, async () => {
 });
 
 Deno.test("an endless stream of text or tensor is refused on stdin", UNIX, async () => {
-  const fed = (endless: string, args: string) => {
-    const script = `${endless} | "$0" run --quiet --cached-only -A "$1" ${args}`;
-    return run("sh", ["-c", script, Deno.execPath(), `${ROOT}main.ts`], {
-      env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },
-    });
+  const endless = (producer: string, args: string) => {
+    const script = `${producer} | "$0" run -A --cached-only --quiet "$1" ${args}`;
+    const options = { env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" } };
+    return run("sh", ["-c", script, Deno.execPath(), `${ROOT}main.ts`], options);
   };
-  refused(await fed("yes '{}'", "report /dev/stdin"), "report");
-  refused(await fed("yes", "tensor info -"), "tensor info");
+  refused(await endless("yes '{}'", "report /dev/stdin"), "report");
+  refused(await endless("yes", "tensor info -"), "tensor info");
 });
 
 Deno.test("a name of 300 bytes is refused as any file", UNIX, async () => {

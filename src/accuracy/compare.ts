@@ -1,5 +1,6 @@
 import { rowMajorStrides, type Tensor } from "../tensor/tensor.ts";
 import { measureAccuracy } from "./measure.ts";
+import { F16, F32, F64 } from "./precision.ts";
 import type { AccuracyReport } from "./report.ts";
 
 /**
@@ -17,9 +18,8 @@ export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
   const values = numbers(ref);
   return measureAccuracy(numbers(got), { values, magnitudes: values.map(Math.abs), shape }, {
     strides: rowMajorStrides(shape),
-    channelAxis: shape.length > 1 ? 1 : 0,
-    unitRoundoff: got.dtype === "f64" ? 2 ** -53 : got.dtype === "f16" ? 2 ** -11 : 2 ** -24,
-  });
+    precision: got.dtype === "f64" ? F64 : got.dtype === "f16" ? F16 : F32,
+  }).report;
 }
 
 function numbers({ data }: Tensor): Float64Array {

@@ -1,98 +1,61 @@
-import { activationRoundings, boundRatioLimit, type ErrorSource } from "../problem/error_bound.ts";
-import type { Operation } from "../problem/conv_problem.ts";
-import { noiseAllowance } from "./channels.ts";
-import type { AccuracyReport } from "./report.ts";
+import { activationRoundings, ERROR_CEILING } from "../problem/error_bound.ts";
+import type { Activation } from "../problem/epilogue.ts";
+import type { ErrorGroup } from "./groups.ts";
+import type { Measured } from "./measure.ts";
+import type { Precision } from "./precision.ts";
+import type { ErrorStatistics } from "./statistics.ts";
+import type { Yardstick } from "./yardstick.ts";
 
-/** What a correct kernel's errors stay below (docs/accuracy.md). */
-export interface Gate {
-  /** Limit of |y − ref| / (u · Σ|a||b|) of every output. */
-  readonly maxBoundRatio: number;
-  /** Limit of ‖y − ref‖ / ‖ref‖ ... */
-  readonly maxRelL2: number;
-  /** ... or, on data that cancels more than random signs do, of ‖y − ref‖ / ‖Σ|a||b|‖. */
-  readonly maxMagnitudeL2: number;
-  /** Limit of one channel's RMS over the median channel's, where each has many outputs. */
-  readonly maxChannelRmsRatio: number;
-  /** Errors of a channel that are independent, at most. */
-  readonly independentErrors: number;
+/** What a judgement needs to know beside the errors. */
+export interface GateOptions {
+  readonly precision: Precision;
+  /** The epilogue's; GPUs approximate exponentials. */
+  readonly activation: Activation;
 }
 
-export interface GateOptions extends ErrorSource {
-  /**
-   * Of the accumulation: 2⁻²⁴ for f32. An amplification above 1 mixes outputs, as Winograd does, and the report is to be
-   * made with `mixedReference`.
-   */
-  readonly unitRoundoff: number;
-  /** Errors of a channel that are independent, at most: `independentErrors(op, length)` of Winograd; else all. */
-  readonly independentErrors?: number;
+/** What was allowed, and what stood out. Figures are over what simulated arithmetic typically shows. */
+export interface Judgement {
+  readonly verdict: "pass" | "fail";
+  /** Each reason of a failure, as a clause that can follow another. */
+  readonly reasons: readonly string[];
+  /** The largest error over its scale that was allowed, and the 99.9th percentile of simulated ones. */
+  readonly bound_limit: number;
+  readonly bound_typical: number;
+  /** The relative L2 error that was allowed, and the simulated one. */
+  readonly rel_l2_limit: number;
+  readonly rel_l2_typical: number;
+  /** The group that stands out most, its RMS over the simulated one, and what of that was allowed. */
+  readonly worst_group: string | null;
+  readonly group_rms: number;
+  readonly group_rms_limit: number;
 }
 
-/** Errors of the other operand's tiles make forward's and backward-data's more independent: by as much, measured. */
-const TILES_APART = 4;
+/** Times the 99.9th percentile of simulated errors that a single output may reach. */
+const SINGLE = 5;
+/** Times the largest error of an output (and of its tile) in a dozen simulated orders. */
+const OWN = 4;
+/** Times the simulated RMS that a group's may reach, and the whole result's. */
+const RMS = 2.2;
+/** How many standard deviations an RMS of few outputs may lie above that. */
+const NOISE = 3.5;
+/** Outputs and groups that are looked at more closely, worst first. */
+const CLOSER = { outputs: 12, groups: 6, members: 256 };
+
+/** What an RMS of `count` independent errors may reach, over the simulated one. */
+export function rmsLimit({ kurtosis }: ErrorStatistics, count: number): number {
+  return RMS + NOISE * Math.sqrt(Math.max(0.5, kurtosis - 1) / (4 * Math.max(1, count)));
+}
 
 /**
- * Errors of a channel that are independent, of Winograd: its outputs share those of the channel's own transformed operand,
- * which has an element for each of an output's products. It is all that backward-filter has, where few tiles are summed.
+ * Whether results pass: their errors are compared with those of simulated arithmetic on the same data. What stands out is
+ * simulated by itself before it fails, since data may be unlike in places that the sample missed.
  */
-export function independentErrors(op: Operation, accumulationLength: number): number {
-  return Math.max(1, accumulationLength) * (op === "bwd-filter" ? 1 : TILES_APART);
-}
-
-/** Of √L·u: healthy f32 kernels stay below 0.45. */
-const L2_FACTOR = 1;
-const CHANNEL_FACTOR = 2;
-/**
- * Where channels are this unlike (positive data times signed filters; below 1.7 on data of one kind), what is known
- * of a channel's sums explains most of its errors, but not the way its partial sums took: that adds up to 1.3.
- */
-const UNLIKE = 1.8;
-const UNLIKE_FACTOR = 1.5;
-/**
- * From this `condition` on, data cancels: partial sums wander, each output's in its own way, and so differ in
- * the variance of their errors. Their kurtosis is 7, of normal errors 3, so an RMS takes (7 − 1) / (3 − 1) as
- * many of them to be as sure.
- */
-const CANCELLING = 1.5;
-const CANCELLING_TAIL = 3;
-/** The limits for one problem. */
-export function gateFor(options: GateOptions): Gate {
-  const { unitRoundoff, amplification = 1, activation = "none" } = options;
-  const root = Math.sqrt(Math.max(1, options.accumulationLength));
-  const extra = activationRoundings(activation);
-  return {
-    maxBoundRatio: boundRatioLimit(options),
-    maxRelL2: (L2_FACTOR * root * amplification + extra) * unitRoundoff,
-    maxMagnitudeL2: (L2_FACTOR * amplification + extra) * unitRoundoff,
-    maxChannelRmsRatio: CHANNEL_FACTOR,
-    independentErrors: options.independentErrors ?? Infinity,
-  };
-}
-
-/** What `rel_l2` may reach on the data of `report`. */
-export function relL2Limit(report: AccuracyReport, gate: Gate): number {
-  return Math.max(gate.maxRelL2, gate.maxMagnitudeL2 * report.condition);
-}
-
-/** What `channel_rms_ratio` may reach: more where few outputs were checked, or the channels are unlike. */
-export function channelRmsLimit(report: AccuracyReport, gate: Gate): number {
-  // Transforms cancel even what is positive.
-  const cancelling = report.condition > CANCELLING ||
-    gate.independentErrors < report.worst_channel_checked;
-  return Math.max(
-    gate.maxChannelRmsRatio * (report.channel_unlikeness > UNLIKE ? UNLIKE_FACTOR : 1),
-    noiseAllowance(
-      Math.min(report.worst_channel_checked, gate.independentErrors),
-      report.channels,
-      cancelling ? CANCELLING_TAIL : 1,
-    ),
-  );
-}
-
-/** Whether the results pass, and each reason why not, as a clause that can follow another. */
 export function judge(
-  report: AccuracyReport,
-  gate: Gate,
-): { verdict: "pass" | "fail"; reasons: string[] } {
+  measured: Measured,
+  yardstick: Yardstick,
+  { precision, activation }: GateOptions,
+): Judgement {
+  const { report, outliers, scaleNorm, normalError } = measured;
   const reasons: string[] = [];
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
@@ -107,16 +70,91 @@ export function judge(
   const above = (what: string, value: number, limit: number) => {
     if (!(value <= limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
   };
-  if (report.mismatched === 0) {
-    above("bound ratio", report.max_bound_ratio, gate.maxBoundRatio);
+  const { sample } = yardstick;
+  const exact = sample.rms === 0;
+  // In units of the scale; an exact result stays exact.
+  const extra = exact ? 0 : activationRoundings(activation);
+
+  const usual = SINGLE * sample.typical + extra;
+  const { limit: boundLimit, unlike } = report.mismatched > 0
+    ? { limit: usual, unlike: false }
+    : singleLimit(outliers, usual, extra, yardstick);
+  if (report.mismatched === 0) above("bound ratio", report.max_bound_ratio, boundLimit);
+
+  // Outputs that were found to be right by themselves do not count against the rest.
+  const { relL2, groups } = unlike ? measured.below(usual) : measured;
+  let allowed = (rmsLimit(sample, compared) * sample.rms + extra) * scaleNorm;
+  if (relL2 > allowed && reasons.length === 0 && !exact) {
+    // The sample may have missed the few outputs that most of the data's energy is in.
+    const indices = measured.weighty(CLOSER.members);
+    const own = yardstick.of(indices);
+    const limit = rmsLimit(own, new Set(indices).size) * own.rms + extra;
+    allowed = Math.max(allowed, limit * scaleNorm);
   }
-  above("relative L2 error", report.rel_l2, relL2Limit(report, gate));
-  above(
-    `RMS error of channel ${report.worst_channel} over the median channel's`,
-    report.channel_rms_ratio,
-    channelRmsLimit(report, gate),
-  );
-  return { verdict: reasons.length === 0 ? "pass" : "fail", reasons };
+  above("relative L2 error", relL2, allowed);
+  if (precision.result !== "i32") {
+    above("error over the data's norm", normalError, ERROR_CEILING[precision.result]);
+  }
+
+  const worst = worstGroup(groups, sample);
+  let groupLimit = (worst === undefined ? RMS : rmsLimit(sample, worst.independent)) +
+    (exact ? 0 : extra / sample.rms);
+  if (!exact && reasons.length === 0) {
+    for (const group of standOut(groups, sample, extra).slice(0, CLOSER.groups)) {
+      const members = measured.members(group, CLOSER.members);
+      const own = yardstick.of(members);
+      const limit = (rmsLimit(own, Math.min(group.independent, members.length)) *
+          Math.max(own.rms, sample.rms) + extra) / sample.rms;
+      if (group === worst) groupLimit = limit;
+      above(`RMS error of ${group.name} over the typical`, group.rms / sample.rms, limit);
+    }
+  }
+  return {
+    verdict: reasons.length === 0 ? "pass" : "fail",
+    reasons,
+    bound_limit: boundLimit,
+    bound_typical: sample.typical,
+    rel_l2_limit: unlike && relL2 <= allowed ? Math.max(allowed, report.rel_l2) : allowed,
+    rel_l2_typical: sample.rms * scaleNorm,
+    worst_group: worst?.name ?? null,
+    group_rms: worst === undefined || exact ? 0 : worst.rms / sample.rms,
+    group_rms_limit: groupLimit,
+  };
+}
+
+/** What a single output's error may reach over its scale: more where outputs that stand out do so when simulated too. */
+function singleLimit(
+  outliers: Measured["outliers"],
+  usual: number,
+  extra: number,
+  yardstick: Yardstick,
+): { limit: number; unlike: boolean } {
+  const offenders = outliers.filter(({ ratio }) => !(ratio <= usual));
+  let limit = usual;
+  for (const { index, ratio, error, scale } of offenders.slice(0, CLOSER.outputs)) {
+    const own = OWN * yardstick.of([index]).largestError + extra * scale;
+    if (!(error <= own)) return { limit, unlike: false };
+    limit = Math.max(limit, ratio);
+  }
+  return { limit, unlike: offenders.length > 0 };
+}
+
+/** The group that stands out most for its size. */
+function worstGroup(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
+  let worst: ErrorGroup | undefined;
+  let most = -1;
+  for (const group of groups) {
+    const over = group.rms / rmsLimit(sample, group.independent);
+    if (over > most) [worst, most] = [group, over];
+  }
+  return worst;
+}
+
+/** Groups above what the sample allows, worst first. */
+function standOut(groups: readonly ErrorGroup[], sample: ErrorStatistics, extra: number) {
+  const over = (group: ErrorGroup) =>
+    group.rms / (rmsLimit(sample, group.independent) * sample.rms + extra);
+  return groups.filter((group) => over(group) > 1).sort((a, b) => over(b) - over(a));
 }
 
 function figure(value: number): string {

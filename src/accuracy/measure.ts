@@ -1,27 +1,63 @@
 import type { ReferenceResult } from "../reference/reference.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import { channelErrors } from "./channels.ts";
+import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
+import { errorScale, type Precision, stored } from "./precision.ts";
 import { quantiles } from "./quantiles.ts";
-import type { AccuracyReport, WorstElement } from "./report.ts";
+import type { AccuracyReport } from "./report.ts";
 
 export interface MeasureOptions {
   /** Strides of the results in memory, in elements, per canonical axis. */
   readonly strides: readonly number[];
-  /** The axis a bad channel would show on: 1 for activations, 0 for filters. */
-  readonly channelAxis: number;
-  /** Of the accumulation: 2⁻²⁴ for f32. It tells the results' dtype too: f16 from 2⁻¹¹ on, f64 below 2⁻⁵⁰. */
-  readonly unitRoundoff: number;
-  /** Products that are not 0 in an output of each channel, where channels may differ in it. */
-  readonly lengths?: ArrayLike<number> | undefined;
+  readonly precision: Precision;
+  /** Products summed into an output: a GPU may flush each where it is below the normal numbers. 1 where absent. */
+  readonly accumulationLength?: number;
+  /** Groups whose errors are added up; none where absent. */
+  readonly grouping?: Grouping;
   /** How many worst elements to name; 3 where absent. */
   readonly worst?: number;
 }
 
-/** Below it float32 has no normal numbers, and a GPU may flush what it has. */
-const SMALLEST_NORMAL = 2 ** -126;
+/** An output whose error is large for its scale. */
+export interface Outlier {
+  /** Canonical flat index. */
+  readonly index: number;
+  /** |error| over its scale. */
+  readonly ratio: number;
+  readonly error: number;
+  readonly scale: number;
+}
+
+/** Errors over their scales, put together. */
+export interface ErrorSums {
+  /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
+  readonly relL2: number;
+  readonly groups: readonly ErrorGroup[];
+}
+
+/** A comparison, with what a judgement goes by beside the report. */
+export interface Measured extends ErrorSums {
+  readonly report: AccuracyReport;
+  /** The largest ratios, largest first; all where there are few. */
+  readonly outliers: readonly Outlier[];
+  /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this. */
+  readonly scaleNorm: number;
+  /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
+  readonly normalError: number;
+  /** The same sums without outputs whose ratio is above `limit`. */
+  below(limit: number): ErrorSums;
+  /** Canonical indices of up to `count` outputs of a group, spread over it. */
+  members(group: ErrorGroup, count: number): number[];
+  /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
+  weighty(count: number): number[];
+}
+
+/** Outputs remembered for a closer look. */
+const OUTLIERS = 64;
+/** Smaller groups say less than their outputs one by one. */
+const LEAST_GROUP = 32;
 
 /**
- * Compares results with their reference, in one pass.
+ * Compares results with their reference.
  *
  * @param got All results, as they lie in memory.
  * @throws {TypeError} if `got` has another number of elements than the reference's shape.
@@ -30,9 +66,9 @@ export function measureAccuracy(
   got: ArrayLike<number>,
   reference: ReferenceResult,
   options: MeasureOptions,
-): AccuracyReport {
-  const { shape, values, magnitudes, indices } = reference;
-  const { strides, channelAxis, unitRoundoff } = options;
+): Measured {
+  const { shape, values, magnitudes } = reference;
+  const { accumulationLength = 1, grouping, worst: named = 3 } = options;
   const total = elementCount(shape);
   if (got.length !== total) {
     throw new TypeError(
@@ -40,55 +76,37 @@ export function measureAccuracy(
         `the results have ${got.length}`,
     );
   }
-  const single = unitRoundoff > 2 ** -50;
-  const stored = unitRoundoff >= 2 ** -11 ? Math.f16round : single ? Math.fround : Number;
   const relative = quantiles();
-  const channels = channelErrors(shape[channelAxis] ?? 1, unitRoundoff, options.lengths);
-  const place = memoryPlaces(shape, strides, channelAxis);
-  const worst = worstList(options.worst ?? 3);
   const ulp = lastPlace();
+  const worst = largestList<Outlier & { got: number; ref: number }>(Math.max(OUTLIERS, named));
   const counts = { nan: 0, inf: 0, mismatched: 0, zero_ref: 0, finite: 0, relative: 0 };
-  let relSum = 0, relMax = 0, ulpMax = 0, ratioMax = 0, signedSum = 0;
-  let errorSquares = 0, refSquares = 0, magnitudeSquares = 0;
-  for (let i = 0; i < values.length; i++) {
-    const index = indices === undefined ? i : indices[i]!;
-    place.moveTo(index);
-    const y = got[place.offset]!;
-    const ref = values[i]!;
+  let relSum = 0, relMax = 0, ulpMax = 0, signedSum = 0;
+  // Squares of f64 leave its range where the numbers do not.
+  const norm = normalizer(values, magnitudes);
+  let magnitudeSquares = 0, scaleSquares = 0;
+  const sums = errorSums(shape, grouping, norm);
+  const compare = comparison(got, reference, options);
+  compare((at, index, y, ref, error, scale, magnitude) => {
     if (Number.isNaN(y)) counts.nan++;
     else if (!Number.isFinite(y)) counts.inf++;
-    if (!Number.isFinite(y) || !Number.isFinite(ref)) {
-      // Beyond the range of the results' dtype its infinity is right.
-      if (!Object.is(y, stored(ref))) {
-        counts.mismatched++;
-        ratioMax = Infinity;
-        worst.offer(Infinity, index, y, ref);
-      }
-      continue;
+    if (Number.isNaN(error)) {
+      counts.mismatched++;
+      worst.offer({ ratio: Infinity, error: Infinity, scale: 0, index, got: y, ref });
+      return;
     }
+    if (!Number.isFinite(y)) return;
     counts.finite++;
-    const error = y - ref;
     const size = Math.abs(error);
-    const magnitude = magnitudes[i]!;
-    errorSquares += error * error;
-    refSquares += ref * ref;
-    // An empty sum is exact: any error at all is infinitely many roundings.
-    let ratio = size === 0 ? 0 : Infinity;
-    if (magnitude > 0) {
-      const scale = single ? Math.max(magnitude, SMALLEST_NORMAL / unitRoundoff) : magnitude;
-      ratio = size / (unitRoundoff * scale);
-      magnitudeSquares += scale * scale;
-      signedSum += error / scale;
-      // A clipped output (ReLU) says nothing of its channel.
-      if (ref !== 0 || size !== 0) {
-        channels.add(place.channel, error / scale, Math.abs(ref) / scale);
-      }
-    }
-    if (ratio > ratioMax) ratioMax = ratio;
-    worst.offer(ratio, index, y, ref);
+    // What has no scale is exact: any error at all is infinitely many roundings.
+    const ratio = size === 0 ? 0 : size / scale;
+    sums.add(at, ref, error, ratio);
+    magnitudeSquares += (magnitude * norm) ** 2;
+    scaleSquares += (scale * norm) ** 2;
+    if (magnitude > 0) signedSum += error / magnitude;
+    if (ratio > 0) worst.offer({ ratio, error: size, scale, index, got: y, ref });
     if (ref === 0) {
       counts.zero_ref++;
-      continue;
+      return;
     }
     const rel = size / Math.abs(ref);
     relative.add(rel);
@@ -97,32 +115,160 @@ export function measureAccuracy(
     if (rel > relMax) relMax = rel;
     const places = size / ulp(ref);
     if (places > ulpMax) ulpMax = places;
-  }
+  });
   const some = counts.relative > 0;
-  const channel = channels.worst();
-  return {
+  const outliers = worst.list();
+  const { relL2, groups, errorSquares, refSquares } = sums.done();
+  const report: AccuracyReport = {
     mare: some ? relSum / counts.relative : null,
     median_rel: relative.at(0.5),
     p99_rel: relative.at(0.99),
     max_rel: some ? relMax : null,
     max_ulp: some ? ulpMax : null,
-    rel_l2: quotient(errorSquares, refSquares, 0),
-    max_bound_ratio: ratioMax,
+    rel_l2: relL2,
+    max_bound_ratio: outliers[0]?.ratio ?? 0,
     mean_signed: counts.finite > 0 ? signedSum / counts.finite : 0,
     condition: quotient(magnitudeSquares, refSquares, 1),
-    channel_rms_ratio: channel.ratio,
-    worst_channel: channel.channel,
-    worst_channel_checked: channel.checked,
-    channels: channel.channels,
-    channel_unlikeness: channel.unlikeness,
     nan: counts.nan,
     inf: counts.inf,
     mismatched: counts.mismatched,
     zero_ref: counts.zero_ref,
     checked: values.length,
     total,
-    worst: worst.list(shape),
+    worst: outliers.slice(0, named).map(({ index, got, ref }) => ({
+      index: unravelIndex(index, shape),
+      got,
+      ref,
+    })),
   };
+  return {
+    report,
+    relL2,
+    outliers,
+    groups,
+    scaleNorm: quotient(scaleSquares, refSquares, 0),
+    normalError: quotient(
+      errorSquares,
+      Math.max(refSquares, magnitudeSquares / Math.max(1, accumulationLength)),
+      0,
+    ),
+    below(limit) {
+      const calm = errorSums(shape, grouping, norm);
+      compare((at, _, y, ref, error, scale) => {
+        if (!Number.isFinite(error) || !Number.isFinite(y)) return;
+        const ratio = error === 0 ? 0 : Math.abs(error) / scale;
+        if (ratio <= limit) calm.add(at, ref, error, ratio);
+        else calm.add(at, ref, 0, 0);
+      });
+      return calm.done();
+    },
+    members(group, count) {
+      const found: number[] = [];
+      compare((at, index) => {
+        if (group.has(at)) found.push(index);
+      });
+      if (found.length <= count) return found;
+      return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
+    },
+    weighty(count) {
+      const chosen: number[] = [];
+      const step = scaleSquares / count;
+      let sum = 0;
+      compare((_, index, __, ___, ____, scale) => {
+        sum += (scale * norm) ** 2;
+        // An output with the weight of several stands for them all.
+        if (sum > (chosen.length + 0.5) * step && chosen.at(-1) !== index) {
+          while (sum > (chosen.length + 0.5) * step) chosen.push(index);
+        }
+      });
+      return chosen;
+    },
+  };
+}
+
+/** Called with each output; `error` is NaN where one of the two is not finite and the other is not the same. */
+type Visit = (
+  at: readonly number[],
+  index: number,
+  y: number,
+  ref: number,
+  error: number,
+  scale: number,
+  magnitude: number,
+) => void;
+
+/** Walks over the checked outputs. */
+function comparison(
+  got: ArrayLike<number>,
+  reference: ReferenceResult,
+  { strides, precision, accumulationLength = 1, grouping }: MeasureOptions,
+): (visit: Visit) => void {
+  const { shape, values, magnitudes, rests, indices } = reference;
+  const flushed = 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
+  const floors = tileFloors(reference, grouping);
+  return (visit) => {
+    const place = memoryPlaces(shape, strides);
+    for (let i = 0; i < values.length; i++) {
+      const index = indices === undefined ? i : indices[i]!;
+      place.moveTo(index);
+      const y = got[place.offset]!;
+      const ref = values[i]!;
+      if (!Number.isFinite(y) || !Number.isFinite(ref)) {
+        // Beyond the range of the results' dtype its infinity is right.
+        visit(place.at, index, y, ref, Object.is(y, stored(precision, ref)) ? 0 : NaN, 0, 0);
+        continue;
+      }
+      const signed = (y - ref) - (rests?.[i] ?? 0);
+      const magnitude = Math.max(magnitudes[i]!, floors(place.at));
+      const error = Math.abs(signed) <= flushed ? 0 : signed;
+      visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
+    }
+  };
+}
+
+/** Adds up squares of errors, all and by group. */
+function errorSums(shape: readonly number[], grouping: Grouping | undefined, norm: number) {
+  const groups = grouping === undefined ? undefined : groupErrors(shape, grouping);
+  let errorSquares = 0, refSquares = 0;
+  return {
+    add(at: readonly number[], ref: number, error: number, ratio: number): void {
+      errorSquares += (error * norm) ** 2;
+      refSquares += (ref * norm) ** 2;
+      // A clipped output (ReLU) says nothing of its group.
+      if (ref !== 0 || error !== 0) groups?.add(at, ratio * ratio);
+    },
+    done: () => ({
+      relL2: quotient(errorSquares, refSquares, 0),
+      groups: groups?.list(LEAST_GROUP) ?? [],
+      errorSquares,
+      refSquares,
+    }),
+  };
+}
+
+/**
+ * Of Winograd's outputs: √(mean of squares) of Σ|a||b| over the checked outputs of the same first two axes (image and
+ * channel, or both channels of a filter's gradient). An output whose own products are tiny, or all 0 on padding, has the
+ * rounding errors of its tile. 0 for plain sums.
+ */
+function tileFloors(
+  { shape, magnitudes, indices }: ReferenceResult,
+  grouping: Grouping | undefined,
+): (at: readonly number[]) => number {
+  if (grouping === undefined || grouping.tile.every((size) => size === 1)) return () => 0;
+  const inner = shape[1] ?? 1;
+  const area = elementCount(shape.slice(2));
+  const squares = new Float64Array((shape[0] ?? 1) * inner);
+  const counts = new Float64Array(squares.length);
+  for (let i = 0; i < magnitudes.length; i++) {
+    const magnitude = magnitudes[i]!;
+    if (!Number.isFinite(magnitude)) continue;
+    const slice = Math.floor((indices?.[i] ?? i) / area);
+    squares[slice]! += magnitude * magnitude;
+    counts[slice]!++;
+  }
+  const floors = squares.map((square, i) => Math.sqrt(square / Math.max(1, counts[i]!)));
+  return (at) => floors[at[0]! * inner + (at[1] ?? 0)]!;
 }
 
 /** √(a / b), or `neither` where both are 0. */
@@ -130,11 +276,23 @@ function quotient(a: number, b: number, neither: number): number {
   return a === 0 && b === 0 ? neither : Math.sqrt(a / b);
 }
 
+/** A power of two that brings the largest of the numbers near 1. */
+function normalizer(...arrays: readonly Float64Array[]): number {
+  let most = 0;
+  for (const array of arrays) {
+    for (const value of array) {
+      const size = Math.abs(value);
+      if (size > most && size < Infinity) most = size;
+    }
+  }
+  return most === 0 ? 1 : 2 ** Math.max(-1022, Math.min(1022, -Math.floor(Math.log2(most))));
+}
+
 /** Where canonical flat indices lie in memory; ascending ones are found without divisions. */
-function memoryPlaces(shape: readonly number[], strides: readonly number[], channelAxis: number) {
+function memoryPlaces(shape: readonly number[], strides: readonly number[]) {
   const rank = shape.length;
   const at = new Array<number>(rank).fill(0);
-  const place = { offset: 0, channel: 0, moveTo };
+  const place = { offset: 0, at, moveTo };
   let current = 0;
   function moveTo(index: number): void {
     if (index === current) return;
@@ -154,26 +312,21 @@ function memoryPlaces(shape: readonly number[], strides: readonly number[], chan
       }
     }
     current = index;
-    place.channel = at[channelAxis] ?? 0;
   }
   return place;
 }
 
 /** Keeps the elements with the largest ratios. */
-function worstList(size: number) {
-  const kept: { ratio: number; index: number; got: number; ref: number }[] = [];
+function largestList<T extends { readonly ratio: number }>(size: number) {
+  const kept: T[] = [];
   return {
-    offer(ratio: number, index: number, got: number, ref: number): void {
-      if (ratio === 0 || (kept.length === size && !(ratio > (kept.at(-1)?.ratio ?? Infinity)))) {
-        return;
-      }
-      const before = kept.findIndex((other) => other.ratio < ratio);
-      kept.splice(before < 0 ? kept.length : before, 0, { ratio, index, got, ref });
+    offer(one: T): void {
+      if (kept.length === size && !(one.ratio > kept[size - 1]!.ratio)) return;
+      const before = kept.findIndex((other) => other.ratio < one.ratio);
+      kept.splice(before < 0 ? kept.length : before, 0, one);
       if (kept.length > size) kept.pop();
     },
-    list(shape: readonly number[]): WorstElement[] {
-      return kept.map(({ index, got, ref }) => ({ index: unravelIndex(index, shape), got, ref }));
-    },
+    list: (): readonly T[] => kept,
   };
 }
 

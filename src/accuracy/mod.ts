@@ -1,13 +1,8 @@
 export { compareTensors } from "./compare.ts";
-export {
-  channelRmsLimit,
-  type Gate,
-  gateFor,
-  type GateOptions,
-  independentErrors,
-  judge,
-  relL2Limit,
-} from "./gate.ts";
-export { measureAccuracy, type MeasureOptions } from "./measure.ts";
-export { mixedReference } from "./mixed.ts";
+export { type GateOptions, judge, type Judgement, rmsLimit } from "./gate.ts";
+export type { Grouping } from "./groups.ts";
+export { measureAccuracy, type Measured, type MeasureOptions } from "./measure.ts";
+export { errorScale, F16, F16_SUMS, F32, F64, I32, type Precision, stored } from "./precision.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";
+export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
+export type { Yardstick } from "./yardstick.ts";

@@ -21,23 +21,12 @@ export interface AccuracyReport {
   readonly max_ulp: number | null;
   /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
   readonly rel_l2: number;
-  /** Largest |y − ref| / (u · Σ|a||b|). */
+  /** Largest |y − ref| over its scale, u · Σ|a||b| but for f16 results (`errorScale`). */
   readonly max_bound_ratio: number;
   /** Mean of (y − ref) / Σ|a||b|: a bias, as truncation has it, shows here. */
   readonly mean_signed: number;
   /** ‖Σ|a||b|‖ / ‖ref‖: how much the data cancels; 1 for positive data, more for subnormal. */
   readonly condition: number;
-  /**
-   * RMS of error / Σ|a||b| of the channel that stands out most, over the median channel's: as far as what is known of
-   * the channels' sums leaves it unexplained.
-   */
-  readonly channel_rms_ratio: number;
-  readonly worst_channel: number;
-  /** Outputs that the worst channel's RMS is of, equal ones once, and channels that have one. */
-  readonly worst_channel_checked: number;
-  readonly channels: number;
-  /** How much of a channel's ratio was explained so, at most: 1 where channels are alike. */
-  readonly channel_unlikeness: number;
   /** NaN and infinite values among the checked results. */
   readonly nan: number;
   readonly inf: number;

@@ -14,6 +14,7 @@ import {
   TILE_POLICIES,
   type TilePolicy,
 } from "../kernels/policy.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
@@ -61,6 +62,13 @@ export interface Cut {
   readonly head?: number;
   /** Predicted cost, in multiply-adds of a fully used device. */
   readonly cost: number;
+}
+
+/** How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. */
+export function cutArithmetic({ policy, splits, head = 0 }: Cut, steps: number): PlanArithmetic {
+  if (splits === 1 || head > 0) return {};
+  const chain = Math.ceil(steps / splits) * policy.depth;
+  return { chain, segment: chain };
 }
 
 /** What a cut does about the balance. */

@@ -1,4 +1,5 @@
 import type { Kernel } from "../kernels/kernel.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Rival } from "./cost/choose.ts";
 
 /**
@@ -67,6 +68,8 @@ export interface Plan {
   readonly predictedMs?: number;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
+  /** How the sums are rounded: what the check simulates. */
+  readonly arithmetic: PlanArithmetic;
   /** What `auto` weighed, this plan's algorithm first; absent where the algorithm was named, or nothing was weighed. */
   readonly rivals?: readonly Rival[];
   /** Why this plan, one sentence a line, for `wgconv plan`. */

@@ -1,4 +1,8 @@
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
+import { ERROR_CEILING } from "../problem/error_bound.ts";
+import { typicalError } from "../winograd/amplification.ts";
+import { formatTile } from "../winograd/tile.ts";
+import { winogradTransform } from "../winograd/transform.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
@@ -159,6 +163,28 @@ function checkAccuracy(request: PlanRequest, { algorithm, amplification = 1 }: P
   throw new RangeError(`Cannot plan: ${algorithm} ${inaccuracy(request, amplification, allowed)}`);
 }
 
+/** Unit roundoff of f32, in which all kernels sum. */
+const UNIT_ROUNDOFF = 2 ** -24;
+
+/** Refuses tiles whose results would not pass the gate's ceiling on normal data, unless the user allows a bound ratio. */
+function checkCeiling({ problem, maxBoundRatio }: PlanRequest, { algorithm, arithmetic }: Plan) {
+  if (maxBoundRatio !== undefined) return;
+  for (const { axes } of arithmetic.tiles ?? []) {
+    const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
+    const length = Math.min(arithmetic.chain ?? Infinity, products);
+    const transforms = axes.map(({ n, r }) => winogradTransform(n, r));
+    const error = UNIT_ROUNDOFF * typicalError(transforms, length);
+    if (error <= ERROR_CEILING.f32) continue;
+    const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
+    throw new RangeError(
+      `Cannot plan: ${algorithm} ${tile} typically errs by ${
+        error.toExponential(1)
+      } of a result's ` +
+        `norm with sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed`,
+    );
+  }
+}
+
 /**
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
@@ -186,6 +212,7 @@ export function planConv(request: PlanRequest): Plan {
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
   const plan = ALGORITHMS[name].plan(request, mode);
   checkAccuracy(request, plan);
+  checkCeiling(request, plan);
   if (isSoftware(request)) refuseLongLoops(plan);
   const { maxWorkspaceBytes = Infinity } = request;
   if (plan.workspaceBytes > maxWorkspaceBytes) {

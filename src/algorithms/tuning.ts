@@ -1,4 +1,5 @@
 import { UnsupportedError } from "../errors.ts";
+import { allowedAmplification } from "./cost/accuracy.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Plan } from "./plan.ts";
@@ -45,12 +46,13 @@ export const OUTDATED_TUNING = "wgconv tune measured other kernels for this, the
 
 /** The kernels that a choice stands for now, whatever a request allows; undefined where it stands for none. */
 function measuredKernels(
-  { exact: _, maxBoundRatio: __, ...request }: PlanRequest,
+  { exact: _, ...request }: PlanRequest,
   { problem }: TunedChoice,
   planConv: (request: PlanRequest) => Plan,
 ): string | undefined {
   try {
-    return kernelNames(planConv({ ...request, problem, epilogue: NO_EPILOGUE })).join();
+    const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
+    return kernelNames(planConv(measured)).join();
   } catch (error) {
     if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
     throw error;
@@ -58,8 +60,9 @@ function measuredKernels(
 }
 
 /**
- * The plan of what was measured to be fastest; undefined where nothing was, or where the request says otherwise;
- * {@linkcode OUTDATED_TUNING} where the kernels are not those that were measured any more.
+ * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where it
+ * enlarges rounding errors more than `auto` may; {@linkcode OUTDATED_TUNING} where the kernels are not those that were
+ * measured any more.
  */
 export function planTuned(
   request: PlanRequest,
@@ -85,6 +88,7 @@ export function planTuned(
       ...named,
       ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
     });
+    if ((plan.amplification ?? 1) > allowedAmplification(request)) return undefined;
     const note = "measured to be the fastest on this device (wgconv tune)";
     return { ...plan, notes: [...plan.notes, note] };
   } catch (error) {

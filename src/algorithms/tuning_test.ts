@@ -60,6 +60,22 @@ Deno.test("planConv() leaves aside what does not hold any more, or was not asked
   assert.notEqual(planConv({ ...winograd, exact: true }).algorithm, "winograd2d-nonfused");
 });
 
+Deno.test("planConv() does not take a tuned tile that enlarges errors more than auto may", () => {
+  const tile = "F(10x10,3x3)";
+  const named = { ...REQUEST, algorithm: "winograd2d-nonfused", tile } as const;
+  const kernels = kernelNames(planConv(named));
+  const choice = {
+    problem: REQUEST.problem,
+    algorithm: "winograd2d-nonfused",
+    tile,
+    kernels,
+  } as const;
+  const tuning = new Map([[problemClass(named), choice]]);
+  assert.deepEqual(planConv({ ...REQUEST, tuning }), planConv(REQUEST));
+  const allowed = planConv({ ...REQUEST, tuning, maxBoundRatio: 1e6 });
+  assert.match(allowed.notes.at(-1)!, /^measured to be the fastest/);
+});
+
 Deno.test("planConv() takes what was measured to be fastest within the bound ratio allowed", () => {
   const winograd = tuned({ algorithm: "winograd2d-nonfused" });
   const algorithmAt = (maxBoundRatio: number) => {

@@ -1,14 +1,13 @@
 import {
-  type AccuracyReport,
-  channelRmsLimit,
-  type Gate,
-  gateFor,
-  independentErrors,
+  F32,
+  type Grouping,
   judge,
+  type Judgement,
   measureAccuracy,
-  mixedReference,
-  relL2Limit,
+  type Measured,
+  type Yardstick,
 } from "../accuracy/mod.ts";
+import type { Plan } from "../algorithms/plan.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -16,16 +15,18 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import type { Activation, Epilogue } from "../problem/epilogue.ts";
-import { referenceConv, type ReferenceResult } from "../reference/reference.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import {
+  referenceConv,
+  type ReferenceInputs,
+  type ReferenceResult,
+} from "../reference/reference.ts";
 import type { AccuracyRecord, Verdict } from "../report/record.ts";
+import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { channelLengths } from "./channel_lengths.ts";
 import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./operands.ts";
-
-/** Unit roundoff of f32, in which the kernels accumulate. */
-const UNIT_ROUNDOFF = 2 ** -24;
 
 /** Problems of so few flops are checked whole, whatever was asked for. */
 export const WHOLE_FLOPS = 2e8;
@@ -46,12 +47,12 @@ export interface ReferenceRequest extends Layouts {
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** The FP64 reference of a case: it serves every algorithm. */
+/** The FP64 reference of a case, and what it was computed from: it serves every algorithm. */
 export interface Reference extends ReferenceResult, Layouts {
   readonly problem: ConvProblem;
-  readonly activation: Activation;
-  /** Products that are not 0 in an output of each channel, about; without them channels are taken to be alike. */
-  readonly lengths?: Float64Array;
+  readonly epilogue: Epilogue;
+  readonly inputs: ReferenceInputs;
+  readonly seed: number;
 }
 
 /** An accuracy report and what the gate makes of it. */
@@ -61,82 +62,117 @@ export interface Checked {
   readonly message?: string;
 }
 
+/** How a plan's sums are rounded on a device. */
+export function arithmeticOn(
+  { info: { software } }: { readonly info: { readonly software: boolean } },
+  { arithmetic }: Pick<Plan, "arithmetic">,
+): PlanArithmetic {
+  return software ? { ...arithmetic, uncompensated: true } : arithmetic;
+}
+
 /** Computes the reference: whole, or a seeded sample where that was asked for and the problem is large. */
 export async function computeReference(request: ReferenceRequest): Promise<Reference> {
   const { problem, layout, filterLayout, operands, epilogue, seed, onProgress } = request;
   const shape = tensorShape(problem, resultTensor(problem.op));
-  const count = sampleCount(shape[channelAxis(problem)]!, accumulationLength(problem));
+  const channels = shape[problem.op === "bwd-filter" ? 0 : 1]!;
+  const count = sampleCount(channels, accumulationLength(problem));
   const whole = request.mode === "full" || directFlops(problem) <= WHOLE_FLOPS ||
     elementCount(shape) <= count;
-  const result = await referenceConv(problem, referenceInputs(problem, operands, request), {
+  const inputs = referenceInputs(problem, operands, request);
+  const result = await referenceConv(problem, inputs, {
     ...(whole ? {} : { sample: { count, seed } }),
     ...(problem.op === "fwd" ? { epilogue } : {}),
     ...(onProgress ? { onProgress } : {}),
   });
-  const lengths = channelLengths(problem, operands, request);
-  return { ...result, problem, layout, filterLayout, lengths, activation: epilogue.activation };
+  return { ...result, problem, layout, filterLayout, epilogue, inputs, seed };
+}
+
+const yardsticks = new WeakMap<object, Map<string, Yardstick>>();
+
+/** A reference's yardstick for an arithmetic, made once. */
+export function yardstickFor(
+  reference: object,
+  arithmetic: PlanArithmetic,
+  make: () => Yardstick,
+): Yardstick {
+  let made = yardsticks.get(reference);
+  if (made === undefined) yardsticks.set(reference, made = new Map());
+  const key = JSON.stringify(arithmetic);
+  let yardstick = made.get(key);
+  if (yardstick === undefined) made.set(key, yardstick = make());
+  return yardstick;
+}
+
+/** The yardstick of a convolution's reference: what its arithmetic errs by on this data. */
+export function convYardstickOf(reference: Reference, arithmetic: PlanArithmetic): Yardstick {
+  return yardstickFor(
+    reference,
+    arithmetic,
+    () => convYardstick({ ...reference, arithmetic, precision: F32 }),
+  );
 }
 
 /**
  * Compares a result, as it lies in memory, with its reference.
  *
- * @param amplification The plan's: how much its algorithm enlarges rounding errors.
+ * @param arithmetic The plan's, on the device that made the result.
  */
 export function checkAgainst(
   reference: Reference,
   result: Float32Array,
-  amplification = 1,
+  arithmetic: PlanArithmetic,
 ): Checked {
-  const { problem, shape } = reference;
-  const layout = layoutOf(resultTensor(problem.op), reference);
-  const axis = channelAxis(problem);
-  const compared = amplification > 1 ? mixedReference(reference, axis) : reference;
-  const report = measureAccuracy(result, compared, {
-    strides: stridesInLayout(shape, layout),
-    channelAxis: axis,
-    unitRoundoff: UNIT_ROUNDOFF,
-    lengths: reference.lengths,
+  const { problem, shape, epilogue } = reference;
+  const measured = measureAccuracy(result, reference, {
+    strides: stridesInLayout(shape, layoutOf(resultTensor(problem.op), reference)),
+    precision: F32,
+    accumulationLength: accumulationLength(problem),
+    grouping: groupingOf(problem, reference, arithmetic),
   });
-  const length = accumulationLength(problem);
-  const gate = gateFor({
-    accumulationLength: length,
-    unitRoundoff: UNIT_ROUNDOFF,
-    amplification,
-    activation: reference.activation,
-    ...(amplification > 1 ? { independentErrors: independentErrors(problem.op, length) } : {}),
-  });
-  return judged(report, gate);
+  const yardstick = convYardstickOf(reference, arithmetic);
+  return judged(
+    measured,
+    judge(measured, yardstick, { precision: F32, activation: epilogue.activation }),
+  );
 }
 
-/** What the gate makes of a report. */
-export function judged(report: AccuracyReport, gate: Gate): Checked {
-  const { verdict, reasons } = judge(report, gate);
-  const accuracy = {
-    ...report,
-    bound_limit: gate.maxBoundRatio,
-    rel_l2_limit: relL2Limit(report, gate),
-    channel_rms_limit: channelRmsLimit(report, gate),
+/** Rows of a convolution's product are its result's channels; columns lie as its layout has them. */
+function groupingOf(
+  { op, filterSize }: ConvProblem,
+  { layout, filterLayout }: Layouts,
+  { tiles }: PlanArithmetic,
+): Grouping {
+  const backward = op === "bwd-filter";
+  const tile = tiles?.[0]?.axes.map(({ n }) => n) ?? filterSize.map(() => 1);
+  return {
+    rowAxis: backward ? 0 : 1,
+    names: backward ? ["channel", "input channel"] : ["channel", "image"],
+    otherInner: backward ? filterLayout === "krsc" : layout === "chwn",
+    tile,
   };
-  return { accuracy, verdict, ...(reasons.length > 0 ? { message: reasons.join("; ") } : {}) };
+}
+
+/** What the gate makes of a comparison. */
+export function judged({ report }: Measured, { verdict, reasons, ...limits }: Judgement): Checked {
+  return {
+    accuracy: { ...report, ...limits },
+    verdict,
+    ...(reasons.length > 0 ? { message: reasons.join("; ") } : {}),
+  };
 }
 
 /** Computes the reference and compares a result with it. */
 export async function checkResult(
   request: ReferenceRequest & {
     readonly result: Float32Array;
-    readonly amplification?: number | undefined;
+    readonly arithmetic: PlanArithmetic;
   },
 ): Promise<Checked> {
-  return checkAgainst(await computeReference(request), request.result, request.amplification);
+  return checkAgainst(await computeReference(request), request.result, request.arithmetic);
 }
 
 /** Outputs of a sample, for results of so many channels and products an output. */
 export function sampleCount(channels: number, products: number): number {
   const affordable = Math.floor(SAMPLE_PRODUCTS / Math.max(1, products));
   return Math.max(SAMPLE_COUNT, Math.min(SAMPLE_PER_CHANNEL * channels, affordable));
-}
-
-/** The axis of the result that a bad channel would show on: K, or C of an input gradient. */
-function channelAxis(problem: ConvProblem): number {
-  return problem.op === "bwd-filter" ? 0 : 1;
 }

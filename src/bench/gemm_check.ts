@@ -1,12 +1,23 @@
-import { type Gate, gateFor, measureAccuracy } from "../accuracy/mod.ts";
-import { F16_CHAIN } from "../kernels/micro_kernel.ts";
-import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
+import {
+  F16,
+  F16_SUMS,
+  F32,
+  F64,
+  I32,
+  judge,
+  measureAccuracy,
+  NO_ERRORS,
+  type Precision,
+  type Yardstick,
+} from "../accuracy/mod.ts";
 import { type GemmDType, gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
+import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
 import type { TensorData } from "../tensor/dtype.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
-import { type Checked, judged, sampleCount, WHOLE_FLOPS } from "./check.ts";
+import { type Checked, judged, sampleCount, WHOLE_FLOPS, yardstickFor } from "./check.ts";
 import type { GemmData } from "./gemm_operands.ts";
 
 /** What a reference is computed from. */
@@ -19,19 +30,38 @@ export interface GemmReferenceRequest {
   readonly onProgress?: (fraction: number) => void;
 }
 
+/** The FP64 reference of a product, and what it was computed from. */
+export interface GemmReference extends ReferenceResult {
+  readonly problem: GemmProblem;
+  readonly dtype: GemmDType;
+  readonly operands: GemmInputs;
+  readonly seed: number;
+}
+
 /** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
 const SAMPLE_SHARE = 4;
+/** Sums in twice the precision of f64 take as much longer. */
+const COMPENSATED_SHARE = 10;
+
+/** How much longer a sum takes than in FP64. */
+function sumCost(dtype: GemmDType): number {
+  return dtype === "f64" ? COMPENSATED_SHARE : 1;
+}
 
 /** Results that a sample has. */
-function sampleOf({ m, k, batch }: GemmProblem): number {
-  return sampleCount(m * batch, SAMPLE_SHARE * k);
+function sampleOf({ m, k, batch }: GemmProblem, dtype: GemmDType): number {
+  return sampleCount(m * batch, SAMPLE_SHARE * sumCost(dtype) * k);
 }
 
 /** Whether the reference is computed whole: where that was asked for, or the problem is small. */
-export function wholeReference(problem: GemmProblem, mode: "sample" | "full"): boolean {
+export function wholeReference(
+  problem: GemmProblem,
+  dtype: GemmDType,
+  mode: "sample" | "full",
+): boolean {
   const { m, n, batch } = problem;
-  return mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS ||
-    batch * m * n <= sampleOf(problem);
+  return mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS / sumCost(dtype) ||
+    batch * m * n <= sampleOf(problem, dtype);
 }
 
 /**
@@ -41,75 +71,69 @@ export function wholeReference(problem: GemmProblem, mode: "sample" | "full"): b
  */
 export async function computeGemmReference(
   request: GemmReferenceRequest,
-): Promise<ReferenceResult> {
+): Promise<GemmReference> {
   const { dtype, mode, seed, onProgress } = request;
+  const operands = request.operands as GemmInputs;
   // Kernels of f32 and f16 hold the factors in f32.
   const exact = dtype === "f64" || dtype === "i8";
   const round = exact ? (factor: number) => factor : Math.fround;
   const { alpha, beta } = request.problem;
   const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
-  return await referenceGemm(problem, request.operands as GemmInputs, {
-    ...(wholeReference(problem, mode) ? {} : { sample: { count: sampleOf(problem), seed } }),
+  const whole = wholeReference(problem, dtype, mode);
+  const result = await referenceGemm(problem, operands, {
+    ...(whole ? {} : { sample: { count: sampleOf(problem, dtype), seed } }),
     ...(onProgress ? { onProgress } : {}),
     integers: dtype === "i8",
+    compensated: dtype === "f64",
   });
+  return { ...result, problem, dtype, operands, seed };
+}
+
+const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
+  f32: F32,
+  f16: F16,
+  f64: F64,
+  i8: I32,
+};
+
+/** What errors of a product are measured by. */
+function precisionOf({ dtype }: GemmReference, { sums }: PlanArithmetic): Precision {
+  return sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
 }
 
 /** Compares a result, as it lies in memory, with its reference. Rows are its channels. */
 export function checkGemm(
-  problem: GemmProblem,
-  arithmetic: GemmArithmetic,
-  reference: ReferenceResult,
+  reference: GemmReference,
   result: TensorData,
+  arithmetic: PlanArithmetic,
 ): Checked {
   if (result instanceof BigInt64Array || result instanceof BigUint64Array) {
     throw new TypeError("Cannot check a product: its result is made of 64-bit integers");
   }
-  const { unitRoundoff, gate } = precision(problem, arithmetic);
-  const report = measureAccuracy(result, reference, {
+  const { problem, dtype } = reference;
+  const precision = precisionOf(reference, arithmetic);
+  const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
-    channelAxis: 1,
-    unitRoundoff,
-    lengths: new Float64Array(problem.m).fill(problem.k),
+    precision,
+    accumulationLength: problem.k,
+    grouping: { rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] },
   });
-  return judged(report, gate);
+  const yardstick = dtype === "i8" ? EXACT : gemmYardstickOf(reference, arithmetic);
+  return judged(
+    measured,
+    judge(measured, yardstick, { precision, activation: problem.activation }),
+  );
 }
 
-/** What rounds, and how often. */
-function precision(
-  problem: GemmProblem,
-  { dtype, accumulate }: GemmArithmetic,
-): { unitRoundoff: number; gate: Gate } {
-  // A step of the epilogue may round a product and a sum.
-  const steps = [
-    problem.alpha !== 1,
-    problem.beta !== 0,
-    problem.bias !== "none",
-    problem.residual,
-  ].filter(Boolean).length;
-  const { k, activation } = problem;
-  const gate = (unitRoundoff: number, sums: number) => ({
-    unitRoundoff,
-    gate: gateFor({ unitRoundoff, accumulationLength: sums + 2 * steps, activation }),
-  });
-  switch (dtype) {
-    case "f32":
-      return gate(2 ** -24, k);
-    case "f64":
-      return gate(2 ** -53, k);
-    case "f16":
-      // Sums in f32 are rounded to f16 once; chains in f16 at every step.
-      return gate(2 ** -11, 1 + (accumulate === "f16" ? Math.min(k, F16_CHAIN) : 0));
-    case "i8":
-      return { unitRoundoff: 2 ** -24, gate: EXACT };
-  }
+/** The yardstick of a product's reference: what its arithmetic errs by on this data. */
+export function gemmYardstickOf(reference: GemmReference, arithmetic: PlanArithmetic): Yardstick {
+  const precision = precisionOf(reference, arithmetic);
+  return yardstickFor(
+    reference,
+    arithmetic,
+    () => gemmYardstick({ ...reference, arithmetic, precision }),
+  );
 }
 
-/** No error at all; the smallest number, as it is multiplied by what may be infinite. */
-const EXACT: Gate = {
-  maxBoundRatio: 0,
-  maxRelL2: 0,
-  maxMagnitudeL2: Number.MIN_VALUE,
-  maxChannelRmsRatio: 0,
-  independentErrors: Infinity,
-};
+/** Whole numbers have no errors. */
+const EXACT: Yardstick = { sample: NO_ERRORS, of: () => NO_ERRORS };

@@ -25,7 +25,7 @@ export async function refuseOverflow(
   { problem, dtype, check }: RangeRequest,
   operands: () => PlanOperands | Promise<PlanOperands>,
 ): Promise<void> {
-  if (dtype !== "i8" || (check !== "none" && wholeReference(problem, check))) return;
+  if (dtype !== "i8" || (check !== "none" && wholeReference(problem, dtype, check))) return;
   const least = largestResult(problem, (which) => which === "a" || which === "b" ? 128 : MOST);
   if (least <= MOST) return;
   const data = await operands();

@@ -7,6 +7,7 @@ import type { FillKind } from "../tensor/fill.ts";
 import { caseRecord, type CaseSetup } from "./case_record.ts";
 import { eachCase } from "./each_case.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
+import { arithmeticOn } from "./check.ts";
 import { checkGemm, computeGemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { fillGemm, gemmResult } from "./gemm_operands.ts";
@@ -78,5 +79,9 @@ async function runCase(
   );
   if (check === "none") return caseRecord(setup, { plan, time, verdict: "none" });
   const reference = await computeGemmReference({ problem, dtype, operands, mode: check, seed });
-  return caseRecord(setup, { plan, time, ...checkGemm(problem, bench, reference, result) });
+  return caseRecord(setup, {
+    plan,
+    time,
+    ...checkGemm(reference, result, arithmeticOn(gpu, plan)),
+  });
 }

@@ -16,7 +16,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchCase, BenchGroup, BenchPlan, CacheState } from "./bench_plan.ts";
 import { caseRecord, type CaseSetup, convSetup } from "./case_record.ts";
-import { checkAgainst, type Reference } from "./check.ts";
+import { arithmeticOn, checkAgainst, type Reference } from "./check.ts";
 import { convResult, fetchResult, uploadOperands } from "./gpu_case.ts";
 import type { GroupData } from "./group_data.ts";
 import type { HostOperands } from "./operands.ts";
@@ -168,7 +168,7 @@ async function* runTogether(
     }
     const result = await fetchResult(gpu, sets[0]![place]!, convResult(problem));
     const reference = await data.reference(problem);
-    const checked = checkAgainst(reference, result, plan.amplification);
+    const checked = checkAgainst(reference, result, arithmeticOn(gpu, plan));
     for (const { setup, time } of mine) {
       const record = caseRecord(setup, { plan, time, ...checked });
       await hooks.onChecked?.({ record, group, plan, operands, result, reference });

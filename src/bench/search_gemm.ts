@@ -13,10 +13,10 @@ import {
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
-import type { ReferenceResult } from "../reference/reference.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { checkGemm } from "./gemm_check.ts";
+import { arithmeticOn } from "./check.ts";
+import { checkGemm, type GemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
 import { fetchResult, uploadOperands } from "./gpu_case.ts";
@@ -91,7 +91,7 @@ export async function searchGemm(
   arithmetic: GemmArithmetic,
   candidates: readonly Candidate[],
   operands: GemmData,
-  reference: ReferenceResult | undefined,
+  reference: GemmReference | undefined,
   protocol: TimingProtocol,
   onProgress: (fraction: number) => void = () => {},
 ): Promise<TuningRecord[]> {
@@ -108,7 +108,7 @@ export async function searchGemm(
     const first = await execute(gpu, prepared, { warmup: 1 });
     const result = await fetchResult(gpu, buffers, gemmResult(problem, arithmetic.dtype));
     const checked = reference
-      ? checkGemm(problem, arithmetic, reference, result)
+      ? checkGemm(reference, result, arithmeticOn(gpu, candidate.plan))
       : { verdict: "none" as const };
     const estimateNs = Math.max(1, first.samplesNs[0]!);
     runs.push({ candidate, prepared, checked, estimateNs, samplesNs: [] as number[], clock: "" });

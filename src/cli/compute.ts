@@ -59,12 +59,12 @@ export async function computeOnGpu(
     },
     read: () => readOperands(subject, options),
     chunks: () => chunkedOperands(subject, options),
-    check: (operands, result, onProgress, { amplification }) =>
+    check: (operands, result, onProgress, arithmetic) =>
       checkResult({
         ...subject,
         operands,
         result,
-        amplification,
+        arithmetic,
         mode: options.check === "full" ? "full" : "sample",
         seed: options.seed,
         onProgress,

@@ -46,10 +46,10 @@ export async function multiplyOnGpu(
     plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, choiceOf(options))),
     read: () => readGemm(subject, options),
     chunks: () => chunked(subject, options),
-    check: async (operands, computed, onProgress) => {
+    check: async (operands, computed, onProgress, arithmetic) => {
       const mode = check === "full" ? "full" : "sample";
       const request = { problem, dtype, operands, mode, seed, onProgress } as const;
-      return checkGemm(problem, options, await computeGemmReference(request), computed);
+      return checkGemm(await computeGemmReference(request), computed, arithmetic);
     },
     record: (device, outcome) => caseRecord(setup(subject, options, device), outcome),
   }, { ...options, runs: options.runs ?? 5 });

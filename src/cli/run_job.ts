@@ -1,6 +1,7 @@
 import type { Plan } from "../algorithms/plan.ts";
 import type { CaseOutcome } from "../bench/case_record.ts";
-import type { Checked } from "../bench/check.ts";
+import { arithmeticOn, type Checked } from "../bench/check.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { type PlanOperands, type PlanResult, runPlan } from "../bench/gpu_case.ts";
 import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
@@ -30,7 +31,7 @@ export interface Job<D extends DType, Operands extends PlanOperands> {
     operands: Operands,
     result: TypedArrayOf<D>,
     onProgress: (fraction: number) => void,
-    plan: Plan,
+    arithmetic: PlanArithmetic,
   ): Promise<Checked>;
   record(device: string, outcome: CaseOutcome): CaseRecord;
 }
@@ -79,7 +80,7 @@ async function runOn<D extends DType, Operands extends PlanOperands>(
     operands,
     result,
     (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
-    plan,
+    arithmeticOn(gpu, plan),
   );
   shown.done();
   return { record: job.record(device, { plan, time, ...checked }), result };

@@ -31,7 +31,7 @@ export function transformCommand(): CommandUnknownOpts {
     .argument("<tile>", "F(n,r), or F(n0xn1,r0xr1)")
     .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "fractions" as const)
     .option("--scaling <name>", `of rows: ${SCALINGS.join(", ")}`, oneOf(SCALINGS), "none" as const)
-    .option("--length <L>", "products in an output, for the gate's limits", wholeNumber(1))
+    .option("--length <L>", "products in an output, for the error", wholeNumber(1))
     .option(
       "--type <name>",
       "of WGSL: f32, vec2f, vec4f",

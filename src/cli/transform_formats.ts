@@ -7,7 +7,7 @@ import { distinctAxes, SYMBOLS, type TransformDescription } from "./transform_re
 
 /** One JSON document: exact matrices as text, counts, limits. */
 export function transformJson(description: TransformDescription): string {
-  const { name, scaling, axes, counts, products, plainProducts, length, gate } = description;
+  const { name, scaling, axes, counts, products, plainProducts, length, relL2 } = description;
   const text = (matrix: Matrix) => matrix.map((row) => row.map((value) => value.toFraction()));
   return JSON.stringify({
     schema: 1,
@@ -29,8 +29,7 @@ export function transformJson(description: TransformDescription): string {
     acceleration: plainProducts / products,
     amplification: description.amplification,
     length,
-    bound_limit: gate.maxBoundRatio,
-    rel_l2_limit: gate.maxRelL2,
+    rel_l2: relL2,
   });
 }
 

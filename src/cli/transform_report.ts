@@ -1,4 +1,4 @@
-import { type Gate, gateFor } from "../accuracy/mod.ts";
+import { tileErrors } from "../simulate/tile_errors.ts";
 import { significant } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { amplification, amplification2d } from "../winograd/amplification.ts";
@@ -14,9 +14,7 @@ import type { Scaling } from "../winograd/scaling.ts";
 import { formatTile, type WinogradTile } from "../winograd/tile.ts";
 import { type WinogradTransform, winogradTransform } from "../winograd/transform.ts";
 
-/** Unit roundoff of f32. */
-const UNIT_ROUNDOFF = 2 ** -24;
-/** Input channels that the gate's limits are shown for where no length is given. */
+/** Input channels that the error is shown for where no length is given. */
 const USUAL_CHANNELS = 512;
 
 /** All that there is to say of a tile. */
@@ -31,9 +29,10 @@ export interface TransformDescription {
   readonly products: number;
   readonly plainProducts: number;
   readonly amplification: number;
-  /** Products in an output that `gate` is for. */
+  /** Products in an output that `relL2` is for. */
   readonly length: number;
-  readonly gate: Gate;
+  /** Relative L2 error of simulated f32 arithmetic on normal data, one accumulator a product. */
+  readonly relL2: number;
 }
 
 export function describeTransform(
@@ -46,7 +45,8 @@ export function describeTransform(
     axes.reduce((all, axis) => all * size(axis), 1);
   const [rows, columns] = axes;
   const enlarged = columns ? amplification2d(rows!, columns) : amplification(rows!);
-  const accumulationLength = length ?? USUAL_CHANNELS * product(({ r }) => r);
+  const taps = product(({ r }) => r);
+  const channels = length === undefined ? USUAL_CHANNELS : Math.max(1, Math.round(length / taps));
   const counts = TRANSFORM_NAMES.map((name) => [name, transformCounts(axes, name)] as const);
   return {
     name: formatTile(tile),
@@ -56,12 +56,8 @@ export function describeTransform(
     products: product(({ alpha }) => alpha),
     plainProducts: product(({ n, r }) => n * r),
     amplification: enlarged,
-    length: accumulationLength,
-    gate: gateFor({
-      accumulationLength,
-      unitRoundoff: UNIT_ROUNDOFF,
-      amplification: enlarged,
-    }),
+    length: channels * taps,
+    relL2: tileErrors(tile, channels).relL2,
   };
 }
 
@@ -82,7 +78,7 @@ export function transformReport(
   description: TransformDescription,
   style: "fractions" | "decimals",
 ): string {
-  const { name, axes, products, plainProducts, length, gate } = description;
+  const { name, axes, products, plainProducts, length, relL2 } = description;
   const formula = axes.length === 1 ? "y = Aᵀ[(G w) ∘ (Dᵀ x)]" : "Y = Aᵀ[(G W Gᵀ) ∘ (Dᵀ X D)]A";
   const parts = [`${name}: ${formula}`];
   for (const { axis, title } of distinctAxes(description)) {
@@ -94,14 +90,11 @@ export function transformReport(
     }
   }
   parts.push(countsTable(description));
-  const per = (value: number) => value.toPrecision(3);
   parts.push([
     `products       ${products} in place of ${plainProducts}: acceleration ` +
     significant(plainProducts / products),
     `amplification  ${significant(description.amplification)}`,
-    `gate, L = ${length}: bound ratio up to ${per(gate.maxBoundRatio)}, relative L2 error up to ${
-      per(gate.maxRelL2)
-    }`,
+    `relative L2   ${relL2.toExponential(1)} in f32, of normal data with L = ${length}`,
   ].join("\n"));
   return parts.join("\n\n");
 }

@@ -43,6 +43,7 @@ export function planOf(buffers: readonly PlanBuffer[], passes: readonly Pass[]):
     passes,
     workspaceBytes: 0,
     multiplications: 0,
+    arithmetic: {},
     notes: [],
   };
 }

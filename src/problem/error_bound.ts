@@ -17,6 +17,12 @@ const BOUND_FACTOR = 2;
  * than its own: by as much at L = 24 as what is shared where they are many.
  */
 const MIXED_LENGTH = 24;
+/**
+ * Share of the data's own norm, max(‖ref‖, ‖Σ|a||b|‖ / √L), that errors never reach, whatever the algorithm: so few bits are
+ * no use to anyone.
+ */
+export const ERROR_CEILING = { f16: 2e-2, f32: 1e-3, f64: 1e-3, i32: 0 } as const;
+
 /** Roundings that WGSL allows an exponential and a division, in units of the argument. */
 const ACTIVATION_RATIO = 16;
 
@@ -25,7 +31,10 @@ export function activationRoundings(activation: Activation): number {
   return ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;
 }
 
-/** Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below (docs/accuracy.md). */
+/**
+ * Limit of |y − ref| / (u · Σ|a||b|) that a correct kernel's outputs stay below, whatever the data (docs/accuracy.md): what
+ * planners go by. The gate is tighter, as it knows the data.
+ */
 export function boundRatioLimit(
   { accumulationLength, amplification = 1, activation = "none" }: ErrorSource,
 ): number {

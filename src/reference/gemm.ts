@@ -2,6 +2,7 @@ import { convProblem } from "../problem/conv_problem.ts";
 import { gemmOperands, type GemmProblem, gemmShape } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
+import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
 import type { HostArray } from "./geometry.ts";
 import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
 
@@ -21,6 +22,8 @@ export interface GemmReferenceOptions {
   readonly workers?: number;
   /** Whether everything is a whole number of 32 bits; results that are none are refused. */
   readonly integers?: boolean;
+  /** Whether sums are to be exact to about twice a double's precision: for results in f64. */
+  readonly compensated?: boolean;
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
   readonly onProgress?: (fraction: number) => void;
@@ -53,13 +56,18 @@ export async function referenceGemm(
       ...(sample ? { sample: { count: sample.count / batch, seed: sample.seed + one } } : {}),
       onProgress: (fraction) => onProgress?.((one + fraction) / batch),
     });
-    parts.push(finished(problem, operands, one, sums, options.integers ?? false));
+    parts.push(
+      options.compensated
+        ? compensated(problem, operands, one, sums)
+        : finished(problem, operands, one, sums, options.integers ?? false),
+    );
   }
   if (parts.length === 1) return { ...parts[0]!, shape };
   return {
     ...(parts[0]!.indices ? { indices: joined(parts.map(({ indices }) => indices!)) } : {}),
     values: joined(parts.map(({ values }) => values)),
     magnitudes: joined(parts.map(({ magnitudes }) => magnitudes)),
+    ...(parts[0]!.rests ? { rests: joined(parts.map(({ rests }) => rests!)) } : {}),
     shape,
   };
 }
@@ -172,6 +180,67 @@ function finished(
       activationScale(activation, value) + Math.abs(skip);
   }
   return { ...(places ? { indices: places } : {}), values, magnitudes, shape: [] };
+}
+
+/** What follows an exact sum: α·sum + β·c + bias, its activation, and the residual. */
+export function finishExact(
+  { alpha, beta, activation }: Pick<GemmProblem, "alpha" | "beta" | "activation">,
+  sum: DoubleDouble,
+  own: number,
+  shift: number,
+  skip: number,
+): DoubleDouble & { /** The activation's value, before the residual. */ readonly active: number } {
+  let exact = alpha === 1 ? sum : times(sum, alpha);
+  if (own !== 0) {
+    const product = beta * own;
+    exact = addTo(addTo(exact, product), productError(beta, own, product));
+  }
+  if (shift !== 0) exact = addTo(exact, shift);
+  if (activation !== "none") {
+    exact = { value: activate(activation, exact.value + exact.rest), rest: 0 };
+  }
+  const active = exact.value;
+  if (skip !== 0) exact = addTo(exact, skip);
+  return { ...exact, active };
+}
+
+/** As {@linkcode finished}, of sums that are computed again with what every product and addition rounds off. */
+function compensated(
+  problem: GemmProblem,
+  { a, b, c, bias, residual }: GemmInputs,
+  one: number,
+  { indices, magnitudes }: ReferenceResult,
+): ReferenceResult {
+  const { m, n, k, transpose, alpha, beta, activation } = problem;
+  const [aRow, aStep] = transpose[0] === "n" ? [k, 1] : [1, m];
+  const [bColumn, bStep] = transpose[1] === "n" ? [1, n] : [k, 1];
+  const first = one * m * n;
+  const places = indices?.map((index) => first + index);
+  const values = new Float64Array(magnitudes.length);
+  const rests = new Float64Array(magnitudes.length);
+  for (let i = 0; i < values.length; i++) {
+    const place = places?.[i] ?? first + i;
+    const column = place % n;
+    const row = (place - column) / n % m;
+    let at = one * m * k + row * aRow, to = one * k * n + column * bColumn;
+    let value = 0, rest = 0;
+    for (let step = 0; step < k; step++, at += aStep, to += bStep) {
+      const product = a![at]! * b![to]!;
+      const sum = value + product;
+      rest += sumError(value, product, sum) + productError(a![at]!, b![to]!, product);
+      value = sum;
+    }
+    const own = beta === 0 ? 0 : c![place]!;
+    const shift = problem.bias === "none" ? 0 : bias![problem.bias === "row" ? row : column]!;
+    const skip = problem.residual ? residual![place]! : 0;
+    const sum = Number.isFinite(rest) ? { value, rest } : { value, rest: 0 };
+    const exact = finishExact(problem, sum, own, shift, skip);
+    values[i] = exact.value + exact.rest;
+    rests[i] = (exact.value - values[i]!) + exact.rest;
+    magnitudes[i] = Math.abs(alpha) * magnitudes[i]! + Math.abs(beta * own) + Math.abs(shift) +
+      activationScale(activation, exact.active) + Math.abs(skip);
+  }
+  return { ...(places ? { indices: places } : {}), values, rests, magnitudes, shape: [] };
 }
 
 function joined(parts: readonly Float64Array[]): Float64Array {

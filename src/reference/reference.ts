@@ -50,6 +50,8 @@ export interface ReferenceResult {
   readonly values: Float64Array;
   /** Σ|a||b| (+ |bias|) of each value: what a bound on its error is a multiple of. */
   readonly magnitudes: Float64Array;
+  /** What `values` leave of the true results, of f64; 0 where absent. */
+  readonly rests?: Float64Array;
   /** Canonical shape of the result. */
   readonly shape: readonly number[];
 }

@@ -59,9 +59,10 @@ export function caseReport(record: CaseRecord): string {
         `${formatError(accuracy.rel_l2)} of ${formatError(accuracy.rel_l2_limit)} allowed`,
       ],
       [
-        "channel RMS",
-        `${significant(accuracy.channel_rms_ratio)} of ` +
-        `${significant(accuracy.channel_rms_limit)} times the median channel's allowed`,
+        "group RMS",
+        `${significant(accuracy.group_rms)} times the typical of ` +
+        `${significant(accuracy.group_rms_limit)} allowed` +
+        (accuracy.worst_group === null ? "" : ` (${accuracy.worst_group})`),
       ],
       ["checked", `${formatCount(accuracy.checked)} of ${formatCount(accuracy.total)} outputs`],
     );

@@ -3,7 +3,7 @@
  * ignores fields it does not know, so fields may be added and never change their meaning.
  */
 
-import type { AccuracyReport } from "../accuracy/mod.ts";
+import type { AccuracyReport, Judgement } from "../accuracy/mod.ts";
 
 /** First line of a stream: where and how the cases were run. */
 export interface EnvironmentRecord {
@@ -37,11 +37,7 @@ export interface TimeRecord {
 }
 
 /** Metrics against the FP64 reference, and what the gate allows. */
-export interface AccuracyRecord extends AccuracyReport {
-  readonly bound_limit: number;
-  readonly rel_l2_limit: number;
-  readonly channel_rms_limit: number;
-}
+export interface AccuracyRecord extends AccuracyReport, Omit<Judgement, "verdict" | "reasons"> {}
 
 /** Device memory of a plan in bytes. */
 export interface MemoryRecord {

@@ -55,8 +55,8 @@ const ACCURACY_FIELDS: readonly (keyof ReadAccuracy)[] = [
   "rel_l2_limit",
   "max_bound_ratio",
   "bound_limit",
-  "channel_rms_ratio",
-  "channel_rms_limit",
+  "group_rms",
+  "group_rms_limit",
   "checked",
   "total",
 ];

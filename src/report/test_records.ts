@@ -32,8 +32,8 @@ export const ACCURACY = {
   max_bound_ratio: 10,
   bound_limit: 48,
   rel_l2_limit: 1e-6,
-  channel_rms_ratio: 1.2,
-  channel_rms_limit: 2,
+  group_rms: 1.2,
+  group_rms_limit: 2.5,
   checked: 100,
   total: 100,
 };

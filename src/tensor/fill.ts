@@ -6,20 +6,33 @@ import { elementCount, type Tensor, tensor, zeros } from "./tensor.ts";
 /**
  * How values are drawn: `uniform01` from [0, 1), `uniform11` from [-1, 1), `normal` with mean 0 and
  * deviation 1, `integer` whole numbers from -8 to 8, or 0 to 8 in unsigned dtypes and 0 to 1 in bool, `int8`
- * from -128 to 127, or 0 to 127 and 0 to 1.
+ * from -128 to 127, or 0 to 127 and 0 to 1. `constant` is 0.1 everywhere (3 in integer dtypes, 1 in bool): sums of it round to one
+ * side. `outliers` is uniform01 with one value in 1024 times 1000; `mixed` is normal, each slice along the first axis times a
+ * power of ten from -2.5 to 2.5.
  */
-export type FillKind = "uniform01" | "uniform11" | "normal" | "integer" | "int8";
+export type FillKind =
+  | "uniform01"
+  | "uniform11"
+  | "normal"
+  | "constant"
+  | "outliers"
+  | "mixed"
+  | "integer"
+  | "int8";
 
 export const FILL_KINDS: readonly FillKind[] = [
   "uniform01",
   "uniform11",
   "normal",
+  "constant",
+  "outliers",
+  "mixed",
   "integer",
   "int8",
 ];
 
 /** Fills of whole numbers, which every dtype takes. */
-const WHOLE: readonly FillKind[] = ["integer", "int8"];
+const WHOLE: readonly FillKind[] = ["constant", "integer", "int8"];
 
 /** Values drawn at once: they stay in the cache. */
 const BLOCK = 4096;
@@ -41,7 +54,7 @@ export function fillTensor<D extends DType>(
   const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
   if (!real && !WHOLE.includes(kind)) {
     throw new TypeError(
-      `Cannot fill with ${kind}: ${dtype} takes only the fills ${WHOLE.join(" and ")}`,
+      `Cannot fill with ${kind}: ${dtype} takes only the fills ${WHOLE.join(", ")}`,
     );
   }
   const random = new RandomWords(seed);
@@ -65,17 +78,41 @@ export function fillTensor<D extends DType>(
       data.set(block, start);
     }
   }
+  if (kind === "mixed") mixScales(result, random);
   return result;
+}
+
+/** Multiplies each slice along the first axis by a power of ten of its own. */
+function mixScales({ data, shape }: Tensor, random: RandomWords): void {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return;
+  const slices = shape[0] ?? 1;
+  const words = new Uint32Array(slices);
+  random.fill(words);
+  const size = data.length / slices;
+  for (let slice = 0; slice < slices; slice++) {
+    const scale = 10 ** (5 * words[slice]! / 2 ** 32 - 2.5);
+    // Rounded to f32 first, as normal values are.
+    for (let i = slice * size; i < (slice + 1) * size; i++) data[i] = Math.fround(data[i]! * scale);
+  }
 }
 
 /** Turns words into values; each is a loop of its own, which the engine makes fast. */
 function drawing(dtype: DType, kind: FillKind): (words: Uint32Array, values: Float64Array) => void {
   const drop = dtype === "f16" ? 21 : 8;
+  const real = dtype.startsWith("f");
   switch (kind) {
     case "uniform01":
       return (words, values) => scale(words, values, drop, 1 / (1 << (32 - drop)), 0);
     case "uniform11":
       return (words, values) => scale(words, values, drop, 1 / (1 << (31 - drop)), -1);
+    case "constant":
+      return (_, values) => values.fill(real ? 0.1 : dtype === "bool" ? 1 : 3);
+    case "outliers":
+      return (words, values) => {
+        scale(words, values, drop, 1 / (1 << (32 - drop)), 0);
+        for (let i = 0; i < words.length; i++) if (isOutlier(words[i]!)) values[i]! *= 1000;
+      };
+    case "mixed":
     case "normal":
       return dtype === "f64" ? normals : singleNormals;
     case "integer":
@@ -89,6 +126,11 @@ function drawing(dtype: DType, kind: FillKind): (words: Uint32Array, values: Flo
       return (words, values) => integers(words, values, low, high - low + 1);
     }
   }
+}
+
+/** One word in 1024, whatever its upper bits. */
+function isOutlier(word: number): boolean {
+  return (Math.imul(word, 0x9e3779b1) >>> 22) === 0;
 }
 
 function scale(words: Uint32Array, values: Float64Array, drop: number, step: number, base: number) {

@@ -149,10 +149,29 @@ Deno.test("fillTensor() refuses fractions for integer dtypes, and sizes that are
     for (const kind of ["uniform01", "uniform11", "normal"] as const) {
       assert.throws(() => fillTensor(dtype, [2], kind, 1), {
         name: "TypeError",
-        message: `Cannot fill with ${kind}: ${dtype} takes only the fills integer and int8`,
+        message: `Cannot fill with ${kind}: ${dtype} takes only the fills constant, integer, int8`,
       });
     }
   }
   assert.throws(() => fillTensor("f32", [2, -1], "normal", 1), RangeError);
   assert.throws(() => fillTensor("f32", [1.5], "normal", 1), RangeError);
+});
+
+Deno.test("fillTensor() makes constants, outliers and slices of unlike scale", () => {
+  assert.deepEqual(first("f32", "constant"), Array(6).fill(Math.fround(0.1)));
+  assert.deepEqual(first("i8", "constant"), Array(6).fill(3));
+  assert.deepEqual(first("bool", "constant"), Array(6).fill(1));
+  const outliers = fillTensor("f32", [2 ** 18], "outliers", 1).data;
+  const large = outliers.filter((value) => value >= 1).length;
+  assert.ok(large > 200 && large < 320, `${large}`);
+  assert.ok(outliers.every((value) => value >= 0 && value < 1000));
+  const mixed = fillTensor("f32", [64, 1000], "mixed", 1).data;
+  const sizes = Array.from({ length: 64 }, (_, slice) => {
+    const part = mixed.subarray(slice * 1000, (slice + 1) * 1000);
+    return Math.sqrt(part.reduce((sum, value) => sum + value * value, 0) / 1000);
+  }).sort((a, b) => a - b);
+  assert.ok(
+    sizes[0]! < 0.02 && sizes[0]! > 0.003 && sizes[63]! > 50 && sizes[63]! < 330,
+    `${sizes}`,
+  );
 });

@@ -5,7 +5,7 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { openValidator } from "../gpu/validate.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { f32Literal } from "./program_text.ts";
-import { inF32 } from "./simulated.ts";
+import { inF32 } from "../../bench/simulated_tiles.ts";
 import { winogradTransform } from "./transform.ts";
 
 /** The program's steps in exact arithmetic on every basis vector: the matrix it computes. */

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
+import { arithmeticOn, checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -55,7 +55,15 @@ async function run(
   };
   const protocol = { samples: 1, fillMs: 0 };
   const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
-  const checked = await checkResult({ ...request, operands, mode: "full", seed: 1, result });
+  const arithmetic = arithmeticOn(gpu, plan);
+  const checked = await checkResult({
+    ...request,
+    operands,
+    mode: "full",
+    seed: 1,
+    result,
+    arithmetic,
+  });
   assert.equal(checked.verdict, "pass", `${plan.kernel} ${layout}: ${checked.message}`);
   return plan;
 }

@@ -214,6 +214,7 @@ Deno.test("predictPlanMs() predicts nothing for a CPU, or where nothing runs", (
     passes: [],
     workspaceBytes: 0,
     multiplications: 0,
+    arithmetic: {},
     notes: [],
   };
   assert.equal(predictPlanMs(request(CONV4), plan), undefined);

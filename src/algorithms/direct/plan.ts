@@ -25,6 +25,7 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
   const { buffers, tensor, bias } = problemBuffers(request);
   const elements = resultElements(problem);
   const splits = Math.max(1, Math.ceil(accumulationLength(problem) / MOST_TERMS));
+  const perSplit = Math.ceil(accumulationLength(problem) / splits);
   const [left, right] = operandTensors(problem.op);
   const result = tensor[resultTensor(problem.op)];
   const partials = splits > 1
@@ -58,6 +59,10 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
     passes: elements === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
+    arithmetic: {
+      inner: "taps",
+      ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
+    },
     notes: [`one thread for each of ${elements} results, ${accumulationLength(problem)} products`],
   };
 }

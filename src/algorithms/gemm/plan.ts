@@ -19,6 +19,8 @@ import {
 } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
 import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
+import { F16_CHAIN } from "../../kernels/micro_kernel.ts";
+import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
@@ -30,7 +32,7 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Balance, type Cut, cutProduct } from "../cut.ts";
+import { type Balance, type Cut, cutArithmetic, cutProduct } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
@@ -109,6 +111,27 @@ function elementsOf({ dtype, accumulate, variant }: GemmRequest): GemmElements {
   return gemmElements(dtype, accumulate, fullVariant(variant).halfTile);
 }
 
+/** How the sums of a product are rounded; f16 chains are a whole number of steps. */
+function gemmSums(
+  { dtype, accumulate }: GemmRequest,
+  cut: Cut,
+  steps: number,
+  packed: number,
+): PlanArithmetic {
+  const sums = dtype === "i8" ? "i32" : dtype === "f64" ? "f64" : accumulate ?? "f32";
+  const { chain, segment } = cutArithmetic(cut, steps);
+  const depth = cut.policy.depth * packed;
+  return {
+    sums,
+    ...(segment === undefined ? {} : { segment: segment * packed }),
+    ...(sums === "f16"
+      ? { chain: Math.max(1, Math.floor(F16_CHAIN / depth)) * depth }
+      : chain === undefined
+      ? {}
+      : { chain: chain * packed }),
+  };
+}
+
 /**
  * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
  * of zeros.
@@ -181,6 +204,7 @@ export function planGemm(asked: GemmRequest): Plan {
       : [...packs, ...products, ...(partials === undefined ? [] : [reduction(partials)])],
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
+    arithmetic: gemmSums(request, cut, Math.ceil(depth / policy.depth), types.packed),
     notes: [
       cutNote(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),

@@ -3,6 +3,7 @@ import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { fourElseOne } from "../chunks.ts";
+import { cutArithmetic } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
@@ -53,6 +54,13 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     passes: elements === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
+    // Backward-data sums the products of each tap before col2im adds the taps.
+    arithmetic: problem.op === "bwd-data"
+      ? { chain: problem.outChannels / problem.groups }
+      : cutArithmetic(
+        { ...cut.cut, splits: cut.cut.splits * chunks.length },
+        needs.product(problem.batch).steps(policy),
+      ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
       cutNote(cut.cut, tiles),

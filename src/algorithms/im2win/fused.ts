@@ -6,7 +6,7 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { packPass, paddedChannels, productPass } from "../conv_product.ts";
-import { cutProduct, type Product } from "../cut.ts";
+import { cutArithmetic, cutProduct, type Product } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -91,6 +91,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     passes: resultElements(problem) === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
+    arithmetic: cutArithmetic(cut, whole.steps(policy)),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +

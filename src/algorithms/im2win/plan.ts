@@ -7,6 +7,7 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packPass, productPass } from "../conv_product.ts";
+import { cutArithmetic } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
 import { pass } from "../passes.ts";
@@ -68,6 +69,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
     workspaceBytes: buffers.workspaceBytes(),
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
+    arithmetic: chunked ? {} : cutArithmetic(cut, Math.ceil(depth / policy.depth)),
     notes: [
       `windows of ${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${depth}` +

@@ -9,7 +9,7 @@ import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
-import { cutProduct, type Product } from "../cut.ts";
+import { cutArithmetic, cutProduct, type Product } from "../cut.ts";
 
 /** The product of a request's operands, before it is cut. */
 export function productOf(request: PlanRequest, operands: Operands): Product {
@@ -34,7 +34,8 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   const { problem, limits } = request;
   const operands = operandsOf(request);
   const elements = resultElements(problem);
-  const cut = cutProduct(request, productOf(request, operands));
+  const uncut = productOf(request, operands);
+  const cut = cutProduct(request, uncut);
   const { policy } = cut;
   const tensors = problemBuffers(request);
   const { buffers, tensor, bias } = tensors;
@@ -67,6 +68,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
     passes: elements === 0 ? [] : passes,
     workspaceBytes: buffers.workspaceBytes(),
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
+    arithmetic: cutArithmetic(cut, uncut.steps(policy)),
     notes: [
       `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),

@@ -19,6 +19,7 @@ import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
 import { slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
+import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -56,6 +57,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
   let multiplications = 0;
   let enlarged = 1;
   let main = "";
+  let arithmetic: PlanArithmetic = {};
   for (const runs of tileRuns(places.slice(-axes), problem.filterSize.slice(-axes), tile)) {
     const kernel = planRun(runs);
     main ||= kernel;
@@ -68,6 +70,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: enlarged,
+    arithmetic,
     notes,
   };
 
@@ -86,6 +89,16 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     const geometry = sliceGeometry(request, runs);
     const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
     const policy = choosePolicy(request, slices, padded, flush > 0);
+    // The first kernel has the largest tiles.
+    if (main === "") {
+      const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));
+      arithmetic = {
+        tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
+        ...(flush === 0
+          ? {}
+          : { chain: Math.max(1, Math.round(flush / policy.depth)) * policy.depth }),
+      };
+    }
     const filterSide = layout === "nhwc" ? "columns" : "rows";
     const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;
     const shape = filterShape(request, runs, policy[filterSide], policy.depth);

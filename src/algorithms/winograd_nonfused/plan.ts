@@ -56,6 +56,7 @@ function emptyPlan(request: PlanRequest, tile: PlannedTile): Plan {
     workspaceBytes: 0,
     multiplications: 0,
     amplification: amplification2d(...tile.transforms),
+    arithmetic: {},
     notes: ["an empty result"],
   };
 }
@@ -74,6 +75,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
   const { splits, policy } = chunk.cut;
+  const perSplit = Math.ceil(chunk.depth / splits);
   const count = chunk.images === 0 ? 1 : Math.ceil(problem.batch / chunk.images);
   const chunks = Array.from({ length: count }, (_, index) => {
     const first = index * chunk.images;
@@ -146,6 +148,12 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: amplification2d(...tile.transforms),
+    arithmetic: {
+      tiles: [{
+        axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
+      }],
+      ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
+    },
     notes: notesOf(problem, tile, geometry, chunk, count),
   };
 

@@ -1,6 +1,8 @@
 import { canonicalName } from "../../kernels/kernel.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
+import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, reducePass } from "../passes.ts";
@@ -16,7 +18,7 @@ import { describeConfiguration, describeShare } from "./describe.ts";
 import { DIRECT, omegaName } from "./omega.ts";
 import { parsePair } from "./pair.ts";
 import { cacheBlock, policyOf, slicesOf } from "./policies.ts";
-import { shareKernel, sharesOf } from "./share.ts";
+import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem }: PlanRequest): string | undefined {
@@ -134,9 +136,35 @@ export function planConfiguration(
         n + r > 2 ? amplification(winogradTransform(n, r)) : 1
       ),
     ),
+    arithmetic: winrsArithmetic(problem, configuration, shares, kernels[0]!),
     notes: [
       ...describeConfiguration(problem, configuration, workspaceBytes),
       ...shares.map((share, i) => describeShare(share, kernels[i]!)),
     ],
+  };
+}
+
+/** Chains go to the segment's bucket as results; buckets are added up with compensation. */
+function winrsArithmetic(
+  { batch, filterSize, outputSize }: ConvProblem,
+  { axes, segmentation: { rows } }: Configuration,
+  shares: readonly Share[],
+  { flush }: ShareKernel,
+): PlanArithmetic {
+  const { widthAxis } = axes;
+  const length = Math.ceil(axes.outputRows / rows) * batch *
+    Math.ceil(shares[0]!.tiles / shares[0]!.segmentColumns);
+  return {
+    fold: "results",
+    chain: flush === 0 ? length : flush,
+    segment: length,
+    tiles: shares.map(({ omega: { n, r }, firstColumn, tiles }) => ({
+      axes: filterSize.map((_, axis) => axis === widthAxis ? { n, r } : { n: 1, r: 1 }),
+      columns: {
+        axis: widthAxis,
+        first: firstColumn,
+        count: Math.max(0, Math.min(tiles * r, outputSize[widthAxis]! - firstColumn)),
+      },
+    })),
   };
 }

@@ -1,10 +1,15 @@
-/** Simulated f32 kernels of Winograd's algorithms: what points, scalings and the gate's limits are found with. */
-import { type AccuracyReport, measureAccuracy, mixedReference } from "../accuracy/mod.ts";
-import type { ReferenceResult } from "../reference/reference.ts";
-import { type FillKind, fillTensor } from "../tensor/fill.ts";
-import { appliedMatrix, TRANSFORM_NAMES, transformCounts, type TransformName } from "./counts.ts";
-import { type LinearProgram, linearProgram, type Term } from "./linear_program.ts";
-import type { WinogradTransform } from "./transform.ts";
+/** Simulated f32 kernels of Winograd's algorithms with points and scalings of one's own: what those are chosen by. */
+import { type AccuracyReport, F32, measureAccuracy } from "../src/accuracy/mod.ts";
+import type { ReferenceResult } from "../src/reference/reference.ts";
+import { type FillKind, fillTensor } from "../src/tensor/fill.ts";
+import {
+  appliedMatrix,
+  TRANSFORM_NAMES,
+  transformCounts,
+  type TransformName,
+} from "../src/winograd/counts.ts";
+import { type LinearProgram, linearProgram, type Term } from "../src/winograd/linear_program.ts";
+import type { WinogradTransform } from "../src/winograd/transform.ts";
 
 /** Evaluates straight-line code in some arithmetic. */
 export type Evaluate = (inputs: ArrayLike<number>) => Float64Array;
@@ -167,11 +172,10 @@ export const UNIT_ROUNDOFF = 2 ** -24;
 /** The report that a check makes of simulated results. */
 export function reportOf({ results, reference }: SimulatedResults): AccuracyReport {
   const [, filters, outputs] = reference.shape as [number, number, number];
-  return measureAccuracy(results, mixedReference(reference, 1), {
+  return measureAccuracy(results, reference, {
     strides: [filters * outputs, outputs, 1],
-    channelAxis: 1,
-    unitRoundoff: UNIT_ROUNDOFF,
-  });
+    precision: F32,
+  }).report;
 }
 
 function transformAll(

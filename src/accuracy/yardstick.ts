@@ -1,0 +1,9 @@
+import type { ErrorStatistics } from "./statistics.ts";
+
+/** What correct arithmetic of a plan's kind errs by on the data at hand (`src/simulate`). */
+export interface Yardstick {
+  /** Of outputs sampled from the whole result. */
+  readonly sample: ErrorStatistics;
+  /** Of given outputs (flat canonical indices) and no others, in several orders of their sums. */
+  of(indices: readonly number[]): ErrorStatistics;
+}

@@ -1,0 +1,34 @@
+/** F(n,r) along one spatial axis; n = r = 1 where the axis is not tiled. */
+export interface AxisTile {
+  readonly n: number;
+  readonly r: number;
+}
+
+/** Winograd's tiles of a plan, or of one of its kernels. */
+export interface TileShare {
+  /** One entry a spatial axis. */
+  readonly axes: readonly AxisTile[];
+  /** Backward-filter with several kernels: the places of the output gradient that this one takes along a spatial axis. */
+  readonly columns?: { readonly axis: number; readonly first: number; readonly count: number };
+}
+
+/**
+ * How a plan's sums are rounded: what computing the same outputs in simulated arithmetic needs (`src/simulate`). Products
+ * are of the transformed domain where there are tiles.
+ */
+export interface PlanArithmetic {
+  /** Products that one accumulator adds up; all where absent. */
+  readonly chain?: number;
+  /** Products whose chains are added up one to the next; sums of segments are compensated. All where absent. */
+  readonly segment?: number;
+  /** Whether the device drops Kahan's compensation, as LLVM does: segments then meet as chains do. */
+  readonly uncompensated?: boolean;
+  /** Whether chains meet before the output transform (`products`, where absent) or after it. */
+  readonly fold?: "products" | "results";
+  /** Whether the channels of a tap are neighbours in the order of the products, or (`taps`) the taps of a channel. */
+  readonly inner?: "channels" | "taps";
+  /** What products are summed in; `f16` chains of `chain` products are added to f32. f32 where absent. */
+  readonly sums?: "f32" | "f16" | "f64" | "i32";
+  /** Winograd's tiles, one entry a kernel; plain products where absent. */
+  readonly tiles?: readonly TileShare[];
+}

@@ -1,0 +1,59 @@
+import { errorScale, type Precision } from "../accuracy/precision.ts";
+import { type ErrorStatistics, errorStatistics } from "../accuracy/statistics.ts";
+
+/** Simulated outputs that share a scale: one, or those of a Winograd tile. */
+export interface SimulatedOutputs {
+  readonly values: readonly number[];
+  readonly exact: readonly number[];
+  readonly rests: readonly number[];
+  readonly magnitudes: readonly number[];
+  readonly squares: readonly number[];
+}
+
+/** Gathers errors of simulated outputs. */
+export interface ErrorCollection {
+  add(outputs: SimulatedOutputs): void;
+  /** Whether any of them was not exact. */
+  readonly rounded: boolean;
+  statistics(): ErrorStatistics;
+}
+
+/** Makes an empty collection. */
+export function errorCollection(precision: Precision): ErrorCollection {
+  const ratios: number[] = [];
+  const squareRatios: number[] = [];
+  let largest = 0, errorSquares = 0, valueSquares = 0;
+  return {
+    add({ values, exact, rests, magnitudes, squares }) {
+      let sum = 0, finite = 0, squareSum = 0;
+      for (let i = 0; i < values.length; i++) {
+        if (!Number.isFinite(values[i]! - exact[i]!) || !Number.isFinite(magnitudes[i]!)) continue;
+        sum += magnitudes[i]! * magnitudes[i]!;
+        squareSum += squares[i]!;
+        finite++;
+      }
+      if (finite === 0) return;
+      const shared = values.length === 1 ? magnitudes[0]! : Math.sqrt(sum / finite);
+      const noise = Math.sqrt(squareSum / finite);
+      for (let i = 0; i < values.length; i++) {
+        const error = (values[i]! - exact[i]!) - rests[i]!;
+        // What an activation clips says nothing.
+        if (!Number.isFinite(error) || (values[i] === 0 && exact[i] === 0)) continue;
+        const scale = errorScale(precision, Math.max(shared, magnitudes[i]!), exact[i]!);
+        errorSquares += error * error;
+        valueSquares += exact[i]! * exact[i]!;
+        largest = Math.max(largest, Math.abs(error));
+        ratios.push(scale === 0 ? 0 : error / scale);
+        squareRatios.push(noise === 0 ? 0 : error / noise);
+      }
+    },
+    get rounded() {
+      return largest > 0;
+    },
+    statistics: () =>
+      errorStatistics(ratios, squareRatios, {
+        largestError: largest,
+        relL2: errorSquares === 0 ? 0 : Math.sqrt(errorSquares / valueSquares),
+      }),
+  };
+}

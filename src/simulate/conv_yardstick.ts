@@ -1,0 +1,334 @@
+import { type Precision, stored } from "../accuracy/precision.ts";
+import type { ErrorStatistics } from "../accuracy/statistics.ts";
+import type { Yardstick } from "../accuracy/yardstick.ts";
+import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
+import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
+import { activate } from "../reference/activate.ts";
+import type { Triple } from "../reference/geometry.ts";
+import {
+  activationScale,
+  type ReferenceInputs,
+  type ReferenceResult,
+} from "../reference/reference.ts";
+import { randomStream } from "../reference/sample.ts";
+import { errorCollection, type SimulatedOutputs } from "./collect.ts";
+import {
+  type ConvOperands,
+  convOperands,
+  convSource,
+  resultSizes,
+  threeTiles,
+} from "./conv_source.ts";
+import {
+  closerLook,
+  distinct,
+  rounds,
+  scaledBy,
+  type SimulationOrder,
+  simulationOrders,
+} from "./orders.ts";
+import { type SimulatedSums, simulateSums } from "./sums.ts";
+import { elementCount } from "../tensor/tensor.ts";
+
+/** What a convolution's yardstick is made of. */
+export interface ConvYardstickRequest {
+  readonly problem: ConvProblem;
+  readonly inputs: ReferenceInputs;
+  readonly epilogue: Epilogue;
+  readonly arithmetic: PlanArithmetic;
+  readonly precision: Precision;
+  readonly seed: number;
+}
+
+/** Outputs of a group that are simulated together: tiles of every place in every channel. */
+interface Block {
+  readonly group: number;
+  /** Outer index and tile along three axes. */
+  readonly places: readonly (readonly [outer: number, ...tile: Triple])[];
+  readonly channels: readonly number[];
+}
+
+/** The yardstick of a convolution: outputs sampled from all groups, images, places and channels. */
+export function convYardstick(request: ConvYardstickRequest): Yardstick {
+  const operands = convOperands(request.problem, request.inputs);
+  const grid = gridOf(operands, request.arithmetic);
+  const run = (blocks: Iterable<readonly [Block, SimulationOrder]>) => {
+    const errors = errorCollection(request.precision);
+    for (const [block, order] of blocks) {
+      if (order.scale !== undefined && !errors.rounded) continue;
+      for (const made of simulateBlock(request, operands, grid, block, order)) errors.add(made);
+    }
+    return errors.statistics();
+  };
+  let sample: ErrorStatistics | undefined;
+  return {
+    get sample() {
+      return sample ??= run(sampledBlocks(request, operands, grid));
+    },
+    of(indices) {
+      const random = randomStream(request.seed);
+      const { outputs, orders: count } = closerLook(indices, grid);
+      const blocks = outputs.map((index) => blockOf(operands, grid, index));
+      const orders = simulationOrders(count, grid.units, random);
+      return run(orders.flatMap((order) => blocks.map((block) => [block, order] as const)));
+    },
+  };
+}
+
+/** How the result is cut into tiles. */
+interface Grid {
+  /** Results of a tile along three axes, those of all kernels together. */
+  readonly tile: Triple;
+  readonly tiles: Triple;
+  readonly sizes: Triple;
+  /** Images, or channels of a group for a filter's gradient. */
+  readonly outer: number;
+  /** Result channels of a group. */
+  readonly channels: number;
+  readonly units: number;
+  /** Products of a unit. */
+  readonly products: number;
+  readonly tiled: boolean;
+}
+
+function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanArithmetic): Grid {
+  const sizes = resultSizes(g);
+  const axes = threeTiles(shares?.[0]);
+  // Kernels of different tiles share results only where each has whole rows of taps.
+  const whole = shares !== undefined && shares.length > 1 ? shares[0]!.columns?.axis : undefined;
+  const wholeAxis = whole === undefined ? -1 : whole + 3 - shares![0]!.axes.length;
+  const tile = axes.map(({ n }, d) => d === wholeAxis ? sizes[d]! : n) as Triple;
+  const taps = g.op === "bwd-filter" ? g.outputSize : g.filterSize;
+  const channels = g.op === "bwd-data" ? g.inChannels : g.outChannels;
+  const outer = g.op === "bwd-filter" ? g.inChannels : g.batch;
+  const depth = g.op === "bwd-filter" ? g.batch : g.op === "fwd" ? g.inChannels : g.outChannels;
+  const steps = axes.map(({ r }, d) => Math.ceil(taps[d]! / r));
+  return {
+    tile,
+    tiles: sizes.map((size, d) => Math.ceil(size / tile[d]!)) as Triple,
+    sizes,
+    outer,
+    channels,
+    units: depth * steps[0]! * steps[1]! * steps[2]!,
+    products: axes.reduce((all, { n, r }) => all * (n + r - 1), 1),
+    tiled: axes.some(({ n, r }) => n > 1 || r > 1),
+  };
+}
+
+/** Blocks of places and channels drawn from the whole result, with their orders. */
+function* sampledBlocks(
+  { seed }: ConvYardstickRequest,
+  { geometry: g }: ConvOperands,
+  grid: Grid,
+): Generator<readonly [Block, SimulationOrder]> {
+  const random = randomStream(seed);
+  const [t0, t1, t2] = grid.tiles;
+  const places = grid.outer * t0 * t1 * t2;
+  const plan = rounds({
+    groups: g.groups,
+    places,
+    channels: grid.channels,
+    results: grid.tile[0] * grid.tile[1] * grid.tile[2],
+    units: grid.units,
+    products: grid.products,
+    tiled: grid.tiled,
+  });
+  if (plan.count === 0) return;
+  const orders = simulationOrders(plan.count, grid.units, random, plan.whole);
+  const groups = distinct(plan.count, g.groups, random);
+  for (let round = 0; round < plan.count; round++) {
+    yield [{
+      group: groups[round % groups.length]!,
+      places: distinct(plan.places, places, random).map((place) => placeOf(grid, place)),
+      channels: distinct(plan.channels, grid.channels, random),
+    }, orders[round]!];
+  }
+}
+
+/** A place by its number: images (or channels) outermost. */
+function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][number] {
+  const c2 = place % t2, r2 = (place - c2) / t2;
+  const c1 = r2 % t1, r1 = (r2 - c1) / t1;
+  const c0 = r1 % t0;
+  return [(r1 - c0) / t0, c0, c1, c2];
+}
+
+/** The tile that an output is of. */
+function blockOf({ geometry: g }: ConvOperands, { tile, sizes }: Grid, index: number): Block {
+  const spots = sizes[0] * sizes[1] * sizes[2];
+  const spot = index % spots;
+  const rest = (index - spot) / spots;
+  const p2 = spot % sizes[2], q2 = (spot - p2) / sizes[2];
+  const p1 = q2 % sizes[1], p0 = (q2 - p1) / sizes[1];
+  const at = [p0, p1, p2].map((place, d) => Math.floor(place / tile[d]!)) as Triple;
+  if (g.op === "bwd-filter") {
+    const c = rest % g.inChannels;
+    const k = (rest - c) / g.inChannels;
+    const group = Math.floor(k / g.outChannels);
+    return { group, places: [[c, ...at]], channels: [k - group * g.outChannels] };
+  }
+  const perGroup = g.op === "fwd" ? g.outChannels : g.inChannels;
+  const channel = rest % (perGroup * g.groups);
+  const group = Math.floor(channel / perGroup);
+  const image = (rest - channel) / (perGroup * g.groups);
+  return { group, places: [[image, ...at]], channels: [channel - group * perGroup] };
+}
+
+/** Outputs of a tile in one channel, as arithmetic makes them. */
+interface TileOutputs extends SimulatedOutputs {
+  /** Of each output, the canonical flat index. */
+  readonly indices: readonly number[];
+}
+
+/** Simulates a block, tile by tile. */
+function* simulateBlock(
+  request: ConvYardstickRequest,
+  operands: ConvOperands,
+  grid: Grid,
+  block: Block,
+  order: SimulationOrder,
+): Generator<TileOutputs> {
+  const { epilogue: { bias, activation }, inputs, precision } = request;
+  const { tile, sizes, channels: perGroup } = grid;
+  const { group, places, channels } = block;
+  const results = tile[0] * tile[1] * tile[2];
+  const sums = blockSums(request, operands, grid, block, order);
+  for (let place = 0; place < places.length; place++) {
+    const [outer, ...at] = places[place]!;
+    for (let right = 0; right < channels.length; right++) {
+      const channel = group * perGroup + channels[right]!;
+      const shift = bias ? inputs.bias![channel]! : 0;
+      const made = {
+        indices: [] as number[],
+        values: [] as number[],
+        exact: [] as number[],
+        rests: [] as number[],
+        magnitudes: [] as number[],
+        squares: [] as number[],
+      };
+      const first = (place * channels.length + right) * results;
+      for (let i = 0; i < results; i++) {
+        const z = i % tile[2], rest = (i - z) / tile[2];
+        const y = rest % tile[1], x = (rest - y) / tile[1];
+        const p = [at[0]! * tile[0] + x, at[1]! * tile[1] + y, at[2]! * tile[2] + z] as const;
+        if (p[0] >= sizes[0] || p[1] >= sizes[1] || p[2] >= sizes[2]) continue;
+        const sum = sums.values[first + i]!;
+        const exact = activate(activation, sums.exact[first + i]! + shift);
+        const value = activate(activation, shift === 0 ? sum : Math.fround(sum + shift));
+        made.indices.push(canonicalIndex(operands, sizes, outer, channel, p));
+        made.values.push(stored(precision, value));
+        made.exact.push(exact);
+        made.rests.push(sums.rests[first + i]!);
+        made.magnitudes.push(
+          sums.magnitudes[first + i]! + Math.abs(shift) + activationScale(activation, exact),
+        );
+        made.squares.push(sums.squares[first + i]!);
+      }
+      yield made;
+    }
+  }
+}
+
+/** Where an output stands in the canonical result. */
+function canonicalIndex(
+  { geometry: g }: ConvOperands,
+  sizes: Triple,
+  outer: number,
+  channel: number,
+  [p0, p1, p2]: readonly [number, number, number],
+): number {
+  const lead = g.op === "bwd-filter"
+    ? channel * g.inChannels + outer
+    : outer * g.groups * (g.op === "fwd" ? g.outChannels : g.inChannels) + channel;
+  return ((lead * sizes[0] + p0) * sizes[1] + p1) * sizes[2] + p2;
+}
+
+/** The sums of a block, those of all kernels together: [place][channel][result of a tile]. */
+function blockSums(
+  { arithmetic }: ConvYardstickRequest,
+  operands: ConvOperands,
+  { tile }: Grid,
+  { group, places, channels }: Block,
+  order: SimulationOrder,
+): SimulatedSums {
+  const results = tile[0] * tile[1] * tile[2];
+  const made = () => new Float64Array(places.length * channels.length * results);
+  const all = {
+    values: made(),
+    exact: made(),
+    rests: made(),
+    magnitudes: made(),
+    squares: made(),
+  };
+  const shares: readonly (TileShare | undefined)[] = arithmetic.tiles ?? [undefined];
+  for (const share of shares) {
+    const axes = threeTiles(share);
+    // Tiles of this kernel in one of the grid's.
+    const parts = axes.map(({ n }, d) => Math.ceil(tile[d]! / n)) as Triple;
+    const perPlace = parts[0] * parts[1] * parts[2];
+    const within = Array.from({ length: perPlace }, (_, part) => {
+      const c = part % parts[2], rest = (part - c) / parts[2];
+      const b = rest % parts[1];
+      return [(rest - b) / parts[1], b, c] as const;
+    });
+    const lefts = places.flatMap(([outer, ...at]) =>
+      within.map((part) =>
+        [outer, ...part.map((value, d) => at[d]! * parts[d]! + value)] as [number, ...Triple]
+      )
+    );
+    const source = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
+    const sums = simulateSums(scaledBy(source, order.scale), arithmetic, order);
+    let i = 0;
+    for (let left = 0; left < lefts.length; left++) {
+      const place = Math.floor(left / perPlace);
+      const [a, b, c] = within[left % perPlace]!;
+      const offset = (a * axes[0].n * tile[1] + b * axes[1].n) * tile[2] + c * axes[2].n;
+      for (let right = 0; right < channels.length; right++) {
+        const first = (place * channels.length + right) * results + offset;
+        for (let x = 0; x < axes[0].n; x++) {
+          for (let y = 0; y < axes[1].n; y++) {
+            for (let z = 0; z < axes[2].n; z++, i++) {
+              const at = first + (x * tile[1] + y) * tile[2] + z;
+              all.values[at] = Math.fround(all.values[at]! + sums.values[i]!);
+              all.exact[at]! += sums.exact[i]!;
+              all.rests[at]! += sums.rests[i]!;
+              all.magnitudes[at]! += sums.magnitudes[i]!;
+              all.squares[at]! += sums.squares[i]!;
+            }
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/** A whole result in simulated arithmetic, and its reference: what a correct kernel may give. */
+export function simulateConv(
+  request: ConvYardstickRequest,
+  order: SimulationOrder = {},
+): { result: Float32Array<ArrayBuffer>; reference: ReferenceResult } {
+  const operands = convOperands(request.problem, request.inputs);
+  const grid = gridOf(operands, request.arithmetic);
+  const shape = tensorShape(request.problem, resultTensor(request.problem.op));
+  const count = elementCount(shape);
+  const result = new Float32Array(count);
+  const values = new Float64Array(count);
+  const magnitudes = new Float64Array(count);
+  const [t0, t1, t2] = grid.tiles;
+  const channels = Array.from({ length: grid.channels }, (_, channel) => channel);
+  for (let group = 0; group < operands.geometry.groups; group++) {
+    for (let place = 0; place < grid.outer * t0 * t1 * t2; place++) {
+      const block = { group, places: [placeOf(grid, place)], channels };
+      for (const made of simulateBlock(request, operands, grid, block, order)) {
+        made.indices.forEach((index, i) => {
+          result[index] = made.values[i]!;
+          values[index] = made.exact[i]!;
+          magnitudes[index] = made.magnitudes[i]!;
+        });
+      }
+    }
+  }
+  return { result, reference: { values, magnitudes, shape } };
+}

@@ -1,0 +1,157 @@
+import { type Precision, stored } from "../accuracy/precision.ts";
+import type { ErrorStatistics } from "../accuracy/statistics.ts";
+import type { Yardstick } from "../accuracy/yardstick.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { activate } from "../reference/activate.ts";
+import { finishExact, type GemmInputs } from "../reference/gemm.ts";
+import type { HostArray } from "../reference/geometry.ts";
+import { activationScale } from "../reference/reference.ts";
+import { randomStream } from "../reference/sample.ts";
+import { type ErrorCollection, errorCollection } from "./collect.ts";
+import {
+  closerLook,
+  distinct,
+  rounds,
+  scaledBy,
+  type SimulationOrder,
+  simulationOrders,
+} from "./orders.ts";
+import { simulateSums, type SumSource } from "./sums.ts";
+
+/** What a product's yardstick is made of. */
+export interface GemmYardstickRequest {
+  readonly problem: GemmProblem;
+  readonly operands: GemmInputs;
+  readonly arithmetic: PlanArithmetic;
+  readonly precision: Precision;
+  readonly seed: number;
+}
+
+/** Outputs of one of the batch: every row with every column. */
+interface Block {
+  readonly one: number;
+  readonly rows: readonly number[];
+  readonly columns: readonly number[];
+}
+
+/** The yardstick of a product: outputs sampled from all of the batch, rows and columns. */
+export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
+  const { problem: { m, n, k, batch }, precision, seed } = request;
+  const run = (blocks: Iterable<readonly [Block, SimulationOrder]>) => {
+    const errors = errorCollection(precision);
+    for (const [block, order] of blocks) {
+      if (order.scale !== undefined && !errors.rounded) continue;
+      simulateBlock(request, block, order, errors);
+    }
+    return errors.statistics();
+  };
+  const sampled = function* (): Generator<readonly [Block, SimulationOrder]> {
+    const random = randomStream(seed);
+    const plan = rounds({
+      groups: batch,
+      places: n,
+      channels: m,
+      results: 1,
+      units: k,
+      products: 1,
+      tiled: false,
+    });
+    if (plan.count === 0) return;
+    const orders = simulationOrders(plan.count, k, random, plan.whole);
+    const ones = distinct(plan.count, batch, random);
+    for (let round = 0; round < plan.count; round++) {
+      yield [{
+        one: ones[round % ones.length]!,
+        rows: distinct(plan.channels, m, random),
+        columns: distinct(plan.places, n, random),
+      }, orders[round]!];
+    }
+  };
+  let sample: ErrorStatistics | undefined;
+  return {
+    get sample() {
+      return sample ??= run(sampled());
+    },
+    of(indices) {
+      const { outputs, orders: count } = closerLook(indices, {
+        units: k,
+        products: 1,
+        tiled: false,
+      });
+      const orders = simulationOrders(count, k, randomStream(seed));
+      const blocks = outputs.map((index) => {
+        const column = index % n;
+        const row = (index - column) / n % m;
+        return { one: Math.floor(index / (m * n)), rows: [row], columns: [column] };
+      });
+      return run(orders.flatMap((order) => blocks.map((block) => [block, order] as const)));
+    },
+  };
+}
+
+/** The source of a block's sums: rows are left, columns right. */
+function gemmSource(
+  { m, n, k, transpose }: GemmProblem,
+  a: HostArray,
+  b: HostArray,
+  { one, rows, columns }: Block,
+): SumSource {
+  const [aRow, aStep] = transpose[0] === "n" ? [k, 1] : [1, m];
+  const [bColumn, bStep] = transpose[1] === "n" ? [1, n] : [k, 1];
+  return {
+    units: k,
+    lefts: rows.length,
+    rights: columns.length,
+    load(unit, lefts, rights) {
+      const aFirst = one * m * k + unit * aStep, bFirst = one * k * n + unit * bStep;
+      for (let i = 0; i < rows.length; i++) lefts[i] = a[aFirst + rows[i]! * aRow]!;
+      for (let j = 0; j < columns.length; j++) rights[j] = b[bFirst + columns[j]! * bColumn]!;
+    },
+  };
+}
+
+/** Simulates a block and adds its errors. */
+function simulateBlock(
+  { problem, operands, arithmetic, precision }: GemmYardstickRequest,
+  block: Block,
+  order: SimulationOrder,
+  errors: ErrorCollection,
+): void {
+  const { m, n, beta, activation } = problem;
+  const source = scaledBy(gemmSource(problem, operands.a!, operands.b!, block), order.scale);
+  const sums = simulateSums(source, arithmetic, order);
+  const round = arithmetic.sums === "f64" ? (value: number) => value : Math.fround;
+  // Kernels of f32 and f16 hold the factors in f32.
+  const [alpha, factor] = [round(problem.alpha), round(beta)];
+  let i = 0;
+  for (const row of block.rows) {
+    for (const column of block.columns) {
+      const place = (block.one * m + row) * n + column;
+      const own = beta === 0 ? 0 : operands.c![place]!;
+      const shift = problem.bias === "none"
+        ? 0
+        : operands.bias![problem.bias === "row" ? row : column]!;
+      const skip = problem.residual ? operands.residual![place]! : 0;
+      let value = alpha === 1 ? sums.values[i]! : round(sums.values[i]! * alpha);
+      if (own !== 0) value = round(value + round(factor * own));
+      if (shift !== 0) value = round(value + shift);
+      value = activate(activation, value);
+      if (skip !== 0) value = round(value + skip);
+      const sum = { value: sums.exact[i]!, rest: sums.rests[i]! };
+      const factors = { alpha, beta: factor, activation };
+      const exact = finishExact(factors, sum, own, shift, skip);
+      errors.add({
+        values: [stored(precision, value)],
+        exact: [exact.value],
+        rests: [exact.rest],
+        magnitudes: [
+          Math.abs(alpha) * sums.magnitudes[i]! + Math.abs(factor * own) + Math.abs(shift) +
+          activationScale(activation, exact.active) + Math.abs(skip),
+        ],
+        squares: [alpha * alpha * sums.squares[i]!],
+      });
+      i++;
+    }
+  }
+}

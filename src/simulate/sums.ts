@@ -1,0 +1,316 @@
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { productError, sumError } from "../reference/double_double.ts";
+import type { TileTransforms } from "./transforms.ts";
+
+/**
+ * Sums of products as every algorithm computes them: a left patch times a right patch in each of `units` units, for all
+ * pairs of a few left and right ones. A patch is one value where there is no tile.
+ */
+export interface SumSource {
+  readonly units: number;
+  readonly lefts: number;
+  readonly rights: number;
+  /** Winograd's; plain products where absent. */
+  readonly transforms?: TileTransforms;
+  /** Loads the patches of one unit, those of one side one after the other. */
+  load(unit: number, lefts: Float64Array, rights: Float64Array): void;
+}
+
+/** Sums of a source: [left][right][result of a tile]. */
+export interface SimulatedSums {
+  /** In simulated arithmetic. */
+  readonly values: Float64Array;
+  /** In doubles; of f64, in twice their precision rounded once, the rest in `rests`. */
+  readonly exact: Float64Array;
+  /** What `exact` leaves of the true sum: 0 but for f64. */
+  readonly rests: Float64Array;
+  /** Σ|a||b| */
+  readonly magnitudes: Float64Array;
+  /** Σ a²b² */
+  readonly squares: Float64Array;
+}
+
+/** What may differ between runs that round alike. */
+export interface SumOrder {
+  /** Whether a product is rounded before it is added; WGSL leaves it open. */
+  readonly separate?: boolean;
+  /** The unit that the sums begin with; after the last one comes the first. */
+  readonly start?: number;
+}
+
+/** Computes the sums of `source` as a plan rounds them. */
+export function simulateSums(
+  source: SumSource,
+  arithmetic: PlanArithmetic,
+  order: SumOrder = {},
+): SimulatedSums {
+  if (source.transforms !== undefined) {
+    return tiledSums(source, source.transforms, arithmetic, order);
+  }
+  return arithmetic.sums === "f64"
+    ? doubleSums(source, arithmetic, order)
+    : plainSums(source, arithmetic, order);
+}
+
+/**
+ * Accumulators of `count` sums: chains are added to their segment's sum, segments to the total with Kahan's compensation.
+ */
+function foldedSums(
+  count: number,
+  { chain, segment, uncompensated = false }: PlanArithmetic,
+  round: Round,
+) {
+  const open = new Float64Array(count);
+  const segments = new Float64Array(count);
+  const totals = new Float64Array(count);
+  const lost = new Float64Array(count);
+  let inChain = 0, inSegment = 0, chains = 0, folded = 0;
+  const foldChain = () => {
+    inChain = 0;
+    if (chains++ === 0) segments.set(open);
+    else for (let i = 0; i < count; i++) segments[i] = round(segments[i]! + open[i]!);
+    open.fill(0);
+  };
+  const foldSegment = () => {
+    if (inChain > 0) foldChain();
+    inSegment = 0;
+    chains = 0;
+    if (folded++ === 0) totals.set(segments);
+    else if (uncompensated) {
+      for (let i = 0; i < count; i++) totals[i] = round(totals[i]! + segments[i]!);
+    } else {
+      for (let i = 0; i < count; i++) {
+        const term = round(segments[i]! - lost[i]!);
+        const next = round(totals[i]! + term);
+        lost[i] = round(round(next - totals[i]!) - term);
+        totals[i] = next;
+      }
+    }
+    segments.fill(0);
+  };
+  return {
+    /** What products are added to. */
+    open,
+    /** To be called after every unit. */
+    step() {
+      inChain++;
+      inSegment++;
+      if (inChain === chain) foldChain();
+      if (inSegment === segment) foldSegment();
+    },
+    totals() {
+      if (inSegment > 0) foldSegment();
+      return totals;
+    },
+  };
+}
+
+type Round = (value: number) => number;
+
+function plainSums(
+  { units, lefts, rights, load }: SumSource,
+  arithmetic: PlanArithmetic,
+  { separate = false, start = 0 }: SumOrder,
+): SimulatedSums {
+  const count = lefts * rights;
+  const half = arithmetic.sums === "f16";
+  const sums = foldedSums(count, arithmetic, Math.fround);
+  const { open } = sums;
+  const exact = new Float64Array(count);
+  const magnitudes = new Float64Array(count);
+  const squares = new Float64Array(count);
+  const x = new Float64Array(lefts);
+  const w = new Float64Array(rights);
+  for (let step = 0; step < units; step++) {
+    load((step + start) % units, x, w);
+    for (let left = 0, i = 0; left < lefts; left++) {
+      const value = x[left]!;
+      if (value === 0) {
+        i += rights;
+        continue;
+      }
+      for (let right = 0; right < rights; right++, i++) {
+        const product = value * w[right]!;
+        const added = !separate ? product : half ? Math.f16round(product) : Math.fround(product);
+        open[i] = half ? Math.f16round(open[i]! + added) : Math.fround(open[i]! + added);
+        exact[i]! += product;
+        magnitudes[i]! += Math.abs(product);
+        squares[i]! += product * product;
+      }
+    }
+    sums.step();
+  }
+  return { values: sums.totals(), exact, rests: new Float64Array(count), magnitudes, squares };
+}
+
+/** Sums in doubles, and the true ones by exact products and sums with their rounding errors (Dekker, Knuth). */
+function doubleSums(
+  { units, lefts, rights, load }: SumSource,
+  arithmetic: PlanArithmetic,
+  { start = 0 }: SumOrder,
+): SimulatedSums {
+  const count = lefts * rights;
+  const sums = foldedSums(count, arithmetic, (value) => value);
+  const { open } = sums;
+  const exact = new Float64Array(count);
+  const rests = new Float64Array(count);
+  const magnitudes = new Float64Array(count);
+  const squares = new Float64Array(count);
+  const x = new Float64Array(lefts);
+  const w = new Float64Array(rights);
+  for (let step = 0; step < units; step++) {
+    load((step + start) % units, x, w);
+    for (let left = 0, i = 0; left < lefts; left++) {
+      for (let right = 0; right < rights; right++, i++) {
+        const a = x[left]!, b = w[right]!;
+        const product = a * b;
+        const error = productError(a, b, product);
+        const sum = exact[i]! + product;
+        rests[i]! += sumError(exact[i]!, product, sum) + error;
+        exact[i] = sum;
+        // A fused multiply-add rounds the exact product and sum once.
+        const next = open[i]! + product;
+        open[i] = next + (sumError(open[i]!, product, next) + error);
+        magnitudes[i]! += Math.abs(product);
+        squares[i]! += product * product;
+      }
+    }
+    sums.step();
+  }
+  return { values: sums.totals(), exact, rests, magnitudes, squares };
+}
+
+function tiledSums(
+  { units, lefts, rights, load }: SumSource,
+  { input, filter, output }: TileTransforms,
+  arithmetic: PlanArithmetic,
+  { separate = false, start = 0 }: SumOrder,
+): SimulatedSums {
+  const { inputs: patch, outputs: alpha } = input.exact;
+  const { inputs: taps } = filter.exact;
+  const { outputs: results } = output.exact;
+  const pairs = lefts * rights;
+  const late = arithmetic.fold === "results";
+  // Where chains meet as results, each is transformed by itself.
+  const chained = late ? undefined : foldedSums(pairs * alpha, arithmetic, Math.fround);
+  const single = late ? new Float64Array(pairs * alpha) : undefined;
+  const open = chained?.open ?? single!;
+  const transformed = foldedSums(pairs * results, {}, Math.fround);
+  const outer = late ? foldedResults(pairs, alpha, results, arithmetic, output.rounded) : undefined;
+  const exact = new Float64Array(pairs * alpha);
+  const magnitudes = new Float64Array(pairs * alpha);
+  const squares = new Float64Array(pairs * alpha);
+  const x = new Float64Array(lefts * patch);
+  const w = new Float64Array(rights * taps);
+  const side = (count: number) => Array.from({ length: 4 }, () => new Float64Array(count * alpha));
+  const [x32, x64, xAbs, xSquare] = side(lefts) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  const [w32, w64, wAbs, wSquare] = side(rights) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  const positive = new Float64Array(Math.max(lefts * patch, rights * taps));
+  const square = new Float64Array(positive.length);
+  for (let step = 0; step < units; step++) {
+    load((step + start) % units, x, w);
+    for (let i = 0; i < x.length; i++) {
+      positive[i] = Math.abs(x[i]!);
+      square[i] = x[i]! * x[i]!;
+    }
+    for (let left = 0; left < lefts; left++) {
+      const [from, to] = [left * patch, left * alpha];
+      input.rounded.apply(x, from, x32, to);
+      input.exact.apply(x, from, x64, to);
+      input.exact.apply(positive, from, xAbs, to);
+      input.exact.apply(square, from, xSquare, to);
+    }
+    for (let i = 0; i < w.length; i++) {
+      positive[i] = Math.abs(w[i]!);
+      square[i] = w[i]! * w[i]!;
+    }
+    for (let right = 0; right < rights; right++) {
+      const [from, to] = [right * taps, right * alpha];
+      filter.rounded.apply(w, from, w32, to);
+      filter.exact.apply(w, from, w64, to);
+      filter.exact.apply(positive, from, wAbs, to);
+      filter.exact.apply(square, from, wSquare, to);
+    }
+    for (let left = 0, i = 0; left < lefts; left++) {
+      for (let right = 0; right < rights; right++) {
+        for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
+          const product = x32[l]! * w32[r]!;
+          open[i] = Math.fround(open[i]! + (separate ? Math.fround(product) : product));
+          exact[i]! += x64[l]! * w64[r]!;
+          magnitudes[i]! += xAbs[l]! * wAbs[r]!;
+          squares[i]! += xSquare[l]! * wSquare[r]!;
+        }
+      }
+    }
+    if (chained) chained.step();
+    else outer!.step(single!);
+  }
+  const through = (sums: Float64Array) => {
+    const made = new Float64Array(pairs * results);
+    for (let i = 0; i < pairs; i++) output.exact.apply(sums, i * alpha, made, i * results);
+    return made;
+  };
+  let values: Float64Array;
+  if (chained) {
+    const sums = chained.totals();
+    values = transformed.open;
+    for (let i = 0; i < pairs; i++) output.rounded.apply(sums, i * alpha, values, i * results);
+  } else {
+    values = outer!.totals(single!);
+  }
+  const nonNegative = (sums: Float64Array) => through(sums).map((value) => Math.max(0, value));
+  return {
+    values,
+    exact: through(exact),
+    rests: new Float64Array(pairs * results),
+    magnitudes: nonNegative(magnitudes),
+    squares: nonNegative(squares),
+  };
+}
+
+/** Chains that are transformed before they meet: what `foldedSums` does, of results. */
+function foldedResults(
+  pairs: number,
+  alpha: number,
+  results: number,
+  { chain, segment, uncompensated = false }: PlanArithmetic,
+  output: { apply(from: Float64Array, start: number, to: Float64Array, end: number): void },
+) {
+  // A chain is one step of the sums of results.
+  const perSegment = segment === undefined ? undefined : Math.ceil(segment / (chain ?? segment));
+  const sums = foldedSums(
+    pairs * results,
+    { chain: 1, uncompensated, ...(perSegment === undefined ? {} : { segment: perSegment }) },
+    Math.fround,
+  );
+  let inChain = 0, inSegment = 0;
+  const flush = (open: Float64Array) => {
+    for (let i = 0; i < pairs; i++) output.apply(open, i * alpha, sums.open, i * results);
+    open.fill(0);
+    inChain = 0;
+    sums.step();
+  };
+  return {
+    step(open: Float64Array) {
+      inChain++;
+      inSegment++;
+      const ends = inSegment === segment;
+      if (inChain === chain || ends) flush(open);
+      if (ends) inSegment = 0;
+    },
+    totals(open: Float64Array) {
+      if (inChain > 0) flush(open);
+      return sums.totals();
+    },
+  };
+}
