@@ -128,15 +128,19 @@ function offline([command = "", ...rest]: readonly string[]): string[] {
 }
 
 function childEnvironment({ env }: { env?: Record<string, string> }): Record<string, string> {
-  const own: Record<string, string> = { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", ...env };
-  // Deno looks for its cache there too.
-  return "XDG_CACHE_HOME" in own ? { DENO_DIR: denoDir(), ...own } : own;
+  // A test that moves the user's cache directory does not mean Deno's own.
+  return { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", DENO_DIR: denoDirectory(), ...env };
 }
 
-/** The folder of Deno's cache. */
-function denoDir(): string {
-  const { stdout } = new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).outputSync();
-  return JSON.parse(new TextDecoder().decode(stdout)).denoDir;
+let foundDirectory: string | undefined;
+
+/** Where Deno keeps what it has fetched. */
+function denoDirectory(): string {
+  if (foundDirectory === undefined) {
+    const { stdout } = new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).outputSync();
+    foundDirectory = JSON.parse(new TextDecoder().decode(stdout)).denoDir as string;
+  }
+  return foundDirectory;
 }
 
 /** A temporary directory that goes away with its scope. */

@@ -99,7 +99,10 @@ export function judge(
   const worst = worstGroup(groups, sample);
   let groupLimit = (worst === undefined ? RMS : rmsLimit(sample, worst.independent)) +
     (exact ? 0 : extra / sample.rms);
-  if (!exact && reasons.length === 0) {
+  if (!exact && reasons.length > 0 && worst !== undefined) {
+    // Where it is that the result is wrong.
+    above(`RMS error of ${worst.name} over the typical`, worst.rms / sample.rms, groupLimit);
+  } else if (!exact) {
     for (const group of standOut(groups, sample, extra).slice(0, CLOSER.groups)) {
       const members = measured.members(group, CLOSER.members);
       const own = yardstick.of(members);

@@ -94,7 +94,7 @@ export function transformReport(
     `products       ${products} in place of ${plainProducts}: acceleration ` +
     significant(plainProducts / products),
     `amplification  ${significant(description.amplification)}`,
-    `relative L2   ${relL2.toExponential(1)} in f32, of normal data with L = ${length}`,
+    `relative L2    ${relL2.toExponential(1)} in f32, of normal data with L = ${length}`,
   ].join("\n"));
   return parts.join("\n\n");
 }

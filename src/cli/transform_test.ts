@@ -15,8 +15,7 @@ Deno.test("transformReport() shows matrices, counts and limits", () => {
   assert.match(report, /\nfilter +4 +6 +3 +3 +4\n/);
   assert.match(report, /products +4 in place of 6: acceleration 1\.5/);
   assert.match(report, /amplification +1\.29/);
-  // 2·√100·√(5/3)·(1 + 24/100)
-  assert.match(report, /gate, L = 100: bound ratio up to 32\.0,/);
+  assert.match(report, /relative L2 +1\.\de-7 in f32, of normal data with L = 99$/);
 });
 
 Deno.test("transformReport() names the axes of a rectangular tile, once where they are alike", () => {
