@@ -4,14 +4,14 @@
 #
 #   examples/parallel.sh dist/wgconv bench/suites/vgg16.txt server1,server2,server3
 #
-# Without machines, the parts run here one after the other.
+# Without machines, the parts run here one after the other, and go on where an earlier run of the same ended.
 set -eu
 wgconv=$1
 suite=$2
 machines=${3:-:}
 parts=$(echo "$machines" | tr , '\n' | wc -l)
 parallel --quote --jobs 1 --sshlogin "$machines" --basefile "$wgconv" --basefile "$suite" --return 'part{}.jsonl' --cleanup \
-  "$wgconv" bench --suite "$suite" --op all --shard "{}/$parts" --jsonl 'part{}.jsonl' ::: $(seq "$parts") ||
+  "$wgconv" bench --suite "$suite" --op all --shard "{}/$parts" --jsonl 'part{}.jsonl' --resume ::: $(seq "$parts") ||
   failed=$?
 "$wgconv" report part*.jsonl
 exit "${failed:-0}"

@@ -71,6 +71,18 @@ export async function convolve(
     epilogue,
     limits: gpu.limits,
   });
+  return await gpu.guard(() =>
+    run(gpu, { problem, epilogue, layout, filterLayout, plan }, operands, samples)
+  );
+}
+
+async function run(
+  gpu: GpuDevice,
+  planned: Pick<Convolved, "problem" | "epilogue" | "layout" | "filterLayout" | "plan">,
+  operands: HostOperands,
+  samples: number,
+): Promise<Convolved> {
+  const { problem, epilogue, layout, filterLayout, plan } = planned;
   const which = resultTensor(problem.op);
   const canonical = tensorShape(problem, which);
   const result = new Float32Array(elementCount(canonical));
@@ -86,18 +98,8 @@ export async function convolve(
   const { samplesNs, clock } = await execute(gpu, prepared, { samples });
   await download(gpu, buffers.get(which), 0, result.byteLength, new Uint8Array(result.buffer));
   const shape = shapeInLayout(canonical, which === "filter" ? filterLayout : layout);
-  return {
-    problem,
-    epilogue,
-    layout,
-    filterLayout,
-    plan,
-    arithmetic: arithmeticOn(gpu, plan),
-    result,
-    shape,
-    samplesNs,
-    clock,
-  };
+  const arithmetic = arithmeticOn(gpu, plan);
+  return { ...planned, arithmetic, result, shape, samplesNs, clock };
 }
 
 /** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */

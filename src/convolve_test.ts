@@ -1,6 +1,8 @@
 import assert from "#assert";
 import { checkConvolution, convolve } from "./convolve.ts";
+import { DeviceError } from "./errors.ts";
 import { openDevice } from "./gpu/device.ts";
+import { loseDeviceAt } from "./gpu/test_plans.ts";
 import { convProblem } from "./problem/conv_problem.ts";
 import { parseDescriptor } from "./problem/descriptor.ts";
 
@@ -40,4 +42,20 @@ Deno.test("convolve() computes gradients, and names an operand that is missing o
     name: "TypeError",
     message: "Cannot convolve: filter has 2 values, expected 1",
   });
+});
+
+Deno.test("convolve() on a device that is lost throws a DeviceError, in whatever moment", async () => {
+  const problem = parseDescriptor("mb1ic1ih4oc1kh3");
+  const operands = { input: new Float32Array(16), filter: new Float32Array(9) };
+  for (let moment = 1;; moment += Math.ceil(moment / 8)) {
+    using gpu = await openDevice();
+    const calls = loseDeviceAt(gpu, moment);
+    const outcome = await convolve(gpu, problem, operands).catch((error) => error);
+    if (calls() < moment) {
+      assert.equal(outcome.result.length, 4);
+      break;
+    }
+    assert.ok(outcome instanceof DeviceError, `moment ${moment}: ${outcome}`);
+    assert.match(outcome.message, /^Cannot .*: the device was lost: /);
+  }
 });

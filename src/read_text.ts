@@ -13,12 +13,21 @@ export function readText(path: string): string {
 
 /** The bytes of {@linkcode readText}, for those who need to know where a line stands in the file. */
 export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
+  try {
+    using file = Deno.openSync(path);
+    return textBytesOf(file, path);
+  } catch (error) {
+    throw described(error, path);
+  }
+}
+
+/** As {@linkcode readTextBytes}, of a file that is open, from where it stands. */
+export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBuffer> {
   const tooLong = () =>
     new RangeError(
       `Cannot read ${path}: it is longer than the ${MAX_TEXT_BYTES >> 20} MiB of a text`,
     );
   try {
-    using file = Deno.openSync(path);
     const { isDirectory, size } = file.statSync();
     if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
     if (size > MAX_TEXT_BYTES) throw tooLong();

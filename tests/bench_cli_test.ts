@@ -23,7 +23,7 @@ Deno.test("wgconv bench: descriptors, lists, hot and cold, a provider's tag", as
     ["bench", 'mb1ic4ih12oc8kh3n"net:a*3"', ...args, ...more],
   );
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /^problem .* kernel +cache /);
+  assert.match(stdout, /^problem +op +layout +cache +time .* kernel\n/);
   assert.match(stdout, /^total fwd nchw direct hot: .* for 3 layers/m);
   const [environment, ...cases] = await records(path);
   assert.equal(environment!.kind, "environment");
@@ -105,5 +105,8 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
   await Deno.writeTextFile(path, "nonsense\n");
   const broken = await wgconv([...args, "--resume"]);
   assert.equal(broken.code, 2);
-  assert.match(broken.stderr, /^wgconv: Cannot resume: .*out\.jsonl:1: the line is no JSON\n$/);
+  assert.match(
+    broken.stderr,
+    /^wgconv: Cannot read .*out\.jsonl:1: the line is no JSON: nonsense\n$/,
+  );
 });

@@ -97,7 +97,10 @@ Deno.test("wgconv compare exits 2 where nothing matched or a file is not whole",
   assert.equal(cut.code, 2);
   assert.match(cut.stderr, /^wgconv: Cannot read new\.jsonl:3: the last record is cut off after/);
   const other = await compare([{}], '{"schema":9,"kind":"case"}\n');
-  assert.match(other.stderr, /^wgconv: Cannot read new\.jsonl:1: schema is 9, expected 1\n$/);
+  assert.match(
+    other.stderr,
+    /^wgconv: Cannot read new\.jsonl:1: the record is of version 9, this wgconv reads 1\n$/,
+  );
   const missing = await wgconv(["compare", "no.jsonl", "no.jsonl"]);
   assert.equal(missing.code, 2);
   assert.equal(missing.stderr, "wgconv: Cannot read no.jsonl: there is no such file\n");

@@ -23,6 +23,7 @@ import { reportPage } from "../src/report/page.ts";
 import { parseRecords } from "../src/report/read_records.ts";
 import { delimitedTable, RECORD_COLUMNS, recordRow } from "../src/report/record_table.ts";
 import { markdownTable, textTable } from "../src/report/table.ts";
+import { VERSION } from "../src/version.ts";
 import { caseFields, ENVIRONMENT } from "../src/report/test_records.ts";
 
 /** What stands where something else is expected. */
@@ -166,7 +167,7 @@ Deno.test("report draws a page of damaged records", async () => {
 });
 
 const TUNED = {
-  ...{ schema: 1, kind: "tuning", version: "0", backend: "wgpu", device: "d", driver: "1" },
+  ...{ schema: 1, kind: "tuning", version: VERSION, backend: "wgpu", device: "d", driver: "1" },
   ...{ problem: "mb1ic4ih8oc4kh3", op: "fwd", dtype: "f32", layout: "nchw", filter_layout: "kcrs" },
   ...{ algorithm: "winograd2d", policy: "tiny", tile: "F(2x2,3x3)", kernel: "k", kernels: ["k"] },
   ...{ time_ms: PLAIN.time_ms, gflops: 1, winner: true, verdict: "pass" },
@@ -185,7 +186,7 @@ const BASELINE = {
 
 Deno.test("--tuning and tune read or refuse damaged tunings", async () => {
   await hold("tuning", [TUNED], 3000, (text) => {
-    const lines = parseTuning(`${text}\n`, "x.jsonl");
+    const { lines } = parseTuning(`${text}\n`, "x.jsonl");
     const device = { backend: "wgpu", adapter: "d", driver: "1" };
     tuningTable(lines, device);
     otherDevice(lines, device);

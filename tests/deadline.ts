@@ -7,11 +7,21 @@ const MINUTES = 10;
 
 const { test } = Deno;
 
+type TestFunction = Deno.TestDefinition["fn"];
+
 /** `Deno.test` with a `timeout` where none is asked for. */
 function testWithDeadline(
-  ...[what, fn]: [Deno.TestDefinition] | [name: string, fn: Deno.TestDefinition["fn"]]
+  ...args:
+    | [Deno.TestDefinition]
+    | [name: string, fn: TestFunction]
+    | [name: string, options: Partial<Deno.TestDefinition>, fn: TestFunction]
 ): void {
-  const definition = typeof what === "string" ? { name: what, fn: fn! } : what;
+  const [what, options] = args;
+  const definition = typeof what !== "string" ? what : {
+    name: what,
+    ...(typeof options === "function" ? {} : options),
+    fn: args.at(-1) as TestFunction,
+  };
   test({ timeout: 60_000 * MINUTES, ...definition });
 }
 

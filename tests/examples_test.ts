@@ -75,7 +75,7 @@ Deno.test("the line for GNU parallel is bash, and its commands exist", async () 
   const bench = await wgconv(["bench", "--help"]);
   const command = /" bench (.*) :::/.exec(script)?.[1] ?? "";
   const options = command.match(/--[a-z]+/g) ?? [];
-  assert.deepEqual(options, ["--suite", "--op", "--shard", "--jsonl"]);
+  assert.deepEqual(options, ["--suite", "--op", "--shard", "--jsonl", "--resume"]);
   for (const option of options) assert.ok(bench.stdout.includes(` ${option} `), option);
 });
 

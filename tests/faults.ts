@@ -6,8 +6,7 @@ import type { Pass, Plan } from "../src/algorithms/plan.ts";
 import type { BenchGroup } from "../src/bench/bench_plan.ts";
 import { benchCommand } from "../src/cli/bench.ts";
 import { checkCommand } from "../src/cli/check.ts";
-import { ExitCode, oneSentence } from "../src/cli/failure.ts";
-import { exitCodeOf } from "../src/errors.ts";
+import { runToEnd } from "../src/cli/failure.ts";
 import { resultTensor, tensorShape } from "../src/problem/conv_problem.ts";
 import { stridesInLayout } from "../src/tensor/layout.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
@@ -70,9 +69,4 @@ const [fault, command, ...args] = Deno.args;
 const alterPlan = FAULTS[fault ?? ""];
 if (alterPlan === undefined) throw new TypeError(`Cannot inject ${fault}: no such fault`);
 const program = command === "bench" ? benchCommand({ alterPlan }) : checkCommand({ alterPlan });
-try {
-  await program.parseAsync(args, { from: "user" });
-} catch (error) {
-  if (!(error instanceof ExitCode)) console.error(`wgconv: ${oneSentence(error)}`);
-  Deno.exit(error instanceof ExitCode ? error.code : exitCodeOf(error));
-}
+Deno.exit(await runToEnd(() => program.parseAsync(args, { from: "user" })));

@@ -44,15 +44,87 @@ Deno.test("wgconv tune measures what auto then takes, on its device and as long 
   const bench = await wgconv(["bench", PROBLEM, "--runs", "1", "--json"], { env });
   assert.equal(JSON.parse(bench.stdout.trimEnd().split("\n")[1]!).algorithm, "direct");
   await write({ kernels: ["what it was before"] });
-  assert.equal((await auto()).algorithm, untuned.algorithm);
+  const outdated = await auto();
+  assert.equal(outdated.algorithm, untuned.algorithm);
+  const changed = `ignoring what it says of 1 case in ${path}: the kernels have changed since, `;
+  assert.equal(outdated.stderr, `${changed}wgconv tune measures anew\n`);
+  const outdatedBench = await wgconv(["bench", PROBLEM, "--runs", "1", "--json"], { env });
+  assert.ok(outdatedBench.stderr.includes(changed), outdatedBench.stderr);
   await write({ device: "Another GPU" });
   const moved = await auto();
   assert.equal(moved.algorithm, untuned.algorithm);
   assert.match(moved.stderr, /^ignoring .*tuning\.jsonl: it is of Another GPU.* \(wgpu\), this is/);
-  await Deno.writeTextFile(path, "nonsense");
-  const broken = await wgconv(["conv", "--problem", PROBLEM], { env });
+});
+
+Deno.test("the user's tuning is a cache: damaged or unreadable, it costs a note and nothing else", async () => {
+  using temporary = temporaryDirectory();
+  const env = { XDG_CACHE_HOME: temporary.path };
+  const path = `${temporary.path}/wgconv/tuning.jsonl`;
+  await Deno.mkdir(`${temporary.path}/wgconv`);
+  const record = {
+    ...{ schema: 1, kind: "tuning", backend: "wgpu", device: "x", driver: "", problem: "nonsense" },
+    ...{ op: "fwd", dtype: "f32", layout: "nchw", filter_layout: "kcrs", algorithm: "direct" },
+    ...{ kernels: [], winner: true, verdict: "pass" },
+  };
+  const damages: [() => Promise<void>, RegExp][] = [
+    [() => Deno.writeTextFile(path, "nonsense"), /:1: the line is no JSON$/],
+    [
+      () => Deno.writeTextFile(path, `# mine\n${JSON.stringify(record)}\n`),
+      /:2: the problem: Cannot parse problem: /,
+    ],
+    [async () => {
+      await Deno.remove(path);
+      await Deno.mkdir(path);
+    }, /: it is a directory$/],
+  ];
+  for (const [damage, message] of damages) {
+    await damage();
+    for (const command of [["conv", "--problem"], ["bench"]]) {
+      const { code, stderr } = await wgconv([...command, PROBLEM, "--runs", "1"], { env });
+      assert.equal(code, 0, stderr);
+      const notes = stderr.trimEnd().split("\n");
+      assert.match(notes[0]!, /^ignoring the user's tuning: Cannot read /);
+      assert.match(notes[0]!, message);
+      assert.equal(notes.length, 1);
+    }
+  }
+  const foreign = `${temporary.path}/foreign.jsonl`;
+  await Deno.writeTextFile(foreign, `${JSON.stringify({ ...record, schema: 2 })}\n`);
+  const named = await wgconv(["conv", "--problem", PROBLEM, "--tuning", foreign]);
+  assert.equal(named.code, 0);
+  assert.equal(
+    named.stderr,
+    `ignoring 1 line of ${foreign}: of another version of wgconv\n`,
+  );
+  await Deno.writeTextFile(foreign, "nonsense");
+  const broken = await wgconv(["conv", "--problem", PROBLEM, "--tuning", foreign]);
   assert.equal(broken.code, 2);
   assert.match(broken.stderr, /^wgconv: Cannot read the tuning: .*:1: the line is no JSON\n$/);
+});
+
+Deno.test("wgconv tune keeps the lines that it does not know, and those of another tune beside it", async () => {
+  using temporary = temporaryDirectory();
+  const path = `${temporary.path}/tuning.jsonl`;
+  const kept = [
+    '{"schema":1,"kind":"environment","adapter":"GPU"}',
+    "# measured at night",
+    '{"schema":1,"kind":"tuning","op":"gemm","problem":"8 8 8"}',
+    '{"schema":2,"kind":"tuning","op":"fwd"}',
+    '{"schema":1,"kind":"case","cut o',
+  ];
+  await Deno.writeTextFile(path, kept.join("\n"));
+  const problems = ["mb1ic4ih6oc4kh3", "mb1ic6ih6oc4kh3", "mb1ic8ih6oc4kh3"];
+  const rivals = ["--algorithm", "direct", "--policy", "auto", "--runs", "1", "--output", path];
+  const runs = await Promise.all(problems.map((problem) => wgconv(["tune", problem, ...rivals])));
+  runs.forEach(({ code, stderr }) => assert.equal(code, 0, stderr));
+  const lines = (await Deno.readTextFile(path)).trimEnd().split("\n");
+  assert.deepEqual(lines.slice(0, kept.length), kept);
+  const winners = lines.slice(kept.length).map((line) => JSON.parse(line))
+    .filter(({ winner }) => winner);
+  assert.equal(winners.length, problems.length);
+  assert.deepEqual([...Deno.readDirSync(temporary.path)].map(({ name }) => name), [
+    "tuning.jsonl",
+  ]);
 });
 
 Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then takes", async () => {

@@ -138,9 +138,10 @@ function degenerate(problem: ConvProblem): boolean {
 /** Plans what a device's tuning, or else the model, says is fastest. */
 function planAuto(request: PlanRequest): Plan {
   const tuned = planTuned(request, planConv);
-  if (tuned !== undefined) return tuned;
+  if (typeof tuned === "object") return tuned;
   const fixed = fixedChoice(request);
-  return fixed === undefined ? planFastest(request, planConv) : planFixed(request, fixed);
+  const plan = fixed === undefined ? planFastest(request, planConv) : planFixed(request, fixed);
+  return tuned === undefined ? plan : { ...plan, notes: [...plan.notes, tuned] };
 }
 
 /** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */

@@ -41,14 +41,33 @@ export function kernelNames(plan: Plan): string[] {
   return plan.passes.map(({ kernel }) => kernel.name);
 }
 
+/** Note of a plan that could not take what was measured: kernels are not those any more. */
+export const OUTDATED_TUNING = "wgconv tune measured other kernels for this, they count no more";
+
+/** The kernels that a choice stands for now, whatever a request allows; undefined where it stands for none. */
+function measuredKernels(
+  { exact: _, ...request }: PlanRequest,
+  { problem }: TunedChoice,
+  planConv: (request: PlanRequest) => Plan,
+): string | undefined {
+  try {
+    const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
+    return kernelNames(planConv(measured)).join();
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
+    throw error;
+  }
+}
+
 /**
- * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, where it
- * enlarges rounding errors more than `auto` may, or where the kernels are not those that were measured any more.
+ * The plan of what was measured to be fastest; undefined where nothing was, where the request says otherwise, or where it
+ * enlarges rounding errors more than `auto` may; {@linkcode OUTDATED_TUNING} where the kernels are not those that were
+ * measured any more.
  */
 export function planTuned(
   request: PlanRequest,
   planConv: (request: PlanRequest) => Plan,
-): Plan | undefined {
+): Plan | typeof OUTDATED_TUNING | undefined {
   const { policy, splits, balance, tile, pair, variant } = request;
   const said = [policy, splits, balance, tile, pair, variant];
   if (said.some((choice) => choice !== undefined)) return undefined;
@@ -63,8 +82,8 @@ export function planTuned(
     ...(choice.pair === undefined ? {} : { pair: choice.pair }),
   };
   try {
-    const measured = planConv({ ...named, problem: choice.problem, epilogue: NO_EPILOGUE });
-    if (kernelNames(measured).join() !== choice.kernels.join()) return undefined;
+    const measured = measuredKernels(named, choice, planConv);
+    if (measured !== choice.kernels.join()) return OUTDATED_TUNING;
     const plan = planConv({
       ...named,
       ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),

@@ -4,7 +4,7 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
-import { kernelNames, problemClass, type TunedChoice } from "./tuning.ts";
+import { kernelNames, OUTDATED_TUNING, problemClass, type TunedChoice } from "./tuning.ts";
 
 const REQUEST: PlanRequest = {
   problem: parseDescriptor("mb4ic16ih14oc32kh3ph1"),
@@ -46,11 +46,13 @@ Deno.test("planConv() takes what was measured for the class, and says so", () =>
 Deno.test("planConv() leaves aside what does not hold any more, or was not asked for", () => {
   const usual = planConv(REQUEST);
   const same = (request: PlanRequest) => assert.deepEqual(planConv(request), usual);
-  same(tuned({ kernels: ["another"] }));
+  const outdated = { ...usual, notes: [...usual.notes, OUTDATED_TUNING] };
+  assert.deepEqual(planConv(tuned({ kernels: ["another"] })), outdated);
   same(tuned({}, parseDescriptor("mb64ic16ih14oc32kh3ph1")));
   const gone = tuned({ algorithm: "implicit-gemm", policy: "small" });
   const [key, choice] = [...gone.tuning!][0]!;
-  same({ ...gone, tuning: new Map([[key, { ...choice, policy: "no such policy" }]]) });
+  const unknown = new Map([[key, { ...choice, policy: "no such policy" }]]);
+  assert.deepEqual(planConv({ ...gone, tuning: unknown }), outdated);
   const named = { ...REQUEST, policy: "tiny" };
   assert.deepEqual(planConv({ ...tuned({}), policy: "tiny" }), planConv(named));
   const winograd = tuned({ algorithm: "winograd2d-nonfused" });

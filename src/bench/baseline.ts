@@ -4,14 +4,15 @@ import { finiteNumber } from "../report/record_schema.ts";
 
 const figure = v.pipe(finiteNumber, v.minValue(0));
 
-const BaselineCaseSchema = v.object({
+/** Fields that are not known here stay, for those who know them. */
+const BaselineCaseSchema = v.looseObject({
   max_bound_ratio: figure,
   rel_l2: figure,
   mare: v.nullable(figure),
   checked: figure,
 });
 
-const BaselineSchema = v.object({
+const BaselineSchema = v.looseObject({
   schema: v.literal(1),
   kind: v.literal("baseline"),
   version: v.string(),
@@ -51,6 +52,12 @@ export function parseBaseline(text: string, source: string): Baseline {
   // The innermost key that the text has tells the line.
   const keys = (issue.path ?? []).map(({ key }) => JSON.stringify(key));
   const offset = keys.reduce((from, key) => Math.max(from, text.indexOf(key, from)), 0);
+  if (keys.join() === '"schema"' && issue.received !== "undefined") {
+    throw new SyntaxError(
+      `Cannot read the baseline: ${source}:${lineOf(text, offset)}: it is of version ` +
+        `${issue.received}, this wgconv reads 1`,
+    );
+  }
   const what = keys.length === 0 ? "the file" : keys.join(".");
   const wrong = issue.received === "undefined"
     ? "is missing"

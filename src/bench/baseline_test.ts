@@ -50,7 +50,7 @@ Deno.test("parseBaseline() names the line where a baseline is cut off, no JSON, 
   assert.equal(message("{}"), `${place}1: "schema" is missing`);
   assert.match(
     message(text.replace('"schema": 1', '"schema": 2')),
-    /:2: "schema" is 2, expected 1/,
+    /:2: it is of version 2, this wgconv reads 1$/,
   );
 });
 

@@ -1,7 +1,7 @@
 import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
 import { type ConvProblem, directFlops, type Operation } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import type { CaseRecord } from "../report/record.ts";
+import type { ReadCase } from "../report/record_schema.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import type { Layout } from "../tensor/layout.ts";
 import type { TimingProtocol } from "./timing.ts";
@@ -97,7 +97,11 @@ export function caseId(
 }
 
 /** {@linkcode caseId} of the case that a record is of. */
-export function recordId(record: CaseRecord): string {
+export function recordId(
+  record:
+    & Pick<ReadCase, "problem" | "op" | "layout" | "dtype" | "requested" | "algorithm">
+    & Pick<ReadCase, "policy" | "tile" | "pair" | "cache">,
+): string {
   const { problem, op, layout, dtype, requested, algorithm } = record;
   const { policy = "auto", tile = "auto", pair = "auto", cache = "hot" } = record;
   return idOf([problem, op, layout, dtype, requested ?? algorithm, policy, tile, pair, cache]);

@@ -34,10 +34,14 @@ const PLANNING = { limits: DEFAULT_LIMITS, workgroupsInFlight: 64 };
 /** What a check covers. */
 export type CheckPlan =
   & Pick<BenchPlan, "problems" | "ops" | "layouts" | "algorithms" | "policies" | "tiles">
-  & Pick<BenchPlan, "fill" | "seed">;
+  & Pick<BenchPlan, "fill" | "seed">
+  & {
+    /** What the descriptors of its problems have in common; the baseline's others are no concern of the check. */
+    readonly filter?: RegExp | undefined;
+  };
 
 /** The run that a check is. */
-export function checkBench(plan: CheckPlan): BenchPlan {
+export function checkBench({ filter: _, ...plan }: CheckPlan): BenchPlan {
   return {
     ...plan,
     dtypes: ["f32"],
@@ -102,8 +106,9 @@ export function missingCases(
   return Object.keys(baseline.cases).filter((key) => !ran.has(key) && isCovered(plan, key));
 }
 
-/** Whether a baseline's case is among the operations, layouts, algorithms, policies and tiles of a check. */
-function isCovered({ ops, layouts, algorithms, policies, tiles }: CheckPlan, key: string): boolean {
+/** Whether a baseline's case is among the operations, layouts, algorithms, policies, tiles and names of a check. */
+function isCovered(plan: CheckPlan, key: string): boolean {
+  const { ops, layouts, algorithms, policies, tiles, filter } = plan;
   const said = (value: string) => value === "auto" ? "" : ` ${value}`;
   return ops.some((op) =>
     layouts.some((layout) =>
@@ -111,7 +116,9 @@ function isCovered({ ops, layouts, algorithms, policies, tiles }: CheckPlan, key
         policies.some((policy) =>
           tiles.some((tile) => {
             const prefix = `${op} ${layout} f32 ${algorithm}${said(policy)}${said(tile)} `;
-            return key.startsWith(prefix) && /^(g\d+)?mb\d/.test(key.slice(prefix.length));
+            const descriptor = key.slice(prefix.length);
+            return key.startsWith(prefix) && /^(g\d+)?mb\d/.test(descriptor) &&
+              (filter?.test(descriptor) ?? true);
           })
         )
       )
@@ -134,5 +141,6 @@ export function updatedBaseline(
   for (const { key, status, record: { accuracy } } of results) {
     if (accuracy && status !== "fail" && status !== "error") cases[key] = baselineCase(accuracy);
   }
-  return { schema: 1, kind: "baseline", ...made, fill: plan.fill, seed: plan.seed, cases };
+  const { fill, seed } = plan;
+  return { ...before, schema: 1, kind: "baseline", ...made, fill, seed, cases };
 }

@@ -29,10 +29,15 @@ export async function* eachCase(
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         let name = "";
         try {
+          if (gpu?.isOpen === false) {
+            gpu.close();
+            gpu = undefined;
+          }
           gpu ??= await open();
           name = gpu.info.adapter;
           yield* next.run(gpu);
-        } catch (error) {
+        } catch (thrown) {
+          const error = await gpu?.causeOf(thrown) ?? thrown;
           if (error instanceof DeviceError) {
             gpu?.close();
             gpu = undefined;

@@ -43,6 +43,8 @@ export interface CheckedCase {
 export interface SuiteHooks {
   /** Takes the place of the planner's plan: tests put faults into it. */
   alterPlan?(plan: Plan, group: BenchGroup): Plan;
+  /** A plan that is about to run. */
+  onPlan?(plan: Plan): void;
   /** What was measured to be fastest on a device; `auto` takes it. */
   tuning?(gpu: GpuDevice): TuningTable | undefined;
   /** A case that its algorithm does not support, which has no record. */
@@ -81,6 +83,7 @@ export async function* runGroup(
     }
     try {
       const plan = planConv(request);
+      hooks.onPlan?.(plan);
       candidates.push({ one, plan: hooks.alterPlan?.(plan, group) ?? plan });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import type { Plan } from "../algorithms/plan.ts";
 import { openDevice } from "../gpu/device.ts";
+import { loseDeviceAt } from "../gpu/test_plans.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { runSuite, type SuiteHooks } from "./run_suite.ts";
@@ -95,4 +96,47 @@ Deno.test("runSuite() tells what it skips, and gives an empty result no time", a
   assert.deepEqual(records.map(({ verdict, message }) => [verdict, message]), [
     ["none", "the result is empty"],
   ]);
+});
+
+Deno.test("runSuite() loses one case where the device is lost, in whatever moment", async () => {
+  const plan: BenchPlan = { ...PLAN, algorithms: ["direct"], caches: ["hot"] };
+  /** Loses the first device before its `moment`th call, if there are as many. */
+  const runLosing = async (moment: number) => {
+    let calls: (() => number) | undefined;
+    const open = async () => {
+      const gpu = await openDevice();
+      calls ??= loseDeviceAt(gpu, moment);
+      return gpu;
+    };
+    const records = await Array.fromAsync(runSuite(plan, benchGroups(plan), open, () => {}));
+    return { records, lost: calls!() >= moment };
+  };
+  let moments = 0;
+  // Each of the first calls, then one in ever more.
+  for (let moment = 1;; moment += Math.ceil(moment / 16)) {
+    const { records, lost } = await runLosing(moment);
+    const verdicts = records.map(({ verdict }) => verdict);
+    if (!lost) {
+      assert.deepEqual(verdicts, ["pass", "pass"]);
+      break;
+    }
+    moments++;
+    assert.deepEqual(verdicts.sort(), ["error", "pass"], `moment ${moment}`);
+    const { message } = records.find(({ verdict }) => verdict === "error")!;
+    assert.match(message!, /^Cannot .*: the device was lost: /, `moment ${moment}`);
+  }
+  assert.ok(moments > 30, `${moments}`);
+});
+
+Deno.test("a group that shares a device that is lost is tried again, case by case", async () => {
+  const plan: BenchPlan = { ...PLAN, problems: PLAN.problems.slice(0, 1), caches: ["hot"] };
+  let opened = 0;
+  const open = async () => {
+    const gpu = await openDevice();
+    if (opened++ === 0) loseDeviceAt(gpu, 20);
+    return gpu;
+  };
+  const records = await Array.fromAsync(runSuite(plan, benchGroups(plan), open, () => {}));
+  assert.deepEqual(records.map(({ verdict }) => verdict), ["pass", "pass"]);
+  assert.equal(opened, 2);
 });

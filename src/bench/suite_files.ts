@@ -6,16 +6,25 @@ import { parseSuite, type SuiteText } from "./suite.ts";
 /**
  * Reads a suite file and those that it includes, each found beside the one that names it.
  *
+ * @param onFile Gets the path of each file that is read.
  * @throws {Deno.errors.NotFound} and its like with the file's name.
  * @throws as {@linkcode parseSuite}.
  */
-export function readSuite(path: string, op: Operation = "fwd"): ConvProblem[] {
-  const { text, source } = readFile(path);
+export function readSuite(
+  path: string,
+  onFile: (path: string) => void = () => {},
+  op: Operation = "fwd",
+): ConvProblem[] {
+  const read = (file: string) => {
+    onFile(file);
+    return readFile(file);
+  };
+  const { text, source } = read(path);
   return parseSuite(
     text,
     source,
     op,
-    (inner, from) => readFile(isAbsolute(inner) ? inner : join(dirname(from), inner)),
+    (inner, from) => read(isAbsolute(inner) ? inner : join(dirname(from), inner)),
   );
 }
 

@@ -4,6 +4,7 @@ import { problemClass, type TunedChoice, type TuningTable } from "../algorithms/
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
+import { VERSION } from "../version.ts";
 
 /** What is read back of a tuning record of a convolution. */
 const TunedSchema = v.object({
@@ -28,10 +29,19 @@ const TunedSchema = v.object({
 
 type Tuned = v.InferOutput<typeof TunedSchema>;
 
-/** A line of a tuning file: what it says, and its text. */
+/** A line of a tuning file: its text, and what it says where it is a tuning of a convolution. */
 export interface TuningLine {
   readonly text: string;
-  readonly tuned: Tuned;
+  readonly tuned?: Tuned;
+}
+
+/** What a tuning file holds. */
+export interface TuningText {
+  readonly lines: readonly TuningLine[];
+  /** Records that another version of the program wrote and this one cannot use. */
+  readonly foreign: number;
+  /** The first line that is neither a record nor a comment: its number and what is wrong, as a clause. */
+  readonly damage?: { readonly line: number; readonly what: string };
 }
 
 /** What tells devices apart. */
@@ -41,50 +51,66 @@ export interface TunedDevice {
   readonly driver: string;
 }
 
-/**
- * Reads a tuning file. Lines that are no tuning of a convolution are left out.
- *
- * @throws {SyntaxError} with file and line, where a line is no JSON or a record is malformed.
- */
-export function parseTuning(text: string, source: string): TuningLine[] {
-  return text.split("\n").flatMap((line, index) => {
-    if (line.trim() === "") return [];
-    const place = `${source}:${index + 1}`;
-    let value: { readonly kind?: unknown; readonly op?: unknown } | null;
-    try {
-      value = JSON.parse(line);
-    } catch {
-      throw new SyntaxError(`Cannot read the tuning: ${place}: the line is no JSON`);
-    }
-    if (value?.kind !== "tuning" || value.op === "gemm") return [];
-    const result = v.safeParse(TunedSchema, value);
-    if (result.success) {
-      expectProblem(result.output, place);
-      return [{ text: line, tuned: result.output }];
-    }
-    const issue = result.issues[0];
-    throw new SyntaxError(
-      `Cannot read the tuning: ${place}: ${v.getDotPath(issue) ?? "the record"} is ` +
-        `${issue.received}, expected ${issue.expected}`,
-    );
-  });
+/** Reads every line of a tuning file; those that are no tuning of a convolution are kept as they are. */
+export function readTuningText(text: string): TuningText {
+  const lines: TuningLine[] = [];
+  let foreign = 0;
+  let damage: TuningText["damage"];
+  for (const line of text === "" ? [] : text.replace(/\n$/, "").split("\n")) {
+    const read = readLine(line);
+    lines.push({ text: line, ...(typeof read === "object" ? { tuned: read } : {}) });
+    if (read === FOREIGN) foreign++;
+    else if (typeof read === "string") damage ??= { line: lines.length, what: read };
+  }
+  return { lines, foreign, ...(damage === undefined ? {} : { damage }) };
 }
 
-/** @throws {SyntaxError} with file and line, where a tuning is of no problem. */
-function expectProblem({ problem, op }: Tuned, place: string): void {
+const FOREIGN = Symbol("a record of another version");
+
+/** What a line says; undefined where it is none of ours, and a clause where it is damaged. */
+function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
+  if (/^\s*(#|\/\/|$)/.test(line)) return undefined;
+  let value: { readonly [field in "schema" | "kind" | "op" | "version"]?: unknown };
   try {
-    parseDescriptor(problem, op);
+    value = JSON.parse(line);
+  } catch {
+    return "the line is no JSON";
+  }
+  if (typeof value?.kind !== "string") return "the line is no record";
+  if (value.kind !== "tuning" || value.op === "gemm") return undefined;
+  if (value.schema !== 1) return FOREIGN;
+  const clause = (what: string) => value.version === VERSION || !value.version ? what : FOREIGN;
+  const result = v.safeParse(TunedSchema, value);
+  if (!result.success) {
+    const issue = result.issues[0];
+    const field = v.getDotPath(issue) ?? "the record";
+    return clause(`${field} is ${issue.received}, expected ${issue.expected}`);
+  }
+  try {
+    parseDescriptor(result.output.problem, result.output.op);
+    return result.output;
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
-    const [reason] = error.message.split("\n");
-    throw new SyntaxError(`Cannot read the tuning: ${place}: the problem: ${reason}`);
+    return clause(`the problem: ${error.message.split("\n")[0]}`);
   }
+}
+
+/**
+ * Reads a tuning file that is to be heeded.
+ *
+ * @throws {SyntaxError} with file and line, where it is damaged.
+ */
+export function parseTuning(text: string, source: string): TuningText {
+  const read = readTuningText(text);
+  if (read.damage === undefined) return read;
+  const { line, what } = read.damage;
+  throw new SyntaxError(`Cannot read the tuning: ${source}:${line}: ${what}`);
 }
 
 /** The winners that were measured, and found exact, on a device. */
 export function tuningTable(lines: readonly TuningLine[], device: TunedDevice): TuningTable {
   const table = new Map<string, TunedChoice>();
-  for (const { tuned } of lines) {
+  for (const tuned of tunedOf(lines)) {
     if (!isOf(tuned, device) || !tuned.winner || tuned.verdict !== "pass") continue;
     const { algorithm, policy, tile, pair, kernels } = tuned;
     table.set(classOf(tuned), {
@@ -104,28 +130,38 @@ export function otherDevice(
   lines: readonly TuningLine[],
   device: TunedDevice,
 ): string | undefined {
-  const last = lines.at(-1)?.tuned;
-  if (last === undefined || lines.some(({ tuned }) => isOf(tuned, device))) return undefined;
+  const all = tunedOf(lines);
+  const last = all.at(-1);
+  if (last === undefined || all.some((tuned) => isOf(tuned, device))) return undefined;
   const name = (adapter: string, driver: string, backend: string) =>
     `${adapter}${driver === "" ? "" : `, driver ${driver}`} (${backend})`;
   return `it is of ${name(last.device, last.driver, last.backend)}, ` +
     `this is ${name(device.adapter, device.driver, device.backend)}`;
 }
 
-/** Old lines and new ones, which take the place of those of the same device and class of problems. */
+/** Old lines and new ones, which take the place of tunings of the same device and class of problems, of nothing else. */
 export function mergeTuning(
   old: readonly TuningLine[],
   added: readonly TuningLine[],
 ): TuningLine[] {
-  const key = ({ tuned }: TuningLine) =>
+  const key = (tuned: Tuned) =>
     [tuned.backend, tuned.device, tuned.driver, classOf(tuned)].join("|");
-  const replaced = new Set(added.map(key));
-  return [...old.filter((line) => !replaced.has(key(line))), ...added];
+  const replaced = new Set(tunedOf(added).map(key));
+  return [...old.filter(({ tuned }) => tuned === undefined || !replaced.has(key(tuned))), ...added];
 }
 
 /** The text of a tuning file. */
 export function printTuning(lines: readonly TuningLine[]): string {
   return lines.map(({ text }) => `${text}\n`).join("");
+}
+
+/** The classes of problems that have a winner, on all devices. */
+export function countWinners(lines: readonly TuningLine[]): number {
+  return tunedOf(lines).filter(({ winner }) => winner).length;
+}
+
+function tunedOf(lines: readonly TuningLine[]): Tuned[] {
+  return lines.flatMap(({ tuned }) => tuned ?? []);
 }
 
 function isOf({ backend, device, driver }: Tuned, is: TunedDevice): boolean {

@@ -1,5 +1,12 @@
 import assert from "#assert";
-import { mergeTuning, otherDevice, parseTuning, printTuning, tuningTable } from "./tuning_file.ts";
+import {
+  mergeTuning,
+  otherDevice,
+  parseTuning,
+  printTuning,
+  readTuningText,
+  tuningTable,
+} from "./tuning_file.ts";
 
 const DEVICE = { backend: "wgpu", adapter: "GPU", driver: "1.0" };
 
@@ -33,8 +40,8 @@ Deno.test("tuningTable() takes a device's winners that were found exact", () => 
     line({ op: "gemm" }),
     "",
   ].join("\n");
-  const lines = parseTuning(text, "t");
-  assert.equal(lines.length, 4);
+  const { lines, foreign } = parseTuning(text, "t");
+  assert.deepEqual([lines.length, foreign], [6, 0]);
   const table = tuningTable(lines, DEVICE);
   assert.deepEqual([...table.values()].map(({ algorithm, kernels }) => [algorithm, kernels]), [
     ["direct", ["a", "b"]],
@@ -51,14 +58,34 @@ Deno.test("mergeTuning() replaces a class of problems on its device, and nothing
   const old = parseTuning(
     [line(), line({ driver: "2.0" }), line({ op: "bwd-data" })].join("\n"),
     "t",
-  );
+  ).lines;
   const added = parseTuning(
     line({ problem: "mb5ic16ih14oc32oh14kh3ph1", algorithm: "im2col" }),
     "t",
-  );
+  ).lines;
   const merged = mergeTuning(old, added);
-  assert.deepEqual(merged.map(({ tuned }) => tuned.algorithm), ["direct", "direct", "im2col"]);
-  assert.deepEqual(parseTuning(printTuning(merged), "t"), merged);
+  assert.deepEqual(merged.map(({ tuned }) => tuned?.algorithm), ["direct", "direct", "im2col"]);
+  assert.deepEqual(parseTuning(printTuning(merged), "t").lines, merged);
+});
+
+Deno.test("mergeTuning() keeps every line that it does not know as it is", () => {
+  const unknown = [
+    '{"schema":1,"kind":"environment","adapter":"GPU"}',
+    "# measured at night",
+    "",
+    line({ op: "gemm" }),
+    line({ schema: 2, novelty: [1] }),
+    line({ algorithm: "magic", version: "9.0.0" }),
+    '{"schema":1,"kind":"tuning","cut o',
+    '  {"spaces" : "stay", "kind": "case"}\r',
+  ];
+  const old = readTuningText([...unknown.slice(0, 3), line(), ...unknown.slice(3)].join("\n"));
+  assert.equal(old.foreign, 2);
+  assert.deepEqual(old.damage, { line: 8, what: "the line is no JSON" });
+  const added = line({ algorithm: "im2col" });
+  const merged = printTuning(mergeTuning(old.lines, readTuningText(added).lines));
+  assert.equal(merged, `${[...unknown, added].join("\n")}\n`);
+  assert.equal(printTuning(readTuningText(merged).lines), merged);
 });
 
 Deno.test("parseTuning() names the line that is malformed", () => {
@@ -68,5 +95,8 @@ Deno.test("parseTuning() names the line that is malformed", () => {
   });
   assert.throws(() => parseTuning(line({ algorithm: "magic" }), "t.jsonl"), {
     message: /^Cannot read the tuning: t\.jsonl:1: algorithm is "magic", expected \("direct" \|/,
+  });
+  assert.throws(() => parseTuning(line({ problem: "nonsense" }), "t.jsonl"), {
+    message: /^Cannot read the tuning: t\.jsonl:1: the problem: Cannot parse problem: [^\n]*$/,
   });
 });

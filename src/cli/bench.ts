@@ -1,5 +1,4 @@
 import { Command } from "#cli-types";
-import type { TuningTable } from "../algorithms/tuning.ts";
 import {
   benchGroups,
   type BenchPlan,
@@ -9,7 +8,9 @@ import {
 } from "../bench/bench_plan.ts";
 import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
+import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
@@ -19,10 +20,11 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
 import { ALGORITHM_CHOICES } from "./problem_options.ts";
-import { reportSuite } from "./records.ts";
-import { readTuning, tuningOf } from "./tuning_options.ts";
+import { openRecords } from "./record_stream.ts";
+import { comingCases, reportSuite, type Suite } from "./records.ts";
+import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
-import { finishedIds, readPreviousRun, refuseOtherRun } from "./resume.ts";
+import { finishedIds, refuseOtherRun } from "./resume.ts";
 import {
   commaList,
   gather,
@@ -41,7 +43,8 @@ const EXAMPLES = `
 Lists are separated by commas, and all stands for every choice; the cases are their cross product.
 A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. The cases of one
 problem are sampled in turn, until all spread little enough. Data is seeded; what was timed is what
-is checked. Cases that an algorithm does not support are skipped.
+is checked. Cases that an algorithm does not support are skipped. A --jsonl file that is not empty
+needs --resume or --force; only one program at a time writes to it.
 
 Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX.
 
@@ -123,10 +126,12 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
+    .option("--force", "overwrite a --jsonl file that is not empty, or that is an input")
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options) => {
-      const bench = benchPlan(options, readProblems(descriptors, options));
-      const { shard } = options;
+      const suites: string[] = [];
+      const bench = benchPlan(options, readProblems(descriptors, options, suites));
+      const { shard, seed, backend, force } = options;
       let groups = benchGroups(bench);
       if (shard !== undefined) groups = shardGroups(groups, shard);
       if (groups.length === 0) {
@@ -135,47 +140,74 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
             "there are fewer groups of cases than parts",
         );
       }
-      const previous = options.resume ? previousRun(options, bench) : undefined;
+      const target = options.json ? "-" : options.jsonl;
+      if (options.resume && (target === undefined || target === "-")) {
+        throw new TypeError("Cannot resume: --resume goes on with the file that --jsonl names");
+      }
+      await proveOutputs([{ option: "--jsonl", path: target, kind: "records" }], {
+        inputs: [...suites, tuningFile(options.tuning)],
+        force,
+      });
+      const tuned = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
+      let outdated = 0;
+      const writes = commandWrites();
+      using records = openRecords(target, writes, { resume: options.resume ?? false, force });
+      const { previous } = records;
+      const environment = environmentOptions(bench);
+      if (previous) {
+        const now = { ...previous.environment, version: VERSION, backend, seed };
+        refuseOtherRun(previous, { ...now, options: environment });
+      }
+      const coming = [...previous?.cases ?? [], ...comingCases(groups)];
       const all = recordCount(groups);
       if (previous) groups = remainingGroups(groups, finishedIds(previous));
       const note = printer("stderr");
       if (previous) note.line(`resuming: ${recordCount(groups)} of ${all} cases are left`);
       const skipped = new Set<string>();
-      const suite: Parameters<typeof reportSuite>[2] = async function* (open, onCase) {
+      const suite: Suite = async function* (open, onCase) {
         if (groups.length === 0) return;
         yield* runSuite(bench, groups, open, onCase, {
-          tuning: tuner(options),
+          tuning: perDevice((gpu) => tuningOf(tuned, gpu)),
           ...hooks,
+          onPlan: (plan) => void (outdated += isOutdated(plan) ? 1 : 0),
           onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
         });
         skipped.forEach((line) => note.message(line));
+        noteOutdated(tuned, outdated);
       };
-      await reportSuite(options, { backend: options.backend }, suite, {
-        options: environmentOptions(bench),
-        previous,
-      });
+      const onStdout = target === "-";
+      await reportSuite(
+        { records, writes, onStdout, seed, coming, options: environment },
+        { backend },
+        suite,
+      );
     });
 }
 
 /** What the options parse to. */
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
 
-/** Gives each device's tuning, where any algorithm is `auto`. */
-function tuner(options: BenchOptions): (gpu: GpuDevice) => TuningTable | undefined {
-  const tuning = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
-  const tables = new WeakMap<GpuDevice, TuningTable>();
+/** A function of devices that is called once for each. */
+function perDevice<T>(make: (gpu: GpuDevice) => T): (gpu: GpuDevice) => T {
+  const made = new WeakMap<GpuDevice, { readonly value: T }>();
   return (gpu) => {
-    const table = tables.get(gpu) ?? tuningOf(tuning, gpu);
-    if (table) tables.set(gpu, table);
-    return table;
+    const known = made.get(gpu) ?? { value: make(gpu) };
+    made.set(gpu, known);
+    return known.value;
   };
 }
 
-/** The problems that arguments, `--problem` and `--suite` name and `--filter` keeps. */
-function readProblems(descriptors: readonly string[], options: BenchOptions): ConvProblem[] {
+/** The problems that arguments, `--problem` and `--suite` name and `--filter` keeps; `suites` gets the files' paths. */
+function readProblems(
+  descriptors: readonly string[],
+  options: BenchOptions,
+  suites: string[],
+): ConvProblem[] {
   const problems = [...descriptors, ...options.problem ?? []]
     .flatMap((text) => parseDescriptors(text));
-  for (const path of options.suite ?? []) problems.push(...readSuite(path));
+  for (const path of options.suite ?? []) {
+    problems.push(...readSuite(path, (file) => suites.push(file)));
+  }
   if (problems.length === 0) {
     throw new TypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
   }
@@ -231,16 +263,4 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };
-}
-
-/** What the run to resume left; refuses another run before a device is opened. */
-function previousRun({ jsonl, backend, seed }: BenchOptions, bench: BenchPlan) {
-  if (jsonl === undefined || jsonl === "-") {
-    throw new TypeError("Cannot resume: --resume goes on with the file that --jsonl names");
-  }
-  const previous = readPreviousRun(jsonl);
-  if (previous === undefined) return undefined;
-  const options = environmentOptions(bench);
-  refuseOtherRun(previous, { ...previous.environment, version: VERSION, backend, seed, options });
-  return previous;
 }

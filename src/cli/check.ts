@@ -25,10 +25,13 @@ import { VERSION } from "../version.ts";
 import checkText from "../../fixtures/check.txt" with { type: "text" };
 import baselineText from "../../fixtures/baseline.json" with { type: "text" };
 import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
-import { ExitCode } from "./failure.ts";
+import { commandWrites } from "./failure.ts";
+import { mergeFile } from "./merge_file.ts";
 import { printer, progress } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
+import { openRecords } from "./record_stream.ts";
 import { readText } from "../read_text.ts";
-import { describe, recordSink } from "./records.ts";
+import { describe } from "./records.ts";
 import {
   gather,
   oneOf,
@@ -83,17 +86,33 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     )
     .option("--update", "write the baseline anew, showing what changes")
     .option("--junit <file>", "write the results as JUnit XML")
-    .option("--jsonl <file>", "write a record a case")
+    .option("--jsonl <file>", "write a record a case; - is stdout, and the report goes to stderr")
+    .option(
+      "--force",
+      "overwrite a --jsonl file that is not empty, an output that is an input, a baseline of other data",
+    )
     .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
     .option("--verbose", "say which algorithms cannot do what")
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
-      const plan = checkPlan(options);
+      const suites: string[] = [];
+      const plan = checkPlan(options, suites);
+      const { baseline: path, junit, jsonl, saveFailures, force } = options;
+      const baselineFile = path === "none" ? undefined : path;
+      await proveOutputs([
+        { option: "--junit", path: junit, kind: "file" },
+        { option: "--jsonl", path: jsonl, kind: "records" },
+        { option: "--save-failures", path: saveFailures, kind: "folder" },
+        ...(options.update
+          ? [{ option: "--baseline", path: baselineFile, kind: "merged" as const }]
+          : []),
+      ], { inputs: [...suites, ...(options.update ? [] : [baselineFile])], force });
       const baseline = readBaseline(options);
-      const out = printer("stdout");
+      const out = printer(jsonl === "-" ? "stderr" : "stdout");
       const shown = progress();
-      using records = recordSink(options.jsonl);
+      const writes = commandWrites();
+      using records = openRecords(jsonl, writes, { force });
       let adapter = "";
       const open = async () => {
         const gpu = await openDevice({ backend: options.backend });
@@ -110,7 +129,7 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       };
       for await (const result of checkSuite(plan, baseline, open, onCase, { ...hooks, onSkip })) {
         records.write(result.record);
-        const saved = await saveFailure(result, options.saveFailures);
+        const saved = await writes.attempt(() => saveFailure(result, saveFailures));
         const lines = resultLines(result, options.backend, saved);
         if (lines.length > 0) shown.done();
         lines.forEach((line) => out.line(line));
@@ -119,27 +138,24 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         results.push(kept);
       }
       shown.done();
-      const missing = (baseline ? missingCases(plan, baseline, results) : [])
-        .filter((key) => options.filter?.test(descriptorOf(key)) ?? true);
-      if (options.junit !== undefined) {
-        const xml = junitXml("wgconv check", junitCases(results, missing));
-        await writeOutput(options.junit, (write) => write(new TextEncoder().encode(xml)));
+      const missing = baseline ? missingCases(plan, baseline, results) : [];
+      if (junit !== undefined) {
+        const xml = new TextEncoder().encode(
+          junitXml("wgconv check", junitCases(results, missing)),
+        );
+        await writes.attempt(() => writeOutput(junit, (write) => write(xml)));
       }
       const ran = results.some(({ status }) => status !== "error");
       const updating = options.update === true && ran;
-      if (updating) await update(options, plan, baseline, results, adapter, out.line);
+      if (updating) {
+        await writes.attempt(() => update(options, plan, results, adapter, out.line));
+      }
       const lost = updating ? [] : missing;
       lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
       skipped.forEach((line) => out.message(line));
       out.line(summaryLine(results, lost, adapter));
-      const code = checkExitCode(results, lost, updating);
-      if (code !== EXIT.ok) throw new ExitCode(code);
+      writes.conclude(checkExitCode(results, lost, updating));
     });
-}
-
-/** The descriptor at the end of a baseline's key. */
-function descriptorOf(key: string): string {
-  return /(g\d+)?mb\d.*$/.exec(key)?.[0] ?? key;
 }
 
 /** What the options parse to. */
@@ -159,11 +175,12 @@ export function checkExitCode(
   return has("error") ? EXIT.internal : EXIT.ok;
 }
 
-function checkPlan(options: CheckOptions): CheckPlan {
+/** The plan of the options; `suites` gets the files' paths. */
+function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
   const { filter, suite = [] } = options;
   const problems = suite.length === 0
     ? parseSuite(checkText, "check.txt")
-    : suite.flatMap((path) => readSuite(path));
+    : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
   const kept = problems.filter((problem) => filter?.test(printDescriptor(problem)) ?? true);
   if (kept.length === 0) {
     throw new TypeError(
@@ -181,6 +198,7 @@ function checkPlan(options: CheckOptions): CheckPlan {
     tiles: options.tile,
     fill: options.fill,
     seed: options.seed,
+    filter,
   };
 }
 
@@ -202,27 +220,42 @@ function readBaseline(options: CheckOptions): Baseline | undefined {
     if (update && error instanceof Deno.errors.NotFound) return undefined;
     throw error;
   }
+  return update && text === "" ? undefined : baselineOf(text, path, options);
+}
+
+/**
+ * A baseline that the data of a check can be held against, or that may be updated from it.
+ *
+ * @throws {TypeError} where it is of other data.
+ */
+function baselineOf(text: string, path: string, options: CheckOptions): Baseline | undefined {
+  const { update, fill, seed, force } = options;
   const baseline = parseBaseline(text, path);
   if (baseline.fill === fill && baseline.seed === seed) return baseline;
-  if (update) return undefined;
+  if (update && force) return undefined;
   throw new TypeError(
     `Cannot check: the baseline ${path} is of ${baseline.fill} data and seed ${baseline.seed}, ` +
-      `not of ${fill} data and seed ${seed}`,
+      `not of ${fill} data and seed ${seed}${update ? ", --force begins it anew" : ""}`,
   );
 }
 
+/** Merges what was found into the baseline as it is now: another check may have updated it since. */
 async function update(
   options: CheckOptions,
   plan: CheckPlan,
-  before: Baseline | undefined,
   results: readonly CheckResult[],
   adapter: string,
   line: (text: string) => void,
 ): Promise<void> {
-  const after = updatedBaseline(plan, before, results, { version: VERSION, adapter });
-  const changes = baselineDiff(before, after);
-  changes.forEach(line);
   const path = options.baseline!;
-  await writeOutput(path, (write) => write(new TextEncoder().encode(printBaseline(after))));
-  line(`${path}: ${Object.keys(after.cases).length} cases, ${changes.length} changed`);
+  let said: string[] = [];
+  await mergeFile(path, (text) => {
+    const before = text === "" ? undefined : baselineOf(text, path, options);
+    const after = updatedBaseline(plan, before, results, { version: VERSION, adapter });
+    const changes = baselineDiff(before, after);
+    const count = Object.keys(after.cases).length;
+    said = [...changes, `${path}: ${count} cases, ${changes.length} changed`];
+    return printBaseline(after);
+  });
+  said.forEach(line);
 }

@@ -20,7 +20,7 @@ import { planningOptions } from "./problem_options.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";
 import type { Subject } from "./subject.ts";
-import { readTuning, tuningOf } from "./tuning_options.ts";
+import { isOutdated, noteOutdated, readTuning, tuningOf } from "./tuning_options.ts";
 
 type Role = ConvTensor | "bias";
 
@@ -42,7 +42,7 @@ export async function computeOnGpu(
     result: convResult(problem),
     plan: (gpu) => {
       const tuning = tuningOf(tuned, gpu);
-      return planConv({
+      const plan = planConv({
         problem,
         dtype: options.dtype,
         layout,
@@ -54,6 +54,8 @@ export async function computeOnGpu(
         ...(tuning === undefined ? {} : { tuning }),
         ...planningOptions(options),
       });
+      noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
+      return plan;
     },
     read: () => readOperands(subject, options),
     chunks: () => chunkedOperands(subject, options),

@@ -6,10 +6,12 @@ import { memoryShape } from "../bench/operands.ts";
 import { resultTensor } from "../problem/conv_problem.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { computeOnCpu, computeOnGpu } from "./compute.ts";
-import { ExitCode } from "./failure.ts";
+import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
+import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { problemCommand } from "./problem_options.ts";
-import { openSubject } from "./subject.ts";
+import { inputFiles, openSubject } from "./subject.ts";
+import { tuningFile } from "./tuning_options.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const CHECKS = ["none", "sample", "full"] as const;
@@ -38,6 +40,7 @@ export function convCommand() {
       "Convolve, or take a gradient: run it on the GPU, check it against FP64, time it, write it.",
     )
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
+    .option("--force", FORCE_INPUT)
     .option("--check <how>", "none, sample or full", oneOf(CHECKS), "sample" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)
     .option(
@@ -53,16 +56,22 @@ export function convCommand() {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
+      const writes = commandWrites();
+      await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
+        inputs: [...inputFiles(options), tuningFile(options.tuning)],
+        force: options.force,
+      });
       using subject = await openSubject(options);
       const compute = options.device === "cpu" ? computeOnCpu : computeOnGpu;
       const { record, result } = await compute(subject, options);
-      if (options.output !== undefined) {
-        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
-        await writeNpy(options.output, tensor("f32", shape, result));
-      }
       const out = printer(options.output === "-" ? "stderr" : "stdout");
       out.line(options.json ? JSON.stringify(record) : caseReport(record));
-      if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+      const { output } = options;
+      if (output !== undefined) {
+        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
+        await writes.attempt(() => writeNpy(output, tensor("f32", shape, result)));
+      }
+      writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
     });
 }
 

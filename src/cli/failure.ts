@@ -1,4 +1,6 @@
-import { isOutOfHostMemory } from "../errors.ts";
+import { CommanderError } from "#cli-types";
+import { EXIT, exitCodeOf, isEngineFault, isOutOfHostMemory } from "../errors.ts";
+import { checkStdout, isBrokenPipe, printer } from "./output.ts";
 
 /** Ends a command with an exit code after it has said all there is to say. */
 export class ExitCode extends Error {
@@ -8,9 +10,76 @@ export class ExitCode extends Error {
   }
 }
 
-/** Whether the reader of our output went away (`wgconv … | head`). */
-export function isBrokenPipe(error: unknown): boolean {
-  return error instanceof Deno.errors.BrokenPipe;
+/** What a command writes beside its report: what fails is said at once, and hides nothing that it found. */
+export interface Writes {
+  /** Says an error of a write; one of the same words only once. */
+  failed(error: unknown): void;
+  /** Writes something; undefined where that failed. */
+  attempt<T>(write: () => Promise<T>): Promise<T | undefined>;
+  /**
+   * Ends the command.
+   *
+   * @param code Of what it found; of the first write that failed where that is a success.
+   * @throws {ExitCode} unless all went well.
+   */
+  conclude(code: number): void;
+}
+
+/** Begins the writes of a command. */
+export function commandWrites(): Writes {
+  const said = new Set<string>();
+  let failure: number = EXIT.ok;
+  const failed = (error: unknown) => {
+    const sentence = oneSentence(error);
+    if (said.has(sentence)) return;
+    said.add(sentence);
+    const code = sayFailure(error);
+    if (failure === EXIT.ok) failure = code;
+  };
+  return {
+    failed,
+    async attempt(write) {
+      try {
+        return await write();
+      } catch (error) {
+        failed(error);
+        return undefined;
+      }
+    },
+    conclude(code) {
+      const worst = code === EXIT.ok ? failure : code;
+      if (worst !== EXIT.ok) throw new ExitCode(worst);
+    },
+  };
+}
+
+/** Whether `--debug` asks for the stacks of errors. */
+let stacks = false;
+
+/** Says on stderr what went wrong, in one sentence; the exit code that goes with it. */
+export function sayFailure(error: unknown): number {
+  if (error instanceof ExitCode) return error.code;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (isBrokenPipe(error)) return EXIT.ok;
+  const note = printer("stderr");
+  note.message(`wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`);
+  if (stacks && error instanceof Error && error.stack) note.line(error.stack);
+  return exitCodeOf(error);
+}
+
+/** Runs a command; gives its exit code. Nothing is thrown: errors become one sentence on stderr. */
+export async function runToEnd(work: () => Promise<unknown>, debug = false): Promise<number> {
+  stacks = debug;
+  let code: number = EXIT.ok;
+  for (const part of [work, checkStdout]) {
+    try {
+      await part();
+    } catch (error) {
+      const later = sayFailure(error);
+      if (code === EXIT.ok) code = later;
+    }
+  }
+  return code;
 }
 
 /** What an error says, without its class and stack. */

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/cut.ts";
+import { gemmSetup } from "../bench/gemm_case.ts";
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { EXIT } from "../errors.ts";
@@ -13,11 +14,13 @@ import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { caseReport } from "../report/case_report.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { ExitCode } from "./failure.ts";
+import { commandWrites } from "./failure.ts";
 import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
 import { searchPolicies } from "./gemm_search.ts";
-import { openGemmSubject, withOptions } from "./gemm_subject.ts";
+import { gemmFiles, openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
+import { openRecords } from "./record_stream.ts";
 import { readText } from "../read_text.ts";
 import { reportSuite } from "./records.ts";
 import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
@@ -56,17 +59,23 @@ export function gemmCommand() {
         "Cannot multiply: --jsonl goes with --suite or --search, --json prints one",
       );
     }
+    const writes = commandWrites();
+    await proveOutputs([
+      { option: "--output", path: options.output, kind: "npy" },
+      { option: "--jsonl", path: options.jsonl, kind: "records" },
+    ], { inputs: gemmFiles(options), force: options.force });
     using subject = await openGemmSubject(options);
-    if (options.search) return await searchPolicies(subject, options);
+    if (options.search) return await searchPolicies(subject, options, writes);
     const compute = options.device === "cpu" ? multiplyOnCpu : multiplyOnGpu;
     const { record, result } = await compute(subject, options);
-    if (options.output !== undefined) {
-      const dtype = gemmElement(options.dtype, "output");
-      await writeNpy(options.output, tensor(dtype, subject.shape, result));
-    }
     const out = printer(options.output === "-" ? "stderr" : "stdout");
     out.line(options.json ? JSON.stringify(record) : caseReport(record));
-    if (record.verdict === "fail") throw new ExitCode(EXIT.accuracy);
+    const { output } = options;
+    if (output !== undefined) {
+      const dtype = gemmElement(options.dtype, "output");
+      await writes.attempt(() => writeNpy(output, tensor(dtype, subject.shape, result)));
+    }
+    writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
   });
 }
 
@@ -145,6 +154,7 @@ function gemmOptions() {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
     .option("--json", "print JSON records")
+    .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
     .addHelpText("after", EXAMPLES);
 }
 
@@ -181,10 +191,18 @@ async function runSuites(options: GemmOptions): Promise<void> {
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");
+  await proveOutputs([{ option: "--jsonl", path: options.jsonl, kind: "records" }], {
+    inputs: suite,
+    force: options.force,
+  });
   const { dtype, accumulate, check, seed, backend } = options;
   const protocol = { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 };
+  const target = options.json ? "-" : options.jsonl;
+  const writes = commandWrites();
+  using records = openRecords(target, writes, { force: options.force });
+  const coming = problems.map((problem) => gemmSetup(problem, options));
   await reportSuite(
-    options,
+    { records, writes, onStdout: target === "-", seed, coming },
     { backend, features: gemmFeatures(dtype) },
     (open, onCase) =>
       runGemmSuite(

@@ -9,12 +9,13 @@ import { environmentRecord } from "../report/environment.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import type { TuningRecord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
-import { ExitCode } from "./failure.ts";
+import type { Writes } from "./failure.ts";
 import type { GemmOptions } from "./gemm.ts";
 import { choiceOf, readGemm } from "./gemm_compute.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { printer, progress } from "./output.ts";
-import { describe, recordSink } from "./records.ts";
+import { openRecords } from "./record_stream.ts";
+import { describe } from "./records.ts";
 import { openGpu } from "./run_job.ts";
 
 /**
@@ -23,12 +24,18 @@ import { openGpu } from "./run_job.ts";
  * @throws {RangeError} if there is nothing to compute.
  * @throws {ExitCode} if a result was wrong.
  */
-export async function searchPolicies(subject: GemmSubject, options: GemmOptions): Promise<void> {
+export async function searchPolicies(
+  subject: GemmSubject,
+  options: GemmOptions,
+  writes: Writes,
+): Promise<void> {
   const { problem } = subject;
   const { dtype, check, seed } = options;
   if (problem.m * problem.n * problem.batch === 0) {
     throw new RangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
+  const target = options.json ? "-" : options.jsonl;
+  using records = openRecords(target, writes, { force: options.force });
   using gpu = await openGpu(options.backend, gemmFeatures(dtype));
   const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
   const operands = await readGemm(subject, options);
@@ -37,19 +44,19 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
   const reference = check === "none"
     ? undefined
     : await computeGemmReference({ problem, dtype, operands, mode: check, seed });
-  const ranking = await searchGemm(
-    gpu,
-    problem,
-    options,
-    candidates,
-    operands,
-    reference,
-    { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
-    (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
+  const ranking = await gpu.guard(() =>
+    searchGemm(
+      gpu,
+      problem,
+      options,
+      candidates,
+      operands,
+      reference,
+      { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
+      (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
+    )
   );
   shown.done();
-  const target = options.json ? "-" : options.jsonl;
-  using records = recordSink(target);
   records.write(environmentRecord(describe(gpu), seed));
   ranking.forEach((record) => records.write(record));
   const out = printer(target === "-" ? "stderr" : "stdout");
@@ -59,7 +66,7 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
   for (const { policy, splits, verdict, message } of ranking) {
     if (verdict === "fail") out.message(`fail: ${policy} with ${splits} splits: ${message}`);
   }
-  if (ranking.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
+  writes.conclude(ranking.some(({ verdict }) => verdict === "fail") ? EXIT.accuracy : EXIT.ok);
 }
 
 /** Candidates as a table, fastest first; the planner's choice has a star. */

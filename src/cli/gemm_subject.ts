@@ -71,6 +71,11 @@ export async function openGemmSubject(options: GemmOptions): Promise<GemmSubject
   };
 }
 
+/** The paths of the files that the options name. */
+export function gemmFiles({ a, b, c, bias, residual }: GemmOptions): string[] {
+  return [a, b, c, bias, residual].filter((path) => typeof path === "string");
+}
+
 /** The product of `--size`, whose data is made. */
 function madeSubject(options: GemmOptions): GemmSubject {
   const extra = (["a", "b", "c", "bias", "residual"] as const)

@@ -1,18 +1,40 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
-import { isBrokenPipe } from "./failure.ts";
 
 const encoder = new TextEncoder();
 
-function write(stream: typeof Deno.stdout, text: string): void {
+/** What ended the first write to stdout that failed. */
+let stdoutFailure: unknown;
+
+/** Whether the reader of our output went away (`wgconv … | head`). */
+export function isBrokenPipe(error: unknown): boolean {
+  return error instanceof Deno.errors.BrokenPipe;
+}
+
+/**
+ * Writes text whole. Nothing is thrown: stdout's failure is kept for the command's end, lest it hide what the command
+ * finds out; there is no other place to tell of stderr's.
+ */
+export function writeText(stream: "stdout" | "stderr", text: string): void {
   const bytes = encoder.encode(text);
   try {
     for (let written = 0; written < bytes.length;) {
-      written += stream.writeSync(bytes.subarray(written));
+      written += Deno[stream].writeSync(bytes.subarray(written));
     }
   } catch (error) {
-    if (!isBrokenPipe(error)) refuseWrite(stream === Deno.stdout ? "stdout" : "stderr", error);
+    if (stream === "stdout" && !isBrokenPipe(error)) stdoutFailure ??= error;
   }
+}
+
+/**
+ * Says whether all that was printed on stdout so far was written.
+ *
+ * @throws {Deno.errors.WriteZero} when the disk is full.
+ */
+export function checkStdout(): void {
+  const failure = stdoutFailure;
+  stdoutFailure = undefined;
+  if (failure !== undefined) refuseWrite("stdout", failure);
 }
 
 /** Where a command prints its report: stderr when stdout carries a tensor. */
@@ -23,12 +45,11 @@ export interface Printer {
   message(text: string): void;
 }
 
-/** Prints reports to stdout, or to stderr. A reader that went away is no error. */
+/** Prints reports to stdout, or to stderr; see {@linkcode writeText}. */
 export function printer(target: "stdout" | "stderr"): Printer {
-  const stream = target === "stdout" ? Deno.stdout : Deno.stderr;
   return {
-    line: (text = "") => write(stream, `${printable(text)}\n`),
-    message: (text) => write(stream, `${printableMessage(text)}\n`),
+    line: (text = "") => writeText(target, `${printable(text)}\n`),
+    message: (text) => writeText(target, `${printableMessage(text)}\n`),
   };
 }
 
@@ -50,10 +71,10 @@ export function progress(): Progress {
       if (!shown || now - start < 500 || now - last < 100) return;
       last = now;
       dirty = true;
-      write(Deno.stderr, `\r\x1b[K${printableMessage(text)}`);
+      writeText("stderr", `\r\x1b[K${printableMessage(text)}`);
     },
     done() {
-      if (dirty) write(Deno.stderr, "\r\x1b[K");
+      if (dirty) writeText("stderr", "\r\x1b[K");
       dirty = false;
     },
   };

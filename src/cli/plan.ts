@@ -73,7 +73,7 @@ export function planCommand() {
 /** Says what may be done where a plan exceeds limits that nobody chose. */
 function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
   if (limits !== DEFAULT_LIMITS) return;
-  console.error(
+  printer("stderr").line(
     "wgconv: note: these are the limits that every device has, --device gpu takes this machine's " +
       "and --limits those of a file",
   );

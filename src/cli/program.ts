@@ -1,8 +1,9 @@
-import { Command, CommanderError, type CommandUnknownOpts } from "#cli-types";
-import { EXIT, exitCodeOf, isEngineFault } from "../errors.ts";
-import { printable, printableMessage } from "../printable.ts";
+import { Command, type CommandUnknownOpts } from "#cli-types";
+import { EXIT } from "../errors.ts";
+import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
-import { ExitCode, isBrokenPipe, oneSentence } from "./failure.ts";
+import { runToEnd, sayFailure } from "./failure.ts";
+import { writeText } from "./output.ts";
 
 /** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */
 interface Entry {
@@ -96,26 +97,15 @@ Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
  */
 export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
-  const fail = (error: unknown, code: number) => {
-    const fault = isEngineFault(error) ? "internal error: " : "";
-    console.error(printableMessage(`wgconv: ${fault}${oneSentence(error)}`));
-    if (debug && error instanceof Error && error.stack) console.error(printable(error.stack));
-    return code;
-  };
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    Deno.exit(fail(event.reason, EXIT.internal));
+    sayFailure(event.reason);
+    Deno.exit(EXIT.internal);
   });
-  try {
+  return await runToEnd(async () => {
     const program = await programFor(args);
     await program.parseAsync(args.filter((arg) => arg !== "--debug"), { from: "user" });
-    return EXIT.ok;
-  } catch (error) {
-    if (error instanceof ExitCode) return error.code;
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    if (isBrokenPipe(error)) return EXIT.ok;
-    return fail(error, exitCodeOf(error));
-  }
+  }, debug);
 }
 
 /** The program with the command that `args` ask for. */
@@ -148,6 +138,8 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */
 function configure(command: CommandUnknownOpts): void {
   command.exitOverride().showSuggestionAfterError().configureOutput({
+    writeOut: (text) => writeText("stdout", text),
+    writeErr: (text) => writeText("stderr", text),
     outputError: (text, write) => write(usageMessage(text)),
   });
   command.commands.forEach(configure);

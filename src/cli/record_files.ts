@@ -11,10 +11,17 @@ import { joinRecords, parseRecords, type RecordSet } from "../report/read_record
  */
 export async function readRecordFiles(paths: readonly string[]): Promise<RecordSet> {
   const sets: RecordSet[] = [];
-  for (const path of paths) {
-    for (const file of await filesOf(path)) sets.push(parseRecords(readText(file), file));
-  }
+  for (const file of await recordFiles(paths)) sets.push(parseRecords(readText(file), file));
   return joinRecords(sets);
+}
+
+/**
+ * The record files that paths stand for.
+ *
+ * @throws {TypeError} when a folder has none.
+ */
+export async function recordFiles(paths: readonly string[]): Promise<string[]> {
+  return (await Promise.all(paths.map(filesOf))).flat();
 }
 
 async function filesOf(path: string): Promise<string[]> {

@@ -1,21 +1,17 @@
+import type { BenchGroup } from "../bench/bench_plan.ts";
 import { EXIT } from "../errors.ts";
-import { refuseWrite } from "../npy/atomic_write.ts";
 import { type DeviceOptions, type GpuDevice, openDevice } from "../gpu/device.ts";
-import { caseTable } from "../report/case_report.ts";
+import { printDescriptor } from "../problem/descriptor.ts";
+import { caseTable, type ComingCase } from "../report/case_report.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
 import { formatDuration } from "../report/format.ts";
-import type { CaseRecord, ReportRecord } from "../report/record.ts";
-import { ExitCode } from "./failure.ts";
+import type { CaseRecord } from "../report/record.ts";
+import type { ReadCase } from "../report/record_schema.ts";
+import type { Writes } from "./failure.ts";
 import { printer, progress } from "./output.ts";
-import { type PreviousRun, refuseOtherRun } from "./resume.ts";
-
-/** Where records go. */
-export interface RecordOptions {
-  readonly json?: true | undefined;
-  readonly jsonl?: string | undefined;
-  readonly seed: number;
-}
+import type { RecordStream } from "./record_stream.ts";
+import { refuseOtherRun } from "./resume.ts";
 
 /** What makes a suite's records: `open` gives the device, `onCase` shows how far it is. */
 export type Suite = (
@@ -23,41 +19,46 @@ export type Suite = (
   onCase: (index: number, count: number, what: string) => void,
 ) => AsyncIterable<CaseRecord>;
 
-/** What a run that can be resumed knows beside its records. */
-export interface ResumeOptions {
+/** Where a run's records go, and what is known of it before. */
+export interface RunOptions {
+  readonly records: RecordStream;
+  readonly writes: Writes;
+  /** Whether the records are on stdout, which leaves stderr for the report. */
+  readonly onStdout: boolean;
+  readonly seed: number;
+  /** The cases to come and those of the run that is gone on with. */
+  readonly coming: readonly ComingCase[];
   /** Goes into the environment; a resumed run must have the same. */
-  readonly options: Readonly<Record<string, string | number>>;
-  /** What the file holds already. */
-  readonly previous?: PreviousRun | undefined;
+  readonly options?: Readonly<Record<string, string | number>>;
 }
 
 /**
- * Runs a suite: writes each record at once, then prints the table and what went wrong.
+ * Runs a suite: writes each record and its row of the table at once, then totals.
  *
  * @throws {ExitCode} unless every case ran and none failed.
  * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
-  options: RecordOptions,
+  { records, writes, onStdout, seed, coming, options }: RunOptions,
   device: DeviceOptions,
   suite: Suite,
-  { options: runOptions, previous }: Partial<ResumeOptions> = {},
 ): Promise<void> {
-  const target = options.json ? "-" : options.jsonl;
-  using records = recordSink(target, previous?.bytes);
-  const out = printer(target === "-" ? "stderr" : "stdout");
+  const { previous } = records;
+  const out = printer(onStdout ? "stderr" : "stdout");
   const shown = progress();
   let described = false;
   const open = async () => {
     const gpu = await openDevice(device);
     if (described) return gpu;
     described = true;
-    const environment = environmentRecord(describe(gpu), options.seed, runOptions);
+    const environment = environmentRecord(describe(gpu), seed, options);
     if (previous === undefined) records.write(environment);
     else refuseOtherRun(previous, environment);
     return gpu;
   };
-  const cases: CaseRecord[] = [...previous?.cases ?? []];
+  const row = caseTable(coming);
+  const cases: (CaseRecord | ReadCase)[] = [...previous?.cases ?? []];
+  cases.forEach((record) => out.line(row(record)));
   const start = performance.now();
   const onCase = (index: number, count: number, what: string) => {
     const left = (performance.now() - start) / (index - 1) * (count - index + 1);
@@ -67,6 +68,8 @@ export async function reportSuite(
   for await (const record of suite(open, onCase)) {
     records.write(record);
     cases.push(record);
+    shown.done();
+    out.line(row(record));
   }
   shown.done();
   if (cases.length === 0) {
@@ -74,15 +77,17 @@ export async function reportSuite(
       "Cannot bench: nothing ran, what was asked for supports none of the problems",
     );
   }
-  out.line(caseTable(cases));
   for (const line of networkTotals(cases)) out.line(line);
-  for (const { problem, op, verdict, message } of cases) {
-    if (verdict === "error" || verdict === "fail") {
-      out.message(`${verdict}: ${op} ${problem}: ${message}`);
-    }
-  }
-  const code = casesExitCode(cases);
-  if (code !== EXIT.ok) throw new ExitCode(code);
+  writes.conclude(casesExitCode(cases));
+}
+
+/** What the table of a run is going to show. */
+export function comingCases(groups: readonly BenchGroup[]): ComingCase[] {
+  return groups.flatMap(({ problem, layout, cases }) =>
+    cases.flatMap(({ caches }) =>
+      caches.map((cache) => ({ problem: printDescriptor(problem), op: problem.op, layout, cache }))
+    )
+  );
 }
 
 /** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */
@@ -101,45 +106,4 @@ export function describe({ info, limits }: GpuDevice) {
     driver: info.driver ?? "",
     limits: { ...limits },
   };
-}
-
-/**
- * Writes records as lines, each at once; nowhere without a target.
- *
- * @param keep Bytes of the file that stay.
- */
-export function recordSink(
-  target: string | undefined,
-  keep = 0,
-): Disposable & { write(r: ReportRecord): void } {
-  if (target === undefined) return { write: () => {}, [Symbol.dispose]: () => {} };
-  if (target === "-") {
-    const out = printer("stdout");
-    return { write: (record) => out.line(JSON.stringify(record)), [Symbol.dispose]: () => {} };
-  }
-  const file = openForRecords(target, keep);
-  return {
-    write(record) {
-      const bytes = new TextEncoder().encode(`${JSON.stringify(record)}\n`);
-      try {
-        for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-      } catch (error) {
-        refuseWrite(target, error);
-      }
-    },
-    [Symbol.dispose]: () => file.close(),
-  };
-}
-
-function openForRecords(path: string, keep: number): Deno.FsFile {
-  try {
-    const file = Deno.openSync(path, { write: true, create: true, truncate: keep === 0 });
-    if (keep > 0) {
-      file.truncateSync(keep);
-      file.seekSync(keep, Deno.SeekMode.Start);
-    }
-    return file;
-  } catch (error) {
-    refuseWrite(path, error);
-  }
 }

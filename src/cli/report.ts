@@ -8,7 +8,8 @@ import type { RecordSet } from "../report/read_records.ts";
 import { delimitedTable, RECORD_COLUMNS, recordRow } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { printer } from "./output.ts";
-import { readRecordFiles } from "./record_files.ts";
+import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
+import { readRecordFiles, recordFiles } from "./record_files.ts";
 import { oneOf } from "./values.ts";
 
 const FORMATS = ["table", "csv", "tsv", "markdown", "html"] as const;
@@ -37,6 +38,7 @@ export function reportCommand() {
     .argument("<files...>", "records: .jsonl files, or folders of them")
     .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "table" as const)
     .option("--output <file>", "where the report goes; - is stdout", "-")
+    .option("--force", FORCE_INPUT)
     .option("--only <words>", "the cases to show, separated by commas", words)
     .option("--title <text>", "title of the page", "wgconv report")
     .option("--baseline <provider>", "what the page's speed-ups are over")
@@ -44,6 +46,10 @@ export function reportCommand() {
     .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
     .addHelpText("after", EXAMPLES)
     .action(async (files, options) => {
+      await proveOutputs([{ option: "--output", path: options.output, kind: "file" }], {
+        inputs: await recordFiles(files),
+        force: options.force,
+      });
       const all = await readRecordFiles(files);
       const { cases, replaced } = latestCases(all.cases);
       const shown = options.only ? onlyCases(cases, options.only) : cases;

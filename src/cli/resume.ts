@@ -1,59 +1,52 @@
 import { recordId } from "../bench/bench_plan.ts";
-import { readTextBytes } from "../read_text.ts";
-import type { CaseRecord, EnvironmentRecord } from "../report/record.ts";
+import { parseRecords } from "../report/read_records.ts";
+import type { ReadCase, ReadEnvironment } from "../report/record_schema.ts";
 
 /** What an earlier run left in its file. */
 export interface PreviousRun {
-  readonly environment: EnvironmentRecord;
-  readonly cases: readonly CaseRecord[];
+  readonly environment: ReadEnvironment;
+  readonly cases: readonly ReadCase[];
   /** Bytes of its whole lines; what follows is a line cut off. */
   readonly bytes: number;
+  /** Whether the last of them is yet to be ended by a line break. */
+  readonly unended: boolean;
 }
+
+/** What a run must have in common with the one that it goes on with. */
+export type RunIdentity = Pick<
+  ReadEnvironment,
+  "version" | "backend" | "adapter" | "driver" | "seed" | "options"
+>;
 
 /**
- * Reads what an earlier run wrote. A last line that no line break ends was cut off and does not count.
+ * Reads what an earlier run wrote, by the schema of records. A last line that no line break ends counts where it is
+ * whole; else it was cut off.
  *
- * @returns undefined where there is no file, or no whole line in it.
- * @throws {SyntaxError} with file and line, where the file is no record stream.
+ * @param source The file's name, for messages.
+ * @returns undefined where there is no whole line.
+ * @throws {SyntaxError | TypeError} with file and line, where the file is no record stream of this version.
  */
-export function readPreviousRun(path: string): PreviousRun | undefined {
-  let data: Uint8Array;
-  try {
-    data = readTextBytes(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
-  const bytes = data.lastIndexOf("\n".charCodeAt(0)) + 1;
+export function readPreviousRun(data: Uint8Array, source: string): PreviousRun | undefined {
+  const ended = data.lastIndexOf("\n".charCodeAt(0)) + 1;
+  const unended = ended < data.length && isWhole(data.subarray(ended));
+  const bytes = unended ? data.length : ended;
   if (bytes === 0) return undefined;
-  const lines = new TextDecoder().decode(data.subarray(0, bytes - 1)).split("\n");
-  const records = lines.map((line, index) => parseLine(line, `${path}:${index + 1}`));
-  const environment = records[0];
-  if (environment?.kind !== "environment") {
-    throw new SyntaxError(`Cannot resume: ${path}:1: expected the environment of a run`);
+  const text = new TextDecoder().decode(data.subarray(0, bytes));
+  const { environments, cases } = parseRecords(text, source);
+  const [environment] = environments;
+  if (environment === undefined) {
+    throw new SyntaxError(`Cannot resume: ${source}:1: expected the environment of a run`);
   }
-  const cases = records.filter((record) => record.kind === "case");
-  return { environment: environment as EnvironmentRecord, cases: cases as CaseRecord[], bytes };
+  return { environment, cases, bytes, unended };
 }
 
-function parseLine(line: string, place: string): { readonly kind: unknown } {
-  let value: unknown;
+function isWhole(line: Uint8Array): boolean {
   try {
-    value = JSON.parse(line);
+    JSON.parse(new TextDecoder().decode(line));
+    return true;
   } catch {
-    throw new SyntaxError(`Cannot resume: ${place}: the line is no JSON`);
+    return false;
   }
-  if (!isRecord(value)) throw new SyntaxError(`Cannot resume: ${place}: the line is no record`);
-  return value;
-}
-
-/** Whether a line has what resuming and the table of results need of it. */
-function isRecord(value: unknown): value is { readonly kind: unknown } {
-  if (typeof value !== "object" || value === null || !("kind" in value)) return false;
-  if (value.kind !== "case") return true;
-  const record: Partial<Record<keyof CaseRecord, unknown>> = value;
-  return [record.problem, record.op, record.layout, record.algorithm, record.verdict]
-    .every((field) => typeof field === "string");
 }
 
 /** The ids of the cases that have a record. */
@@ -66,14 +59,14 @@ export function finishedIds({ cases }: PreviousRun): Set<string> {
  *
  * @throws {TypeError} that says what differs.
  */
-export function refuseOtherRun(previous: PreviousRun, now: EnvironmentRecord): void {
+export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
   const differences = environmentDifferences(previous.environment, now);
   if (differences.length === 0) return;
   throw new TypeError(`Cannot resume: the run is another one: ${differences.join("; ")}`);
 }
 
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */
-export function environmentDifferences(was: EnvironmentRecord, is: EnvironmentRecord): string[] {
+export function environmentDifferences(was: RunIdentity, is: RunIdentity): string[] {
   const fields = ["version", "backend", "adapter", "driver", "seed"] as const;
   const options = new Set([...Object.keys(was.options ?? {}), ...Object.keys(is.options ?? {})]);
   return [

@@ -55,6 +55,14 @@ export async function runJob<D extends DType, Operands extends PlanOperands>(
   options: JobOptions,
 ): Promise<Computed<D>> {
   using gpu = await openGpu(options.backend, job.features);
+  return await gpu.guard(() => runOn(gpu, job, options));
+}
+
+async function runOn<D extends DType, Operands extends PlanOperands>(
+  gpu: GpuDevice,
+  job: Job<D, Operands>,
+  options: JobOptions,
+): Promise<Computed<D>> {
   const plan = job.plan(gpu);
   const operands = options.check === "none" ? undefined : await job.read();
   const protocol = { samples: options.runs, fillMs: options.fillMs ?? 0 };

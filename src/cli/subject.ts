@@ -72,6 +72,11 @@ export async function openSubject(options: ProblemOptions): Promise<Subject> {
   };
 }
 
+/** The paths of the files that the options name. */
+export function inputFiles({ input, filter, gradOutput, bias }: ProblemOptions) {
+  return [input, filter, gradOutput, bias];
+}
+
 /** Refuses options that are missing or that nothing would read. */
 function checkOptions(options: ProblemOptions): void {
   const { op } = options;

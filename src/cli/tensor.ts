@@ -5,6 +5,7 @@ import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
+import { FORCE_INPUT } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
 import { oneOf, wholeNumber } from "./values.ts";
@@ -115,6 +116,7 @@ function convertCommand() {
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
+    .option("--force", FORCE_INPUT)
     .option("--json", "print a JSON object")
     .addHelpText("after", CONVERT_EXAMPLES)
     .action(async (input, out, options) => {
@@ -148,6 +150,7 @@ function showCommand() {
     .option("--channel <c>", "the channel to show alone", wholeNumber(0))
     .option("--layout <layout>", PICTURE_LAYOUTS.join(", "), oneOf(PICTURE_LAYOUTS))
     .option("--range <min,max>", "values that become black and white", parseRange)
+    .option("--force", FORCE_INPUT)
     .option("--json", "print a JSON object")
     .addHelpText("after", SHOW_EXAMPLES)
     .action(async (file, out, options) => {

@@ -10,6 +10,7 @@ import {
   LAYOUTS,
 } from "../tensor/layout.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import { proveOutputs } from "./outputs.ts";
 import { picture, type PictureOptions } from "./tensor_picture.ts";
 
 /** A file that was written: the fields of its JSON report, and `text`, the same for people. */
@@ -28,6 +29,7 @@ export async function makeTensor(
     readonly seed: number;
   },
 ): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
+  await proveOutputs([{ option: "<out>", path, kind: "npy" }]);
   const made = fillTensor(dtype, shape, fill, seed);
   await writeNpy(path, made);
   return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
@@ -37,15 +39,17 @@ export async function makeTensor(
 export async function convertTensor(
   input: string,
   path: string,
-  { dtype, fromLayout, toLayout }: {
+  { dtype, fromLayout, toLayout, force }: {
     readonly dtype?: DType | undefined;
     readonly fromLayout?: Layout | FilterLayout | undefined;
     readonly toLayout?: Layout | FilterLayout | undefined;
+    readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly layout?: string | undefined }> {
   if ((fromLayout === undefined) !== (toLayout === undefined)) {
     throw new TypeError(`Cannot convert ${input}: --from-layout and --to-layout go together`);
   }
+  await proveOutputs([{ option: "<out>", path, kind: "npy" }], { inputs: [input], force });
   using source = await openNpy(input);
   if (fromLayout !== undefined && toLayout !== undefined) {
     checkLayouts(input, source.shape, fromLayout, toLayout);
@@ -79,8 +83,10 @@ function checkLayouts(
 export async function showTensor(
   input: string,
   path: string,
-  options: PictureOptions,
+  options: PictureOptions & { readonly force?: boolean | undefined },
 ): Promise<Written> {
+  const { force } = options;
+  await proveOutputs([{ option: "<out>", path, kind: "file" }], { inputs: [input], force });
   const [source, { encode }] = await Promise.all([readNpy(input), import("fast-png")]);
   const { range, ...image } = picture(source, input, options);
   const png = encode({ ...image, depth: 8 });

@@ -114,7 +114,7 @@ cliTest("convert changes layout and dtype, and back", async (dir) => {
   assert.deepEqual(y.shape, [1, 3, 2, 2]);
   assert.deepEqual([...y.data], [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]);
   const back = ["--from-layout", "nhwc", "--to-layout", "nchw", "--dtype", "f32", "--json"];
-  const { out } = await run(dir, ["convert", "y.npy", "y.npy", ...back]);
+  const { out } = await run(dir, ["convert", "y.npy", "y.npy", "--force", ...back]);
   assert.equal(JSON.parse(out).layout, "nchw");
   assert.deepEqual(await readNpy(join(dir, "y.npy")), source);
 });
@@ -123,8 +123,8 @@ cliTest("convert serves filters of one and three spatial axes", async (dir) => {
   await writeNpy(join(dir, "w1.npy"), counting(2, 1, 3));
   await writeNpy(join(dir, "w3.npy"), counting(2, 3, 1, 1, 2));
   const layouts = ["--from-layout", "kcrs", "--to-layout", "crsk"];
-  await run(dir, ["convert", "w1.npy", "w1.npy", ...layouts]);
-  await run(dir, ["convert", "w3.npy", "w3.npy", ...layouts]);
+  await run(dir, ["convert", "w1.npy", "w1.npy", "--force", ...layouts]);
+  await run(dir, ["convert", "w3.npy", "w3.npy", "--force", ...layouts]);
   assert.deepEqual([...(await readNpy(join(dir, "w1.npy"))).data], [0, 3, 1, 4, 2, 5]);
   assert.deepEqual((await readNpy(join(dir, "w3.npy"))).shape, [3, 1, 1, 2, 2]);
 });

@@ -3,6 +3,7 @@ import { writeNpz } from "../npy/mod.ts";
 import { SCALINGS } from "../winograd/scaling.ts";
 import { parseTile } from "../winograd/tile.ts";
 import { printer } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
 import { latexText, matrixTensors, transformJson, wgslText } from "./transform_formats.ts";
 import { describeTransform, transformReport } from "./transform_report.ts";
 import { oneOf, wholeNumber } from "./values.ts";
@@ -44,6 +45,7 @@ export function transformCommand(): CommandUnknownOpts {
       if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
         throw new RangeError(`Cannot write ${output}: several matrices need an .npz`);
       }
+      await proveOutputs([{ option: "--output", path: output, kind: "file" }]);
       const description = describeTransform(tile, scaling, length);
       const out = printer(output === "-" ? "stderr" : "stdout");
       if (format === "json") out.line(transformJson(description));

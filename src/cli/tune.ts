@@ -1,24 +1,22 @@
-import { dirname } from "#path";
 import { Command } from "#cli-types";
 import { ALGORITHM_NAMES } from "../algorithms/request.ts";
 import type { BenchPlan } from "../bench/bench_plan.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
-import { mergeTuning, parseTuning, printTuning, type TuningLine } from "../bench/tuning_file.ts";
+import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { refuseWrite } from "../npy/atomic_write.ts";
-import { writeAtomically } from "../npy/mod.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { formatGflops, formatMilliseconds } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { ExitCode } from "./failure.ts";
+import { commandWrites } from "./failure.ts";
+import { mergeFile } from "./merge_file.ts";
 import { printer, progress } from "./output.ts";
-import { readText } from "../read_text.ts";
+import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { tuningPath } from "./tuning_options.ts";
 import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
@@ -60,10 +58,14 @@ export function tuneCommand() {
     .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--output <file>", "where the tuning is kept; the user's own where absent")
+    .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options) => {
       const problems = descriptors.flatMap((text) => parseDescriptors(text));
-      for (const path of options.suite ?? []) problems.push(...readSuite(path));
+      const suites: string[] = [];
+      for (const path of options.suite ?? []) {
+        problems.push(...readSuite(path, (file) => suites.push(file)));
+      }
       if (problems.length === 0) {
         throw new TypeError("Cannot tune: no problem, give descriptors or --suite");
       }
@@ -85,9 +87,14 @@ export function tuneCommand() {
         seed: options.seed,
         protocol: { samples: options.runs, fillMs: 5, spread: 0.01 },
       };
+      await proveOutputs([{ option: "--output", path, kind: "merged" }], {
+        inputs: suites,
+        force: options.force,
+      });
+      const writes = commandWrites();
       const shown = progress();
       const groups: TunedGroup[] = [];
-      let lines = linesOf(path);
+      let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
         () => openDevice({ backend: options.backend }),
@@ -96,8 +103,13 @@ export function tuneCommand() {
       for await (const outcome of outcomes) {
         groups.push(outcome);
         const added = outcome.records.map((record) => JSON.stringify(record)).join("\n");
-        lines = mergeTuning(lines, parseTuning(added, path));
-        await save(path, lines);
+        await writes.attempt(() =>
+          mergeFile(path, (text) => {
+            const lines = mergeTuning(readTuningText(text).lines, readTuningText(added).lines);
+            classes = countWinners(lines);
+            return printTuning(lines);
+          })
+        );
       }
       shown.done();
       const out = printer("stdout");
@@ -106,28 +118,19 @@ export function tuneCommand() {
       for (const { verdict, op, problem, algorithm, message } of failed) {
         out.message(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
       }
-      const classes = lines.filter(({ tuned }) => tuned.winner).length;
-      out.message(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
-      const ran = groups.some(({ records }) => records.length > 0);
-      if (!ran) throw new ExitCode(EXIT.usage);
-      if (failed.some(({ verdict }) => verdict === "fail")) throw new ExitCode(EXIT.accuracy);
-      if (failed.length > 0) throw new ExitCode(EXIT.internal);
+      if (classes !== undefined) {
+        out.message(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);
+      }
+      writes.conclude(tuneExitCode(groups));
     });
 }
 
-function linesOf(path: string): TuningLine[] {
-  try {
-    return parseTuning(readText(path), path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw error;
-  }
-}
-
-async function save(path: string, lines: readonly TuningLine[]): Promise<void> {
-  const folder = dirname(path);
-  await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
-  await writeAtomically(path, (write) => write(new TextEncoder().encode(printTuning(lines))));
+/** The exit code of a tuning: a rival that is wrong, nothing that ran, or a rival that did not, never is a success. */
+function tuneExitCode(groups: readonly TunedGroup[]): number {
+  if (groups.every(({ records }) => records.length === 0)) return EXIT.usage;
+  const failed = groups.flatMap((group) => group.failed);
+  if (failed.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
+  return failed.length > 0 ? EXIT.internal : EXIT.ok;
 }
 
 /** The winner of each problem, and what it gains over the planner's choice. */

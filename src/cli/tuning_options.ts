@@ -1,20 +1,21 @@
 import { join } from "#path";
-import type { TuningTable } from "../algorithms/tuning.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import { OUTDATED_TUNING, type TuningTable } from "../algorithms/tuning.ts";
 import {
   otherDevice,
   parseTuning,
   type TunedDevice,
-  type TuningLine,
   tuningTable,
+  type TuningText,
 } from "../bench/tuning_file.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import { readText } from "../read_text.ts";
+import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
 
 /** A tuning file and what it holds. */
-export interface Tuning {
+export interface Tuning extends TuningText {
   readonly path: string;
-  readonly lines: readonly TuningLine[];
 }
 
 /** Where a user's tuning is kept; undefined where there is no such place, or it may not be known. */
@@ -34,21 +35,36 @@ function under(folder: string | undefined, path: string): string | undefined {
   return folder === undefined ? undefined : join(folder, path);
 }
 
+/** The file that `--tuning` or its default names. */
+export function tuningFile(option: string | undefined): string | undefined {
+  return option === "none" ? undefined : option ?? tuningPath();
+}
+
 /**
- * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none.
+ * Reads the tuning that `--tuning` names, or the user's own where there is one. `none` is none. The user's own is a
+ * cache: where it cannot be read, a note says so and there is none.
  *
  * @throws {Deno.errors.NotFound} where the named file is not there.
  * @throws {SyntaxError} with file and line, where it is malformed.
  */
 export function readTuning(option: string | undefined): Tuning | undefined {
-  if (option === "none") return undefined;
-  const path = option ?? tuningPath();
+  const path = tuningFile(option);
   if (path === undefined) return undefined;
+  const note = printer("stderr");
   try {
-    return { path, lines: parseTuning(readText(path), path) };
+    const tuning = { path, ...parseTuning(readText(path), path) };
+    if (tuning.foreign > 0) {
+      const lines = tuning.foreign === 1 ? "1 line" : `${tuning.foreign} lines`;
+      note.message(`ignoring ${lines} of ${path}: of another version of wgconv`);
+    }
+    return tuning;
   } catch (error) {
-    if (option === undefined && error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
+    if (option !== undefined) throw error;
+    const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
+    if (!absent.some((kind) => error instanceof kind)) {
+      note.message(`ignoring the user's tuning: ${oneSentence(error)}`);
+    }
+    return undefined;
   }
 }
 
@@ -59,6 +75,20 @@ export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTabl
   const reason = otherDevice(tuning.lines, device);
   if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
+}
+
+/** Whether a tuning had something for a plan that it could not take: the kernels have changed since. */
+export function isOutdated({ notes }: Plan): boolean {
+  return notes.includes(OUTDATED_TUNING);
+}
+
+/** Says for how many cases a tuning was outdated, where it was. */
+export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
+  if (tuning === undefined || cases === 0) return;
+  const what = cases === 1 ? "what it says of 1 case" : `what it says of ${cases} cases`;
+  printer("stderr").message(
+    `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
+  );
 }
 
 function deviceOf({ info }: GpuDevice): TunedDevice {

@@ -1,4 +1,5 @@
 import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
+import { printer } from "./output.ts";
 
 /** The main loop's optimisations that a convolution's product can be without, or with. */
 export const VARIANT_HELP = {
@@ -14,10 +15,12 @@ export function variantOption(
   const variant = parseVariant(without, withs);
   const has = variantNames(true);
   for (const name of without.filter((name) => !has.includes(name))) {
-    console.error(`wgconv: note: --without ${name} changes nothing, the tuned kernel has none`);
+    printer("stderr").line(
+      `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,
+    );
   }
   for (const name of withs.filter((name) => has.includes(name))) {
-    console.error(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+    printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
   }
   return variant;
 }

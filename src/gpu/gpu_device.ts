@@ -6,6 +6,10 @@ import type { CachedPipeline } from "./pipelines.ts";
 import type { GpuProvider } from "./provider.ts";
 import type { PassTimer } from "./timer.ts";
 
+const LOST = "the device was lost";
+/** How long a device may take to say that it is lost after calls have failed of it. */
+const LOSS_MS = 50;
+
 /** What is gathered for a device before it is one. */
 export interface DeviceParts {
   readonly provider: GpuProvider;
@@ -79,12 +83,41 @@ export class GpuDevice implements Disposable {
   check(doing: string): void {
     if (this.#closed) throw new DeviceError(`${doing}: the device is closed`);
     if (this.#lost !== undefined) {
-      throw new DeviceError(`${doing}: the device was lost: ${this.#lost}`);
+      throw new DeviceError(`${doing}: ${LOST}: ${this.#lost}`);
     }
     const first = this.#errors[0];
     this.#errors = [];
     if (first instanceof UnsupportedError) throw first;
     if (first !== undefined) throw new DeviceError(`${doing}: ${first.message}`);
+  }
+
+  /** Whether work can still be given to the device. */
+  get isOpen(): boolean {
+    return !this.#closed && this.#lost === undefined;
+  }
+
+  /**
+   * What an error of work on the device comes from. A device that is lost makes calls fail in many ways, some of
+   * them before it says so; each is a {@linkcode DeviceError}.
+   */
+  async causeOf(error: unknown): Promise<unknown> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const patience = new Promise<void>((done) => timer = setTimeout(done, LOSS_MS));
+    await Promise.race([this.device.lost, patience]);
+    clearTimeout(timer);
+    if (this.#lost === undefined) return error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = reason.includes(LOST) ? reason : `Cannot go on: ${LOST}: ${this.#lost}`;
+    return new DeviceError(message, { cause: error });
+  }
+
+  /** Runs work on the device; what it throws is what {@linkcode causeOf} says. */
+  async guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw await this.causeOf(error);
+    }
   }
 
   /** As {@linkcode check}, after the verdicts still under way have arrived. */

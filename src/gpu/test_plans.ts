@@ -73,3 +73,53 @@ export function saxpyBuffers(gpu: GpuDevice, plan: Plan): PlanBuffers {
   upload(gpu, buffers.get("filter"), 0, Float32Array.from({ length: COUNT }, (_, i) => 10 * i));
   return buffers;
 }
+
+/** Where work meets the device: what a device, its queue, buffers, encoders and passes are asked to do. */
+const CALLS = {
+  device: [
+    "createBuffer",
+    "createShaderModule",
+    "createBindGroupLayout",
+    "createPipelineLayout",
+    "createComputePipelineAsync",
+    "createBindGroup",
+    "createCommandEncoder",
+    "createQuerySet",
+    "pushErrorScope",
+    "popErrorScope",
+  ],
+  queue: ["submit", "writeBuffer", "onSubmittedWorkDone"],
+  buffer: ["mapAsync", "getMappedRange", "unmap"],
+  encoder: ["beginComputePass", "copyBufferToBuffer", "resolveQuerySet", "clearBuffer", "finish"],
+  pass: ["setPipeline", "setBindGroup", "dispatchWorkgroups", "end"],
+} as const;
+
+/**
+ * Loses a device in the moment before its `moment`th call, as a driver that resets does.
+ *
+ * @returns How many calls there were so far.
+ */
+export function loseDeviceAt(gpu: GpuDevice, moment: number): () => number {
+  let calls = 0;
+  const MADE: Readonly<Record<string, keyof typeof CALLS>> = {
+    createBuffer: "buffer",
+    createCommandEncoder: "encoder",
+    beginComputePass: "pass",
+  };
+  const watch = (target: object, kind: keyof typeof CALLS) => {
+    for (const name of CALLS[kind]) {
+      const original = Reflect.get(target, name) as (...values: unknown[]) => unknown;
+      const watched = (...values: unknown[]) => {
+        if (++calls === moment) gpu.device.destroy();
+        const made = original.apply(target, values);
+        const kindMade = MADE[name];
+        if (kindMade !== undefined) watch(made as object, kindMade);
+        return made;
+      };
+      Object.defineProperty(target, name, { value: watched, configurable: true });
+    }
+  };
+  watch(gpu.device, "device");
+  watch(gpu.device.queue, "queue");
+  return () => calls;
+}

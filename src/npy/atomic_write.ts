@@ -1,4 +1,4 @@
-import { dirname } from "#path";
+import { dirname, join, resolve } from "#path";
 
 /** Takes the next bytes of a file; resolves when they are written. */
 export type WriteChunk = (chunk: Uint8Array) => Promise<void>;
@@ -6,17 +6,19 @@ export type WriteChunk = (chunk: Uint8Array) => Promise<void>;
 /** Bytes a single system call writes: small enough that signals are answered in between. */
 const PIECE = 4 << 20;
 const SIGNALS: readonly (readonly [signal: Deno.Signal, exitCode: number])[] =
-  Deno.build.os === "windows" ? [["SIGINT", 130]] : [["SIGINT", 130], ["SIGTERM", 143]];
+  Deno.build.os === "windows"
+    ? [["SIGINT", 130]]
+    : [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]];
 
-/** Temporary files that a signal must not leave behind. */
+/** Files that a signal must not leave behind. */
 const pending = new Set<string>();
 let removeListeners: () => void = () => {};
 
 /**
  * Writes a file whole or not at all: `body` writes to a temporary file in the same directory, which is
- * flushed and takes the place of `path` when `body` is done. An error, SIGINT or SIGTERM removes the
- * temporary; the signals then end the process with 130 or 143. A device or pipe at `path` is written
- * to as it is.
+ * flushed and takes the place of `path` when `body` is done. An error, SIGHUP, SIGINT or SIGTERM removes
+ * the temporary; the signals then end the process with 129, 130 or 143. A device or pipe at `path` is
+ * written to as it is.
  *
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
@@ -31,9 +33,8 @@ export async function writeAtomically(
     );
     return await body((chunk) => writeAll(file, chunk, path));
   }
-  const random = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
-  const temporary = `${target}.tmp-${Deno.pid}-${random}`;
-  keep(temporary);
+  const temporary = temporaryBeside(target);
+  removeOnSignal(temporary);
   try {
     {
       using file = await Deno.open(temporary, { write: true, createNew: true, mode })
@@ -46,8 +47,53 @@ export async function writeAtomically(
     removeQuietly(temporary);
     throw error;
   } finally {
-    release(temporary);
+    await keepOnSignal(temporary);
   }
+}
+
+/**
+ * Finds out whether {@linkcode writeAtomically} could write `path`, by making a temporary file beside it, which
+ * goes at once. What is at `path` stays as it is; a device or pipe is not opened.
+ *
+ * @throws as {@linkcode writeAtomically}.
+ */
+export async function proveWritable(path: string): Promise<void> {
+  const { target, special } = await describeTarget(path);
+  if (!special) await makeAndRemove(temporaryBeside(target), path);
+}
+
+/**
+ * Finds out whether files can be written into a folder, which may have to be made first, as {@linkcode proveWritable}
+ * does; nothing is left.
+ *
+ * @throws {Deno.errors.NotADirectory} where something else has its name.
+ */
+export async function proveFolder(path: string): Promise<void> {
+  for (let folder = resolve(path);; folder = dirname(folder)) {
+    const info = await Deno.stat(folder).catch((error) => {
+      if (!isAbsent(error) || folder === dirname(folder)) refuseWrite(path, error);
+    });
+    if (info === undefined) continue;
+    if (info.isDirectory) return await makeAndRemove(temporaryBeside(join(folder, "wgconv")), path);
+    throw new Deno.errors.NotADirectory(`Cannot write ${path}: ${folder} is no directory`);
+  }
+}
+
+async function makeAndRemove(temporary: string, path: string): Promise<void> {
+  removeOnSignal(temporary);
+  try {
+    const file = await Deno.open(temporary, { write: true, createNew: true })
+      .catch((error) => refuseWrite(path, error));
+    file.close();
+  } finally {
+    removeQuietly(temporary);
+    await keepOnSignal(temporary);
+  }
+}
+
+function temporaryBeside(target: string): string {
+  const random = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
+  return `${target}.tmp-${Deno.pid}-${random}`;
 }
 
 /** {@linkcode writeAtomically}, or to stdout where `path` is `-`. */
@@ -67,7 +113,7 @@ async function describeTarget(path: string) {
     const target = isFile ? await Deno.realPath(path) : path;
     return { target, mode: mode === null ? undefined : mode & 0o777, special: !isFile };
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
+    if (!isAbsent(error)) {
       if (error instanceof Error && error.message.startsWith("Cannot ")) throw error;
       refuseWrite(path, error);
     }
@@ -78,6 +124,10 @@ async function describeTarget(path: string) {
     }
     return { target: path, mode: undefined, special: false };
   }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
 }
 
 interface Writable {
@@ -91,19 +141,25 @@ async function writeAll(file: Writable, chunk: Uint8Array, path: string): Promis
   }
 }
 
-/** Says what could not be written, keeping the error's class but for a full disk, which has none. */
+/** Throws what {@linkcode writeError} gives. */
 export function refuseWrite(path: string, error: unknown): never {
-  if (!(error instanceof Error)) throw error;
+  throw writeError(path, error);
+}
+
+/** Says what could not be written, keeping the error's class but for a full disk, which has none. */
+export function writeError(path: string, error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
   const { code } = error as { code?: unknown };
   if (code === "ENOSPC" || code === "EDQUOT") {
-    throw new Deno.errors.WriteZero(`Cannot write ${path}: the disk is full`);
+    return new Deno.errors.WriteZero(`Cannot write ${path}: the disk is full`);
   }
   // Deno's message ends with the call and its path, which is the temporary's.
   error.message = `Cannot write ${path}: ${error.message.split(": ")[0]}`;
-  throw error;
+  return error;
 }
 
-function keep(temporary: string): void {
+/** From here on a signal removes the file. */
+function removeOnSignal(path: string): void {
   if (pending.size === 0) {
     const listeners = SIGNALS.map(([signal, code]) => {
       const onSignal = () => {
@@ -113,13 +169,15 @@ function keep(temporary: string): void {
       Deno.addSignalListener(signal, onSignal);
       return () => Deno.removeSignalListener(signal, onSignal);
     });
-    removeListeners = () => listeners.forEach((remove) => remove());
+    removeListeners = () => listeners.splice(0).forEach((remove) => remove());
   }
-  pending.add(temporary);
+  pending.add(path);
 }
 
-function release(temporary: string): void {
-  pending.delete(temporary);
+/** Ends what {@linkcode removeOnSignal} began. A signal that has come by now is heard first, lest nobody hears it. */
+async function keepOnSignal(path: string): Promise<void> {
+  await new Promise((done) => setTimeout(done, 0));
+  pending.delete(path);
   if (pending.size === 0) removeListeners();
 }
 

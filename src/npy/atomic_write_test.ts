@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { join } from "#path";
 import { ROOT, startDeno } from "../../tests/cli.ts";
-import { writeAtomically } from "./atomic_write.ts";
+import { proveWritable, writeAtomically } from "./atomic_write.ts";
 
 async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir();
@@ -89,6 +89,23 @@ Deno.test({
   },
 });
 
+Deno.test("proveWritable() leaves what is there as it is, and nothing beside it", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "out.txt");
+    await proveWritable(path);
+    assert.deepEqual(names(dir), []);
+    await Deno.writeTextFile(path, "old");
+    await proveWritable(path);
+    assert.equal(await Deno.readTextFile(path), "old");
+    assert.deepEqual(names(dir), ["out.txt"]);
+    await assert.rejects(proveWritable(dir), { name: "IsADirectory" });
+    await assert.rejects(proveWritable(join(path, "x")), {
+      message: `Cannot write ${join(path, "x")}: there is no directory ${path}`,
+    });
+    await assert.rejects(proveWritable(join(dir, "none", "x")), { name: "NotFound" });
+  });
+});
+
 const CONFIG = join(ROOT, "deno.json");
 const CHILD = `
   import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
@@ -101,7 +118,7 @@ const CHILD = `
   });
 `;
 
-for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]] as const) {
   Deno.test({
     name: `writeAtomically() removes its temporary on ${signal} and exits ${code}`,
     ignore: Deno.build.os === "windows",
@@ -122,3 +139,29 @@ for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
     },
   });
 }
+
+Deno.test({
+  name: "a signal that comes while a file is written without a pause is heard when it is",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    await inTempDir(async (dir) => {
+      const script = join(dir, "child.ts");
+      const busy = `
+        import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
+        await writeAtomically(Deno.args[0], async (write) => {
+          await write(new Uint8Array(8));
+          console.log("written");
+          for (const end = Date.now() + 1000; Date.now() < end;);
+        });
+        await new Promise((resolve) => setTimeout(resolve, 60_000));`;
+      await Deno.writeTextFile(script, busy);
+      const args = ["run", "-A", "--no-check", "--config", CONFIG, script, join(dir, "out.npy")];
+      const child = startDeno(args, { stdout: "piped" });
+      const output = child.stdout.getReader();
+      await output.read();
+      child.kill("SIGINT");
+      while (!(await output.read()).done);
+      assert.equal((await child.status).code, 130);
+    });
+  },
+});

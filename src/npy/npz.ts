@@ -122,6 +122,11 @@ export async function writeNpz(path: string, tensors: Record<string, Tensor>): P
 }
 
 /** Splits at the first `.npz:`, the one place where a colon says more than a name does. */
+/** The file of a tensor's path, which may name a member of an archive. */
+export function npyFile(path: string): string {
+  return splitPath(path).file;
+}
+
 function splitPath(path: string): NpyPath {
   const match = /^(.*?\.npz):(.+)$/is.exec(path);
   return match ? { file: match[1]!, member: match[2]! } : { file: path };

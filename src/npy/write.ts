@@ -11,12 +11,17 @@ const PIECE = 4 << 20;
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
 export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
-  if (/\.npz(:|$)/i.test(path)) {
-    throw new TypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
-  }
+  refuseArchive(path);
   await writeOutput(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
   });
+}
+
+/** @throws {TypeError} for a path of an archive, or of a member of one. */
+export function refuseArchive(path: string): void {
+  if (/\.npz(:|$)/i.test(path)) {
+    throw new TypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
+  }
 }
 
 /** The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied. */

@@ -1,9 +1,9 @@
-import * as v from "valibot";
 import {
   CaseSchema,
   EnvironmentSchema,
   type ReadCase,
   type ReadEnvironment,
+  readRecord,
 } from "./record_schema.ts";
 
 /** The records of one file or of several, in their order. */
@@ -30,10 +30,10 @@ export function parseRecords(text: string, source: string): RecordSet {
     const value = parseLine(line, index === lines.length - 1, where);
     switch (value.kind) {
       case "environment":
-        environments.push(check(EnvironmentSchema, value, where));
+        environments.push(readRecord(EnvironmentSchema, value, where));
         break;
       case "case": {
-        const record = check(CaseSchema, value, where);
+        const record = readRecord(CaseSchema, value, where);
         const device = record.device || (environments.at(-1)?.adapter ?? "");
         cases.push({ ...record, device });
       }
@@ -62,20 +62,6 @@ function parseLine(line: string, last: boolean, where: string): { readonly kind:
 
 function excerpt(line: string): string {
   return line.length <= 40 ? line.trim() : `${line.slice(0, 40)}…`;
-}
-
-function check<S extends v.GenericSchema>(
-  schema: S,
-  value: unknown,
-  where: string,
-): v.InferOutput<S> {
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  const issue = result.issues[0];
-  const path = v.getDotPath(issue) ?? "the record";
-  throw new TypeError(
-    `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
-  );
 }
 
 /** Puts the sets of a suite's shards together, in order. */

@@ -91,8 +91,32 @@ export const EnvironmentSchema = v.object({
   backend: v.optional(v.string(), ""),
   adapter: v.optional(v.string(), ""),
   driver: v.optional(v.string(), ""),
+  seed: v.optional(v.number()),
+  options: v.optional(v.record(v.string(), v.union([v.string(), v.number()]))),
   date: v.optional(v.string(), ""),
 });
+
+/**
+ * Reads a record by its schema.
+ *
+ * @param where File and line.
+ * @throws {TypeError} with the field that is wrong, or the version where it is another one.
+ */
+export function readRecord<S extends v.GenericSchema>(
+  schema: S,
+  value: object,
+  where: string,
+): v.InferOutput<S> {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  const issue = result.issues[0];
+  const path = v.getDotPath(issue) ?? "the record";
+  throw new TypeError(
+    path === "schema" && issue.received !== "undefined"
+      ? `Cannot read ${where}: the record is of version ${issue.received}, this wgconv reads 1`
+      : `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,
+  );
+}
 
 export type ReadCase = v.InferOutput<typeof CaseSchema>;
 export type ReadTime = v.InferOutput<typeof TimeSchema>;

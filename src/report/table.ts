@@ -13,9 +13,38 @@ export function textTable(
 ): string {
   const shown = rows.map((row) => row.map(printableCell));
   const widths = columnWidths(columns, shown);
-  const line = (cells: readonly string[]) =>
-    cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join("  ").trimEnd();
-  return [line(columns.map(({ title }) => title)), ...shown.map(line)].join("\n");
+  return [columns.map(({ title }) => title), ...shown]
+    .map((row) => tableLine(columns, row, widths)).join("\n");
+}
+
+/** A column of a table that is printed row by row. */
+export interface LiveColumn extends Column {
+  /** Characters of its widest cell, as far as that is known before. */
+  readonly width?: number;
+}
+
+/**
+ * As {@linkcode textTable}, of rows that become known one by one: gives each one's line, with the headings before the
+ * first. A cell that is wider than was known widens its column from there on.
+ */
+export function liveTable(columns: readonly LiveColumn[]): (cells: readonly string[]) => string {
+  const widths = columns.map(({ title, width = 0 }) => Math.max(title.length, width));
+  let begun = false;
+  return (row) => {
+    const cells = row.map(printableCell);
+    const rows = begun ? [cells] : [columns.map(({ title }) => title), cells];
+    begun = true;
+    cells.forEach((cell, i) => widths[i] = Math.max(widths[i]!, cell.length));
+    return rows.map((row) => tableLine(columns, row, widths)).join("\n");
+  };
+}
+
+function tableLine(
+  columns: readonly Column[],
+  cells: readonly string[],
+  widths: readonly number[],
+): string {
+  return cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join("  ").trimEnd();
 }
 
 /** Renders rows as a GitHub-flavoured Markdown table. */

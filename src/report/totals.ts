@@ -1,11 +1,12 @@
 import { occurrences } from "../problem/occurrences.ts";
-import type { CaseRecord } from "./record.ts";
+import type { ReadCase, ReadTime } from "./record_schema.ts";
 import { formatGflops, formatMilliseconds } from "./format.ts";
 
 /** What totals are made of. */
 export type TotalledCase =
-  & Pick<CaseRecord, "problem" | "op" | "layout" | "algorithm" | "requested" | "policy" | "tile">
-  & Pick<CaseRecord, "cache" | "time_ms" | "flops">;
+  & Pick<ReadCase, "problem" | "op" | "layout" | "algorithm" | "requested" | "policy" | "tile">
+  & Pick<ReadCase, "cache" | "flops">
+  & { readonly time_ms: Pick<ReadTime, "median"> | null };
 
 /**
  * Where names say how often a network has a layer (`res2a*3`): the whole network's time and rate, a line for each
@@ -22,7 +23,7 @@ export function networkTotals(records: readonly TotalledCase[]): string[] {
     const sum = (figure: (record: TotalledCase) => number) =>
       cases.reduce((total, record) => total + times(record) * figure(record), 0);
     const ms = sum(({ time_ms }) => time_ms!.median);
-    const rate = formatGflops(sum(({ flops }) => flops) / ms / 1e6);
+    const rate = formatGflops(sum(({ flops }) => flops ?? 0) / ms / 1e6);
     return `total ${way}: ${formatMilliseconds(ms)} for ${sum(() => 1)} layers, ${rate}`;
   });
 }

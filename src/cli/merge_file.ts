@@ -1,0 +1,43 @@
+import { dirname } from "#path";
+import { refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
+import { textBytesOf } from "../read_text.ts";
+import { isLatest, tryLock } from "./file_lock.ts";
+
+/** How long another program's merge is waited for, and how often it is looked for. */
+const PATIENCE_MS = 10_000;
+const POLL_MS = 20;
+
+/**
+ * Puts what `merge` makes of a file's text in its place, whole or not at all; of a file that is not there, of no text.
+ * Of several programs that do so at the same time each waits for the one before.
+ *
+ * @throws {Deno.errors.Busy} where another program keeps the file locked.
+ * @throws {SyntaxError} where the file is no text.
+ * @throws what `merge` throws; the file then stays as it is.
+ */
+export async function mergeFile(path: string, merge: (text: string) => string): Promise<void> {
+  const folder = dirname(path);
+  await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
+  const end = performance.now() + PATIENCE_MS;
+  while (true) {
+    using file = await Deno.open(path, { read: true, write: true, create: true })
+      .catch((error) => refuseWrite(path, error));
+    // Its successor is to be merged with, where another program has put one in its place.
+    if (tryLock(file, path) && isLatest(file, path)) {
+      const after = new TextEncoder().encode(merge(decode(textBytesOf(file, path), path)));
+      return await writeAtomically(path, (write) => write(after));
+    }
+    if (performance.now() > end) {
+      throw new Deno.errors.Busy(`Cannot write ${path}: another program is writing to it`);
+    }
+    await new Promise((done) => setTimeout(done, POLL_MS));
+  }
+}
+
+function decode(bytes: Uint8Array, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new SyntaxError(`Cannot write ${path}: what is there is no text, and would be lost`);
+  }
+}

@@ -1,0 +1,90 @@
+import { basename, dirname, join } from "#path";
+import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
+import { npyFile } from "../npy/npz.ts";
+import { refuseArchive } from "../npy/write.ts";
+
+/** What `--force` does for an output that is an input. */
+export const FORCE_INPUT = "write the output though it is an input";
+
+/** A file or folder that a command is going to write. */
+export interface Output {
+  /** The option or argument that names it. */
+  readonly option: string;
+  readonly path: string | undefined;
+  /**
+   * `npy` and `file` take the place of what is there; what is `merged` with what is there may make its folder, as
+   * a `folder` of files is made; who opens `records` proves them.
+   */
+  readonly kind: "npy" | "file" | "merged" | "records" | "folder";
+}
+
+/** What may stand against an output. */
+export interface OutputRules {
+  /** Paths that the command reads; `file.npz:member` too. */
+  readonly inputs?: readonly (string | undefined)[];
+  readonly force?: boolean | undefined;
+}
+
+/**
+ * Finds out before any work whether a command's outputs can be written, and changes nothing. An input is refused as
+ * an output unless `force` is set, and so are two outputs that are one file, whatever the names they go by.
+ *
+ * @throws {TypeError} that names the path.
+ * @throws as {@linkcode proveWritable}.
+ */
+export async function proveOutputs(
+  outputs: readonly Output[],
+  { inputs = [], force = false }: OutputRules = {},
+): Promise<void> {
+  const read = new Set<string>();
+  for (const path of inputs) {
+    const id = path === undefined ? undefined : await fileId(npyFile(path));
+    if (id !== undefined) read.add(id);
+  }
+  const written = new Map<string, string>();
+  for (const { option, path, kind } of outputs) {
+    if (path === undefined) continue;
+    if (kind === "merged" && await isSpecial(path)) {
+      throw new TypeError(`Cannot merge into ${path}: it is no file`);
+    }
+    if (path === "-") continue;
+    if (kind === "npy") refuseArchive(path);
+    const id = kind === "folder" ? undefined : await fileId(path);
+    if (id !== undefined) {
+      if (read.has(id) && !force) {
+        throw new TypeError(`Cannot write ${path}: it is an input too, --force overwrites it`);
+      }
+      const other = written.get(id);
+      if (other !== undefined) {
+        throw new TypeError(`Cannot write ${path}: ${other} and ${option} name the same file`);
+      }
+      written.set(id, option);
+    }
+    if (kind === "folder") await proveFolder(path);
+    else if (kind === "merged" && !await isFolder(dirname(path))) await proveFolder(dirname(path));
+    else if (kind !== "records") await proveWritable(path);
+  }
+}
+
+/** Whether a path stands for stdout, a device or a pipe, in which nothing is to be merged with. */
+async function isSpecial(path: string): Promise<boolean> {
+  const info = await Deno.stat(path).catch(() => undefined);
+  return path === "-" || (info !== undefined && !info.isFile && !info.isDirectory);
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(({ isDirectory }) => isDirectory, () => false);
+}
+
+/**
+ * What tells a file from all others, by whatever name and link it is reached; a path in a folder that is there
+ * stands for a file to come. Devices and pipes have none, they may be named twice.
+ */
+async function fileId(path: string): Promise<string | undefined> {
+  if (path === "-") return undefined;
+  const info = await Deno.stat(path).catch(() => undefined);
+  if (info !== undefined && !info.isFile) return undefined;
+  if (info?.ino) return `${info.dev}:${info.ino}`;
+  const folder = await Deno.realPath(dirname(path)).catch(() => undefined);
+  return folder === undefined ? undefined : join(folder, basename(path));
+}

@@ -1,0 +1,146 @@
+import { refuseWrite, writeError } from "../npy/atomic_write.ts";
+import { textBytesOf } from "../read_text.ts";
+import type { ReportRecord } from "../report/record.ts";
+import type { Writes } from "./failure.ts";
+import { isLatest, statOf, tryLock } from "./file_lock.ts";
+import { printer } from "./output.ts";
+import { type PreviousRun, readPreviousRun } from "./resume.ts";
+
+/** Where records go, each as a line of its own as soon as it is known. */
+export interface RecordStream extends Disposable {
+  /** What an earlier run left there, where it is gone on with. */
+  readonly previous: PreviousRun | undefined;
+  /** Writes a record; a failure is told to the {@linkcode Writes} of the command. */
+  write(record: ReportRecord): void;
+}
+
+/** What is to become of a file that is not empty. */
+export interface StreamOptions {
+  /** Goes on with what is there; not given by commands that cannot. */
+  readonly resume?: boolean;
+  /** Begins anew. */
+  readonly force?: boolean | undefined;
+}
+
+/**
+ * Opens a stream of records: of a file, of stdout (`-`), or of nothing without a target. The file is locked against
+ * other programs, and stays as it is until the first record; one that is made here goes again if none comes.
+ *
+ * @throws {TypeError} where the file holds something and no option says what is to become of it.
+ * @throws {Deno.errors.Busy} where another program writes records to it.
+ * @throws as {@linkcode readPreviousRun}.
+ */
+export function openRecords(
+  target: string | undefined,
+  writes: Writes,
+  options: StreamOptions = {},
+): RecordStream {
+  const nothing = { previous: undefined, [Symbol.dispose]: () => {} };
+  if (target === undefined) return { ...nothing, write: () => {} };
+  if (target === "-") {
+    const out = printer("stdout");
+    return { ...nothing, write: (record) => out.line(JSON.stringify(record)) };
+  }
+  const { file, made, special } = openFile(target);
+  try {
+    if (special && options.resume) {
+      throw new TypeError(`Cannot resume: ${target} is no file, which would hold a run`);
+    }
+    const previous = special ? undefined : previousRun(file, target, options);
+    return fileStream(target, file, { made, special, previous, writes });
+  } catch (error) {
+    if (made) Deno.removeSync(target);
+    file.close();
+    throw error;
+  }
+}
+
+interface OpenFile {
+  readonly file: Deno.FsFile;
+  /** Whether it was not there before. */
+  readonly made: boolean;
+  /** Whether it is a device or a pipe, which holds nothing and is not locked. */
+  readonly special: boolean;
+}
+
+function openFile(path: string): OpenFile {
+  while (true) {
+    const there = statOf(path);
+    const made = there === undefined;
+    const special = there !== undefined && !there.isFile;
+    let file: Deno.FsFile;
+    try {
+      file = Deno.openSync(path, { write: true, read: !special, createNew: made });
+    } catch (error) {
+      // Another program made it, or removed it, since it was looked for.
+      const gone = made ? Deno.errors.AlreadyExists : Deno.errors.NotFound;
+      if (error instanceof gone && statOf(path) !== undefined === made) continue;
+      refuseWrite(path, error);
+    }
+    if (special) return { file, made, special };
+    if (!tryLock(file, path)) {
+      file.close();
+      throw new Deno.errors.Busy(`Cannot write ${path}: another program is writing records to it`);
+    }
+    if (isLatest(file, path)) return { file, made, special };
+    file.close();
+  }
+}
+
+function previousRun(
+  file: Deno.FsFile,
+  path: string,
+  { resume, force }: StreamOptions,
+): PreviousRun | undefined {
+  const { size } = file.statSync();
+  if (size === 0 || (force && !resume)) return undefined;
+  if (!resume) {
+    const goOn = resume === undefined ? "" : "--resume goes on with it, ";
+    throw new TypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
+  }
+  return readPreviousRun(textBytesOf(file, path), path);
+}
+
+function fileStream(
+  path: string,
+  file: Deno.FsFile,
+  { made, special, previous, writes }: Omit<OpenFile, "file"> & {
+    readonly previous: PreviousRun | undefined;
+    readonly writes: Writes;
+  },
+): RecordStream {
+  let begun = false;
+  let lead = previous?.unended ? "\n" : "";
+  /** Where whole lines end, while something else may follow them: what was there, or a line that failed. */
+  let end: number | undefined = special ? undefined : previous?.bytes ?? 0;
+  const cut = () => {
+    if (end !== undefined) file.truncateSync(end);
+    end = undefined;
+  };
+  return {
+    previous,
+    write(record) {
+      const bytes = new TextEncoder().encode(`${lead}${JSON.stringify(record)}\n`);
+      try {
+        cut();
+        const start = special ? undefined : file.seekSync(0, Deno.SeekMode.End);
+        begun = true;
+        end = start;
+        for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+        end = undefined;
+        lead = "";
+      } catch (error) {
+        writes.failed(writeError(path, error));
+      }
+    },
+    [Symbol.dispose]() {
+      try {
+        if (begun) cut();
+        else if (made) Deno.removeSync(path);
+      } catch {
+        // Nothing more can be done, and what ends the command is to be said.
+      }
+      file.close();
+    },
+  };
+}
