@@ -11,7 +11,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
 import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
-import { sampledWork, wholeWork, type Work } from "./jobs.ts";
+import { listedWork, sampledWork, wholeWork, type Work } from "./jobs.ts";
 import { runAssignment } from "./pool.ts";
 import { pieceCount } from "./worker_source.ts";
 
@@ -35,6 +35,8 @@ export interface ReferenceInputs {
 export interface ReferenceOptions {
   /** At least `count` results, equally many per output channel, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
+  /** Canonical flat indices of the results that are wanted, in place of a sample. */
+  readonly indices?: Float64Array;
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
   /** Forward only. */
@@ -85,10 +87,10 @@ export async function referenceConv(
   const shape = tensorShape(problem, result);
   const plans = gemmPlans(geometry, canonical[`${result}Strides`]);
   const count = elementCount(shape);
-  // Web pages share memory with Workers only where they are isolated from other origins.
-  const most = "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
-  const cores = options.workers ?? most;
-  const work = options.sample !== undefined && samplePays(problem, options.sample, count)
+  const cores = options.workers ?? mostWorkers();
+  const work = options.indices !== undefined
+    ? listedWork(geometry, options.indices)
+    : options.sample !== undefined && samplePays(problem, options.sample, count)
     ? sampledWork(problem, geometry, options.sample)
     : wholeWork(geometry, plans, count, cores);
   const computed = await runAssignment({
@@ -127,7 +129,8 @@ function samplePays(
   return total > 0 && Math.ceil(sample.count / channels) * channels < total;
 }
 
-function checkedOperand(
+/** A tensor's data, if it is that of the problem. */
+export function checkedOperand(
   problem: ConvProblem,
   which: ConvTensor,
   operand: HostOperand | undefined,
@@ -196,7 +199,13 @@ export function activationScale(kind: Activation, value: number): number {
   return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
 }
 
-function workerCount(work: Work, most: number): number {
+/** Workers that pay on this machine. Web pages share memory with them only where isolated from other origins. */
+export function mostWorkers(): number {
+  return "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
+}
+
+/** Workers that pay for the work, `most` at most. */
+export function workerCount(work: Work, most: number): number {
   const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
   const pieces = pieceCount(work);
   if (work.multiplications < small || pieces < 2) return 0;
