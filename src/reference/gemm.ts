@@ -1,9 +1,14 @@
-import { convProblem } from "../problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../problem/conv_problem.ts";
 import { gemmOperands, type GemmProblem, gemmShape } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import type { HostArray } from "./geometry.ts";
-import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
+import {
+  activationScale,
+  referenceConv,
+  type ReferenceInputs,
+  type ReferenceResult,
+} from "./reference.ts";
 
 /** What `gemmOperands(problem)` names, as it lies in memory. */
 export interface GemmInputs {
@@ -17,6 +22,8 @@ export interface GemmInputs {
 export interface GemmReferenceOptions {
   /** At least `count` results, equally many per row, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
+  /** Flat indices of the results that are wanted, ascending, in place of a sample. */
+  readonly indices?: Float64Array;
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
   /** Whether everything is a whole number of 32 bits; results then wrap as a device's int32 do. */
@@ -38,18 +45,20 @@ export async function referenceGemm(
   operands: GemmInputs,
   options: GemmReferenceOptions = {},
 ): Promise<ReferenceResult> {
-  checkOperands(problem, operands);
+  checkGemmOperands(problem, operands);
   const { m, n, batch } = problem;
-  const { sample, onProgress } = options;
+  const { sample, indices, onProgress } = options;
   const shape = [batch, m, n];
   if (elementCount(shape) === 0) {
     return { values: new Float64Array(0), magnitudes: new Float64Array(0), shape };
   }
   const parts: ReferenceResult[] = [];
   for (let one = 0; one < batch; one++) {
-    const sums = await sumsOf(problem, operands, one, {
+    const { conv, inputs } = gemmConv(problem, operands, one);
+    const sums = await referenceConv(conv, inputs, {
       ...options,
       ...(sample ? { sample: { count: sample.count / batch, seed: sample.seed + one } } : {}),
+      ...(indices ? { indices: indicesWithin(indices, one * m * n, m * n) } : {}),
       onProgress: (fraction) => onProgress?.((one + fraction) / batch),
     });
     parts.push(finished(problem, operands, one, sums, options.integers ? INTEGERS : REALS));
@@ -63,7 +72,8 @@ export async function referenceGemm(
   };
 }
 
-function checkOperands(problem: GemmProblem, operands: GemmInputs): void {
+/** @throws {TypeError} if an operand is missing or of another size. */
+export function checkGemmOperands(problem: GemmProblem, operands: GemmInputs): void {
   for (const which of gemmOperands(problem) as (keyof GemmInputs)[]) {
     const shape = gemmShape(problem, which);
     const length = operands[which]?.length;
@@ -83,12 +93,11 @@ function checkOperands(problem: GemmProblem, operands: GemmInputs): void {
  * op(A)·op(B) of one of the batch: a 1-tap convolution whose filter [K = m, C = k] is A and whose input
  * [N = 1, C = k, W = n] is B. Transposes are layouts, so nothing is copied.
  */
-function sumsOf(
+export function gemmConv(
   problem: GemmProblem,
   { a, b }: GemmInputs,
   one: number,
-  options: GemmReferenceOptions,
-): Promise<ReferenceResult> {
+): { conv: ConvProblem; inputs: ReferenceInputs } {
   const { m, n, k, transpose } = problem;
   const conv = convProblem({
     batch: 1,
@@ -97,7 +106,7 @@ function sumsOf(
     inputSize: [n],
     filterSize: [1],
   });
-  return referenceConv(conv, {
+  const inputs: ReferenceInputs = {
     filter: {
       data: a!.subarray(one * m * k, (one + 1) * m * k),
       layout: transpose[0] === "n" ? "kcrs" : "crsk",
@@ -106,7 +115,14 @@ function sumsOf(
       data: b!.subarray(one * k * n, (one + 1) * k * n),
       layout: transpose[1] === "n" ? "nchw" : "nhwc",
     },
-  }, options);
+  };
+  return { conv, inputs };
+}
+
+/** Those of `indices` that lie in a run of `count` results, counted from its first one. */
+function indicesWithin(indices: Float64Array, first: number, count: number): Float64Array {
+  return indices.filter((index) => index >= first && index < first + count)
+    .map((index) => index - first);
 }
 
 /** How what follows the sums is computed. */

@@ -3,7 +3,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import type { GemmJob } from "./gemm_kernel.ts";
 import { columnCount, type GemmPlan } from "./gemm_plan.ts";
 import type { Geometry } from "./geometry.ts";
-import { type ProjectionJob, projectionLines } from "./projection_kernel.ts";
+import type { ProjectionJob } from "./projection_kernel.ts";
 import { randomStream, samplePlaces } from "./sample.ts";
 
 /** Results computed one by one: places `start` to `end` of the list, or of the whole result. */
@@ -145,29 +145,20 @@ export function listedWork(g: Geometry, indices: Float64Array): Work {
 /** All of a convolution with one filter a group, some milliseconds a piece. */
 export function projectedWork(g: Geometry, plans: readonly GemmPlan[], count: number): Work {
   const projection = plans.flatMap((plan, at) => {
-    const lines = projectionLines(plan);
-    const all = plan.batch * plan.grid[0] * plan.grid[1] * plan.grid[2];
-    const each = all / Math.max(1, lines) * plan.channels * plan.taps.length / 3;
-    const size = Math.max(1, Math.ceil(2 ** 21 / Math.max(each, 16)));
-    return Array.from(
-      { length: g.groups },
-      (_, group) =>
-        ranges(lines, size).map(([lineStart, lineEnd]) => ({
-          plan: at,
-          group,
-          lineStart,
-          lineEnd,
-        })),
-    )
-      .flat();
+    const [g0, g1, g2] = plan.grid;
+    const alongBatch = plan.gatherStrides[0] === 1 && plan.batch >= FEWEST_COLUMNS;
+    const [lines, length] = alongBatch ? [g0 * g1 * g2, plan.batch] : [plan.batch * g0 * g1, g2];
+    const depth = length * plan.channels * plan.taps.length / 3;
+    return ranges(lines, Math.ceil(2 ** 21 / Math.max(depth, 16))).flatMap(
+      ([lineStart, lineEnd]) =>
+        Array.from(
+          { length: g.groups },
+          (_, group) => ({ plan: at, group, alongBatch, lineStart, lineEnd }),
+        ),
+    );
   });
-  return {
-    count,
-    multiplications: count * averageDepth(g),
-    direct: [],
-    gemm: [],
-    projection,
-  };
+  const multiplications = count * averageDepth(g);
+  return { count, multiplications, direct: [], gemm: [], projection };
 }
 
 /** Products per result, rows and columns that meet padding counted; strided backward-data meets fewer. */

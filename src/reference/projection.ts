@@ -51,6 +51,8 @@ export interface Projection {
   readonly additions?: Float64Array;
   /** Σ s² of the members of a place, in each group, or outside and group where these differ. */
   readonly weightSquares: Float64Array;
+  /** The weights s of the channels, where a place is made of channels only. */
+  readonly weights?: Float64Array;
   /** The same projection of a result, as it lies in memory. */
   project(result: ProjectedArray): ChannelSums;
   /** Canonical flat indices of the results that a place is made of. */
@@ -61,6 +63,8 @@ export interface ProjectionOptions {
   readonly seed: number;
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
+  /** Factor of the sums, before a bias is added; 1 where absent. */
+  readonly factor?: number;
   /** Called with the done fraction, 0 to 1, now and then. */
   readonly onProgress?: (fraction: number) => void;
 }
@@ -130,7 +134,7 @@ async function projectActivations(
   const operand = inputs[which]!;
   const size = rootMeanSquare(channelRms(data, operandView(problem, which, operand))) *
     Math.sqrt(accumulationLength(problem));
-  const filter = projectFilter(problem, inputs, size, options.seed);
+  const filter = projectFilter(problem, inputs, size, options);
 
   // One output channel a group, of the filter that is left.
   const one = { ...problem, [over]: groups };
@@ -170,6 +174,7 @@ async function projectActivations(
     variances: magnitudes,
     ...(additions === undefined ? {} : { additions }),
     weightSquares: groupSums(weights.map((s) => s * s), groups),
+    weights,
     project: (data) => projectChannels(data, view, weights, groups),
     indicesOf: (place) => {
       const at = place % area;
@@ -210,12 +215,13 @@ function addBias(
  * forward, [tap][K] in backward-data.
  *
  * @param size Of the other operand's values, times √L.
+ * @param options Their factor is the filter's, too.
  */
 function projectFilter(
   problem: ConvProblem,
   { filter, bias }: ReferenceInputs,
   size: number,
-  seed: number,
+  { seed, factor = 1 }: ProjectionOptions,
 ): { weights: Float64Array; dense: Float64Array } {
   const { groups, op } = problem;
   const { data, layout } = filter!;
@@ -227,11 +233,12 @@ function projectFilter(
     : Array.from({ length: groups }, (_, group) => outerGroup(view, group, groups));
   const sizes = Float64Array.from(parts.flatMap((part) => [...channelRms(data, part)]));
   // A large bias rounds as a sum of that size does.
-  const shares = forward && bias !== undefined && size > 0
-    ? sizes.map((own, channel) => Math.max(own, Math.abs(bias[channel]!) / (4 * size)))
+  const scaled = size * Math.abs(factor);
+  const shares = forward && bias !== undefined && scaled > 0
+    ? sizes.map((own, channel) => Math.max(own, Math.abs(bias[channel]!) / (4 * scaled)))
     : sizes;
   const relative = randomWeights(shares, seed);
-  const factor = powerOfTwo(1 / (size > 0 ? size : 1));
+  const scale = powerOfTwo(1 / (scaled > 0 ? scaled : 1));
   const taps = view.places;
   const left = forward ? shape[1]! : shape[0]!;
   const half = groups * taps * (forward ? left : left / groups);
@@ -247,11 +254,11 @@ function projectFilter(
         ? (row % groups * taps + tap) * left + Math.floor(row / groups)
         // [K/g][tap] to [tap][K]
         : tap * left + index * part.outer + row;
-      dense[to] = sums[i]! * factor;
-      dense[half + to] = Math.sqrt(squares[i]!) * factor;
+      dense[to] = sums[i]! * scale * factor;
+      dense[half + to] = Math.sqrt(squares[i]!) * scale * Math.abs(factor);
     }
   });
-  return { weights: relative.map((weight) => weight * factor), dense };
+  return { weights: relative.map((weight) => weight * scale), dense };
 }
 
 /** Projects the gradient over K and C: a filter gradient with one channel of each in a group. */

@@ -1,10 +1,14 @@
 import type { GemmPlan } from "./gemm_plan.ts";
 import type { HostArray } from "./geometry.ts";
 
-/** Lines of one row of a `pixels` plan; see {@linkcode projectionLines}. */
+/**
+ * Lines of one group of a `pixels` plan with one row: positions along the batch, at one place after the other, or
+ * along the last spatial axis.
+ */
 export interface ProjectionJob {
   readonly plan: number;
   readonly group: number;
+  readonly alongBatch: boolean;
   readonly lineStart: number;
   readonly lineEnd: number;
 }
@@ -24,15 +28,6 @@ export type Project = (
   values: Float64Array,
   squares: Float64Array,
 ) => void;
-
-/**
- * Positions of a plan's grid in lines: along the batch where that lies together in memory, else along the last
- * spatial axis.
- */
-export function projectionLines(plan: GemmPlan): number {
-  const [g0, g1, g2] = plan.grid;
-  return plan.gatherStrides[0] === 1 && plan.batch > 1 ? g0 * g1 * g2 : plan.batch * g0 * g1;
-}
 
 /**
  * Makes {@linkcode Project}. With a single row there is nothing to pack for: elements are read where they lie,
@@ -89,8 +84,8 @@ export function makeProject(): Project {
     }
   }
 
-  // Dot products with the channels, which are neighbours: [sum, sum of squares].
-  function dotInto(
+  // Dot products with the channels, which are neighbours.
+  function dotOne(
     x: HostArray,
     i: number,
     w: HostArray,
@@ -101,22 +96,41 @@ export function makeProject(): Project {
     sum: Float64Array,
     more: Float64Array,
   ): void {
-    let s0 = 0, s1 = 0, q0 = 0, q1 = 0;
-    let k = 0;
-    for (; k + 2 <= count; k += 2) {
-      const v0 = x[i + k]!, v1 = x[i + k + 1]!;
-      s0 += w[at + k]! * v0, s1 += w[at + k + 1]! * v1;
-      const u0 = w[at + second + k]! * v0, u1 = w[at + second + k + 1]! * v1;
-      q0 += u0 * u0, q1 += u1 * u1;
+    let s = 0, q = 0;
+    for (const end = at + count; at < end; at++, i++) {
+      const v = x[i]!, u = w[at + second]! * v;
+      s += w[at]! * v;
+      q += u * u;
     }
-    if (k < count) {
-      const v0 = x[i + k]!;
-      s0 += w[at + k]! * v0;
-      const u0 = w[at + second + k]! * v0;
-      q0 += u0 * u0;
+    sum[to]! += s;
+    more[to]! += q;
+  }
+
+  // The same of four positions, `step` apart: a weight is loaded once for four products.
+  function dotFour(
+    x: HostArray,
+    i: number,
+    step: number,
+    w: HostArray,
+    at: number,
+    second: number,
+    count: number,
+    to: number,
+    sum: Float64Array,
+    more: Float64Array,
+  ): void {
+    let s0 = 0, s1 = 0, s2 = 0, s3 = 0, q0 = 0, q1 = 0, q2 = 0, q3 = 0;
+    let i1 = i + step, i2 = i1 + step, i3 = i2 + step;
+    for (const end = at + count; at < end; at++) {
+      const a = w[at]!, b = w[at + second]!;
+      const v0 = x[i]!, v1 = x[i1]!, v2 = x[i2]!, v3 = x[i3]!;
+      const u0 = b * v0, u1 = b * v1, u2 = b * v2, u3 = b * v3;
+      s0 += a * v0, s1 += a * v1, s2 += a * v2, s3 += a * v3;
+      q0 += u0 * u0, q1 += u1 * u1, q2 += u2 * u2, q3 += u3 * u3;
+      i++, i1++, i2++, i3++;
     }
-    sum[to]! += s0 + s1;
-    more[to]! += q0 + q1;
+    sum[to]! += s0, sum[to + 1]! += s1, sum[to + 2]! += s2, sum[to + 3]! += s3;
+    more[to]! += q0, more[to + 1]! += q1, more[to + 2]! += q2, more[to + 3]! += q3;
   }
 
   return (plan, job, gathered, dense, values, squares) => {
@@ -126,7 +140,7 @@ export function makeProject(): Project {
     const { channels } = plan;
     const taps = plan.taps.length / 3;
     const second = dense.length / 2;
-    const alongBatch = sn === 1 && plan.batch > 1;
+    const { alongBatch } = job;
     const length = alongBatch ? plan.batch : g2;
     const step = alongBatch ? 1 : plan.step[2] * s2;
     if (sums.length < length) {
@@ -162,8 +176,12 @@ export function makeProject(): Project {
         }
         const at = job.group * plan.denseGroup + plan.denseTaps[tap]!;
         if (sc === 1 && !alongBatch && channels > 2) {
-          for (let to = low, i = base; to < high; to++, i += step) {
-            dotInto(gathered, i, dense, at, second, channels, to, sum, more);
+          let to = low, i = base;
+          for (; to + 4 <= high; to += 4, i += 4 * step) {
+            dotFour(gathered, i, step, dense, at, second, channels, to, sum, more);
+          }
+          for (; to < high; to++, i += step) {
+            dotOne(gathered, i, dense, at, second, channels, to, sum, more);
           }
           continue;
         }

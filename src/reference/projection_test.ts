@@ -7,7 +7,7 @@ import {
 } from "../problem/conv_problem.ts";
 import { convertLayout, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { type Projection, projectConv } from "./projection.ts";
+import { projectConv, type Projection } from "./projection.ts";
 import { inputsOf, naiveConv, randomTensors, type Tensors, withOp } from "./test_data.ts";
 
 const PROBLEMS: { readonly [what: string]: ConvProblemInit } = {
