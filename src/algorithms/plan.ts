@@ -65,6 +65,8 @@ export interface Plan {
   readonly predictedMs?: number;
   /** How much the algorithm enlarges rounding errors; 1, that of sums of products, where absent. */
   readonly amplification?: number;
+  /** Outputs along each spatial axis that a Winograd tile makes at once, so that they share its errors. */
+  readonly tile?: readonly number[];
   /** What `auto` weighed, this plan's algorithm first; absent where the algorithm was named, or nothing was weighed. */
   readonly rivals?: readonly Rival[];
   /** Why this plan, one sentence a line, for `wgconv plan`. */

@@ -12,23 +12,21 @@ import {
 import {
   accumulationLength,
   type ConvProblem,
-  directFlops,
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
 import type { Activation, Epilogue } from "../problem/epilogue.ts";
 import { referenceConv, type ReferenceResult } from "../reference/reference.ts";
-import type { AccuracyRecord, Verdict } from "../report/record.ts";
+import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { channelLengths } from "./channel_lengths.ts";
+import { type CheckMode, convCoverable, type Coverage, coverageOf, strataOf } from "./coverage.ts";
 import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./operands.ts";
 
 /** Unit roundoff of f32, in which the kernels accumulate. */
 const UNIT_ROUNDOFF = 2 ** -24;
 
-/** Problems of so few flops are checked whole, whatever was asked for. */
-export const WHOLE_FLOPS = 2e8;
 /** A sample's size: at least this many outputs ... */
 const SAMPLE_COUNT = 4096;
 /** ... and enough of each channel for its RMS to mean something, ... */
@@ -41,7 +39,9 @@ export interface ReferenceRequest extends Layouts {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
   readonly operands: HostOperands;
-  readonly mode: "sample" | "full";
+  readonly mode: CheckMode;
+  /** Whether there is a result that no activation has changed, to be projected. */
+  readonly linear?: boolean;
   readonly seed: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -59,17 +59,32 @@ export interface Checked {
   readonly accuracy: AccuracyRecord;
   readonly verdict: Verdict;
   readonly message?: string;
+  readonly projection?: ProjectionRecord;
 }
 
-/** Computes the reference: whole, or a seeded sample where that was asked for and the problem is large. */
+/** How a result is covered, and the sample that this takes. */
+export function convCoverage(
+  { problem, mode, epilogue, linear = epilogue.activation === "none" }: Pick<
+    ReferenceRequest,
+    "problem" | "mode" | "epilogue" | "linear"
+  >,
+): Coverage {
+  return coverageOf({ mode, linear, ...convCoverable(problem) });
+}
+
+/** Computes the reference: whole, or a seeded sample, as `convCoverage()` says. */
 export async function computeReference(request: ReferenceRequest): Promise<Reference> {
   const { problem, layout, filterLayout, operands, epilogue, seed, onProgress } = request;
   const shape = tensorShape(problem, resultTensor(problem.op));
   const count = sampleCount(shape[channelAxis(problem)]!, accumulationLength(problem));
-  const whole = request.mode === "full" || directFlops(problem) <= WHOLE_FLOPS ||
-    elementCount(shape) <= count;
+  const coverage = convCoverage(request);
+  const whole = coverage === "whole" || elementCount(shape) <= count;
   const result = await referenceConv(problem, referenceInputs(problem, operands, request), {
-    ...(whole ? {} : { sample: { count, seed } }),
+    ...(whole
+      ? {}
+      : coverage === "strata"
+      ? { indices: convStrata(request, shape) }
+      : { sample: { count, seed } }),
     ...(problem.op === "fwd" ? { epilogue } : {}),
     ...(onProgress ? { onProgress } : {}),
   });
@@ -108,6 +123,14 @@ export function checkAgainst(
   return judged(report, gate);
 }
 
+/** An output of every workgroup's tile. */
+function convStrata({ problem, layout, seed }: ReferenceRequest, shape: readonly number[]) {
+  const { op, groups, inChannels, outChannels } = problem;
+  const run = (op === "bwd-data" ? inChannels : outChannels) / groups;
+  const length = accumulationLength(problem);
+  return strataOf(shape, channelAxis(problem), run, length, seed, layout === "chwn");
+}
+
 /** What the gate makes of a report. */
 export function judged(report: AccuracyReport, gate: Gate): Checked {
   const { verdict, reasons } = judge(report, gate);
@@ -137,6 +160,6 @@ export function sampleCount(channels: number, products: number): number {
 }
 
 /** The axis of the result that a bad channel would show on: K, or C of an input gradient. */
-function channelAxis(problem: ConvProblem): number {
+function channelAxis(problem: ConvProblem): 0 | 1 {
   return problem.op === "bwd-filter" ? 0 : 1;
 }

@@ -1,12 +1,13 @@
 import { type Gate, gateFor, measureAccuracy } from "../accuracy/mod.ts";
 import { F16_CHAIN } from "../kernels/micro_kernel.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
-import { type GemmDType, gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
+import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import type { TensorData } from "../tensor/dtype.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
-import { type Checked, judged, sampleCount, WHOLE_FLOPS } from "./check.ts";
+import { type Checked, judged, sampleCount } from "./check.ts";
+import { type CheckMode, type Coverage, coverageOf, gemmCoverable, strataOf } from "./coverage.ts";
 import type { GemmData } from "./gemm_operands.ts";
 
 /** What a reference is computed from. */
@@ -14,7 +15,9 @@ export interface GemmReferenceRequest {
   readonly problem: GemmProblem;
   readonly dtype: GemmDType;
   readonly operands: GemmData;
-  readonly mode: "sample" | "full";
+  readonly mode: CheckMode;
+  /** Whether there is a result that no activation has changed, to be projected. */
+  readonly linear?: boolean;
   readonly seed: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -22,21 +25,38 @@ export interface GemmReferenceRequest {
 /** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
 const SAMPLE_SHARE = 4;
 
-/** Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large. */
+/** How a product is covered. */
+export function gemmCoverage(
+  { problem, mode, linear = problem.activation === "none" }: Pick<
+    GemmReferenceRequest,
+    "problem" | "mode" | "linear"
+  >,
+): Coverage {
+  return coverageOf({ mode, linear, ...gemmCoverable(problem) });
+}
+
+/** The problem with its factors as kernels hold them: in f32, of f32 and f16. */
+export function heldProblem(problem: GemmProblem, dtype: GemmDType): GemmProblem {
+  if (dtype === "f64" || dtype === "i8") return problem;
+  return { ...problem, alpha: Math.fround(problem.alpha), beta: Math.fround(problem.beta) };
+}
+
+/** Computes the FP64 reference: whole, or a seeded sample, as `gemmCoverage()` says. */
 export async function computeGemmReference(
   request: GemmReferenceRequest,
 ): Promise<ReferenceResult> {
-  const { dtype, mode, seed, onProgress } = request;
-  // Kernels of f32 and f16 hold the factors in f32.
-  const exact = dtype === "f64" || dtype === "i8";
-  const round = exact ? (factor: number) => factor : Math.fround;
-  const { alpha, beta } = request.problem;
-  const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
+  const { dtype, seed, onProgress } = request;
+  const problem = heldProblem(request.problem, dtype);
   const { m, n, k, batch } = problem;
   const count = sampleCount(m * batch, SAMPLE_SHARE * k);
-  const whole = mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS || batch * m * n <= count;
+  const coverage = gemmCoverage(request);
+  const whole = coverage === "whole" || batch * m * n <= count;
   return await referenceGemm(problem, request.operands as GemmInputs, {
-    ...(whole ? {} : { sample: { count, seed } }),
+    ...(whole
+      ? {}
+      : coverage === "strata"
+      ? { indices: strataOf([batch, m, n], 1, m, k, seed) }
+      : { sample: { count, seed } }),
     ...(onProgress ? { onProgress } : {}),
     integers: dtype === "i8",
   });

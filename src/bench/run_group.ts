@@ -163,9 +163,13 @@ async function* runTogether(
       for (const { setup, time } of mine) yield caseRecord(setup, { plan, time, verdict: "none" });
       continue;
     }
+    const start = performance.now();
     const result = await fetchResult(gpu, sets[0]![place]!, convResult(problem));
+    const readSeconds = (performance.now() - start) / 1000;
     const reference = await data.reference(problem);
-    const checked = checkAgainst(reference, result, plan.amplification);
+    const sampled = checkAgainst(reference, result, plan.amplification);
+    const projection = await data.projection(problem);
+    const checked = await projection?.check(sampled, { result, plan, readSeconds }) ?? sampled;
     for (const { setup, time } of mine) {
       const record = caseRecord(setup, { plan, time, ...checked });
       await hooks.onChecked?.({ record, group, plan, operands, result, reference });

@@ -1,3 +1,4 @@
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
@@ -12,7 +13,6 @@ import { problemCommand } from "./problem_options.ts";
 import { openSubject } from "./subject.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
-const CHECKS = ["none", "sample", "full"] as const;
 const DEVICES = ["gpu", "cpu"] as const;
 
 const EXAMPLES = `
@@ -38,7 +38,7 @@ export function convCommand() {
       "Convolve, or take a gradient: run it on the GPU, check it against FP64, time it, write it.",
     )
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
-    .option("--check <how>", "none, sample or full", oneOf(CHECKS), "sample" as const)
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)
     .option(
       "--device <name>",

@@ -1,7 +1,6 @@
 import { planGemm } from "../algorithms/gemm/plan.ts";
 import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
-import { checkGemm, computeGemmReference } from "../bench/gemm_check.ts";
 import {
   defaultFill,
   fillGemmOperand,
@@ -12,6 +11,7 @@ import {
   gemmResult,
 } from "../bench/gemm_operands.ts";
 import type { PlanOperands } from "../bench/gpu_case.ts";
+import { checkGemmResult, linearGemm } from "../bench/projection_check.ts";
 import { timeRecord } from "../bench/timing.ts";
 import { gemmElement } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
@@ -36,6 +36,7 @@ export async function multiplyOnGpu(
 ): Promise<Computed<DType>> {
   const { problem } = subject;
   const { dtype, check, seed } = options;
+  const mode = check === "none" ? "sample" : check;
   const result = gemmResult(problem, dtype);
   if (result.count === 0) return await multiplyOnCpu(subject, options);
   return await runJob({
@@ -44,11 +45,22 @@ export async function multiplyOnGpu(
     plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, choiceOf(options))),
     read: () => readGemm(subject, options),
     chunks: () => chunked(subject, options),
-    check: async (operands, computed, onProgress) => {
-      const mode = check === "full" ? "full" : "sample";
-      const request = { problem, dtype, operands, mode, seed, onProgress } as const;
-      return checkGemm(problem, options, await computeGemmReference(request), computed);
+    linearPlan: (gpu) => {
+      const linear = linearGemm(problem, mode);
+      return linear && planGemm(gemmRequest(gpu, linear, options, choiceOf(options)));
     },
+    check: (operands, result, onProgress, made) =>
+      checkGemmResult({
+        problem,
+        dtype,
+        arithmetic: options,
+        operands,
+        result,
+        ...made,
+        mode,
+        seed,
+        onProgress,
+      }),
     record: (device, outcome) => caseRecord(setup(subject, options, device), outcome),
   }, { ...options, runs: options.runs ?? 5 });
 }

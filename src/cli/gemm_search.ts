@@ -1,5 +1,6 @@
 import { computeGemmReference } from "../bench/gemm_check.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { gemmProjection } from "../bench/projection_check.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
 import { printEpilogue } from "../bench/gemm_case.ts";
 import { EXIT } from "../errors.ts";
@@ -32,9 +33,11 @@ export async function searchPolicies(subject: GemmSubject, options: GemmOptions)
   const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
   const operands = await readGemm(subject, options);
   const shown = progress();
-  const reference = check === "none"
-    ? undefined
-    : await computeGemmReference({ problem, dtype, operands, mode: check, seed });
+  const asked = check === "none" ? undefined : { problem, dtype, operands, mode: check, seed };
+  const reference = asked && {
+    outputs: await computeGemmReference(asked),
+    projection: await gemmProjection({ ...asked, arithmetic: options }),
+  };
   const ranking = await searchGemm(
     gpu,
     problem,

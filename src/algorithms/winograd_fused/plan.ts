@@ -56,8 +56,10 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
   let multiplications = 0;
   let enlarged = 1;
   let main = "";
+  let steps: readonly number[] = [];
   for (const runs of tileRuns(places.slice(-axes), problem.filterSize.slice(-axes), tile)) {
     const kernel = planRun(runs);
+    if (main === "") steps = runs.map(({ n }) => n);
     main ||= kernel;
   }
   return {
@@ -68,6 +70,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: enlarged,
+    tile: [...places.slice(axes).map(() => 1), ...steps],
     notes,
   };
 

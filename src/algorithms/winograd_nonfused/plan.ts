@@ -146,6 +146,9 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: amplification2d(...tile.transforms),
+    ...(problem.op === "bwd-filter"
+      ? {}
+      : { tile: tile.transforms.map(({ n }) => n).slice(-problem.filterSize.length) }),
     notes: notesOf(problem, tile, geometry, chunk, count),
   };
 
