@@ -91,7 +91,7 @@ function noiseOf(
     return { products: u * Math.sqrt(steps / 18), result: u * Math.sqrt(steps) / 3 };
   };
   let squares = 0, count = 0;
-  for (const products of samples) {
+  for (const products of samples.map(scaled)) {
     const { products: wandering, result } = model(
       products.length,
       dtype === "f16" ? unit : UNIT.f32,
@@ -138,10 +138,10 @@ function chosen(count: number, length: number, seed: number): number[] {
 }
 
 /** Products of one output, scaled so that f32 and f16 hold them. */
-function scaled(products: number[]): Products {
+function scaled(products: Products): Products {
   const most = products.reduce((size, product) => Math.max(size, Math.abs(product)), 0);
   const scale = most > 0 ? 2 ** -Math.ceil(Math.log2(most)) : 0;
-  return Float64Array.from(products, (product) => product * scale);
+  return products.map((product) => product * scale);
 }
 
 function gemmProducts({ m, n, k, transpose }: GemmProblem, { a, b }: GemmInputs, index: number) {
@@ -150,15 +150,19 @@ function gemmProducts({ m, n, k, transpose }: GemmProblem, { a, b }: GemmInputs,
   const row = rest % m;
   const one = (rest - row) / m;
   const depth = Math.min(k, LONGEST);
-  return scaled(Array.from({ length: depth }, (_, i) => {
+  return Float64Array.from({ length: depth }, (_, i) => {
     const left = a![one * m * k + (transpose[0] === "n" ? row * k + i : i * m + row)]!;
     const right = b![one * k * n + (transpose[1] === "n" ? i * n + column : column * k + i)]!;
     return left * right;
-  }));
+  });
 }
 
 /** Products of the result at a canonical index: channels inside, taps outside, as kernels go. */
-function convProducts(problem: ConvProblem, inputs: ReferenceInputs, index: number): Products {
+export function convProducts(
+  problem: ConvProblem,
+  inputs: ReferenceInputs,
+  index: number,
+): Products {
   const { op, groups, stride, dilation, paddingBegin, inputSize, outputSize } = problem;
   const [inChannels, outChannels] = [problem.inChannels / groups, problem.outChannels / groups];
   const [first, second] = operandTensors(op).map((which) => {
@@ -206,5 +210,5 @@ function convProducts(problem: ConvProblem, inputs: ReferenceInputs, index: numb
       );
     }
   }
-  return scaled(products);
+  return Float64Array.from(products);
 }
