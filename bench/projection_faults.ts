@@ -112,22 +112,24 @@ const FAULTS: { readonly [what: string]: Fault } = {
       }
     }, (index) => data[index - pitch]!);
   },
-  "two channels of an image swapped": (target, random) => {
+  "two channels swapped": (target, random) => {
     const { batch, channels, height, width, data } = target;
     const area = height * width;
-    const image = below(random, batch) * channels;
     const one = below(random, channels);
     const other = (one + 1 + below(random, channels - 1)) % channels;
-    const step = (other - one) * area;
-    return changed(data, (visit) => {
-      for (let i = 0; i < area; i++) {
-        visit((image + one) * area + i);
-        visit((image + other) * area + i);
+    const swap = () => {
+      for (let image = 0; image < batch; image++) {
+        const [first, second] = [one, other].map((channel) => {
+          const start = (image * channels + channel) * area;
+          return data.subarray(start, start + area);
+        }) as [Float32Array, Float32Array];
+        const kept = first.slice();
+        first.set(second);
+        second.set(kept);
       }
-    }, (index) => {
-      const first = Math.floor(index / area) === image + one;
-      return data[index + (first ? step : -step)]!;
-    });
+    };
+    swap();
+    return swap;
   },
   "one output off by 20 times typical": (target, random) => {
     const at = below(random, target.data.length);
@@ -162,10 +164,17 @@ async function healthy(
     const { result } = await convolve(gpu, problem, operands, { algorithm: "implicit-gemm" });
     return result;
   }
-  const { values } = await referenceConv(problem, referenceInputs(problem, operands, asked));
+  const { values, magnitudes } = await referenceConv(
+    problem,
+    referenceInputs(problem, operands, asked),
+  );
   const noise = fillTensor("f32", [2 ** 20 + 7], "normal", 99).data;
-  const typical = TYPICAL * Math.sqrt(accumulationLength(problem)) * 2 ** -24 * rms(values);
-  return Float32Array.from(values, (value, i) => value + typical * noise[i % noise.length]!);
+  const typical = TYPICAL * Math.sqrt(accumulationLength(problem)) * 2 ** -24 *
+    (rms(values) / rms(magnitudes));
+  return Float32Array.from(
+    values,
+    (value, i) => value + typical * magnitudes[i]! * noise[i % noise.length]!,
+  );
 }
 
 function rms(values: Float64Array | Float32Array): number {
@@ -200,10 +209,16 @@ async function faults(trials: number, names: readonly (keyof typeof PROBLEMS)[])
         const sampled = checkAgainst(reference, data);
         const none = { ...sampled, verdict: "pass" as const };
         const projected = await projection.check(none, { result: data });
-        return { sample: sampled.verdict === "fail", projected: projected.verdict === "fail" };
+        return {
+          sample: sampled.verdict === "fail",
+          projected: projected.verdict === "fail",
+          reasons: [sampled.message, projected.message].filter((reason) => reason !== undefined),
+        };
       };
       const before = await check();
-      if (before.sample || before.projected) throw new Error(`a healthy result fails: ${name}`);
+      if (before.reasons.length > 0) {
+        throw new Error(`A healthy result fails: ${name} ${fill}: ${before.reasons.join("; ")}`);
+      }
       for (const [what, fault] of Object.entries(FAULTS)) {
         const found = { sample: 0, projected: 0, both: 0 };
         for (let trial = 0; trial < trials; trial++) {

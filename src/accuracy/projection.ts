@@ -56,6 +56,7 @@ const FLUSHED = 1 / 8;
 /** A weight's mean square, where the least is 1. */
 const WEIGHT_SQUARE = 7 / 3;
 /** Patches of so many places: [rows, columns], of one axis as many together. */
+const FEWEST_PLACES = 32;
 const PATCHES: readonly (readonly [number, number])[] = [[6, 6], [16, 16]];
 
 /** Compares a result's projection with the reference's. Places that are masked are returned beside the report. */
@@ -232,21 +233,22 @@ function rmsOf(
       seen++;
     }
   }
-  if (seen === 0) return { rms: 0, limit: patchLimit(1, count) };
-  const plain = { rms: Math.sqrt(squares / seen), limit: patchLimit(seen, count) };
-  if (plain.rms <= plain.limit) return plain;
-  // Places with the same data have the same errors: they count once.
+  const rms = Math.sqrt(squares / Math.max(1, seen));
+  const limit = patchLimit(seen, count);
+  if (rms <= limit) return { rms, limit };
+  // Places with the same data have the same errors. Where most have, one chance made them all.
   const sorted = Float64Array.from(runs.flatMap(([start, end]) => [...ratios.subarray(start, end)]))
     .filter((ratio) => !Number.isNaN(ratio)).sort();
-  const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]);
-  return {
-    rms: Math.sqrt(distinct.reduce((sum, ratio) => sum + ratio * ratio, 0) / distinct.length),
-    limit: patchLimit(distinct.length, count),
-  };
+  const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]).length;
+  return { rms, limit: distinct < seen / 2 ? patchLimit(1, count) : limit };
 }
 
-/** Of the RMS of `size` numbers in the largest of `count` patches, by Wilson and Hilferty's cube root. */
+/**
+ * Of the RMS of `size` numbers in the largest of `count` patches, by Wilson and Hilferty's cube root; where they are few
+ * and may be alike, that of a single one.
+ */
 function patchLimit(size: number, count: number): number {
+  if (size < FEWEST_PLACES) return SLACK * quantileOf(count);
   const spread = 2 / (9 * size);
   return SLACK * (1 - spread + quantileOf(count) * Math.sqrt(spread)) ** 1.5;
 }
