@@ -3,8 +3,8 @@ import { randomStream } from "./sample.ts";
 
 /** Elements of a channel that its size is taken from, about. */
 const ELEMENTS = 1024;
-/** Weights stay within 2^±600, so that their squares are finite. */
-const LARGEST_EXPONENT = 600;
+/** Weights stay within 2^±480, so that sums of their squares are finite. */
+const LARGEST_EXPONENT = 480;
 
 /** Root mean square of each channel, of some of its finite elements, spread over all of it. */
 export function channelRms(
