@@ -16,8 +16,9 @@ export type Coverage = "whole" | "sample" | "projected" | "strata";
 
 /** Problems of so few flops are checked whole, whatever was asked for. */
 export const WHOLE_FLOPS = 2e8;
-/** Where a projection gains nothing, the check is whole up to so many multiply-adds. */
+/** Where a projection gains nothing, the check is whole up to so many multiply-adds, and outputs: 2 GiB of doubles. */
 const WHOLE_PRODUCTS = 1e10;
+const WHOLE_OUTPUTS = 2 ** 27;
 /** Below so many outputs in a place a projection costs nearly as much as the whole. */
 const FEWEST_MEMBERS = 8;
 /** Outputs of a stratum: no workgroup's tile is smaller along channels, or along places. */
@@ -29,6 +30,7 @@ export interface Coverable {
   readonly mode: CheckMode;
   /** Multiply-adds of the whole. */
   readonly products: number;
+  readonly outputs: number;
   /** Outputs that a projection adds up in a place. */
   readonly members: number;
   /** Whether what is projected is at hand: a result that no activation has changed. */
@@ -36,27 +38,30 @@ export interface Coverable {
 }
 
 /** How a result is covered. */
-export function coverageOf({ mode, products, members, linear }: Coverable): Coverage {
+export function coverageOf({ mode, products, outputs, members, linear }: Coverable): Coverage {
   if (mode === "full" || 2 * products <= WHOLE_FLOPS) return "whole";
   if (mode === "sample") return "sample";
   if (members >= FEWEST_MEMBERS && linear) return "projected";
-  return products <= WHOLE_PRODUCTS ? "whole" : "strata";
+  return products <= WHOLE_PRODUCTS && outputs <= WHOLE_OUTPUTS ? "whole" : "strata";
 }
 
-/** Multiply-adds of a convolution, and outputs that its projection adds up in a place. */
-export function convCoverable(problem: ConvProblem): Pick<Coverable, "products" | "members"> {
+/** The sizes of a convolution. */
+export function convCoverable(problem: ConvProblem): Omit<Coverable, "mode" | "linear"> {
   const { op, groups } = problem;
   const [C, K] = [problem.inChannels / groups, problem.outChannels / groups];
   const outputs = elementCount(tensorShape(problem, resultTensor(op)));
   return {
     products: outputs * accumulationLength(problem),
+    outputs,
     members: op === "fwd" ? K : op === "bwd-data" ? C : C * K,
   };
 }
 
-/** The same of a product. */
-export function gemmCoverable({ m, n, k, batch }: GemmProblem) {
-  return { products: batch * m * n * k, members: m };
+/** Those of a product. */
+export function gemmCoverable(
+  { m, n, k, batch }: GemmProblem,
+): Omit<Coverable, "mode" | "linear"> {
+  return { products: batch * m * n * k, outputs: batch * m * n, members: m };
 }
 
 /**
