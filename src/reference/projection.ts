@@ -14,7 +14,8 @@ import { elementCount } from "../tensor/tensor.ts";
 import { gemmPlans } from "./gemm_plan.ts";
 import { canonicalStrides, geometryOf } from "./geometry.ts";
 import { projectedWork } from "./jobs.ts";
-import { runAssignment } from "./pool.ts";
+import { checkedOperand, type HostOperand } from "./operands.ts";
+import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 import {
   type ChannelSums,
   type ChannelView,
@@ -28,14 +29,7 @@ import {
   randomWeights,
   rootMeanSquare,
 } from "./projection_weights.ts";
-import {
-  checkedOperand,
-  type HostOperand,
-  mostWorkers,
-  referenceConv,
-  type ReferenceInputs,
-  workerCount,
-} from "./reference.ts";
+import { referenceConv, type ReferenceInputs } from "./reference.ts";
 
 /** What the projection of a right result is, and how its rounding errors are spread. */
 export interface Projection {

@@ -1,27 +1,21 @@
 import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import {
   type ConvProblem,
-  type ConvTensor,
   operandTensors,
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
+import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
-import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
-import { listedWork, sampledWork, wholeWork, type Work } from "./jobs.ts";
-import { runAssignment } from "./pool.ts";
-import { pieceCount } from "./worker_source.ts";
+import { canonicalStrides, geometryOf } from "./geometry.ts";
+import { listedWork, sampledWork, wholeWork } from "./jobs.ts";
+import { checkedOperand, type HostOperand } from "./operands.ts";
+import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 
 export { activate, erf } from "./activate.ts";
-
-/** A tensor as it lies in memory: flat, its axes in `layout`. */
-export interface HostOperand {
-  readonly data: HostArray;
-  readonly layout: Layout | FilterLayout;
-}
+export type { HostOperand } from "./operands.ts";
 
 /** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
 export interface ReferenceInputs {
@@ -55,9 +49,6 @@ export interface ReferenceResult {
   /** Canonical shape of the result. */
   readonly shape: readonly number[];
 }
-
-/** Multiply-adds that are done on this thread before a Worker has started. */
-const SMALL = { gemm: 3e7, direct: 1e7 };
 
 /**
  * Computes a convolution or a gradient in double precision on the CPU.
@@ -129,32 +120,6 @@ function samplePays(
   return total > 0 && Math.ceil(sample.count / channels) * channels < total;
 }
 
-/** A tensor's data, if it is that of the problem. */
-export function checkedOperand(
-  problem: ConvProblem,
-  which: ConvTensor,
-  operand: HostOperand | undefined,
-): HostArray {
-  const doing = `Cannot compute the ${problem.op} reference`;
-  if (operand === undefined) throw new TypeError(`${doing}: ${which} is missing`);
-  const shape = tensorShape(problem, which);
-  const count = elementCount(shape);
-  const isFilter = operand.layout.includes("k");
-  if (isFilter !== (which === "filter")) {
-    throw new TypeError(`${doing}: ${operand.layout} is no layout of the ${which}`);
-  }
-  if (operand.data.length !== count) {
-    throw new TypeError(
-      `${doing}: ${which} has ${operand.data.length} elements, ` +
-        `its shape [${shape}] has ${count}`,
-    );
-  }
-  if (count >= 2 ** 31) {
-    throw new RangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
-  }
-  return operand.data;
-}
-
 function checkEpilogue(
   problem: ConvProblem,
   epilogue: Epilogue,
@@ -197,17 +162,4 @@ function applyEpilogue(
  */
 export function activationScale(kind: Activation, value: number): number {
   return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
-}
-
-/** Workers that pay on this machine. Web pages share memory with them only where isolated from other origins. */
-export function mostWorkers(): number {
-  return "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
-}
-
-/** Workers that pay for the work, `most` at most. */
-export function workerCount(work: Work, most: number): number {
-  const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
-  const pieces = pieceCount(work);
-  if (work.multiplications < small || pieces < 2) return 0;
-  return Math.min(most, pieces, Math.ceil(work.multiplications / small));
 }
