@@ -235,7 +235,7 @@ function rmsOf(
   }
   const rms = Math.sqrt(squares / Math.max(1, seen));
   const limit = patchLimit(seen, count);
-  if (rms <= limit) return { rms, limit };
+  if (rms <= limit / 2) return { rms, limit };
   // Places with the same data have the same errors. Where most have, one chance made them all.
   const sorted = Float64Array.from(runs.flatMap(([start, end]) => [...ratios.subarray(start, end)]))
     .filter((ratio) => !Number.isNaN(ratio)).sort();
