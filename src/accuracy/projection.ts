@@ -236,11 +236,14 @@ function rmsOf(
   const rms = Math.sqrt(squares / Math.max(1, seen));
   const limit = patchLimit(seen, count);
   if (rms <= limit / 2) return { rms, limit };
-  // Places with the same data have the same errors. Where most have, one chance made them all.
+  // Places with the same data have the same errors, which count once. Where most have, one chance made them all.
   const sorted = Float64Array.from(runs.flatMap(([start, end]) => [...ratios.subarray(start, end)]))
     .filter((ratio) => !Number.isNaN(ratio)).sort();
-  const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]).length;
-  return { rms, limit: distinct < seen / 2 ? patchLimit(1, count) : limit };
+  const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]);
+  return {
+    rms: Math.sqrt(distinct.reduce((sum, ratio) => sum + ratio * ratio, 0) / distinct.length),
+    limit: patchLimit(distinct.length < seen / 2 ? 1 : distinct.length, count),
+  };
 }
 
 /**
