@@ -1,9 +1,11 @@
 import type { Plan } from "./algorithms/plan.ts";
 import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
-import { arithmeticOn, type Checked, checkResult } from "./bench/check.ts";
+import { arithmeticOn, type Checked } from "./bench/check.ts";
+import type { CheckMode } from "./bench/coverage.ts";
 import type { PlanArithmetic } from "./problem/plan_arithmetic.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
+import { checkConvResult } from "./bench/projection_check.ts";
 import { download, upload } from "./gpu/buffers.ts";
 import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
@@ -102,16 +104,29 @@ async function run(
   return { ...planned, arithmetic, result, shape, samplesNs, clock };
 }
 
+/** How a result is checked. */
+export interface CheckOptions {
+  /** `auto` where absent: every output, by a projection of them where there are many. */
+  readonly mode?: CheckMode;
+  readonly seed?: number;
+  /**
+   * The result of the same convolution without its activation, which is what can be projected. Without it a large
+   * result that has one is compared one by one.
+   */
+  readonly linear?: Float32Array<ArrayBuffer>;
+}
+
 /** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */
 export async function checkConvolution(
   convolved: Convolved,
   operands: HostOperands,
-  options: { readonly mode?: "sample" | "full"; readonly seed?: number } = {},
+  options: CheckOptions = {},
 ): Promise<Checked> {
-  return await checkResult({
+  return await checkConvResult({
     ...convolved,
     operands,
-    mode: options.mode ?? "sample",
+    linear: options.linear,
+    mode: options.mode ?? "auto",
     seed: options.seed ?? 1,
   });
 }

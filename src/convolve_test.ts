@@ -59,3 +59,30 @@ Deno.test("convolve() on a device that is lost throws a DeviceError, in whatever
     assert.match(outcome.message, /^Cannot .*: the device was lost: /);
   }
 });
+
+Deno.test("checkConvolution() projects a large result, an activated one by the result without its activation", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb1ic32ih64oc96kh3ph1");
+  const wave = (count: number, step: number) =>
+    Float32Array.from({ length: count }, (_, i) => Math.sin(step * i));
+  const operands = { input: wave(64 * 64 * 32, 0.7), filter: wave(96 * 32 * 9, 1.3) };
+  const plain = await convolve(gpu, problem, operands);
+  const epilogue = { bias: false, activation: "silu" } as const;
+  const activated = await convolve(gpu, problem, operands, { epilogue });
+  const linear = plain.result;
+  const good = await checkConvolution(activated, operands, { linear });
+  assert.equal(good.verdict, "pass", good.message);
+  assert.equal(good.projection?.activated, linear.length);
+  const whole = await checkConvolution(activated, operands);
+  assert.equal(whole.projection, undefined);
+  assert.equal(whole.accuracy.checked, linear.length);
+  plain.result[123_456]! += 0.01;
+  const found = await checkConvolution(plain, operands);
+  assert.equal(found.verdict, "fail");
+  assert.match(found.message!, /projection over channels at \[0,·,9,0\] is/);
+  plain.result[123_456]! -= 0.01;
+  // What an activation hides, and what it does wrong.
+  activated.result[123_456]! += 0.001;
+  const wrong = await checkConvolution(activated, operands, { linear });
+  assert.match(wrong.message!, /output 123456 in memory is not silu of the result without it/);
+});

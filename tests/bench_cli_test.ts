@@ -110,3 +110,40 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
     /^wgconv: Cannot read .*out\.jsonl:1: the line is no JSON: nonsense\n$/,
   );
 });
+
+Deno.test("wgconv conv, bench and gemm project what is large, and say so", async () => {
+  using temporary = temporaryDirectory();
+  const large = "mb1ic32ih64oc96kh3ph1";
+  const printed = await wgconv(["conv", "--problem", large, "--activation", "gelu", "--runs", "1"]);
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.match(printed.stdout, /^projected +393,216 outputs in 4,096 sums: .* times the noise/m);
+  assert.match(printed.stdout, /single outputs off by .*; every activation compared$/m);
+  assert.match(printed.stdout, /^ +reference .* s, result .* s, read back in .* s$/m);
+  const path = `${temporary.path}/out.jsonl`;
+  const args = ["--op", "fwd,bwd-filter", "--algorithm", "implicit-gemm,winograd2d-nonfused"];
+  const bench = await wgconv(["bench", large, ...args, "--runs", "1", "--jsonl", path]);
+  assert.equal(bench.code, 0, bench.stderr);
+  const cases = (await records(path)).slice(1);
+  assert.equal(cases.length, 4);
+  for (const { verdict, projection, op } of cases) {
+    assert.equal(verdict, "pass");
+    const { places, members, limit, max_ratio } = projection as Record<string, number>;
+    assert.deepEqual([places, members], op === "fwd" ? [4096, 96] : [9, 96 * 32]);
+    assert.ok(max_ratio! > 0 && max_ratio! < limit!);
+  }
+  const sampled = await wgconv(["conv", "--problem", large, "--check", "sample", "--json"]);
+  assert.equal(JSON.parse(sampled.stdout).projection, undefined);
+  const size = ["--size", "470,480,490", "--runs", "1", "--json"];
+  for (const dtype of ["f32", "i8"]) {
+    const { stdout, stderr } = await wgconv(
+      ["gemm", ...size, "--dtype", dtype, "--activation", "relu"],
+    );
+    const { projection, verdict } = JSON.parse(stdout);
+    assert.equal(verdict, "pass", stderr);
+    assert.deepEqual(
+      [projection.places, projection.members, projection.activated],
+      [480, 470, 470 * 480],
+    );
+    assert.equal(projection.limit === 0, dtype === "i8");
+  }
+});

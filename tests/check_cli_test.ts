@@ -153,3 +153,14 @@ Deno.test("a kernel slowed down by 30 % is a regression to wgconv compare: exit 
   }
   assert.fail(last);
 });
+
+Deno.test("wgconv bench finds a few zeroed outputs that its sample misses", async () => {
+  const bench = ["bench", "mb2ic32ih64oc96kh3ph1", "--runs", "1", "--algorithm", "implicit-gemm"];
+  const sampled = await faulty("zeroed-places", [...bench, "--check", "sample"]);
+  assert.equal(sampled.code, 0, sampled.stdout);
+  const whole = await faulty("zeroed-places", [...bench, "--json"]);
+  assert.equal(whole.code, 1, whole.stderr);
+  const { verdict, message } = JSON.parse(whole.stdout.trim().split("\n").at(-1)!);
+  assert.equal(verdict, "fail");
+  assert.match(message, /projection over channels at \[[01],·,15,4\d\] is .* times its noise/);
+});

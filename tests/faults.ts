@@ -53,6 +53,7 @@ let plans = 0;
 const FAULTS: Readonly<Record<string, (plan: Plan, group: BenchGroup) => Plan>> = {
   none: (plan) => plan,
   "wrong-channel": spoilt("0.99 * y"),
+  "zeroed-places": spoilt("select(y, 0.0, id.x % 4096u - 1000u < 6u)"),
   nan: spoilt("bitcast<f32>(0x7fc00000u + min(id.x, 1u))"),
   // implicit-gemm's healthy errors are near 1e-7 of y here, so this makes them about four times as large.
   "fourfold-error": spoilt("y * (1.0 + sign * 4e-7)"),

@@ -4,6 +4,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import type { Layout } from "../tensor/layout.ts";
+import type { CheckMode } from "./coverage.ts";
 import type { TimingProtocol } from "./timing.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
@@ -23,7 +24,7 @@ export interface BenchPlan {
   readonly caches: readonly CacheState[];
   /** What else every plan is asked for. */
   readonly planning?: Partial<PlanRequest>;
-  readonly check: "none" | "sample" | "full";
+  readonly check: CheckMode | "none";
   readonly fill: FillKind;
   readonly seed: number;
   readonly protocol: TimingProtocol;

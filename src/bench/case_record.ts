@@ -2,7 +2,13 @@ import { type ConvProblem, directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import type { AccuracyRecord, CaseRecord, TimeRecord, Verdict } from "../report/record.ts";
+import type {
+  AccuracyRecord,
+  CaseRecord,
+  ProjectionRecord,
+  TimeRecord,
+  Verdict,
+} from "../report/record.ts";
 import type { Layouts } from "./operands.ts";
 
 /** What is known of a case before it runs; fields as in {@linkcode CaseRecord}. */
@@ -46,6 +52,7 @@ export interface CaseOutcome {
   readonly plan?: Plan;
   readonly time?: TimeRecord;
   readonly accuracy?: AccuracyRecord;
+  readonly projection?: ProjectionRecord;
   readonly verdict: Verdict;
   readonly message?: string;
 }
@@ -53,7 +60,7 @@ export interface CaseOutcome {
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
   const { flops, made, filterLayout, accumulate, epilogue, policy, tile, pair, cache } = setup;
-  const { plan, time, accuracy, verdict, message } = outcome;
+  const { plan, time, accuracy, projection, verdict, message } = outcome;
   return {
     schema: 1,
     kind: "case",
@@ -80,6 +87,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     workspace_bytes: plan?.workspaceBytes ?? null,
     memory_bytes: plan ? planMemory(plan, setup.op) : null,
     accuracy: accuracy ?? null,
+    ...(projection === undefined ? {} : { projection }),
     verdict,
     ...(message === undefined ? {} : { message }),
     ...(made ?? {}),

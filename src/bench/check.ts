@@ -11,7 +11,6 @@ import type { Plan } from "../algorithms/plan.ts";
 import {
   accumulationLength,
   type ConvProblem,
-  directFlops,
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
@@ -22,14 +21,13 @@ import {
   type ReferenceInputs,
   type ReferenceResult,
 } from "../reference/reference.ts";
-import type { AccuracyRecord, Verdict } from "../report/record.ts";
+import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import { type CheckMode, convCoverable, type Coverage, coverageOf, strataOf } from "./coverage.ts";
 import { type HostOperands, layoutOf, type Layouts, referenceInputs } from "./operands.ts";
 
-/** Problems of so few flops are checked whole, whatever was asked for. */
-export const WHOLE_FLOPS = 2e8;
 /** A sample's size: at least this many outputs ... */
 const SAMPLE_COUNT = 4096;
 /** ... and enough of each channel for its RMS to mean something, ... */
@@ -42,7 +40,9 @@ export interface ReferenceRequest extends Layouts {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
   readonly operands: HostOperands;
-  readonly mode: "sample" | "full";
+  readonly mode: CheckMode;
+  /** Whether there is a result that no activation has changed, to be projected. */
+  readonly linear?: boolean;
   readonly seed: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -60,6 +60,7 @@ export interface Checked {
   readonly accuracy: AccuracyRecord;
   readonly verdict: Verdict;
   readonly message?: string;
+  readonly projection?: ProjectionRecord;
 }
 
 /** How a plan's sums are rounded on a device. */
@@ -70,17 +71,30 @@ export function arithmeticOn(
   return software ? { ...arithmetic, uncompensated: true } : arithmetic;
 }
 
-/** Computes the reference: whole, or a seeded sample where that was asked for and the problem is large. */
+/** How a result is covered, and the sample that this takes. */
+export function convCoverage(
+  { problem, mode, epilogue, linear = epilogue.activation === "none" }: Pick<
+    ReferenceRequest,
+    "problem" | "mode" | "epilogue" | "linear"
+  >,
+): Coverage {
+  return coverageOf({ mode, linear, ...convCoverable(problem) });
+}
+
+/** Computes the reference: whole, or a seeded sample, as `convCoverage()` says. */
 export async function computeReference(request: ReferenceRequest): Promise<Reference> {
   const { problem, layout, filterLayout, operands, epilogue, seed, onProgress } = request;
   const shape = tensorShape(problem, resultTensor(problem.op));
-  const channels = shape[problem.op === "bwd-filter" ? 0 : 1]!;
-  const count = sampleCount(channels, accumulationLength(problem));
-  const whole = request.mode === "full" || directFlops(problem) <= WHOLE_FLOPS ||
-    elementCount(shape) <= count;
+  const count = sampleCount(shape[channelAxis(problem)]!, accumulationLength(problem));
+  const coverage = convCoverage(request);
+  const whole = coverage === "whole" || elementCount(shape) <= count;
   const inputs = referenceInputs(problem, operands, request);
   const result = await referenceConv(problem, inputs, {
-    ...(whole ? {} : { sample: { count, seed } }),
+    ...(whole
+      ? {}
+      : coverage === "strata"
+      ? { indices: convStrata(request, shape) }
+      : { sample: { count, seed } }),
     ...(problem.op === "fwd" ? { epilogue } : {}),
     ...(onProgress ? { onProgress } : {}),
   });
@@ -104,7 +118,10 @@ export function yardstickFor(
 }
 
 /** The yardstick of a convolution's reference: what its arithmetic errs by on this data. */
-export function convYardstickOf(reference: Reference, arithmetic: PlanArithmetic): Yardstick {
+export function convYardstickOf(
+  reference: Pick<Reference, "problem" | "inputs" | "epilogue" | "seed">,
+  arithmetic: PlanArithmetic,
+): Yardstick {
   return yardstickFor(
     reference,
     arithmetic,
@@ -152,6 +169,14 @@ function groupingOf(
   };
 }
 
+/** An output of every workgroup's tile. */
+function convStrata({ problem, layout, seed }: ReferenceRequest, shape: readonly number[]) {
+  const { op, groups, inChannels, outChannels } = problem;
+  const run = (op === "bwd-data" ? inChannels : outChannels) / groups;
+  const length = accumulationLength(problem);
+  return strataOf(shape, channelAxis(problem), run, length, seed, layout === "chwn");
+}
+
 /** What the gate makes of a comparison. */
 export function judged({ report }: Measured, { verdict, reasons, ...limits }: Judgement): Checked {
   return {
@@ -175,4 +200,9 @@ export async function checkResult(
 export function sampleCount(channels: number, products: number): number {
   const affordable = Math.floor(SAMPLE_PRODUCTS / Math.max(1, products));
   return Math.max(SAMPLE_COUNT, Math.min(SAMPLE_PER_CHANNEL * channels, affordable));
+}
+
+/** The axis of the result that a bad channel would show on: K, or C of an input gradient. */
+function channelAxis(problem: ConvProblem): 0 | 1 {
+  return problem.op === "bwd-filter" ? 0 : 1;
 }

@@ -10,14 +10,15 @@ import {
   type Precision,
   type Yardstick,
 } from "../accuracy/mod.ts";
-import { type GemmDType, gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
+import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
 import type { TensorData } from "../tensor/dtype.ts";
 import { rowMajorStrides } from "../tensor/tensor.ts";
-import { type Checked, judged, sampleCount, WHOLE_FLOPS, yardstickFor } from "./check.ts";
+import { type Checked, judged, sampleCount, yardstickFor } from "./check.ts";
+import { type CheckMode, type Coverage, coverageOf, gemmCoverable, strataOf } from "./coverage.ts";
 import type { GemmData } from "./gemm_operands.ts";
 
 /** What a reference is computed from. */
@@ -25,7 +26,9 @@ export interface GemmReferenceRequest {
   readonly problem: GemmProblem;
   readonly dtype: GemmDType;
   readonly operands: GemmData;
-  readonly mode: "sample" | "full";
+  readonly mode: CheckMode;
+  /** Whether there is a result that no activation has changed, to be projected. */
+  readonly linear?: boolean;
   readonly seed: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -53,35 +56,48 @@ function sampleOf({ m, k, batch }: GemmProblem, dtype: GemmDType): number {
   return sampleCount(m * batch, SAMPLE_SHARE * sumCost(dtype) * k);
 }
 
-/** Whether the reference is computed whole: where that was asked for, or the problem is small. */
-export function wholeReference(
-  problem: GemmProblem,
-  dtype: GemmDType,
-  mode: "sample" | "full",
-): boolean {
-  const { m, n, batch } = problem;
-  return mode === "full" || gemmFlops(problem) <= WHOLE_FLOPS / sumCost(dtype) ||
-    batch * m * n <= sampleOf(problem, dtype);
+/** How a product is covered. */
+export function gemmCoverage(
+  { problem, dtype, mode, linear = problem.activation === "none" }: Pick<
+    GemmReferenceRequest,
+    "problem" | "dtype" | "mode" | "linear"
+  >,
+): Coverage {
+  const size = gemmCoverable(problem);
+  const coverage = coverageOf({
+    mode,
+    linear,
+    ...size,
+    products: size.products * sumCost(dtype),
+  });
+  return size.outputs <= sampleOf(problem, dtype) ? "whole" : coverage;
+}
+
+/** The problem with its factors as kernels hold them: in f32, of f32 and f16. */
+export function heldProblem(problem: GemmProblem, dtype: GemmDType): GemmProblem {
+  if (dtype === "f64" || dtype === "i8") return problem;
+  return { ...problem, alpha: Math.fround(problem.alpha), beta: Math.fround(problem.beta) };
 }
 
 /**
- * Computes the FP64 reference: whole, or a seeded sample where that was asked for and the problem is large.
+ * Computes the FP64 reference: whole, or a seeded sample, as `gemmCoverage()` says.
  *
  * @throws {RangeError} where results of int8 leave 32 bits.
  */
 export async function computeGemmReference(
   request: GemmReferenceRequest,
 ): Promise<GemmReference> {
-  const { dtype, mode, seed, onProgress } = request;
+  const { dtype, seed, onProgress } = request;
   const operands = request.operands as GemmInputs;
-  // Kernels of f32 and f16 hold the factors in f32.
-  const exact = dtype === "f64" || dtype === "i8";
-  const round = exact ? (factor: number) => factor : Math.fround;
-  const { alpha, beta } = request.problem;
-  const problem = { ...request.problem, alpha: round(alpha), beta: round(beta) };
-  const whole = wholeReference(problem, dtype, mode);
+  const problem = heldProblem(request.problem, dtype);
+  const { m, n, k, batch } = problem;
+  const coverage = gemmCoverage(request);
   const result = await referenceGemm(problem, operands, {
-    ...(whole ? {} : { sample: { count: sampleOf(problem, dtype), seed } }),
+    ...(coverage === "whole"
+      ? {}
+      : coverage === "strata"
+      ? { indices: strataOf([batch, m, n], 1, m, k, seed) }
+      : { sample: { count: sampleOf(problem, dtype), seed } }),
     ...(onProgress ? { onProgress } : {}),
     integers: dtype === "i8",
     compensated: dtype === "f64",
@@ -97,7 +113,7 @@ const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
 };
 
 /** What errors of a product are measured by. */
-function precisionOf({ dtype }: GemmReference, { sums }: PlanArithmetic): Precision {
+export function gemmPrecision(dtype: GemmDType, { sums }: PlanArithmetic): Precision {
   return sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
 }
 
@@ -111,7 +127,7 @@ export function checkGemm(
     throw new TypeError("Cannot check a product: its result is made of 64-bit integers");
   }
   const { problem, dtype } = reference;
-  const precision = precisionOf(reference, arithmetic);
+  const precision = gemmPrecision(reference.dtype, arithmetic);
   const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
     precision,
@@ -126,8 +142,11 @@ export function checkGemm(
 }
 
 /** The yardstick of a product's reference: what its arithmetic errs by on this data. */
-export function gemmYardstickOf(reference: GemmReference, arithmetic: PlanArithmetic): Yardstick {
-  const precision = precisionOf(reference, arithmetic);
+export function gemmYardstickOf(
+  reference: Pick<GemmReference, "problem" | "dtype" | "operands" | "seed">,
+  arithmetic: PlanArithmetic,
+): Yardstick {
+  const precision = gemmPrecision(reference.dtype, arithmetic);
   return yardstickFor(
     reference,
     arithmetic,

@@ -1,5 +1,6 @@
 import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
-import { wholeReference } from "./gemm_check.ts";
+import type { CheckMode } from "./coverage.ts";
+import { gemmCoverage } from "./gemm_check.ts";
 import { type GemmOperand, gemmReads } from "./gemm_operands.ts";
 import type { OperandData, PlanOperands } from "./gpu_case.ts";
 
@@ -10,7 +11,7 @@ const MOST = 2 ** 31 - 1;
 export interface RangeRequest {
   readonly problem: GemmProblem;
   readonly dtype: GemmDType;
-  readonly check: "none" | "sample" | "full";
+  readonly check: CheckMode | "none";
 }
 
 /**
@@ -25,7 +26,8 @@ export async function refuseOverflow(
   { problem, dtype, check }: RangeRequest,
   operands: () => PlanOperands | Promise<PlanOperands>,
 ): Promise<void> {
-  if (dtype !== "i8" || (check !== "none" && wholeReference(problem, dtype, check))) return;
+  if (dtype !== "i8") return;
+  if (check !== "none" && gemmCoverage({ problem, dtype, mode: check }) === "whole") return;
   const least = largestResult(problem, (which) => which === "a" || which === "b" ? 128 : MOST);
   if (least <= MOST) return;
   const data = await operands();

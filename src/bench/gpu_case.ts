@@ -31,6 +31,8 @@ export interface GpuCase<D extends DType> {
   readonly time: TimeRecord;
   /** The result as it lies in memory, of the very buffers that were timed. */
   readonly result: TypedArrayOf<D>;
+  /** Wall time of fetching it. */
+  readonly readSeconds: number;
 }
 
 /** What a convolution's plan leaves. */
@@ -63,7 +65,9 @@ export async function runPlan<D extends DType>(
   const prepared = [];
   for (const buffers of sets) prepared.push(resources.use(await preparePlan(gpu, plan, buffers)));
   const time = await timePlan(gpu, prepared, protocol);
-  return { time, result: await fetchResult(gpu, sets[0]!, result) };
+  const start = performance.now();
+  const fetched = await fetchResult(gpu, sets[0]!, result);
+  return { time, result: fetched, readSeconds: (performance.now() - start) / 1000 };
 }
 
 /** Fetches a plan's result. */

@@ -8,17 +8,18 @@ import { caseRecord, type CaseSetup } from "./case_record.ts";
 import { eachCase } from "./each_case.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
 import { arithmeticOn } from "./check.ts";
-import { checkGemm, computeGemmReference } from "./gemm_check.ts";
+import type { CheckMode } from "./coverage.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { fillGemm, gemmResult } from "./gemm_operands.ts";
 import { refuseOverflow } from "./gemm_range.ts";
 import { runPlan } from "./gpu_case.ts";
+import { checkGemmResult, linearGemm } from "./projection_check.ts";
 import type { TimingProtocol } from "./timing.ts";
 
 /** What a run over products covers. */
 export interface GemmBench extends GemmArithmetic, GemmChoice {
   readonly problems: readonly GemmProblem[];
-  readonly check: "none" | "sample" | "full";
+  readonly check: CheckMode | "none";
   readonly fill: FillKind;
   readonly seed: number;
   readonly protocol: TimingProtocol;
@@ -70,18 +71,32 @@ async function runCase(
   }
   const operands = fillGemm(problem, dtype, fill, seed);
   await refuseOverflow({ problem, dtype, check }, () => operands);
-  const { time, result } = await runPlan(
+  const wanted = gemmResult(problem, dtype);
+  const { time, result, readSeconds } = await runPlan(
     gpu,
     plan,
     operands,
-    gemmResult(problem, dtype),
+    wanted,
     bench.protocol,
   );
   if (check === "none") return caseRecord(setup, { plan, time, verdict: "none" });
-  const reference = await computeGemmReference({ problem, dtype, operands, mode: check, seed });
-  return caseRecord(setup, {
-    plan,
-    time,
-    ...checkGemm(reference, result, arithmeticOn(gpu, plan)),
+  const linear = linearGemm(problem, dtype, check);
+  const checked = await checkGemmResult({
+    problem,
+    dtype,
+    arithmetic: arithmeticOn(gpu, plan),
+    operands,
+    result,
+    linear: linear && (await runPlan(
+      gpu,
+      planGemm(gemmRequest(gpu, linear, bench, bench)),
+      operands,
+      wanted,
+      { samples: 1, fillMs: 0 },
+    )).result,
+    readSeconds,
+    mode: check,
+    seed,
   });
+  return caseRecord(setup, { plan, time, ...checked });
 }

@@ -16,7 +16,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchCase, BenchGroup, BenchPlan, CacheState } from "./bench_plan.ts";
 import { caseRecord, type CaseSetup, convSetup } from "./case_record.ts";
-import { arithmeticOn, checkAgainst, type Reference } from "./check.ts";
+import { arithmeticOn, checkAgainst, convYardstickOf, type Reference } from "./check.ts";
 import { convResult, fetchResult, uploadOperands } from "./gpu_case.ts";
 import type { GroupData } from "./group_data.ts";
 import type { HostOperands } from "./operands.ts";
@@ -166,9 +166,20 @@ async function* runTogether(
       for (const { setup, time } of mine) yield caseRecord(setup, { plan, time, verdict: "none" });
       continue;
     }
+    const start = performance.now();
     const result = await fetchResult(gpu, sets[0]![place]!, convResult(problem));
+    const readSeconds = (performance.now() - start) / 1000;
     const reference = await data.reference(problem);
-    const checked = checkAgainst(reference, result, arithmeticOn(gpu, plan));
+    const arithmetic = arithmeticOn(gpu, plan);
+    const sampled = checkAgainst(reference, result, arithmetic);
+    const projection = await data.projection(problem);
+    const made = {
+      result,
+      arithmetic,
+      yardstick: convYardstickOf(reference, arithmetic),
+      readSeconds,
+    };
+    const checked = await projection?.check(sampled, made) ?? sampled;
     for (const { setup, time } of mine) {
       const record = caseRecord(setup, { plan, time, ...checked });
       await hooks.onChecked?.({ record, group, plan, operands, result, reference });

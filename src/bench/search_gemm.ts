@@ -20,7 +20,14 @@ import { checkGemm, type GemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
 import { fetchResult, uploadOperands } from "./gpu_case.ts";
+import type { ResultProjection } from "./projection_check.ts";
 import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
+
+/** What results are checked against. */
+export interface SearchReference {
+  readonly outputs: GemmReference;
+  readonly projection?: ResultProjection | undefined;
+}
 
 /** A way to run a product. */
 export interface Candidate {
@@ -91,7 +98,7 @@ export async function searchGemm(
   arithmetic: GemmArithmetic,
   candidates: readonly Candidate[],
   operands: GemmData,
-  reference: GemmReference | undefined,
+  reference: SearchReference | undefined,
   protocol: TimingProtocol,
   onProgress: (fraction: number) => void = () => {},
 ): Promise<TuningRecord[]> {
@@ -107,8 +114,10 @@ export async function searchGemm(
     gpu.device.queue.submit([encoder.finish()]);
     const first = await execute(gpu, prepared, { warmup: 1 });
     const result = await fetchResult(gpu, buffers, gemmResult(problem, arithmetic.dtype));
-    const checked = reference
-      ? checkGemm(reference, result, arithmeticOn(gpu, candidate.plan))
+    const sums = arithmeticOn(gpu, candidate.plan);
+    const sampled = reference && checkGemm(reference.outputs, result, sums);
+    const checked = sampled
+      ? await reference.projection?.check(sampled, { result, arithmetic: sums }) ?? sampled
       : { verdict: "none" as const };
     const estimateNs = Math.max(1, first.samplesNs[0]!);
     runs.push({ candidate, prepared, checked, estimateNs, samplesNs: [] as number[], clock: "" });

@@ -1,3 +1,4 @@
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { Command } from "#cli-types";
 import {
   benchGroups,
@@ -99,12 +100,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     )
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
-    .option(
-      "--check <how>",
-      "none, sample or full",
-      oneOf(["none", "sample", "full"] as const),
-      "sample" as const,
-    )
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
     .option("--runs <n>", "most timed samples a case", wholeNumber(1), 30)

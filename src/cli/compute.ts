@@ -1,9 +1,12 @@
 import { planConv } from "../algorithms/planner.ts";
 import { caseRecord, type CaseSetup, convSetup } from "../bench/case_record.ts";
-import { checkResult } from "../bench/check.ts";
+import { convCoverage } from "../bench/check.ts";
+import type { CheckMode } from "../bench/coverage.ts";
 import { convResult, type OperandData, type PlanOperands } from "../bench/gpu_case.ts";
 import { fillOperand, type HostOperands, layoutOf, referenceInputs } from "../bench/operands.ts";
+import { checkConvResult, needsLinear } from "../bench/projection_check.ts";
 import { timeRecord } from "../bench/timing.ts";
+import type { GpuDevice } from "../gpu/device.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import {
   type ConvTensor,
@@ -11,6 +14,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import type { Epilogue } from "../problem/epilogue.ts";
 import { referenceConv } from "../reference/reference.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -38,34 +42,43 @@ export async function computeOnGpu(
   if (hasEmptyResult(subject)) return await computeOnCpu(subject, options);
   const { problem, layout, filterLayout, epilogue } = subject;
   const tuned = options.algorithm === "auto" ? readTuning(options.tuning) : undefined;
+  const planned = (gpu: GpuDevice, epilogue: Epilogue) => {
+    const tuning = tuningOf(tuned, gpu);
+    return planConv({
+      problem,
+      dtype: options.dtype,
+      layout,
+      filterLayout,
+      epilogue,
+      algorithm: options.algorithm,
+      limits: gpu.limits,
+      workgroupsInFlight: gpu.workgroupsInFlight,
+      ...(tuning === undefined ? {} : { tuning }),
+      ...planningOptions(options),
+    });
+  };
   return await runJob({
     result: convResult(problem),
     plan: (gpu) => {
-      const tuning = tuningOf(tuned, gpu);
-      const plan = planConv({
-        problem,
-        dtype: options.dtype,
-        layout,
-        filterLayout,
-        epilogue,
-        algorithm: options.algorithm,
-        limits: gpu.limits,
-        workgroupsInFlight: gpu.workgroupsInFlight,
-        ...(tuning === undefined ? {} : { tuning }),
-        ...planningOptions(options),
-      });
+      const plan = planned(gpu, epilogue);
       noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
       return plan;
     },
+    linearPlan: (gpu) => {
+      const coverage = convCoverage({ ...subject, mode: checkMode(options), linear: true });
+      return needsLinear(epilogue.activation, coverage)
+        ? planned(gpu, { ...epilogue, activation: "none" })
+        : undefined;
+    },
     read: () => readOperands(subject, options),
     chunks: () => chunkedOperands(subject, options),
-    check: (operands, result, onProgress, arithmetic) =>
-      checkResult({
+    check: (operands, result, onProgress, made) =>
+      checkConvResult({
         ...subject,
+        ...made,
         operands,
         result,
-        arithmetic,
-        mode: options.check === "full" ? "full" : "sample",
+        mode: checkMode(options),
         seed: options.seed,
         onProgress,
       }),
@@ -97,6 +110,10 @@ export async function computeOnCpu(
   const setup = caseSetup(subject, options, CPU_DEVICE.adapter);
   const message = cpuNote(reference.shape, "f32");
   return { record: caseRecord(setup, { time, verdict: "none", message }), result };
+}
+
+function checkMode({ check }: ConvOptions): CheckMode {
+  return check === "none" ? "sample" : check;
 }
 
 /** Whether there is nothing to compute. */

@@ -1,3 +1,4 @@
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
@@ -14,7 +15,6 @@ import { inputFiles, openSubject } from "./subject.ts";
 import { tuningFile } from "./tuning_options.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
-const CHECKS = ["none", "sample", "full"] as const;
 const DEVICES = ["gpu", "cpu"] as const;
 
 const EXAMPLES = `
@@ -41,7 +41,7 @@ export function convCommand() {
     )
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
     .option("--force", FORCE_INPUT)
-    .option("--check <how>", "none, sample or full", oneOf(CHECKS), "sample" as const)
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)
     .option(
       "--device <name>",

@@ -1,3 +1,4 @@
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/cut.ts";
 import { gemmSetup } from "../bench/gemm_case.ts";
@@ -133,12 +134,7 @@ function gemmOptions() {
       "auto" as const,
     )
     .option("--search", "time every policy and print the ranking")
-    .option(
-      "--check <how>",
-      "none, sample or full",
-      oneOf(["none", "sample", "full"] as const),
-      "sample" as const,
-    )
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed samples; default 5, of suites and searches 15", wholeNumber(1))
     .option(
       "--fill-ms <ms>",

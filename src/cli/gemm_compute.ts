@@ -1,7 +1,6 @@
 import { planGemm } from "../algorithms/gemm/plan.ts";
 import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
-import { checkGemm, computeGemmReference } from "../bench/gemm_check.ts";
 import { refuseOverflow } from "../bench/gemm_range.ts";
 import {
   defaultFill,
@@ -13,6 +12,7 @@ import {
   gemmResult,
 } from "../bench/gemm_operands.ts";
 import type { PlanOperands } from "../bench/gpu_case.ts";
+import { checkGemmResult, linearGemm } from "../bench/projection_check.ts";
 import { timeRecord } from "../bench/timing.ts";
 import { gemmElement } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
@@ -37,6 +37,7 @@ export async function multiplyOnGpu(
 ): Promise<Computed<DType>> {
   const { problem } = subject;
   const { dtype, check, seed } = options;
+  const mode = check === "none" ? "sample" : check;
   const result = gemmResult(problem, dtype);
   if (result.count === 0) return await multiplyOnCpu(subject, options);
   await refuseOverflow({ problem, dtype, check }, () => chunked(subject, options));
@@ -46,11 +47,21 @@ export async function multiplyOnGpu(
     plan: (gpu) => planGemm(gemmRequest(gpu, problem, options, choiceOf(options))),
     read: () => readGemm(subject, options),
     chunks: () => chunked(subject, options),
-    check: async (operands, computed, onProgress, arithmetic) => {
-      const mode = check === "full" ? "full" : "sample";
-      const request = { problem, dtype, operands, mode, seed, onProgress } as const;
-      return checkGemm(await computeGemmReference(request), computed, arithmetic);
+    linearPlan: (gpu) => {
+      const linear = linearGemm(problem, dtype, mode);
+      return linear && planGemm(gemmRequest(gpu, linear, options, choiceOf(options)));
     },
+    check: (operands, result, onProgress, made) =>
+      checkGemmResult({
+        problem,
+        dtype,
+        operands,
+        result,
+        ...made,
+        mode,
+        seed,
+        onProgress,
+      }),
     record: (device, outcome) => caseRecord(setup(subject, options, device), outcome),
   }, { ...options, runs: options.runs ?? 5 });
 }

@@ -1,6 +1,7 @@
 import { computeGemmReference } from "../bench/gemm_check.ts";
 import { refuseOverflow } from "../bench/gemm_range.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { gemmProjection } from "../bench/projection_check.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
 import { printEpilogue } from "../bench/gemm_case.ts";
 import { EXIT } from "../errors.ts";
@@ -41,9 +42,11 @@ export async function searchPolicies(
   const operands = await readGemm(subject, options);
   await refuseOverflow({ problem, dtype, check }, () => operands);
   const shown = progress();
-  const reference = check === "none"
-    ? undefined
-    : await computeGemmReference({ problem, dtype, operands, mode: check, seed });
+  const asked = check === "none" ? undefined : { problem, dtype, operands, mode: check, seed };
+  const reference = asked && {
+    outputs: await computeGemmReference(asked),
+    projection: await gemmProjection(asked),
+  };
   const ranking = await gpu.guard(() =>
     searchGemm(
       gpu,

@@ -2,6 +2,7 @@ import type { Plan } from "../algorithms/plan.ts";
 import type { CaseOutcome } from "../bench/case_record.ts";
 import { arithmeticOn, type Checked } from "../bench/check.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { CheckMode } from "../bench/coverage.ts";
 import { type PlanOperands, type PlanResult, runPlan } from "../bench/gpu_case.ts";
 import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
@@ -23,6 +24,8 @@ export interface Job<D extends DType, Operands extends PlanOperands> {
   readonly features?: readonly string[];
   readonly result: PlanResult<D>;
   plan(gpu: GpuDevice): Plan;
+  /** The plan of the result without its activation, where the check needs that. */
+  linearPlan?(gpu: GpuDevice): Plan | undefined;
   /** The operands in memory. */
   read(): Promise<Operands>;
   /** The operands as streams, for runs that check nothing. */
@@ -31,14 +34,22 @@ export interface Job<D extends DType, Operands extends PlanOperands> {
     operands: Operands,
     result: TypedArrayOf<D>,
     onProgress: (fraction: number) => void,
-    arithmetic: PlanArithmetic,
+    made: JobResult<D>,
   ): Promise<Checked>;
   record(device: string, outcome: CaseOutcome): CaseRecord;
 }
 
+/** What made a result, beside the operands. */
+export interface JobResult<D extends DType> {
+  /** How the plan's sums are rounded on the device. */
+  readonly arithmetic: PlanArithmetic;
+  readonly linear: TypedArrayOf<D> | undefined;
+  readonly readSeconds: number;
+}
+
 export interface JobOptions {
   readonly backend: Backend;
-  readonly check: "none" | "sample" | "full";
+  readonly check: CheckMode | "none";
   /** Timed runs. */
   readonly runs: number;
   /** Time that the calls of a run fill; one call where absent. */
@@ -66,7 +77,7 @@ async function runOn<D extends DType, Operands extends PlanOperands>(
   const plan = job.plan(gpu);
   const operands = options.check === "none" ? undefined : await job.read();
   const protocol = { samples: options.runs, fillMs: options.fillMs ?? 0 };
-  const { time, result } = await runPlan(
+  const { time, result, readSeconds } = await runPlan(
     gpu,
     plan,
     operands ?? job.chunks(),
@@ -75,12 +86,15 @@ async function runOn<D extends DType, Operands extends PlanOperands>(
   );
   const device = `${gpu.info.adapter} (${options.backend})`;
   if (!operands) return { record: job.record(device, { plan, time, verdict: "none" }), result };
+  const linearPlan = job.linearPlan?.(gpu);
+  const once = { samples: 1, fillMs: 0 };
+  const linear = linearPlan && (await runPlan(gpu, linearPlan, operands, job.result, once)).result;
   const shown = progress();
   const checked = await job.check(
     operands,
     result,
     (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
-    arithmeticOn(gpu, plan),
+    { arithmetic: arithmeticOn(gpu, plan), linear, readSeconds },
   );
   shown.done();
   return { record: job.record(device, { plan, time, ...checked }), result };

@@ -82,7 +82,7 @@ export function tuneCommand() {
         policies: options.policy,
         tiles: options.tile,
         caches: ["hot"],
-        check: "sample",
+        check: "auto",
         fill: "uniform01",
         seed: options.seed,
         protocol: { samples: options.runs, fillMs: 5, spread: 0.01 },

@@ -1,23 +1,17 @@
-import { convProblem } from "../problem/conv_problem.ts";
-import { gemmOperands, type GemmProblem, gemmShape } from "../problem/gemm_problem.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { addTo, type DoubleDouble, productError, sumError, times } from "./double_double.ts";
-import type { HostArray } from "./geometry.ts";
+import { checkGemmOperands, gemmConv, type GemmInputs } from "./gemm_conv.ts";
 import { activationScale, referenceConv, type ReferenceResult } from "./reference.ts";
 
-/** What `gemmOperands(problem)` names, as it lies in memory. */
-export interface GemmInputs {
-  readonly a?: HostArray;
-  readonly b?: HostArray;
-  readonly c?: HostArray | Int32Array;
-  readonly bias?: HostArray | Int32Array;
-  readonly residual?: HostArray | Int32Array;
-}
+export type { GemmInputs } from "./gemm_conv.ts";
 
 export interface GemmReferenceOptions {
   /** At least `count` results, equally many per row, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
+  /** Flat indices of the results that are wanted, ascending, in place of a sample. */
+  readonly indices?: Float64Array;
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
   /** Whether everything is a whole number of 32 bits; results that are none are refused. */
@@ -42,18 +36,20 @@ export async function referenceGemm(
   operands: GemmInputs,
   options: GemmReferenceOptions = {},
 ): Promise<ReferenceResult> {
-  checkOperands(problem, operands);
+  checkGemmOperands(problem, operands);
   const { m, n, batch } = problem;
-  const { sample, onProgress } = options;
+  const { sample, indices, onProgress } = options;
   const shape = [batch, m, n];
   if (elementCount(shape) === 0) {
     return { values: new Float64Array(0), magnitudes: new Float64Array(0), shape };
   }
   const parts: ReferenceResult[] = [];
   for (let one = 0; one < batch; one++) {
-    const sums = await sumsOf(problem, operands, one, {
+    const { conv, inputs } = gemmConv(problem, operands, one);
+    const sums = await referenceConv(conv, inputs, {
       ...options,
       ...(sample ? { sample: { count: sample.count / batch, seed: sample.seed + one } } : {}),
+      ...(indices ? { indices: indicesWithin(indices, one * m * n, m * n) } : {}),
       onProgress: (fraction) => onProgress?.((one + fraction) / batch),
     });
     parts.push(
@@ -72,50 +68,10 @@ export async function referenceGemm(
   };
 }
 
-function checkOperands(problem: GemmProblem, operands: GemmInputs): void {
-  for (const which of gemmOperands(problem) as (keyof GemmInputs)[]) {
-    const shape = gemmShape(problem, which);
-    const length = operands[which]?.length;
-    if (length === undefined) {
-      throw new TypeError(`Cannot compute the gemm reference: ${which} is missing`);
-    }
-    if (length !== elementCount(shape)) {
-      throw new TypeError(
-        `Cannot compute the gemm reference: ${which} has ${length} elements, ` +
-          `its shape [${shape}] has ${elementCount(shape)}`,
-      );
-    }
-  }
-}
-
-/**
- * op(A)·op(B) of one of the batch: a 1-tap convolution whose filter [K = m, C = k] is A and whose input
- * [N = 1, C = k, W = n] is B. Transposes are layouts, so nothing is copied.
- */
-function sumsOf(
-  problem: GemmProblem,
-  { a, b }: GemmInputs,
-  one: number,
-  options: GemmReferenceOptions,
-): Promise<ReferenceResult> {
-  const { m, n, k, transpose } = problem;
-  const conv = convProblem({
-    batch: 1,
-    inChannels: k,
-    outChannels: m,
-    inputSize: [n],
-    filterSize: [1],
-  });
-  return referenceConv(conv, {
-    filter: {
-      data: a!.subarray(one * m * k, (one + 1) * m * k),
-      layout: transpose[0] === "n" ? "kcrs" : "crsk",
-    },
-    input: {
-      data: b!.subarray(one * k * n, (one + 1) * k * n),
-      layout: transpose[1] === "n" ? "nchw" : "nhwc",
-    },
-  }, options);
+/** Those of `indices` that lie in a run of `count` results, counted from its first one. */
+function indicesWithin(indices: Float64Array, first: number, count: number): Float64Array {
+  return indices.filter((index) => index >= first && index < first + count)
+    .map((index) => index - first);
 }
 
 /** How what follows the sums is computed. */

@@ -3,6 +3,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import type { GemmJob } from "./gemm_kernel.ts";
 import { columnCount, type GemmPlan } from "./gemm_plan.ts";
 import type { Geometry } from "./geometry.ts";
+import type { ProjectionJob } from "./projection_kernel.ts";
 import { randomStream, samplePlaces } from "./sample.ts";
 
 /** Results computed one by one: places `start` to `end` of the list, or of the whole result. */
@@ -15,6 +16,7 @@ export interface DirectJob {
 export interface Work {
   readonly direct: readonly DirectJob[];
   readonly gemm: readonly GemmJob[];
+  readonly projection?: readonly ProjectionJob[];
   /** Canonical flat index of each value; absent: all, in order. */
   readonly indices?: Float64Array;
   /** How many values come out. */
@@ -130,6 +132,33 @@ export function sampledWork(
     return { ...work, gemm: [], direct: directJobs(indices.length, depth) };
   }
   return { ...work, gemm, direct: [] };
+}
+
+/** The results at a list of canonical flat indices. */
+export function listedWork(g: Geometry, indices: Float64Array): Work {
+  const count = indices.length;
+  const depth = averageDepth(g);
+  const multiplications = count * depth;
+  return { indices, count, multiplications, gemm: [], direct: directJobs(count, depth) };
+}
+
+/** All of a convolution with one filter a group, some milliseconds a piece. */
+export function projectedWork(g: Geometry, plans: readonly GemmPlan[], count: number): Work {
+  const projection = plans.flatMap((plan, at) => {
+    const [g0, g1, g2] = plan.grid;
+    const alongBatch = plan.gatherStrides[0] === 1 && plan.batch >= FEWEST_COLUMNS;
+    const [lines, length] = alongBatch ? [g0 * g1 * g2, plan.batch] : [plan.batch * g0 * g1, g2];
+    const depth = length * plan.channels * plan.taps.length / 3;
+    return ranges(lines, Math.ceil(2 ** 21 / Math.max(depth, 16))).flatMap(
+      ([lineStart, lineEnd]) =>
+        Array.from(
+          { length: g.groups },
+          (_, group) => ({ plan: at, group, alongBatch, lineStart, lineEnd }),
+        ),
+    );
+  });
+  const multiplications = count * averageDepth(g);
+  return { count, multiplications, direct: [], gemm: [], projection };
 }
 
 /** Products per result, rows and columns that meet padding counted; strided backward-data meets fewer. */

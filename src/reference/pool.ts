@@ -1,4 +1,5 @@
 import type { HostArray } from "./geometry.ts";
+import type { Work } from "./jobs.ts";
 import {
   type Assignment,
   pieceCount,
@@ -7,6 +8,9 @@ import {
   workerSource,
   type WorkerStart,
 } from "./worker_source.ts";
+
+/** Multiply-adds that are done on this thread before a Worker has started. */
+const SMALL = { gemm: 3e7, direct: 1e7 };
 
 /** How a computation is watched and stopped. */
 export interface RunOptions {
@@ -112,4 +116,17 @@ function share<A extends HostArray>(array: A): A {
   const copy = new kind(new SharedArrayBuffer(array.byteLength));
   copy.set(array);
   return copy;
+}
+
+/** Workers that pay on this machine. Web pages share memory with them only where isolated from other origins. */
+export function mostWorkers(): number {
+  return "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
+}
+
+/** Workers that pay for the work, `most` at most. */
+export function workerCount(work: Work, most: number): number {
+  const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
+  const pieces = pieceCount(work);
+  if (work.multiplications < small || pieces < 2) return 0;
+  return Math.min(most, pieces, Math.ceil(work.multiplications / small));
 }

@@ -1,27 +1,21 @@
 import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import {
   type ConvProblem,
-  type ConvTensor,
   operandTensors,
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
+import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
-import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
-import { sampledWork, wholeWork, type Work } from "./jobs.ts";
-import { runAssignment } from "./pool.ts";
-import { pieceCount } from "./worker_source.ts";
+import { canonicalStrides, geometryOf } from "./geometry.ts";
+import { listedWork, sampledWork, wholeWork } from "./jobs.ts";
+import { checkedOperand, type HostOperand } from "./operands.ts";
+import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
 
 export { activate, erf } from "./activate.ts";
-
-/** A tensor as it lies in memory: flat, its axes in `layout`. */
-export interface HostOperand {
-  readonly data: HostArray;
-  readonly layout: Layout | FilterLayout;
-}
+export type { HostOperand } from "./operands.ts";
 
 /** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
 export interface ReferenceInputs {
@@ -35,6 +29,8 @@ export interface ReferenceInputs {
 export interface ReferenceOptions {
   /** At least `count` results, equally many per output channel, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
+  /** Canonical flat indices of the results that are wanted, in place of a sample. */
+  readonly indices?: Float64Array;
   /** Most Workers to start, 0 for none; as many as cores where absent. */
   readonly workers?: number;
   /** Forward only. */
@@ -55,9 +51,6 @@ export interface ReferenceResult {
   /** Canonical shape of the result. */
   readonly shape: readonly number[];
 }
-
-/** Multiply-adds that are done on this thread before a Worker has started. */
-const SMALL = { gemm: 3e7, direct: 1e7 };
 
 /**
  * Computes a convolution or a gradient in double precision on the CPU.
@@ -87,10 +80,10 @@ export async function referenceConv(
   const shape = tensorShape(problem, result);
   const plans = gemmPlans(geometry, canonical[`${result}Strides`]);
   const count = elementCount(shape);
-  // Web pages share memory with Workers only where they are isolated from other origins.
-  const most = "SharedArrayBuffer" in globalThis ? navigator.hardwareConcurrency : 0;
-  const cores = options.workers ?? most;
-  const work = options.sample !== undefined && samplePays(problem, options.sample, count)
+  const cores = options.workers ?? mostWorkers();
+  const work = options.indices !== undefined
+    ? listedWork(geometry, options.indices)
+    : options.sample !== undefined && samplePays(problem, options.sample, count)
     ? sampledWork(problem, geometry, options.sample)
     : wholeWork(geometry, plans, count, cores);
   const computed = await runAssignment({
@@ -127,31 +120,6 @@ function samplePays(
   }
   const channels = problem.op === "bwd-data" ? problem.inChannels : problem.outChannels;
   return total > 0 && Math.ceil(sample.count / channels) * channels < total;
-}
-
-function checkedOperand(
-  problem: ConvProblem,
-  which: ConvTensor,
-  operand: HostOperand | undefined,
-): HostArray {
-  const doing = `Cannot compute the ${problem.op} reference`;
-  if (operand === undefined) throw new TypeError(`${doing}: ${which} is missing`);
-  const shape = tensorShape(problem, which);
-  const count = elementCount(shape);
-  const isFilter = operand.layout.includes("k");
-  if (isFilter !== (which === "filter")) {
-    throw new TypeError(`${doing}: ${operand.layout} is no layout of the ${which}`);
-  }
-  if (operand.data.length !== count) {
-    throw new TypeError(
-      `${doing}: ${which} has ${operand.data.length} elements, ` +
-        `its shape [${shape}] has ${count}`,
-    );
-  }
-  if (count >= 2 ** 31) {
-    throw new RangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
-  }
-  return operand.data;
 }
 
 function checkEpilogue(
@@ -196,11 +164,4 @@ function applyEpilogue(
  */
 export function activationScale(kind: Activation, value: number): number {
   return kind === "sigmoid" ? value : kind === "tanh" ? 1 : 0;
-}
-
-function workerCount(work: Work, most: number): number {
-  const small = work.gemm.length > 0 ? SMALL.gemm : SMALL.direct;
-  const pieces = pieceCount(work);
-  if (work.multiplications < small || pieces < 2) return 0;
-  return Math.min(most, pieces, Math.ceil(work.multiplications / small));
 }

@@ -4,6 +4,7 @@ import type { GemmPlan } from "./gemm_plan.ts";
 import type { Geometry, HostArray } from "./geometry.ts";
 import type { Work } from "./jobs.ts";
 import { makeMultiply } from "./micro_kernel.ts";
+import { makeProject, type Project } from "./projection_kernel.ts";
 
 /** All that running the pieces of a reference needs; arrays are on shared memory where Workers run them. */
 export interface Assignment {
@@ -17,11 +18,11 @@ export interface Assignment {
   readonly magnitudes: Float64Array;
 }
 
-/** Runs piece `piece` of an assignment: its direct jobs come first, then its matrix products. */
+/** Runs piece `piece` of an assignment: direct jobs come first, then matrix products, then projections. */
 export type RunPiece = (assignment: Assignment, piece: number) => void;
 
-/** Makes {@linkcode RunPiece} of the two kernels. Self-contained. */
-export function makeRunPiece(direct: Direct, gemm: Gemm): RunPiece {
+/** Makes {@linkcode RunPiece} of the kernels. Self-contained. */
+export function makeRunPiece(direct: Direct, gemm: Gemm, project: Project): RunPiece {
   return (assignment, piece) => {
     const { geometry, plans, work, first, second, values, magnitudes } = assignment;
     const one = work.direct[piece];
@@ -29,18 +30,27 @@ export function makeRunPiece(direct: Direct, gemm: Gemm): RunPiece {
       direct(geometry, first, second, work.indices, one.start, one.end, values, magnitudes);
       return;
     }
-    const job = work.gemm[piece - work.direct.length]!;
-    gemm(plans[job.plan]!, job, first, second, values, magnitudes);
+    const job = work.gemm[piece - work.direct.length];
+    if (job !== undefined) {
+      gemm(plans[job.plan]!, job, first, second, values, magnitudes);
+      return;
+    }
+    const lines = work.projection![piece - work.direct.length - work.gemm.length]!;
+    project(plans[lines.plan]!, lines, first, second, values, magnitudes);
   };
 }
 
 /** Number of pieces of an assignment. */
 export function pieceCount(work: Work): number {
-  return work.direct.length + work.gemm.length;
+  return work.direct.length + work.gemm.length + (work.projection?.length ?? 0);
 }
 
 /** The same function for this thread. */
-export const runPiece: RunPiece = makeRunPiece(makeDirect(), makeGemm(makeMultiply()));
+export const runPiece: RunPiece = makeRunPiece(
+  makeDirect(),
+  makeGemm(makeMultiply()),
+  makeProject(),
+);
 
 /** First message to a Worker. Pieces are handed out by the shared counter: [next, done]. */
 export interface WorkerStart {
@@ -62,8 +72,9 @@ const __name = (target) => target;
 const makeMultiply = ${makeMultiply};
 const makeGemm = ${makeGemm};
 const makeDirect = ${makeDirect};
+const makeProject = ${makeProject};
 const makeRunPiece = ${makeRunPiece};
-const runPiece = makeRunPiece(makeDirect(), makeGemm(makeMultiply()));
+const runPiece = makeRunPiece(makeDirect(), makeGemm(makeMultiply()), makeProject());
 self.onmessage = ({ data: { assignment, pieces, counter } }) => {
   let error = null;
   try {

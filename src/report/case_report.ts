@@ -1,5 +1,5 @@
 import { printableCell, printableMessage } from "../printable.ts";
-import type { AccuracyRecord, CaseRecord } from "./record.ts";
+import type { AccuracyRecord, CaseRecord, ProjectionRecord } from "./record.ts";
 import {
   formatBytes,
   formatCount,
@@ -67,8 +67,49 @@ export function caseReport(record: CaseRecord): string {
       ["checked", `${formatCount(accuracy.checked)} of ${formatCount(accuracy.total)} outputs`],
     );
   }
+  if (record.projection) lines.push(...projectionLines(record.projection));
   lines.push(["verdict", verdictLine(record)]);
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
+}
+
+/** What the projection of the whole result says, and what it cost. */
+function projectionLines(projection: ProjectionRecord): [string, string][] {
+  const { places, members, masked, activated } = projection;
+  const exact = projection.limit === 0;
+  const figures = exact ? ["exactly"] : [
+    `${significant(projection.max_ratio)} of ${significant(projection.limit)} times the noise`,
+    `patches ${significant(projection.patch_rms)} of ${significant(projection.patch_limit)}`,
+  ];
+  const seconds = [
+    `reference ${projection.reference_seconds.toFixed(2)} s`,
+    `result ${projection.seconds.toFixed(2)} s`,
+    ...(projection.read_seconds === undefined
+      ? []
+      : [`read back in ${projection.read_seconds.toFixed(2)} s`]),
+  ];
+  return [
+    [
+      "projected",
+      `${formatCount(places * members)} outputs in ${formatCount(places)} sums: ` +
+      figures.join(", "),
+    ],
+    [
+      "",
+      [
+        exact
+          ? "sees any single wrong output"
+          : `sees single outputs off by ${significant(projection.size)} times their typical error`,
+        ...(masked > 0
+          ? [
+            `${formatCount(projection.masked_checked)} of ${formatCount(masked)} outputs ` +
+            "beside NaN or infinite ones were compared singly",
+          ]
+          : []),
+        ...(activated === undefined ? [] : ["every activation compared"]),
+      ].join("; "),
+    ],
+    ["", seconds.join(", ")],
+  ];
 }
 
 /** MARE, and why it is large where a few references near zero carry it. */

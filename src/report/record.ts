@@ -39,6 +39,33 @@ export interface TimeRecord {
 /** Metrics against the FP64 reference, and what the gate allows. */
 export interface AccuracyRecord extends AccuracyReport, Omit<Judgement, "verdict" | "reasons"> {}
 
+/**
+ * A random projection of the whole result, compared with the reference's (docs/accuracy.md). Ratios are in units of
+ * the noise that a healthy result has; products of integers have none, and equal their projection.
+ */
+export interface ProjectionRecord {
+  /** Sums that were compared, and outputs that are added up in one. */
+  readonly places: number;
+  readonly members: number;
+  readonly max_ratio: number;
+  readonly limit: number;
+  /** RMS over the patch of places that came nearest to its limit. */
+  readonly patch_rms: number;
+  readonly patch_limit: number;
+  /** A single output that is off by so many times its typical error is seen, wherever it is. */
+  readonly size: number;
+  /** Outputs in sums with a NaN or an infinity, and how many of them were compared one by one. */
+  readonly masked: number;
+  readonly masked_checked: number;
+  /** Outputs that were compared with the activation of the projected result. */
+  readonly activated?: number;
+  /** Wall time of projecting the reference, once for all results of a problem, and this result. */
+  readonly reference_seconds: number;
+  readonly seconds: number;
+  /** Of fetching the result from the device. */
+  readonly read_seconds?: number;
+}
+
 /** Device memory of a plan in bytes. */
 export interface MemoryRecord {
   readonly inputs: number;
@@ -90,6 +117,8 @@ export interface CaseRecord {
   /** Bytes of all buffers of the plan; `peak` is their sum. */
   readonly memory_bytes: MemoryRecord | null;
   readonly accuracy: AccuracyRecord | null;
+  /** Where the whole result was projected. */
+  readonly projection?: ProjectionRecord;
   readonly verdict: Verdict;
   /** Why a verdict is `fail` or `error`. */
   readonly message?: string;

@@ -40,6 +40,22 @@ const AccuracySchema = v.object({
   total: figure,
 });
 
+const ProjectionSchema = v.object({
+  places: v.number(),
+  members: v.number(),
+  max_ratio: figure,
+  limit: figure,
+  patch_rms: figure,
+  patch_limit: figure,
+  size: figure,
+  masked: figure,
+  masked_checked: figure,
+  activated: figure,
+  reference_seconds: figure,
+  seconds: figure,
+  read_seconds: figure,
+});
+
 const MemorySchema = v.object({
   inputs: finiteNumber,
   output: finiteNumber,
@@ -74,6 +90,7 @@ export const CaseSchema = v.object({
   workspace_bytes: v.nullish(finiteNumber, null),
   memory_bytes: v.nullish(MemorySchema, null),
   accuracy: v.nullish(AccuracySchema, null),
+  projection: v.optional(ProjectionSchema),
   verdict: v.optional(v.picklist(["pass", "fail", "none", "error"]), "none"),
   message: text,
   fill: text,

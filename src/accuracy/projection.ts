@@ -1,0 +1,261 @@
+import type { Projection } from "../reference/projection.ts";
+import type { ChannelSums } from "../reference/project_channels.ts";
+import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+
+/** Rounding errors of one healthy output: their variance is the sum of these parts, squared. */
+export interface ProjectionNoise {
+  /** Times √Σ a²b²: of partial sums that wander. */
+  readonly products: number;
+  /** Times |y|: of partial sums that grow to it, and of the result's own rounding. */
+  readonly result: number;
+  /** Times |bias|, |β·C| and |residual|: of adding them. */
+  readonly additions: number;
+  /** The dtype's smallest normal number: what is below may be flushed. */
+  readonly smallest: number;
+}
+
+/** A run of places: a patch of the last two axes, a row, a plane, or all. */
+export interface ProjectionPatch {
+  /** [outside, group, places...] of its first place. */
+  readonly index: readonly number[];
+  readonly size: readonly number[];
+  /** RMS of the differences in units of their noise, and what is allowed. */
+  readonly rms: number;
+  readonly limit: number;
+}
+
+/** How far a result's projection is from the reference's; ratios are in units of a healthy result's noise. */
+export interface ProjectionReport {
+  readonly places: number;
+  /** Outputs added up in a place. */
+  readonly members: number;
+  /** Places with a NaN or an infinity, which say nothing. */
+  readonly masked: number;
+  readonly max_ratio: number;
+  readonly limit: number;
+  /** [outside, group, places...] of the largest ratio. */
+  readonly index: readonly number[];
+  /** The patch that comes nearest to its limit. */
+  readonly patch: ProjectionPatch;
+  /** A single output that is wrong by so many times its typical error is seen, wherever it is. */
+  readonly size: number;
+}
+
+export interface ProjectionMeasureOptions {
+  readonly noise: ProjectionNoise;
+  /** Outputs along each spatial axis whose errors are mixed, counted from 0: a Winograd tile's. */
+  readonly tile?: readonly number[] | undefined;
+}
+
+/** What a model of the noise may be wrong by, and heavier tails than a normal distribution's. */
+const SLACK = 2;
+/** Normal quantile of one false alarm in 10⁶ checks; of more than one number below. */
+const QUANTILE = 4.89;
+/** An eighth suffices for the floor, as limits are at least twelve times the noise. */
+const FLUSHED = 1 / 8;
+/** A weight's mean square, where the least is 1. */
+const WEIGHT_SQUARE = 7 / 3;
+/** Patches of so many places: [rows, columns], of one axis as many together. */
+const FEWEST_PLACES = 32;
+const PATCHES: readonly (readonly [number, number])[] = [[6, 6], [16, 16]];
+
+/** Compares a result's projection with the reference's. Places that are masked are returned beside the report. */
+export function measureProjection(
+  projection: Projection,
+  got: ChannelSums,
+  options: ProjectionMeasureOptions,
+): { report: ProjectionReport; masked: number[] } {
+  const { shape, expected, members } = projection;
+  const variances = noiseVariances(projection, got, options);
+  const ratios = new Float64Array(expected.length);
+  const masked: number[] = [];
+  let most = 0, at = 0;
+  for (let i = 0; i < ratios.length; i++) {
+    const difference = Math.abs(got.sums[i]! - expected[i]!);
+    const variance = variances[i]!;
+    if (!Number.isFinite(difference) || !Number.isFinite(variance)) {
+      masked.push(i);
+      ratios[i] = NaN;
+      continue;
+    }
+    const ratio = difference === 0 ? 0 : difference / Math.sqrt(variance);
+    ratios[i] = ratio;
+    if (ratio > most) most = ratio, at = i;
+  }
+  const limit = SLACK * quantileOf(ratios.length);
+  return {
+    report: {
+      places: ratios.length,
+      members,
+      masked: masked.length,
+      max_ratio: most,
+      limit,
+      index: unravelIndex(at, shape),
+      patch: worstPatch(ratios, shape),
+      size: limit * Math.sqrt(WEIGHT_SQUARE * members),
+    },
+    masked,
+  };
+}
+
+/** Why a projection fails, as clauses; `where` names a place. */
+export function judgeProjection(
+  { max_ratio, limit, index, patch }: ProjectionReport,
+  where: (index: readonly number[]) => string,
+): string[] {
+  const reasons: string[] = [];
+  if (!(max_ratio <= limit)) {
+    reasons.push(`${where(index)} is ${figure(max_ratio)} times its noise, above ${figure(limit)}`);
+  }
+  if (!(patch.rms <= patch.limit)) {
+    reasons.push(
+      `the RMS of ${patch.size.join("x")} places from ${where(patch.index)} on is ` +
+        `${figure(patch.rms)} times the noise, above ${figure(patch.limit)}`,
+    );
+  }
+  return reasons;
+}
+
+/** Standard deviations that the largest of `count` healthy numbers stays below. */
+function quantileOf(count: number): number {
+  return Math.sqrt(QUANTILE ** 2 + 2 * Math.log(Math.max(1, count)));
+}
+
+/** The variance of each place's difference. */
+function noiseVariances(
+  { shape, variances, additions, weightSquares }: Projection,
+  { squares }: ChannelSums,
+  { noise, tile }: ProjectionMeasureOptions,
+): Float64Array {
+  const [products, result, added] = [noise.products, noise.result, noise.additions]
+    .map((factor) => factor * factor) as [number, number, number];
+  const floors = weightSquares.map((square) => square * (FLUSHED * noise.smallest) ** 2);
+  const area = elementCount(shape.slice(2));
+  const values = new Float64Array(variances.length);
+  for (let start = 0, row = 0; start < values.length; start += area, row++) {
+    const floor = floors[row % floors.length]!;
+    for (let i = start; i < start + area; i++) {
+      values[i] = products * variances[i]! + result * squares[i]! + floor;
+    }
+  }
+  additions?.forEach((addition, i) => values[i]! += added * addition);
+  if (tile !== undefined && tile.some((size) => size > 1)) mixTiles(values, shape, tile);
+  return values;
+}
+
+/** Replaces each place's value by its tile's mean, where that is more. */
+function mixTiles(values: Float64Array, shape: readonly number[], tile: readonly number[]): void {
+  const [d, h, w] = lastThree(shape.slice(2));
+  const [td, th, tw] = lastThree(tile);
+  const planes = values.length / (d * h * w);
+  for (let plane = 0; plane < planes; plane++) {
+    for (let z = 0; z < d; z += td) {
+      for (let y = 0; y < h; y += th) {
+        for (let x = 0; x < w; x += tw) {
+          const each = (visit: (i: number) => void) => {
+            for (let k = z; k < Math.min(d, z + td); k++) {
+              for (let j = y; j < Math.min(h, y + th); j++) {
+                const row = ((plane * d + k) * h + j) * w;
+                for (let i = x; i < Math.min(w, x + tw); i++) visit(row + i);
+              }
+            }
+          };
+          let sum = 0, count = 0;
+          each((i) => {
+            if (!Number.isFinite(values[i]!)) return;
+            sum += values[i]!;
+            count++;
+          });
+          const mean = count === 0 ? 0 : sum / count;
+          each((i) => values[i] = values[i]! < mean ? mean : values[i]!);
+        }
+      }
+    }
+  }
+}
+
+function lastThree(sizes: readonly number[]): [number, number, number] {
+  const [a, b, c] = [...new Array<number>(3 - sizes.length).fill(1), ...sizes];
+  return [a!, b!, c!];
+}
+
+/** Of small and large patches, rows, planes and the whole, the one nearest to its limit. */
+function worstPatch(ratios: Float64Array, shape: readonly number[]): ProjectionPatch {
+  const [, h, w] = lastThree(shape.slice(2));
+  const area = Math.max(1, h * w);
+  const planes = ratios.length / area;
+  const sizes = [
+    ...PATCHES.map(([rows, columns]) => h === 1 ? [1, rows * columns] : [rows, columns]),
+    [1, w],
+    [h, w],
+  ].filter(([rows, columns]) => rows! <= h && columns! <= w) as [number, number][];
+  let worst: ProjectionPatch | undefined;
+  const offer = (
+    rows: readonly [start: number, end: number][],
+    count: number,
+    size: readonly number[],
+  ) => {
+    const { rms, limit } = rmsOf(ratios, rows, count);
+    if (worst !== undefined && !(rms / limit > worst.rms / worst.limit)) return;
+    worst = { index: unravelIndex(rows[0]![0], shape), size, rms, limit };
+  };
+  for (const [rows, columns] of sizes) {
+    const count = planes * Math.ceil(h / rows) * Math.ceil(w / columns);
+    for (let plane = 0; plane < planes; plane++) {
+      for (let y = 0; y < h; y += rows) {
+        for (let x = 0; x < w; x += columns) {
+          const runs: [number, number][] = [];
+          for (let j = y; j < Math.min(h, y + rows); j++) {
+            const start = (plane * h + j) * w + x;
+            runs.push([start, start + Math.min(columns, w - x)]);
+          }
+          offer(runs, count, [rows, columns]);
+        }
+      }
+    }
+  }
+  offer([[0, ratios.length]], 1, shape);
+  return worst!;
+}
+
+/** RMS of the ratios in some runs, and what it may be where `count` such patches are looked at. */
+function rmsOf(
+  ratios: Float64Array,
+  runs: readonly (readonly [start: number, end: number])[],
+  count: number,
+): { rms: number; limit: number } {
+  let squares = 0, seen = 0;
+  for (const [start, end] of runs) {
+    for (let i = start; i < end; i++) {
+      const ratio = ratios[i]!;
+      if (Number.isNaN(ratio)) continue;
+      squares += ratio * ratio;
+      seen++;
+    }
+  }
+  const rms = Math.sqrt(squares / Math.max(1, seen));
+  const limit = patchLimit(seen, count);
+  if (rms <= limit / 2) return { rms, limit };
+  // Places with the same data have the same errors, which count once. Where most have, one chance made them all.
+  const sorted = Float64Array.from(runs.flatMap(([start, end]) => [...ratios.subarray(start, end)]))
+    .filter((ratio) => !Number.isNaN(ratio)).sort();
+  const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]);
+  return {
+    rms: Math.sqrt(distinct.reduce((sum, ratio) => sum + ratio * ratio, 0) / distinct.length),
+    limit: patchLimit(distinct.length < seen / 2 ? 1 : distinct.length, count),
+  };
+}
+
+/**
+ * Of the RMS of `size` numbers in the largest of `count` patches, by Wilson and Hilferty's cube root; where they are few
+ * and may be alike, that of a single one.
+ */
+function patchLimit(size: number, count: number): number {
+  if (size < FEWEST_PLACES) return SLACK * quantileOf(count);
+  const spread = 2 / (9 * size);
+  return SLACK * (1 - spread + quantileOf(count) * Math.sqrt(spread)) ** 1.5;
+}
+
+function figure(value: number): string {
+  return Number.isFinite(value) ? `${Number(value.toPrecision(3))}` : `${value}`;
+}

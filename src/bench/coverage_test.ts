@@ -1,0 +1,45 @@
+import assert from "#assert";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
+import { unravelIndex } from "../tensor/tensor.ts";
+import { convCoverable, coverageOf, gemmCoverable, strataOf } from "./coverage.ts";
+
+Deno.test("coverageOf(): whole where small, projected where large, else whole or an output a tile", () => {
+  const of = (descriptor: string, op: "fwd" | "bwd-data" | "bwd-filter" = "fwd") =>
+    coverageOf({
+      mode: "auto",
+      linear: true,
+      ...convCoverable({ ...parseDescriptor(descriptor), op }),
+    });
+  assert.equal(of("mb1ic16ih14oc16kh3ph1"), "whole");
+  assert.equal(of("mb32ic64ih224oc64kh3ph1"), "projected");
+  assert.equal(of("mb32ic64ih224oc64kh3ph1", "bwd-filter"), "projected");
+  // Images of three colours; 7x7 filters.
+  assert.equal(of("mb8ic3ih224oc64kh7sh2ph3", "bwd-data"), "whole");
+  assert.equal(of("mb64ic3ih224oc64kh7sh2ph3", "bwd-data"), "strata");
+  assert.equal(of("mb64ic3ih224oc64kh7sh2ph3"), "projected");
+  assert.equal(of("g256mb64ic256ih56oc256kh3ph1"), "whole");
+  assert.equal(of("g512mb256ic512ih112oc512kh3ph1"), "strata");
+  const product = gemmCoverable(gemmProblem({ m: 4096, n: 4096, k: 64 }));
+  assert.equal(coverageOf({ mode: "auto", linear: true, ...product }), "projected");
+  assert.equal(coverageOf({ mode: "auto", linear: false, ...product }), "whole");
+  assert.equal(coverageOf({ mode: "sample", linear: true, ...product }), "sample");
+  assert.equal(coverageOf({ mode: "full", linear: true, ...product }), "whole");
+});
+
+Deno.test("strataOf() meets every tile of 32 channels and 64 places", () => {
+  const shape = [3, 80, 9, 11];
+  for (const inner of [false, true]) {
+    const met = new Set<string>();
+    for (const index of strataOf(shape, 1, 40, 9, 5, inner)) {
+      const [n, k, y, x] = unravelIndex(index, shape) as [number, number, number, number];
+      const place = inner ? (y * 11 + x) * 3 + n : n * 99 + y * 11 + x;
+      // Tiles begin anew in each group.
+      met.add(`${Math.floor(k / 40)} ${Math.floor(k % 40 / 32)} ${Math.floor(place / 64)}`);
+    }
+    assert.equal(met.size, 2 * 2 * Math.ceil(3 * 99 / 64), `inner ${inner}`);
+  }
+  const depthwise = strataOf([2, 6, 8, 8], 1, 1, 9, 1);
+  assert.equal(depthwise.length, 6 * 2 * 64 / 32);
+  assert.ok(strataOf([2, 6, 8, 8], 1, 1, 1000, 1, false, 12_000).length <= 12);
+});

@@ -1,0 +1,142 @@
+import assert from "#assert";
+import {
+  type ConvProblemInit,
+  OPERATIONS,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { convertLayout, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
+import { tensor } from "../tensor/tensor.ts";
+import { projectConv, type Projection } from "./projection.ts";
+import { inputsOf, naiveConv, randomTensors, type Tensors, withOp } from "./test_data.ts";
+
+const PROBLEMS: { readonly [what: string]: ConvProblemInit } = {
+  plain: {
+    batch: 3,
+    inChannels: 5,
+    outChannels: 7,
+    inputSize: [9, 8],
+    filterSize: [3, 2],
+    paddingBegin: [1, 0],
+    paddingEnd: [2, 1],
+  },
+  "groups and strides": {
+    batch: 2,
+    inChannels: 10,
+    outChannels: 12,
+    groups: 2,
+    inputSize: [11, 13],
+    filterSize: [3, 3],
+    stride: [2, 3],
+    paddingBegin: [1, 2],
+  },
+  "one axis, dilated": {
+    batch: 2,
+    inChannels: 4,
+    outChannels: 9,
+    inputSize: [29],
+    filterSize: [4],
+    dilation: [3],
+    stride: [2],
+  },
+  "three axes": {
+    batch: 2,
+    inChannels: 6,
+    outChannels: 4,
+    groups: 2,
+    inputSize: [4, 5, 6],
+    filterSize: [2, 3, 1],
+    stride: [1, 2, 1],
+    paddingBegin: [0, 1, 0],
+    dilation: [2, 1, 1],
+  },
+  "a filter smaller than its stride": {
+    batch: 1,
+    inChannels: 3,
+    outChannels: 5,
+    inputSize: [10, 9],
+    filterSize: [1, 2],
+    stride: [3, 3],
+  },
+  depthwise: {
+    batch: 2,
+    inChannels: 6,
+    outChannels: 6,
+    groups: 6,
+    inputSize: [7, 7],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  },
+};
+
+/** Squares of everything. */
+function squared(tensors: Tensors): Tensors {
+  const square = (values: Float64Array) => values.map((value) => value * value);
+  return {
+    input: square(tensors.input),
+    filter: square(tensors.filter),
+    output: square(tensors.output),
+  };
+}
+
+/** Weighted sums of a place's members, with the weights that unit results show. */
+function weighted(projection: Projection, values: Float64Array, power: 1 | 2): Float64Array {
+  const result = new Float64Array(projection.expected.length);
+  for (let place = 0; place < result.length; place++) {
+    for (const index of projection.indicesOf(place)) {
+      const unit = new Float64Array(values.length);
+      unit[index] = 1;
+      const weight = projection.project(unit).sums[place]!;
+      result[place]! += weight ** power * values[index]!;
+    }
+  }
+  return result;
+}
+
+function nearly(got: Float64Array, want: Float64Array, what: string): void {
+  const size = want.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-300);
+  got.forEach((value, i) => {
+    assert.ok(Math.abs(value - want[i]!) <= 1e-12 * size, `${what} ${i}: ${value}, not ${want[i]}`);
+  });
+}
+
+for (const [what, init] of Object.entries(PROBLEMS)) {
+  Deno.test(`projectConv(): the projection of a right result, ${what}`, async () => {
+    for (const op of OPERATIONS) {
+      const problem = withOp(init, op);
+      const tensors = randomTensors(problem, 3);
+      const { values } = naiveConv(problem, tensors);
+      const shape = tensorShape(problem, resultTensor(op));
+      for (const layout of LAYOUTS) {
+        const result = op === "bwd-filter" ? filterLayoutFor(layout) : layout;
+        const from = op === "bwd-filter" ? "kcrs" : "nchw";
+        const lying = convertLayout(tensor("f64", shape, new Float64Array(values)), from, result);
+        const inputs = { ...inputsOf(problem, tensors, layout), result };
+        const projection = await projectConv(problem, inputs, { seed: 5 });
+        nearly(projection.project(lying.data).sums, projection.expected, `${op} ${layout}`);
+      }
+    }
+  });
+}
+
+Deno.test("projectConv(): weights, variances and members are what they say", async () => {
+  for (const what of ["plain", "groups and strides", "one axis, dilated"]) {
+    for (const op of OPERATIONS) {
+      const problem = withOp(PROBLEMS[what]!, op);
+      const tensors = randomTensors(problem, 3);
+      const canonical = op === "bwd-filter" ? "kcrs" : "nchw";
+      const inputs = { ...inputsOf(problem, tensors), result: canonical } as const;
+      const projection = await projectConv(problem, inputs, { seed: 5 });
+      const { values } = naiveConv(problem, tensors);
+      const squares = naiveConv(problem, squared(tensors)).values;
+      nearly(weighted(projection, values, 1), projection.expected, `${what} ${op}`);
+      nearly(weighted(projection, squares, 2), projection.variances, `${what} ${op} squares`);
+      const all = new Set<number>();
+      for (let place = 0; place < projection.expected.length; place++) {
+        assert.equal(projection.indicesOf(place).length, projection.members);
+        projection.indicesOf(place).forEach((index) => all.add(index));
+      }
+      assert.equal(all.size, values.length);
+    }
+  }
+});
