@@ -180,7 +180,8 @@ function checkCeiling({ problem, maxBoundRatio }: PlanRequest, { algorithm, arit
       `Cannot plan: ${algorithm} ${tile} typically errs by ${
         error.toExponential(1)
       } of a result's ` +
-        `norm with sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed`,
+        `norm with sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed ` +
+        "(--max-bound-ratio plans it all the same)",
     );
   }
 }
