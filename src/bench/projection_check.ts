@@ -1,5 +1,4 @@
 /** Every output of a result is checked: its random projection is held against the reference's. */
-import { activationRoundings } from "../problem/error_bound.ts";
 import {
   judgeProjection,
   measureProjection,
@@ -14,6 +13,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import type { Activation } from "../problem/epilogue.ts";
+import { activationRoundings } from "../problem/error_bound.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
@@ -28,8 +28,8 @@ import {
 } from "../reference/reference.ts";
 import type { ProjectionRecord } from "../report/record.ts";
 import type { TensorData } from "../tensor/dtype.ts";
-import { unravelIndex } from "../tensor/tensor.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
+import { unravelIndex } from "../tensor/tensor.ts";
 import {
   checkAgainst,
   type Checked,
@@ -37,6 +37,7 @@ import {
   convCoverage,
   type ReferenceRequest,
 } from "./check.ts";
+import type { CheckMode, Coverage } from "./coverage.ts";
 import {
   checkGemm,
   computeGemmReference,
@@ -44,7 +45,6 @@ import {
   type GemmReferenceRequest,
   heldProblem,
 } from "./gemm_check.ts";
-import type { CheckMode, Coverage } from "./coverage.ts";
 import { layoutOf, referenceInputs } from "./operands.ts";
 import { amplified, convNoise, gemmNoise } from "./projection_noise.ts";
 

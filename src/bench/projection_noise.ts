@@ -4,8 +4,13 @@
  */
 import type { ProjectionNoise } from "../accuracy/projection.ts";
 import { F16_CHAIN } from "../kernels/micro_kernel.ts";
-import { accumulationLength, type ConvProblem, tensorShape } from "../problem/conv_problem.ts";
-import { operandTensors, resultTensor } from "../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  type ConvProblem,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
