@@ -33,8 +33,23 @@ import { markdownTable } from "../src/report/table.ts";
 import { type FillKind, fillTensor } from "../src/tensor/fill.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
-import { judgeProjection, measureProjection } from "../src/accuracy/projection.ts";
-import { convNoise, convProducts } from "../src/bench/projection_noise.ts";
+import {
+  judgeProjection,
+  measureProjection,
+  type ProjectionReport,
+} from "../src/accuracy/projection.ts";
+import { fillGemm } from "../src/bench/gemm_operands.ts";
+import { F16_CHAIN } from "../src/kernels/micro_kernel.ts";
+import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+import type { GemmInputs } from "../src/reference/gemm.ts";
+import { projectGemm } from "../src/reference/gemm_projection.ts";
+import {
+  chained,
+  convNoise,
+  convProducts,
+  gemmNoise,
+  gemmProducts,
+} from "../src/bench/projection_noise.ts";
 
 const PROBLEMS = {
   large: "mb32ic64ih224oc64kh3ph1",
@@ -265,12 +280,65 @@ const DATA: { readonly [what: string]: (data: Float32Array, batch: number) => vo
 };
 const FILLS: readonly FillKind[] = ["uniform01", "uniform11", "normal"];
 
+/** A healthy product: chains as kernels have them, and every step of the epilogue rounded. */
+async function productReport(check: number, random: () => number): Promise<ProjectionReport> {
+  const some = <T>(list: readonly T[]) => list[below(random, list.length)]!;
+  const dtype = some(["f32", "f16", "f64"] as const);
+  const accumulate = dtype === "f16" ? some(["f32", "f16"] as const) : "f32";
+  const problem = gemmProblem({
+    m: 8 + below(random, 40),
+    n: 1 + below(random, 60),
+    k: 1 + below(random, 200),
+    batch: some([1, 1, 3]),
+    transpose: some(TRANSPOSES),
+    alpha: some([1, 1, -0.5]),
+    beta: some([0, 0, 2]),
+    bias: some(["none", "row", "column"]),
+    residual: random() < 0.3,
+  });
+  const operands = fillGemm(problem, dtype, some(FILLS), check) as GemmInputs;
+  const { m, n, batch, alpha, beta } = problem;
+  const round = dtype === "f64" ? Number : Math.fround;
+  const stored = dtype === "f16" ? Math.f16round : round;
+  const sum = (index: number) => {
+    const products = gemmProducts(problem, operands, index);
+    return accumulate === "f16"
+      ? chained(products, Math.f16round, F16_CHAIN)
+      : chained(products, round, Infinity);
+  };
+  const result = Float64Array.from({ length: batch * m * n }, (_, index) => {
+    const side = problem.bias === "row" ? Math.floor(index / n) % m : index % n;
+    let y = round(alpha * sum(index));
+    if (beta !== 0) y = round(y + beta * operands.c![index]!);
+    if (problem.bias !== "none") y = round(y + operands.bias![side]!);
+    if (problem.residual) y = round(y + operands.residual![index]!);
+    return stored(y);
+  });
+  const projection = await projectGemm(problem, operands, { seed: check });
+  const { report } = measureProjection(projection, projection.project(result), {
+    noise: gemmNoise(problem, { dtype, accumulate }, operands, check),
+  });
+  return report;
+}
+
 /** Healthy results of one accumulator in f32, of all operations, layouts and kinds of data: none may be an alarm. */
 async function alarms(checks: number): Promise<void> {
   const random = randomStream(11);
   const some = <T>(list: readonly T[]) => list[below(random, list.length)]!;
   let alarms = 0, largest = 0, patch = 0;
+  const judged = (report: ProjectionReport, what: string) => {
+    largest = Math.max(largest, report.max_ratio / report.limit);
+    patch = Math.max(patch, report.patch.rms / report.patch.limit);
+    const reasons = judgeProjection(report, (index) => `[${index}]`);
+    if (reasons.length === 0) return;
+    alarms++;
+    console.log(`alarm: ${what}: ${reasons.join("; ")}`);
+  };
   for (let check = 0; check < checks; check++) {
+    if (check % 3 === 2) {
+      judged(await productReport(check, random), `product ${check}`);
+      continue;
+    }
     const groups = some([1, 1, 2]);
     const size = () => 5 + below(random, 9);
     const text =
@@ -300,12 +368,7 @@ async function alarms(checks: number): Promise<void> {
     const { report } = measureProjection(projection, projection.project(healthy), {
       noise: convNoise(problem, inputs, check),
     });
-    largest = Math.max(largest, report.max_ratio / report.limit);
-    patch = Math.max(patch, report.patch.rms / report.patch.limit);
-    const reasons = judgeProjection(report, (index) => `[${index}]`);
-    if (reasons.length === 0) continue;
-    alarms++;
-    console.log(`alarm: ${op} ${text} ${layout} ${kind} ${fill}: ${reasons.join("; ")}`);
+    judged(report, `${op} ${text} ${layout} ${kind} ${fill}`);
   }
   const share = (value: number) => `${(100 * value).toFixed(0)} %`;
   console.log(

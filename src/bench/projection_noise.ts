@@ -126,7 +126,11 @@ function noiseOf(
 }
 
 /** Sums of `length` products each in one accumulator, added up in f32. */
-function chained(products: Products, round: (value: number) => number, length: number): number {
+export function chained(
+  products: Products,
+  round: (value: number) => number,
+  length: number,
+): number {
   let total = 0, sum = 0;
   for (let i = 0; i < products.length; i++) {
     sum = round(sum + products[i]!);
@@ -152,7 +156,12 @@ function scaled(products: Products): Products {
   return products.map((product) => product * scale);
 }
 
-function gemmProducts({ m, n, k, transpose }: GemmProblem, { a, b }: GemmInputs, index: number) {
+/** Products of the result at a flat index of the batch. */
+export function gemmProducts(
+  { m, n, k, transpose }: GemmProblem,
+  { a, b }: GemmInputs,
+  index: number,
+): Products {
   const column = index % n;
   const rest = (index - column) / n;
   const row = rest % m;
