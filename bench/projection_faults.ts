@@ -33,10 +33,21 @@ import { markdownTable } from "../src/report/table.ts";
 import { type FillKind, fillTensor } from "../src/tensor/fill.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
-import { judgeProjection, measureProjection } from "../src/accuracy/projection.ts";
+import {
+  judgeProjection,
+  measureProjection,
+  type ProjectionReport,
+} from "../src/accuracy/projection.ts";
 import { F32 } from "../src/accuracy/mod.ts";
-import { projectionNoise } from "../src/bench/projection_noise.ts";
+import { gemmPrecision } from "../src/bench/gemm_check.ts";
+import { fillGemm } from "../src/bench/gemm_operands.ts";
+import { gemmNoise, projectionNoise } from "../src/bench/projection_noise.ts";
+import { F16_CHAIN } from "../src/kernels/micro_kernel.ts";
+import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+import type { GemmInputs } from "../src/reference/gemm.ts";
+import { projectGemm } from "../src/reference/gemm_projection.ts";
 import { convYardstick, simulateConv } from "../src/simulate/conv_yardstick.ts";
+import { gemmYardstick, simulateGemm } from "../src/simulate/gemm_yardstick.ts";
 
 const PROBLEMS = {
   large: "mb32ic64ih224oc64kh3ph1",
@@ -267,12 +278,55 @@ const DATA: { readonly [what: string]: (data: Float32Array, batch: number) => vo
 };
 const FILLS: readonly FillKind[] = ["uniform01", "uniform11", "normal"];
 
+/** A healthy product: chains as kernels have them, and every step of the epilogue rounded. */
+async function productReport(check: number, random: () => number): Promise<ProjectionReport> {
+  const some = <T>(list: readonly T[]) => list[below(random, list.length)]!;
+  const dtype = some(["f32", "f16", "f64"] as const);
+  const accumulate = dtype === "f16" ? some(["f32", "f16"] as const) : "f32";
+  const problem = gemmProblem({
+    m: 8 + below(random, 40),
+    n: 1 + below(random, 60),
+    k: 1 + below(random, 200),
+    batch: some([1, 1, 3]),
+    transpose: some(TRANSPOSES),
+    alpha: some([1, 1, -0.5]),
+    beta: some([0, 0, 2]),
+    bias: some(["none", "row", "column"]),
+    residual: random() < 0.3,
+  });
+  const operands = fillGemm(problem, dtype, some(FILLS), check) as GemmInputs;
+  const arithmetic = {
+    sums: dtype === "f64" ? "f64" : accumulate,
+    ...(accumulate === "f16" ? { chain: F16_CHAIN } : {}),
+  } as const;
+  const precision = gemmPrecision(dtype, arithmetic);
+  const request = { problem, operands, arithmetic, precision, seed: check };
+  const result = simulateGemm(request, { separate: random() < 0.5 });
+  const projection = await projectGemm(problem, operands, { seed: check });
+  const { report } = measureProjection(projection, projection.project(result), {
+    noise: gemmNoise(gemmYardstick(request).sample, problem, dtype, arithmetic),
+  });
+  return report;
+}
+
 /** Healthy results of one accumulator in f32, of all operations, layouts and kinds of data: none may be an alarm. */
 async function alarms(checks: number): Promise<void> {
   const random = randomStream(11);
   const some = <T>(list: readonly T[]) => list[below(random, list.length)]!;
   let alarms = 0, largest = 0, patch = 0;
+  const judged = (report: ProjectionReport, what: string) => {
+    largest = Math.max(largest, report.max_ratio / report.limit);
+    patch = Math.max(patch, report.patch.rms / report.patch.limit);
+    const reasons = judgeProjection(report, (index) => `[${index}]`);
+    if (reasons.length === 0) return;
+    alarms++;
+    console.log(`alarm: ${what}: ${reasons.join("; ")}`);
+  };
   for (let check = 0; check < checks; check++) {
+    if (check % 3 === 2) {
+      judged(await productReport(check, random), `product ${check}`);
+      continue;
+    }
     const groups = some([1, 1, 2]);
     const size = () => 5 + below(random, 9);
     const text =
@@ -305,12 +359,7 @@ async function alarms(checks: number): Promise<void> {
     const { report } = measureProjection(projection, projection.project(healthy), {
       noise: projectionNoise(convYardstick(simulated).sample, F32),
     });
-    largest = Math.max(largest, report.max_ratio / report.limit);
-    patch = Math.max(patch, report.patch.rms / report.patch.limit);
-    const reasons = judgeProjection(report, (index) => `[${index}]`);
-    if (reasons.length === 0) continue;
-    alarms++;
-    console.log(`alarm: ${op} ${text} ${layout} ${kind} ${fill}: ${reasons.join("; ")}`);
+    judged(report, `${op} ${text} ${layout} ${kind} ${fill}`);
   }
   const share = (value: number) => `${(100 * value).toFixed(0)} %`;
   console.log(

@@ -7,12 +7,7 @@
  */
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
-import {
-  arithmeticOn,
-  checkAgainst,
-  computeReference,
-  type Reference,
-} from "../src/bench/check.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand } from "../src/bench/operands.ts";
 import { openDevice } from "../src/gpu/device.ts";
@@ -103,7 +98,7 @@ async function errors(
       fillMs: 0,
     });
     const reference = await referenceOf(problem, fill);
-    const { accuracy } = checkAgainst(reference, result, arithmeticOn(gpu, plan));
+    const { accuracy } = checkAgainst(reference, result, plan.arithmetic);
     found[fill] = {
       mare: accuracy.mare ?? NaN,
       l2: accuracy.rel_l2 ?? NaN,

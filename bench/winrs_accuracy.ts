@@ -14,12 +14,7 @@ import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { configureOptions, planConfiguration } from "../src/algorithms/winrs/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
-import {
-  arithmeticOn,
-  checkAgainst,
-  computeReference,
-  type Reference,
-} from "../src/bench/check.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
 import { parseSuite } from "../src/bench/suite.ts";
@@ -73,7 +68,7 @@ async function dataFor(problem: ConvProblem): Promise<Data> {
 async function mareOf(problem: ConvProblem, plan: Plan, data: Data): Promise<number> {
   const once = { samples: 1, fillMs: 0 };
   const { result } = await runPlan(gpu, plan, data.operands, convResult(problem), once);
-  return checkAgainst(data.reference, result, arithmeticOn(gpu, plan)).accuracy.mare ?? NaN;
+  return checkAgainst(data.reference, result, plan.arithmetic).accuracy.mare ?? NaN;
 }
 
 /** Steps so deep that Mesa's limit of 65,535 iterations of a loop is not met. */

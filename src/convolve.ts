@@ -1,9 +1,8 @@
 import type { Plan } from "./algorithms/plan.ts";
 import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
-import { arithmeticOn, type Checked } from "./bench/check.ts";
+import type { Checked } from "./bench/check.ts";
 import type { CheckMode } from "./bench/coverage.ts";
-import type { PlanArithmetic } from "./problem/plan_arithmetic.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
 import { checkConvResult } from "./bench/projection_check.ts";
 import { download, upload } from "./gpu/buffers.ts";
@@ -31,8 +30,6 @@ export interface Convolved extends Layouts {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
   readonly plan: Plan;
-  /** How the plan's sums are rounded on the device. */
-  readonly arithmetic: PlanArithmetic;
   /** Output, or the gradient that was asked for, as it lies in memory. */
   readonly result: Float32Array<ArrayBuffer>;
   /** The result's sizes in memory order. */
@@ -100,8 +97,7 @@ async function run(
   const { samplesNs, clock } = await execute(gpu, prepared, { samples });
   await download(gpu, buffers.get(which), 0, result.byteLength, new Uint8Array(result.buffer));
   const shape = shapeInLayout(canonical, which === "filter" ? filterLayout : layout);
-  const arithmetic = arithmeticOn(gpu, plan);
-  return { ...planned, arithmetic, result, shape, samplesNs, clock };
+  return { ...planned, result, shape, samplesNs, clock };
 }
 
 /** How a result is checked. */
@@ -124,6 +120,7 @@ export async function checkConvolution(
 ): Promise<Checked> {
   return await checkConvResult({
     ...convolved,
+    arithmetic: convolved.plan.arithmetic,
     operands,
     linear: options.linear,
     mode: options.mode ?? "auto",

@@ -87,7 +87,7 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
   assert.equal(
     changed.stderr,
     "wgconv: Cannot resume: the run is another one: seed is 7, was 1; " +
-      "--check is full, was sample\n",
+      "--check is full, was auto\n",
   );
   const resumed = await wgconv([...args, "--resume"]);
   assert.equal(resumed.code, 0, resumed.stderr);

@@ -2,7 +2,7 @@ import assert from "#assert";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { arithmeticOn, checkResult } from "../src/bench/check.ts";
+import { checkResult } from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
@@ -34,7 +34,7 @@ export async function checkedResult(
     mode: "full",
     seed: 1,
     result,
-    arithmetic: arithmeticOn(gpu, plan),
+    arithmetic: plan.arithmetic,
   });
   assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
   return { plan, result };

@@ -1,7 +1,6 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
 import { policyFits } from "../src/algorithms/cut.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
-import { arithmeticOn } from "../src/bench/check.ts";
 import { checkGemm, computeGemmReference } from "../src/bench/gemm_check.ts";
 import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
 import { runPlan } from "../src/bench/gpu_case.ts";
@@ -93,7 +92,7 @@ export async function multiply(
   if (result.length === 0) return { plan, result, checked: undefined };
   const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
   const reference = await computeGemmReference(request);
-  return { plan, result, checked: checkGemm(reference, result, arithmeticOn(gpu, plan)) };
+  return { plan, result, checked: checkGemm(reference, result, plan.arithmetic) };
 }
 
 /** One of the matrix. */

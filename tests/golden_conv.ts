@@ -1,7 +1,7 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
-import { arithmeticOn, checkAgainst, type Checked } from "../src/bench/check.ts";
+import { checkAgainst, type Checked } from "../src/bench/check.ts";
 import { referenceInputs } from "../src/bench/operands.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
@@ -81,7 +81,7 @@ export async function runGolden(
     inputs: referenceInputs(problem, operands, { layout, filterLayout }),
     seed: 1,
   };
-  const checked = checkAgainst(reference, result, arithmeticOn(gpu, plan));
+  const checked = checkAgainst(reference, result, plan.arithmetic);
   return { ...checked, kernel: plan.kernel };
 }
 

@@ -1,7 +1,7 @@
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { arithmeticOn, checkResult } from "../src/bench/check.ts";
+import { checkResult } from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
@@ -109,7 +109,7 @@ export async function checkWinrs(gpu: GpuDevice, run: WinrsRun): Promise<string>
     mode: "full",
     seed: 1,
     result,
-    arithmetic: arithmeticOn(gpu, plan),
+    arithmetic: plan.arithmetic,
   });
   if (verdict === "pass") return names;
   throw new Error(

@@ -12,6 +12,8 @@ export interface ProjectionNoise {
   readonly additions: number;
   /** The dtype's smallest normal number: what is below may be flushed. */
   readonly smallest: number;
+  /** How much larger the largest errors are than normal ones of the same RMS: positions in a Winograd tile differ. */
+  readonly tail?: number;
 }
 
 /** A run of places: a patch of the last two axes, a row, a plane, or all. */
@@ -82,7 +84,9 @@ export function measureProjection(
     ratios[i] = ratio;
     if (ratio > most) most = ratio, at = i;
   }
-  const limit = SLACK * quantileOf(ratios.length);
+  const { tile = [], noise: { tail = 1 } } = options;
+  const limit = SLACK * tail * quantileOf(ratios.length);
+  const shared = { results: elementCount(tile), tail };
   return {
     report: {
       places: ratios.length,
@@ -91,7 +95,7 @@ export function measureProjection(
       max_ratio: most,
       limit,
       index: unravelIndex(at, shape),
-      patch: worstPatch(ratios, shape),
+      patch: worstPatch(ratios, shape, shared),
       size: limit * Math.sqrt(WEIGHT_SQUARE * members),
     },
     masked,
@@ -179,8 +183,19 @@ function lastThree(sizes: readonly number[]): [number, number, number] {
   return [a!, b!, c!];
 }
 
+/** What neighbouring outputs' errors have in common. */
+interface SharedErrors {
+  /** Outputs of a Winograd tile, whose errors are mixed; 1 where there is none. */
+  readonly results: number;
+  readonly tail: number;
+}
+
 /** Of small and large patches, rows, planes and the whole, the one nearest to its limit. */
-function worstPatch(ratios: Float64Array, shape: readonly number[]): ProjectionPatch {
+function worstPatch(
+  ratios: Float64Array,
+  shape: readonly number[],
+  shared: SharedErrors,
+): ProjectionPatch {
   const [, h, w] = lastThree(shape.slice(2));
   const area = Math.max(1, h * w);
   const planes = ratios.length / area;
@@ -195,7 +210,7 @@ function worstPatch(ratios: Float64Array, shape: readonly number[]): ProjectionP
     count: number,
     size: readonly number[],
   ) => {
-    const { rms, limit } = rmsOf(ratios, rows, count);
+    const { rms, limit } = rmsOf(ratios, rows, count, shared);
     if (worst !== undefined && !(rms / limit > worst.rms / worst.limit)) return;
     worst = { index: unravelIndex(rows[0]![0], shape), size, rms, limit };
   };
@@ -223,6 +238,7 @@ function rmsOf(
   ratios: Float64Array,
   runs: readonly (readonly [start: number, end: number])[],
   count: number,
+  shared: SharedErrors,
 ): { rms: number; limit: number } {
   let squares = 0, seen = 0;
   for (const [start, end] of runs) {
@@ -234,7 +250,7 @@ function rmsOf(
     }
   }
   const rms = Math.sqrt(squares / Math.max(1, seen));
-  const limit = patchLimit(seen, count);
+  const limit = patchLimit(seen, count, shared);
   if (rms <= limit / 2) return { rms, limit };
   // Places with the same data have the same errors, which count once. Where most have, one chance made them all.
   const sorted = Float64Array.from(runs.flatMap(([start, end]) => [...ratios.subarray(start, end)]))
@@ -242,7 +258,7 @@ function rmsOf(
   const distinct = sorted.filter((ratio, i) => i === 0 || ratio !== sorted[i - 1]);
   return {
     rms: Math.sqrt(distinct.reduce((sum, ratio) => sum + ratio * ratio, 0) / distinct.length),
-    limit: patchLimit(distinct.length < seen / 2 ? 1 : distinct.length, count),
+    limit: patchLimit(distinct.length < seen / 2 ? 1 : distinct.length, count, shared),
   };
 }
 
@@ -250,10 +266,11 @@ function rmsOf(
  * Of the RMS of `size` numbers in the largest of `count` patches, by Wilson and Hilferty's cube root; where they are few
  * and may be alike, that of a single one.
  */
-function patchLimit(size: number, count: number): number {
-  if (size < FEWEST_PLACES) return SLACK * quantileOf(count);
-  const spread = 2 / (9 * size);
-  return SLACK * (1 - spread + quantileOf(count) * Math.sqrt(spread)) ** 1.5;
+function patchLimit(size: number, count: number, { results, tail }: SharedErrors): number {
+  const independent = size / results;
+  if (independent < FEWEST_PLACES) return SLACK * tail * quantileOf(count);
+  const spread = 2 / (9 * independent);
+  return SLACK * tail * (1 - spread + quantileOf(count) * Math.sqrt(spread)) ** 1.5;
 }
 
 function figure(value: number): string {

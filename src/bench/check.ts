@@ -7,7 +7,6 @@ import {
   type Measured,
   type Yardstick,
 } from "../accuracy/mod.ts";
-import type { Plan } from "../algorithms/plan.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -61,14 +60,6 @@ export interface Checked {
   readonly verdict: Verdict;
   readonly message?: string;
   readonly projection?: ProjectionRecord;
-}
-
-/** How a plan's sums are rounded on a device. */
-export function arithmeticOn(
-  { info: { software } }: { readonly info: { readonly software: boolean } },
-  { arithmetic }: Pick<Plan, "arithmetic">,
-): PlanArithmetic {
-  return software ? { ...arithmetic, uncompensated: true } : arithmetic;
 }
 
 /** How a result is covered, and the sample that this takes. */
@@ -132,7 +123,7 @@ export function convYardstickOf(
 /**
  * Compares a result, as it lies in memory, with its reference.
  *
- * @param arithmetic The plan's, on the device that made the result.
+ * @param arithmetic The plan's.
  */
 export function checkAgainst(
   reference: Reference,

@@ -1,5 +1,9 @@
-import type { ConvProblem } from "../problem/conv_problem.ts";
-import { accumulationLength, resultTensor, tensorShape } from "../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  type ConvProblem,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { randomStream } from "../reference/sample.ts";
 import { elementCount } from "../tensor/tensor.ts";

@@ -1,12 +1,11 @@
 /** Every output of a result is checked: its random projection is held against the reference's. */
-import { activationRoundings } from "../problem/error_bound.ts";
 import {
   judgeProjection,
   measureProjection,
   type ProjectionNoise,
   type ProjectionReport,
 } from "../accuracy/projection.ts";
-import { type ErrorStatistics, F32, type Yardstick } from "../accuracy/mod.ts";
+import { F32, type Yardstick } from "../accuracy/mod.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import {
   accumulationLength,
@@ -15,6 +14,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import type { Activation } from "../problem/epilogue.ts";
+import { activationRoundings } from "../problem/error_bound.ts";
 import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
@@ -28,8 +28,8 @@ import {
 } from "../reference/reference.ts";
 import type { ProjectionRecord } from "../report/record.ts";
 import type { TensorData } from "../tensor/dtype.ts";
-import { unravelIndex } from "../tensor/tensor.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
+import { unravelIndex } from "../tensor/tensor.ts";
 import {
   checkAgainst,
   type Checked,
@@ -38,18 +38,17 @@ import {
   convYardstickOf,
   type ReferenceRequest,
 } from "./check.ts";
+import type { CheckMode, Coverage } from "./coverage.ts";
 import {
   checkGemm,
   computeGemmReference,
   gemmCoverage,
-  gemmPrecision,
   type GemmReferenceRequest,
   gemmYardstickOf,
   heldProblem,
 } from "./gemm_check.ts";
-import type { CheckMode, Coverage } from "./coverage.ts";
 import { layoutOf, referenceInputs } from "./operands.ts";
-import { projectionNoise } from "./projection_noise.ts";
+import { gemmNoise, projectionNoise } from "./projection_noise.ts";
 
 /** A result that is to be projected. */
 export interface ProjectedResult {
@@ -438,20 +437,4 @@ function convPlace(problem: ConvProblem, [outer, group, ...at]: readonly number[
   return op === "bwd-filter"
     ? `the projection over both channels${of} at [·,·,${at}]`
     : `the projection over channels${of} at [${outer},·,${at}]`;
-}
-
-/** The noise of a product; of f64 the reference's own sums, of m and of k, round as much. */
-function gemmNoise(
-  sample: ErrorStatistics,
-  { m, k }: GemmProblem,
-  dtype: GemmDType,
-  arithmetic: PlanArithmetic,
-): ProjectionNoise {
-  const precision = gemmPrecision(dtype, arithmetic);
-  if (dtype !== "f64") return projectionNoise(sample, precision);
-  const { unitRoundoff } = precision;
-  const longer = 2 * Math.sqrt((m + k) / Math.max(1, k));
-  const squareRms = longer * Math.max(sample.squareRms, unitRoundoff * Math.sqrt(k));
-  const noise = projectionNoise({ squareRms }, precision);
-  return { ...noise, result: 2 * Math.sqrt(m + k) * unitRoundoff };
 }

@@ -7,7 +7,6 @@ import type { FillKind } from "../tensor/fill.ts";
 import { caseRecord, type CaseSetup } from "./case_record.ts";
 import { eachCase } from "./each_case.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { arithmeticOn } from "./check.ts";
 import type { CheckMode } from "./coverage.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { fillGemm, gemmResult } from "./gemm_operands.ts";
@@ -84,7 +83,7 @@ async function runCase(
   const checked = await checkGemmResult({
     problem,
     dtype,
-    arithmetic: arithmeticOn(gpu, plan),
+    arithmetic: plan.arithmetic,
     operands,
     result,
     linear: linear && (await runPlan(

@@ -16,7 +16,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchCase, BenchGroup, BenchPlan, CacheState } from "./bench_plan.ts";
 import { caseRecord, type CaseSetup, convSetup } from "./case_record.ts";
-import { arithmeticOn, checkAgainst, convYardstickOf, type Reference } from "./check.ts";
+import { checkAgainst, convYardstickOf, type Reference } from "./check.ts";
 import { convResult, fetchResult, uploadOperands } from "./gpu_case.ts";
 import type { GroupData } from "./group_data.ts";
 import type { HostOperands } from "./operands.ts";
@@ -170,7 +170,7 @@ async function* runTogether(
     const result = await fetchResult(gpu, sets[0]![place]!, convResult(problem));
     const readSeconds = (performance.now() - start) / 1000;
     const reference = await data.reference(problem);
-    const arithmetic = arithmeticOn(gpu, plan);
+    const arithmetic = plan.arithmetic;
     const sampled = checkAgainst(reference, result, arithmetic);
     const projection = await data.projection(problem);
     const made = {

@@ -15,7 +15,6 @@ import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
 import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { arithmeticOn } from "./check.ts";
 import { checkGemm, type GemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
@@ -114,7 +113,7 @@ export async function searchGemm(
     gpu.device.queue.submit([encoder.finish()]);
     const first = await execute(gpu, prepared, { warmup: 1 });
     const result = await fetchResult(gpu, buffers, gemmResult(problem, arithmetic.dtype));
-    const sums = arithmeticOn(gpu, candidate.plan);
+    const sums = candidate.plan.arithmetic;
     const sampled = reference && checkGemm(reference.outputs, result, sums);
     const checked = sampled
       ? await reference.projection?.check(sampled, { result, arithmetic: sums }) ?? sampled

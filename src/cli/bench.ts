@@ -1,4 +1,3 @@
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { Command } from "#cli-types";
 import {
   benchGroups,
@@ -7,6 +6,7 @@ import {
   remainingGroups,
   shardGroups,
 } from "../bench/bench_plan.ts";
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { commandWrites } from "./failure.ts";

@@ -1,6 +1,6 @@
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/cut.ts";
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { gemmSetup } from "../bench/gemm_case.ts";
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";

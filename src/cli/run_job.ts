@@ -1,6 +1,6 @@
 import type { Plan } from "../algorithms/plan.ts";
 import type { CaseOutcome } from "../bench/case_record.ts";
-import { arithmeticOn, type Checked } from "../bench/check.ts";
+import type { Checked } from "../bench/check.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { CheckMode } from "../bench/coverage.ts";
 import { type PlanOperands, type PlanResult, runPlan } from "../bench/gpu_case.ts";
@@ -94,7 +94,7 @@ async function runOn<D extends DType, Operands extends PlanOperands>(
     operands,
     result,
     (fraction) => shown.update(`checking ${(100 * fraction).toFixed(0)} %`),
-    { arithmetic: arithmeticOn(gpu, plan), linear, readSeconds },
+    { arithmetic: plan.arithmetic, linear, readSeconds },
   );
   shown.done();
   return { record: job.record(device, { plan, time, ...checked }), result };

@@ -19,10 +19,11 @@ export interface TileShare {
 export interface PlanArithmetic {
   /** Products that one accumulator adds up; all where absent. */
   readonly chain?: number;
-  /** Products whose chains are added up one to the next; sums of segments are compensated. All where absent. */
+  /**
+   * Products whose chains are added up one to the next, before segments are. All where absent. Compilers drop Kahan's
+   * compensation of these sums (docs/accuracy.md), so none is counted on.
+   */
   readonly segment?: number;
-  /** Whether the device drops Kahan's compensation, as LLVM does: segments then meet as chains do. */
-  readonly uncompensated?: boolean;
   /** Whether chains meet before the output transform (`products`, where absent) or after it. */
   readonly fold?: "products" | "results";
   /** Whether the channels of a tap are neighbours in the order of the products, or (`taps`) the taps of a channel. */

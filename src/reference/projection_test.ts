@@ -8,6 +8,7 @@ import {
 import { convertLayout, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { projectConv, type Projection } from "./projection.ts";
+import { referenceConv } from "./reference.ts";
 import { inputsOf, naiveConv, randomTensors, type Tensors, withOp } from "./test_data.ts";
 
 const PROBLEMS: { readonly [what: string]: ConvProblemInit } = {
@@ -118,6 +119,18 @@ for (const [what, init] of Object.entries(PROBLEMS)) {
     }
   });
 }
+
+Deno.test("referenceConv() computes the results that are listed", async () => {
+  for (const op of OPERATIONS) {
+    const problem = withOp(PROBLEMS["groups and strides"]!, op);
+    const inputs = inputsOf(problem, randomTensors(problem, 3), "nhwc");
+    const whole = await referenceConv(problem, inputs);
+    const indices = Float64Array.of(0, 17, 18, whole.values.length - 1);
+    const some = await referenceConv(problem, inputs, { indices });
+    assert.deepEqual(some.indices, indices);
+    nearly(some.values, indices.map((index) => whole.values[index]!), op);
+  }
+});
 
 Deno.test("projectConv(): weights, variances and members are what they say", async () => {
   for (const what of ["plain", "groups and strides", "one axis, dilated"]) {

@@ -8,7 +8,7 @@ import { finishExact, type GemmInputs } from "../reference/gemm.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activationScale } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import { type ErrorCollection, errorCollection } from "./collect.ts";
+import { errorCollection, type SimulatedOutputs } from "./collect.ts";
 import {
   closerLook,
   distinct,
@@ -42,7 +42,7 @@ export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
     const errors = errorCollection(precision);
     for (const [block, order] of blocks) {
       if (order.scale !== undefined && !errors.rounded) continue;
-      simulateBlock(request, block, order, errors);
+      for (const made of simulateBlock(request, block, order)) errors.add(made);
     }
     return errors.statistics();
   };
@@ -90,6 +90,25 @@ export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
   };
 }
 
+/** A whole product in simulated arithmetic: what a correct kernel may give. */
+export function simulateGemm(
+  request: GemmYardstickRequest,
+  order: SimulationOrder = {},
+): Float64Array {
+  const { m, n, batch } = request.problem;
+  const result = new Float64Array(batch * m * n);
+  const columns = Array.from({ length: n }, (_, column) => column);
+  let at = 0;
+  for (let one = 0; one < batch; one++) {
+    for (let row = 0; row < m; row++) {
+      for (const { values } of simulateBlock(request, { one, rows: [row], columns }, order)) {
+        result[at++] = values[0]!;
+      }
+    }
+  }
+  return result;
+}
+
 /** The source of a block's sums: rows are left, columns right. */
 function gemmSource(
   { m, n, k, transpose }: GemmProblem,
@@ -111,13 +130,12 @@ function gemmSource(
   };
 }
 
-/** Simulates a block and adds its errors. */
-function simulateBlock(
+/** Simulates a block, output by output. */
+function* simulateBlock(
   { problem, operands, arithmetic, precision }: GemmYardstickRequest,
   block: Block,
   order: SimulationOrder,
-  errors: ErrorCollection,
-): void {
+): Generator<SimulatedOutputs> {
   const { m, n, beta, activation } = problem;
   const source = scaledBy(gemmSource(problem, operands.a!, operands.b!, block), order.scale);
   const sums = simulateSums(source, arithmetic, order);
@@ -141,7 +159,7 @@ function simulateBlock(
       const sum = { value: sums.exact[i]!, rest: sums.rests[i]! };
       const factors = { alpha, beta: factor, activation };
       const exact = finishExact(factors, sum, own, shift, skip);
-      errors.add({
+      yield {
         values: [stored(precision, value)],
         exact: [exact.value],
         rests: [exact.rest],
@@ -150,7 +168,7 @@ function simulateBlock(
           activationScale(activation, exact.active) + Math.abs(skip),
         ],
         squares: [alpha * alpha * sums.squares[i]!],
-      });
+      };
       i++;
     }
   }

@@ -52,41 +52,24 @@ export function simulateSums(
     : plainSums(source, arithmetic, order);
 }
 
-/**
- * Accumulators of `count` sums: chains are added to their segment's sum, segments to the total with Kahan's compensation.
- */
-function foldedSums(
-  count: number,
-  { chain, segment, uncompensated = false }: PlanArithmetic,
-  round: Round,
-) {
+/** Accumulators of `count` sums: chains are added to their segment's sum, and segments to the total. */
+function foldedSums(count: number, { chain, segment }: PlanArithmetic, round: Round) {
   const open = new Float64Array(count);
   const segments = new Float64Array(count);
   const totals = new Float64Array(count);
-  const lost = new Float64Array(count);
-  let inChain = 0, inSegment = 0, chains = 0, folded = 0;
+  let inChain = 0, inSegment = 0;
+  const add = (from: Float64Array, to: Float64Array) => {
+    for (let i = 0; i < count; i++) to[i] = round(to[i]! + from[i]!);
+    from.fill(0);
+  };
   const foldChain = () => {
     inChain = 0;
-    if (chains++ === 0) segments.set(open);
-    else for (let i = 0; i < count; i++) segments[i] = round(segments[i]! + open[i]!);
-    open.fill(0);
+    add(open, segments);
   };
   const foldSegment = () => {
     if (inChain > 0) foldChain();
     inSegment = 0;
-    chains = 0;
-    if (folded++ === 0) totals.set(segments);
-    else if (uncompensated) {
-      for (let i = 0; i < count; i++) totals[i] = round(totals[i]! + segments[i]!);
-    } else {
-      for (let i = 0; i < count; i++) {
-        const term = round(segments[i]! - lost[i]!);
-        const next = round(totals[i]! + term);
-        lost[i] = round(round(next - totals[i]!) - term);
-        totals[i] = next;
-      }
-    }
-    segments.fill(0);
+    add(segments, totals);
   };
   return {
     /** What products are added to. */
@@ -193,9 +176,7 @@ function tiledSums(
   const late = arithmetic.fold === "results";
   // Where chains meet as results, each is transformed by itself.
   const chained = late ? undefined : foldedSums(pairs * alpha, arithmetic, Math.fround);
-  const single = late ? new Float64Array(pairs * alpha) : undefined;
-  const open = chained?.open ?? single!;
-  const transformed = foldedSums(pairs * results, {}, Math.fround);
+  const open = chained?.open ?? new Float64Array(pairs * alpha);
   const outer = late ? foldedResults(pairs, alpha, results, arithmetic, output.rounded) : undefined;
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
@@ -253,24 +234,21 @@ function tiledSums(
       }
     }
     if (chained) chained.step();
-    else outer!.step(single!);
+    else outer!.step(open);
   }
   const through = (sums: Float64Array) => {
     const made = new Float64Array(pairs * results);
     for (let i = 0; i < pairs; i++) output.exact.apply(sums, i * alpha, made, i * results);
     return made;
   };
-  let values: Float64Array;
-  if (chained) {
-    const sums = chained.totals();
-    values = transformed.open;
-    for (let i = 0; i < pairs; i++) output.rounded.apply(sums, i * alpha, values, i * results);
-  } else {
-    values = outer!.totals(single!);
-  }
+  const transformed = (sums: Float64Array) => {
+    const made = new Float64Array(pairs * results);
+    for (let i = 0; i < pairs; i++) output.rounded.apply(sums, i * alpha, made, i * results);
+    return made;
+  };
   const nonNegative = (sums: Float64Array) => through(sums).map((value) => Math.max(0, value));
   return {
-    values,
+    values: chained ? transformed(chained.totals()) : outer!.totals(open),
     exact: through(exact),
     rests: new Float64Array(pairs * results),
     magnitudes: nonNegative(magnitudes),
@@ -283,14 +261,14 @@ function foldedResults(
   pairs: number,
   alpha: number,
   results: number,
-  { chain, segment, uncompensated = false }: PlanArithmetic,
+  { chain, segment }: PlanArithmetic,
   output: { apply(from: Float64Array, start: number, to: Float64Array, end: number): void },
 ) {
   // A chain is one step of the sums of results.
   const perSegment = segment === undefined ? undefined : Math.ceil(segment / (chain ?? segment));
   const sums = foldedSums(
     pairs * results,
-    { chain: 1, uncompensated, ...(perSegment === undefined ? {} : { segment: perSegment }) },
+    { chain: 1, ...(perSegment === undefined ? {} : { segment: perSegment }) },
     Math.fround,
   );
   let inChain = 0, inSegment = 0;

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/request.ts";
-import { arithmeticOn, checkResult } from "../../src/bench/check.ts";
+import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -55,7 +55,7 @@ async function run(
   };
   const protocol = { samples: 1, fillMs: 0 };
   const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
-  const arithmetic = arithmeticOn(gpu, plan);
+  const arithmetic = plan.arithmetic;
   const checked = await checkResult({
     ...request,
     operands,

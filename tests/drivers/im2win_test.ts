@@ -3,7 +3,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName, PlanRequest } from "../../src/algorithms/request.ts";
-import { arithmeticOn, checkResult } from "../../src/bench/check.ts";
+import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -91,7 +91,7 @@ async function convolve(
     result,
     mode: "full",
     seed: 1,
-    arithmetic: arithmeticOn(gpu, plan),
+    arithmetic: plan.arithmetic,
   });
   assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
   return { plan, result };

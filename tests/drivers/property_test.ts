@@ -3,7 +3,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/request.ts";
-import { arithmeticOn, checkResult } from "../../src/bench/check.ts";
+import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand } from "../../src/bench/operands.ts";
 import type { HostOperands } from "../../src/bench/operands.ts";
@@ -73,7 +73,7 @@ async function conv(
     mode: "full",
     seed: 1,
     result,
-    arithmetic: arithmeticOn(gpu, plan),
+    arithmetic: plan.arithmetic,
   });
   assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
   return result;
