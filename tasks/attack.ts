@@ -51,7 +51,9 @@ for (const { kind } of attacks) {
   for (const { number, what, input } of result.findings) {
     found++;
     console.log(`\nfound by ${kind}, seed ${seed}, case ${number}: ${what}`);
-    console.log(`  again: deno task test:attack --only ${kind} --seed ${seed} --from ${number} --count 1`);
+    console.log(
+      `  again: deno task test:attack --only ${kind} --seed ${seed} --from ${number} --count 1`,
+    );
     console.log(`  input: ${input}`);
   }
 }

@@ -1,4 +1,9 @@
-import { allCommands, type CommandNode, commandTree, type ValueKind } from "../../src/cli/command_tree.ts";
+import {
+  allCommands,
+  type CommandNode,
+  commandTree,
+  type ValueKind,
+} from "../../src/cli/command_tree.ts";
 import { wholeProgram } from "../../src/cli/program.ts";
 import { type Attack, type Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
@@ -132,7 +137,16 @@ const DESCRIPTORS = [
   "mb1ic4ih8oc4kh3ph1xyz",
 ];
 
-const SIZES = ["8,8,8", "5,6,7", "1,1,1", "0,4,4", "3,3", "99999999,99999999,1", "4,4,4294967296", "1e3,2,2"];
+const SIZES = [
+  "8,8,8",
+  "5,6,7",
+  "1,1,1",
+  "0,4,4",
+  "3,3",
+  "99999999,99999999,1",
+  "4,4,4294967296",
+  "1e3,2,2",
+];
 
 /** What options of these names take, beside what they refuse. */
 const FITTING: Readonly<Record<string, readonly string[]>> = {
@@ -182,7 +196,15 @@ const FITTING: Readonly<Record<string, readonly string[]>> = {
 /** Options whose large values are what was asked for, and take as long. */
 const LONG = ["runs", "fill-ms"];
 
-const FILES = [...Object.keys(SAMPLE_FILES), "none.npy", "folder", "new.npy", "new.npz", "new.jsonl", "-"];
+const FILES = [
+  ...Object.keys(SAMPLE_FILES),
+  "none.npy",
+  "folder",
+  "new.npy",
+  "new.npz",
+  "new.jsonl",
+  "-",
+];
 
 /** Lines that do something, to be spoilt. */
 const GOOD: readonly (readonly string[])[] = [
@@ -200,7 +222,19 @@ const GOOD: readonly (readonly string[])[] = [
   ["plan", "--input", "x.npy", "--filter", "w.npy", "--padding", "1"],
   ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"],
   ["conv", "--input", "x.npy", "--filter", "w.npy", "--device", "cpu", "--output", "new.npy"],
-  ["conv", "--op", "bwd-data", "--grad-output", "dy.npy", "--filter", "w.npy", "--padding", "1", "--device", "cpu"],
+  [
+    "conv",
+    "--op",
+    "bwd-data",
+    "--grad-output",
+    "dy.npy",
+    "--filter",
+    "w.npy",
+    "--padding",
+    "1",
+    "--device",
+    "cpu",
+  ],
   ["gemm", "--size", "8,8,8", "--device", "cpu"],
   ["gemm", "--a", "a.npy", "--b", "b.npy", "--device", "cpu", "--output", "new.npy"],
   ["help", "conv"],
@@ -212,9 +246,43 @@ const ON_DEVICE_LINES: readonly (readonly string[])[] = [
   ["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--runs", "1"],
   ["conv", "--input", "x.npy", "--filter", "w.npy", "--runs", "1", "--output", "new.npy"],
   ["gemm", "--size", "8,8,8", "--runs", "1"],
-  ["bench", "mb1ic4ih8oc4kh3ph1", "--algorithm", "direct", "--runs", "1", "--fill-ms", "0", "--jsonl", "new.jsonl"],
-  ["check", "--suite", "suite.txt", "--algorithm", "direct", "--op", "fwd", "--layout", "nchw", "--baseline", "none"],
-  ["tune", "mb1ic4ih8oc4kh3ph1", "--algorithm", "direct", "--policy", "tiny", "--runs", "1", "--output", "new.jsonl"],
+  [
+    "bench",
+    "mb1ic4ih8oc4kh3ph1",
+    "--algorithm",
+    "direct",
+    "--runs",
+    "1",
+    "--fill-ms",
+    "0",
+    "--jsonl",
+    "new.jsonl",
+  ],
+  [
+    "check",
+    "--suite",
+    "suite.txt",
+    "--algorithm",
+    "direct",
+    "--op",
+    "fwd",
+    "--layout",
+    "nchw",
+    "--baseline",
+    "none",
+  ],
+  [
+    "tune",
+    "mb1ic4ih8oc4kh3ph1",
+    "--algorithm",
+    "direct",
+    "--policy",
+    "tiny",
+    "--runs",
+    "1",
+    "--output",
+    "new.jsonl",
+  ],
   ["devices"],
 ];
 
@@ -251,7 +319,9 @@ export function lineMaker(root: CommandNode): (draw: Draw) => string[] {
       args.push(...command.path.slice(1));
       if (draw.chance(0.05)) args.splice(0, args.length, draw.pick(HOSTILE));
       for (const argument of command.arguments) {
-        for (let count = draw.int(0, 2); count > 0; count--) args.push(valueOf(draw, "file", argument));
+        for (let count = draw.int(0, 2); count > 0; count--) {
+          args.push(valueOf(draw, "file", argument));
+        }
       }
     }
     if (command.options.length === 0) command = root;

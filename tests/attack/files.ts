@@ -1,5 +1,13 @@
 import { unzipSync, zipSync } from "fflate";
-import { encodeNpyHeader, npzMembers, openNpy, readNpy, readNpz, writeNpy, writeNpz } from "../../src/npy/mod.ts";
+import {
+  encodeNpyHeader,
+  npzMembers,
+  openNpy,
+  readNpy,
+  readNpz,
+  writeNpy,
+  writeNpz,
+} from "../../src/npy/mod.ts";
 import { DTYPES } from "../../src/tensor/dtype.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
@@ -128,7 +136,9 @@ async function readOrRefuse<T>(size: number, read: () => Promise<T>): Promise<T 
     return await read();
   } catch (error) {
     if (!(error instanceof Error) || !CLASSES.some((kind) => error.constructor === kind)) {
-      throw new Finding(`refused by no built-in error: ${error instanceof Error ? error.stack : error}`);
+      throw new Finding(
+        `refused by no built-in error: ${error instanceof Error ? error.stack : error}`,
+      );
     }
     if (!/^Cannot read /.test(error.message)) {
       throw new Finding(`${error.name} is no sentence of ours: ${JSON.stringify(error.stack)}`);

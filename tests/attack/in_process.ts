@@ -19,7 +19,10 @@ export interface Ended {
 export function describeCommand({ args, files }: Command, names: readonly string[] = []): string {
   const shown = Object.entries(files).filter(([name]) => names.includes(name))
     .map(([name, data]) => [name, typeof data === "string" ? data : data.toBase64()]);
-  return JSON.stringify({ args, ...(shown.length > 0 ? { files: Object.fromEntries(shown) } : {}) });
+  return JSON.stringify({
+    args,
+    ...(shown.length > 0 ? { files: Object.fromEntries(shown) } : {}),
+  });
 }
 
 /** Makes the folder a command runs in anew, and goes there. */
@@ -73,7 +76,9 @@ export async function runInProcess(args: readonly string[]): Promise<Ended> {
   const line = (which: "stdout" | "stderr") => (...words: unknown[]) => {
     text[which] += `${words.join(" ")}\n`;
   };
-  for (const name of ["log", "info", "debug"] as const) replace(restore, console, name, line("stdout"));
+  for (const name of ["log", "info", "debug"] as const) {
+    replace(restore, console, name, line("stdout"));
+  }
   for (const name of ["warn", "error"] as const) replace(restore, console, name, line("stderr"));
   replace(
     restore,

@@ -10,7 +10,9 @@ export function mutateBytes(
   other: Uint8Array,
 ): Uint8Array<ArrayBuffer> {
   let result = new Uint8Array(bytes);
-  for (let step = draw.pick([1, 1, 1, 2, 4]); step > 0; step--) result = mutateOnce(draw, result, other);
+  for (let step = draw.pick([1, 1, 1, 2, 4]); step > 0; step--) {
+    result = mutateOnce(draw, result, other);
+  }
   return result;
 }
 
@@ -45,18 +47,30 @@ function mutateOnce(
     case 5: {
       const from = draw.int(0, other.length);
       const piece = other.subarray(from, from + draw.int(1, 200));
-      return joined(bytes.subarray(0, at), piece, bytes.subarray(at + (draw.chance(0.5) ? piece.length : 0)));
+      return joined(
+        bytes.subarray(0, at),
+        piece,
+        bytes.subarray(at + (draw.chance(0.5) ? piece.length : 0)),
+      );
     }
     case 6: {
       // A part of its own again: doubled entries and headers.
       const from = draw.int(0, length);
-      return joined(bytes.subarray(0, at), bytes.subarray(from, from + draw.int(1, 100)), bytes.subarray(at));
+      return joined(
+        bytes.subarray(0, at),
+        bytes.subarray(from, from + draw.int(1, 100)),
+        bytes.subarray(at),
+      );
     }
     default: {
       // A number of a header.
       const view = new DataView(bytes.buffer);
       if (at + 4 <= length) {
-        view.setUint32(at, draw.pick([0, 1, 0x7fffffff, 0xffffffff, 0xfffffffe, draw.word()]), true);
+        view.setUint32(
+          at,
+          draw.pick([0, 1, 0x7fffffff, 0xffffffff, 0xfffffffe, draw.word()]),
+          true,
+        );
       }
       return bytes;
     }

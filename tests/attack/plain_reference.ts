@@ -63,7 +63,11 @@ export function plainConv(
   const { inputSize, filterSize, outputSize, stride, paddingBegin, dilation } = problem;
   const spatial = "012".slice(0, inputSize.length);
   const sizesOf = (first: string, count: number, channels: number, sizes: readonly number[]) =>
-    Object.fromEntries<number>([[first, count], ["c", channels], ...sizes.map((size, axis): [string, number] => [`${axis}`, size])]);
+    Object.fromEntries<number>([
+      [first, count],
+      ["c", channels],
+      ...sizes.map((size, axis): [string, number] => [`${axis}`, size]),
+    ]);
   const groupIn = inChannels / groups, groupOut = outChannels / groups;
   const shapes = {
     input: sizesOf("n", batch, inChannels, inputSize),
@@ -71,7 +75,9 @@ export function plainConv(
     output: sizesOf("n", batch, outChannels, outputSize),
   };
   const result = op === "fwd" ? "output" : op === "bwd-data" ? "input" : "filter";
-  const place = (which: "input" | "filter" | "output"): Placed & { strides: Record<string, number> } => {
+  const place = (
+    which: "input" | "filter" | "output",
+  ): Placed & { strides: Record<string, number> } => {
     const canonical = which === result;
     const name = which === "filter"
       ? canonical ? "kcrs" : filterLayout
@@ -82,8 +88,10 @@ export function plainConv(
     return { data: operands[which] ?? [], axes, strides: stridesOf(axes, shapes[which]) };
   };
   const x = place("input"), w = place("filter"), y = place("output");
-  const spatialOffset = ({ strides }: { strides: Record<string, number> }, index: readonly number[]) =>
-    index.reduce((sum, value, axis) => sum + value * strides[axis]!, 0);
+  const spatialOffset = (
+    { strides }: { strides: Record<string, number> },
+    index: readonly number[],
+  ) => index.reduce((sum, value, axis) => sum + value * strides[axis]!, 0);
   const count = Object.values(shapes[result]).reduce((product, size) => product * size, 1);
   const values = new Float64Array(count), magnitudes = new Float64Array(count);
   const [xFirst, xChannel] = [x.strides["n"]!, x.strides["c"]!];

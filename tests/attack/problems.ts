@@ -1,8 +1,17 @@
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import type { Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
-import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../../src/algorithms/request.ts";
-import { arithmeticOn, checkAgainst, type Checked, computeReference } from "../../src/bench/check.ts";
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  type PlanRequest,
+} from "../../src/algorithms/request.ts";
+import {
+  arithmeticOn,
+  checkAgainst,
+  type Checked,
+  computeReference,
+} from "../../src/bench/check.ts";
 import { checkGemm, computeGemmReference } from "../../src/bench/gemm_check.ts";
 import { fillGemm, gemmResult } from "../../src/bench/gemm_operands.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
@@ -30,7 +39,13 @@ import {
 } from "../../src/problem/gemm_problem.ts";
 import type { ReferenceResult } from "../../src/reference/reference.ts";
 import { FILL_KINDS, type FillKind, fillTensor } from "../../src/tensor/fill.ts";
-import { filterLayoutFor, type FilterLayout, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
+import {
+  type FilterLayout,
+  filterLayoutFor,
+  type Layout,
+  LAYOUTS,
+  stridesInLayout,
+} from "../../src/tensor/layout.ts";
 import { rowMajorStrides, unravelIndex } from "../../src/tensor/tensor.ts";
 import { type Attack, Finding, messageFault, type Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
@@ -61,23 +76,29 @@ interface GemmCase {
 
 /** Tiles to ask for, of each Winograd algorithm. */
 const TILES: Readonly<Partial<Record<AlgorithmName, readonly string[]>>> = {
-  "winograd2d-nonfused": ["F(2x2,3x3)", "F(4x4,3x3)", "F(6x6,3x3)", "F(4x4,5x5)", "F(2x2,2x2)", "F(3x3,3x3)"],
+  "winograd2d-nonfused": [
+    "F(2x2,3x3)",
+    "F(4x4,3x3)",
+    "F(6x6,3x3)",
+    "F(4x4,5x5)",
+    "F(2x2,2x2)",
+    "F(3x3,3x3)",
+  ],
   winograd2d: ["F(2x2,3x3)"],
   winograd1d: ["F(2,3)", "F(4,3)", "F(6,3)", "F(4,5)", "F(2,2)"],
 };
 
-/** Small ones more often: their pipelines compile in less. */
-const POLICIES = [
-  ...TILE_POLICIES.map(({ name }) => name),
-  ...new Array<string>(TILE_POLICIES.length).fill("tiny"),
-  ...new Array<string>(TILE_POLICIES.length).fill("small"),
-];
+/** A policy: nearly always the smallest, since its pipelines compile in a tenth of the others' time. */
+function drawPolicy(draw: Draw): string {
+  return draw.chance(0.9) ? "tiny" : draw.pick(TILE_POLICIES).name;
+}
+
 /** Most products of a problem: plain loops take a moment for them. */
 const BUDGET = 1e6;
 
 function drawConv(draw: Draw): ConvCase {
-  const op = draw.pick(OPERATIONS);
   const algorithm = draw.pick<AlgorithmName | "auto">(["auto", ...ALGORITHM_NAMES]);
+  const op = algorithm === "winrs" ? "bwd-filter" : draw.pick(OPERATIONS);
   const winograd = algorithm.startsWith("win");
   const rank = winograd ? draw.pick([1, 2, 2, 2]) : draw.pick([1, 2, 2, 3]);
   const groups = draw.pick([1, 1, 1, 2, 3]);
@@ -87,8 +108,18 @@ function drawConv(draw: Draw): ConvCase {
     const dilation = winograd ? 1 : draw.pick([1, 1, 1, 2, 3]);
     const begin = draw.int(0, 3), end = draw.chance(0.7) ? begin : draw.int(0, 3);
     const stride = winograd ? 1 : draw.pick([1, 1, 2, 3]);
-    const size = Math.max(1, dilatedSize(filter, dilation) + draw.int(0, rank === 3 ? 4 : 10) - begin - end);
-    return { filter, dilation, begin, end: Math.max(end, dilatedSize(filter, dilation) - size - begin), stride, size };
+    const size = Math.max(
+      1,
+      dilatedSize(filter, dilation) + draw.int(0, rank === 3 ? 4 : 10) - begin - end,
+    );
+    return {
+      filter,
+      dilation,
+      begin,
+      end: Math.max(end, dilatedSize(filter, dilation) - size - begin),
+      stride,
+      size,
+    };
   });
   const init = {
     op,
@@ -120,7 +151,8 @@ function drawConv(draw: Draw): ConvCase {
   }
   const layout = draw.pick(LAYOUTS);
   const tiles = algorithm === "auto" ? undefined : TILES[algorithm];
-  const free = algorithm === "auto" || algorithm === "direct" || algorithm === "winrs";
+  const fused = algorithm === "winograd1d" || algorithm === "winograd2d" || algorithm === "winrs";
+  const free = algorithm === "auto" || algorithm === "direct";
   return {
     kind: "conv",
     problem,
@@ -133,14 +165,17 @@ function drawConv(draw: Draw): ConvCase {
     seed: draw.int(0, 1e6),
     choice: {
       algorithm,
-      ...(tiles && draw.chance(0.7) ? { tile: draw.pick(tiles) } : {}),
-      ...(!free && !winograd && draw.chance(0.6) ? { policy: draw.pick(POLICIES) } : {}),
+      ...(tiles && draw.chance(0.4) ? { tile: draw.pick(tiles) } : {}),
+      ...(fused && draw.chance(0.95) ? { policy: draw.pick(["32x32x8_4x4", "16x16x4_4x4"]) } : {}),
+      ...(!free && !fused && draw.chance(0.95) ? { policy: drawPolicy(draw) } : {}),
       ...(!free && !winograd && draw.chance(0.2) ? { splits: draw.int(1, 4) } : {}),
     },
   };
 }
 
-function products({ batch, inChannels, outChannels, groups, outputSize, filterSize }: ConvProblem): number {
+function products(
+  { batch, inChannels, outChannels, groups, outputSize, filterSize }: ConvProblem,
+): number {
   return [...outputSize, ...filterSize].reduce(
     (product, size) => product * size,
     batch * inChannels * outChannels / groups,
@@ -171,12 +206,10 @@ function drawGemm(draw: Draw): GemmCase {
     problem,
     dtype,
     accumulate: dtype === "f16" && draw.chance(0.4) ? "f16" : "f32",
-    fill: whole
-      ? draw.pick(["constant", "integer", "int8"] as const)
-      : draw.pick(FILL_KINDS),
+    fill: whole ? draw.pick(["constant", "integer", "int8"] as const) : draw.pick(FILL_KINDS),
     seed: draw.int(0, 1e6),
     choice: {
-      policy: draw.pick(POLICIES),
+      policy: drawPolicy(draw),
       ...(draw.chance(0.3) ? { splits: draw.int(1, 4) } : {}),
     },
   };
@@ -233,7 +266,9 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
         fillOperand(problem, which, layouts, fill, seed),
       ]),
     ),
-    ...(epilogue.bias ? { bias: fillTensor("f32", [problem.outChannels], fill, seed + 9).data } : {}),
+    ...(epilogue.bias
+      ? { bias: fillTensor("f32", [problem.outChannels], fill, seed + 9).data }
+      : {}),
   };
   const { result } = await runPlan(gpu, plan, operands, convResult(problem), ONCE);
   const reference = await computeReference({
@@ -286,7 +321,13 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
     plain: plainGemm({ ...problem, ...factors }, operands as Parameters<typeof plainGemm>[1]),
     exactness: dtype === "i8" ? 0 : 1e-9,
     strides: rowMajorStrides(reference.shape),
-    roundoff: dtype === "i8" ? 0 : dtype === "f64" ? 2 ** -53 : accumulate === "f16" ? 2 ** -11 : 2 ** -24,
+    roundoff: dtype === "i8"
+      ? 0
+      : dtype === "f64"
+      ? 2 ** -53
+      : accumulate === "f16"
+      ? 2 ** -11
+      : 2 ** -24,
     check: (values) => checkGemm(reference, values, arithmeticOn(gpu, plan)),
   };
 }
@@ -341,7 +382,9 @@ const SPOILERS: Readonly<
     const begin = shape.map((size) => draw.int(0, size - 1));
     const size = shape.map((_, axis) => axis < 2 ? draw.int(1, 32) : draw.int(1, 6));
     for (const [at, index] of places(computed)) {
-      if (index.every((value, axis) => value >= begin[axis]! && value < begin[axis]! + size[axis]!)) {
+      if (
+        index.every((value, axis) => value >= begin[axis]! && value < begin[axis]! + size[axis]!)
+      ) {
         values[at] = 0;
       }
     }
@@ -391,7 +434,8 @@ function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
   const largest = finite.reduce((most, value) => Math.max(most, value), 0);
   // No output's scale is above the largest magnitude's, whatever tile it lies in; f16 results round once more.
   const rounding = result instanceof Float16Array
-    ? finite.reduce((most, _, i) => Math.max(most, Math.abs(reference.values[i]!)), 0) * 2 ** -11 + 2 ** -25
+    ? finite.reduce((most, _, i) => Math.max(most, Math.abs(reference.values[i]!)), 0) * 2 ** -11 +
+      2 ** -25
     : 0;
   const amount = roundoff === 0 ? 1 : SINGLE_FAULT * typical * (roundoff * largest + rounding);
   const name = draw.pick(Object.keys(SPOILERS));
@@ -423,7 +467,9 @@ export const PROBLEMS: Attack = {
     const describe = (number: number) => {
       const one = caseOf(seed, number);
       const problem = one.kind === "conv" ? printDescriptor(one.problem) : one.problem;
-      const op = one.kind === "conv" ? { op: one.problem.op, paddingEnd: one.problem.paddingEnd } : {};
+      const op = one.kind === "conv"
+        ? { op: one.problem.op, paddingEnd: one.problem.paddingEnd }
+        : {};
       return JSON.stringify({ ...one, ...op, problem });
     };
     return await Promise.resolve({

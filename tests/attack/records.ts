@@ -130,7 +130,10 @@ function commandOf(seed: number, number: number): Command {
       }),
       () => ({ args: ["report", "run.jsonl", "damaged", "--format", "html"], files }),
       () => ({ args: ["compare", "run.jsonl", "damaged"], files }),
-      () => ({ args: ["compare", "damaged", "run.jsonl", draw.pick(["--json", "--markdown"])], files }),
+      () => ({
+        args: ["compare", "damaged", "run.jsonl", draw.pick(["--json", "--markdown"])],
+        files,
+      }),
       () => ({ args: ["plan", "--problem", SMALL[0]!, "--limits", "damaged"], files }),
     ])();
   }

@@ -109,8 +109,9 @@ async function runProcess(
   const watch = setInterval(() => {
     const now = performance.now();
     const memory = residentBytes(child.pid);
-    if (memory > MOST_MEMORY) why = `the process took ${(memory / 2 ** 30).toFixed(1)} GiB of memory`;
-    else if (now - last > 1000 * limit) why = `the case took longer than ${limit} s`;
+    if (memory > MOST_MEMORY) {
+      why = `the process took ${(memory / 2 ** 30).toFixed(1)} GiB of memory`;
+    } else if (now - last > 1000 * limit) why = `the case took longer than ${limit} s`;
     else if (now > deadline) stopped = true;
     if (why !== undefined || stopped) kill(child);
   }, 200);
