@@ -5,7 +5,7 @@ import {
   type ValueKind,
 } from "../../src/cli/command_tree.ts";
 import { wholeProgram } from "../../src/cli/program.ts";
-import { type Attack, type Outcome } from "./attack.ts";
+import type { Attack, Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
 import { attackFolder } from "./folder.ts";
 import {

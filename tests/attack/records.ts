@@ -1,4 +1,4 @@
-import { type Attack, type Outcome } from "./attack.ts";
+import type { Attack, Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
 import { attackFolder } from "./folder.ts";
 import {
