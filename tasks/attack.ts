@@ -31,15 +31,16 @@ const seconds = whole("seconds") ?? (count === Infinity ? 60 : Infinity);
 const from = whole("from")!;
 const attacks = values.only === undefined ? [...ATTACKS] : values.only.split(",").map(findAttack);
 const lanes = Math.min(navigator.hardwareConcurrency, attacks.length);
-/** What each attack gets, where a core does one at a time. */
-const share = seconds * lanes / attacks.length;
+/** Seconds of an attack of weight 1, where a core does one at a time. */
+const share = seconds * lanes / attacks.reduce((sum, { weight }) => sum + weight, 0);
 
 console.log(`attacking with seed ${seed}`);
 const results: AttackResult[] = [];
-const waiting = [...attacks];
+// The longest first, so that the lanes end together.
+const waiting = attacks.toSorted((one, other) => other.weight - one.weight);
 await Promise.all(Array.from({ length: lanes }, async () => {
   for (let attack = waiting.shift(); attack; attack = waiting.shift()) {
-    const deadline = performance.now() + 1000 * share;
+    const deadline = performance.now() + 1000 * share * attack.weight;
     const most = Math.min(count, 2 ** 32 - from);
     results.push(await runAttack(attack, { seed, from, count: most, deadline }));
   }

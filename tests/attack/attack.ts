@@ -11,7 +11,8 @@ export interface Attack {
   readonly kind: string;
   /** Seconds that a case may take. */
   readonly limit: number;
-  /** Cases that run as processes, or on a device of their own, are fewer. */
+  /** Its part of the time, where that is shared. */
+  readonly weight: number;
   open(seed: number): Promise<Runner>;
 }
 

@@ -352,6 +352,7 @@ export function lineMaker(root: CommandNode): (draw: Draw) => string[] {
 export const COMMAND_LINES: Attack = {
   kind: "command-lines",
   limit: 60,
+  weight: 1,
   async open(seed) {
     const root = attackFolder();
     const make = lineMaker(commandTree(await wholeProgram()));

@@ -379,6 +379,7 @@ async function signalled(root: string, fault: Fault & { kind: "signal" }): Promi
 export const FAULTS: Attack = {
   kind: "faults",
   limit: 60,
+  weight: 1,
   open(seed) {
     const root = attackFolder();
     return Promise.resolve({

@@ -72,6 +72,9 @@ const NAMES = [
   "x:y.npy",
 ];
 
+/** Where data begins behind the headers that NumPy writes for small tensors. */
+const DATA = 128;
+
 /** As every writer of ours has it: the same bytes on every day. */
 const DAY = { mtime: new Date(1980, 0, 1) };
 
@@ -113,6 +116,16 @@ function editHeader(draw: Draw, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
     const length = result[8]! + 256 * result[9]! + result.length - bytes.length;
     result[8] = length;
     result[9] = length >> 8;
+  }
+  return result;
+}
+
+/** Other values behind a header: data is taken as it is. */
+function changeData(draw: Draw, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const result = new Uint8Array(bytes);
+  const room = result.length - DATA;
+  for (let count = draw.int(1, 8); count > 0 && room > 0; count--) {
+    result[DATA + draw.int(0, room - 1)] = draw.word();
   }
   return result;
 }
@@ -168,6 +181,7 @@ function holdSame(what: string, one: Tensor, other: Tensor | undefined): void {
 export const FILES: Attack = {
   kind: "files",
   limit: 20,
+  weight: 1,
   open(seed) {
     const base = baseFiles();
     const folder = attackFolder();
@@ -178,7 +192,8 @@ export const FILES: Attack = {
       const way = draw.int(0, 9);
       if (way === 0) return oddArchive(draw, base);
       const bytes = draw.pick(base);
-      if (way <= 3) return editHeader(draw, bytes);
+      if (way <= 2) return editHeader(draw, bytes);
+      if (way === 3) return changeData(draw, bytes);
       return mutateBytes(draw, way === 4 ? oddArchive(draw, base) : bytes, draw.pick(base));
     };
     /** Holds what the program prints of a file that is refused. */

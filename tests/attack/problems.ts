@@ -462,6 +462,7 @@ function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
 export const PROBLEMS: Attack = {
   kind: "problems",
   limit: 120,
+  weight: 2,
   async open(seed) {
     let device: GpuDevice | undefined;
     const describe = (number: number) => {

@@ -155,7 +155,18 @@ function commandOf(seed: number, number: number): Command {
       files: file(TUNING),
     }),
     () => ({
-      args: ["tune", SMALL[0]!, "--algorithm", "direct", "--runs", "1", "--output", "damaged"],
+      args: [
+        "tune",
+        SMALL[0]!,
+        "--algorithm",
+        "direct",
+        "--policy",
+        "tiny",
+        "--runs",
+        "1",
+        "--output",
+        "damaged",
+      ],
       files: file(TUNING),
     }),
   ])();
@@ -165,6 +176,7 @@ function commandOf(seed: number, number: number): Command {
 export const RECORDS: Attack = {
   kind: "records",
   limit: 60,
+  weight: 1,
   open(seed) {
     const root = attackFolder();
     return Promise.resolve({
