@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { ATTACKS, findAttack } from "../tests/attack/kinds.ts";
-import { type AttackResult, runAttack } from "../tests/attack/run.ts";
+import { type AttackResult, type Found, runAttack } from "../tests/attack/run.ts";
 
 const { values } = parseArgs({
   args: Deno.args,
@@ -35,6 +35,15 @@ const lanes = Math.min(navigator.hardwareConcurrency, attacks.length);
 const share = seconds * lanes / attacks.reduce((sum, { weight }) => sum + weight, 0);
 
 console.log(`attacking with seed ${seed}`);
+/** Prints a finding and how to see it again. */
+function show({ kind, number, what, input }: Found): void {
+  console.log(`\nfound by ${kind}, seed ${seed}, case ${number}: ${what}`);
+  console.log(
+    `  again: deno task test:attack --only ${kind} --seed ${seed} --from ${number} --count 1`,
+  );
+  console.log(`  input: ${input}`);
+}
+
 const results: AttackResult[] = [];
 // The longest first, so that the lanes end together.
 const waiting = attacks.toSorted((one, other) => other.weight - one.weight);
@@ -42,32 +51,20 @@ await Promise.all(Array.from({ length: lanes }, async () => {
   for (let attack = waiting.shift(); attack; attack = waiting.shift()) {
     const deadline = performance.now() + 1000 * share * attack.weight;
     const most = Math.min(count, 2 ** 32 - from);
-    results.push(await runAttack(attack, { seed, from, count: most, deadline }));
+    results.push(await runAttack(attack, { seed, from, count: most, deadline }, show));
   }
 }));
 
-let found = 0;
-for (const { kind } of attacks) {
-  const result = results.find((one) => one.kind === kind)!;
-  for (const { number, what, input } of result.findings) {
-    found++;
-    console.log(`\nfound by ${kind}, seed ${seed}, case ${number}: ${what}`);
-    console.log(
-      `  again: deno task test:attack --only ${kind} --seed ${seed} --from ${number} --count 1`,
-    );
-    console.log(`  input: ${input}`);
-  }
-}
 console.log();
 for (const { kind } of attacks) {
-  const { cases, outcomes, findings } = results.find((one) => one.kind === kind)!;
+  const { cases, outcomes, found } = results.find((one) => one.kind === kind)!;
   const parts = [...outcomes].sort(([a], [b]) => a < b ? -1 : 1)
     .map(([outcome, times]) => `${times.toLocaleString("en")} ${outcome}`);
   console.log(
-    `${kind}: ${cases.toLocaleString("en")} cases, ${findings.length} found` +
+    `${kind}: ${cases.toLocaleString("en")} cases, ${found} found` +
       (parts.length > 0 ? ` (${parts.join(", ")})` : ""),
   );
 }
 const idle = results.some(({ cases }) => cases === 0);
 if (idle) console.log("a kind ran no case: give it more seconds");
-Deno.exit(found > 0 || idle ? 1 : 0);
+Deno.exit(idle || results.some(({ found }) => found > 0) ? 1 : 0);

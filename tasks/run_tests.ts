@@ -1,6 +1,6 @@
 /**
- * `deno task test`: format, lint and type checks, then all tests. Tests need a Vulkan driver; where there is none,
- * lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
+ * `deno task test`: format, lint and type checks, then all tests, a part of `wgconv check`, a minute of attack. Tests need a
+ * Vulkan driver; where there is none, lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
  */
 import {
   aptInstall,
@@ -56,6 +56,15 @@ function checkAccuracy(): Promise<boolean> {
   return succeeds(Deno.execPath(), ["run", "-A", "main.ts", "check", ...CHECK]);
 }
 
+/** A minute of random input of every kind; the same each time. It prints its counts. */
+const ATTACK = ["--seconds", "60", "--seed", "20261121"];
+
+/** Whether nothing was found. */
+function attack(): Promise<boolean> {
+  console.log(`deno task test:attack ${ATTACK.join(" ")}`);
+  return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
+}
+
 let failed = 0;
 for (const args of [["fmt", "--check"], ["lint"], ["check", "."]]) {
   console.log(`deno ${args.join(" ")}`);
@@ -67,8 +76,10 @@ if (await ensureDriver()) {
   passed = tests.passed;
   failed += tests.failed;
   if (!tests.ok && failed === 0) failed = 1;
-  if (await checkAccuracy()) passed++;
-  else failed++;
+  for (const step of [checkAccuracy, attack]) {
+    if (await step()) passed++;
+    else failed++;
+  }
 } else {
   failed++;
 }

@@ -25,7 +25,7 @@ export interface AttackResult {
   readonly kind: string;
   readonly cases: number;
   readonly outcomes: ReadonlyMap<string, number>;
-  readonly findings: readonly Found[];
+  readonly found: number;
 }
 
 /** More memory than this ends a process, in bytes. */
@@ -34,27 +34,35 @@ const MOST_MEMORY = 3 * 2 ** 30;
 const ENOUGH = 1000;
 
 /** Runs an attack in a process of its own, and in a new one after each case that ends or hangs it. */
-export async function runAttack(attack: Attack, options: RunOptions): Promise<AttackResult> {
+export async function runAttack(
+  attack: Attack,
+  options: RunOptions,
+  onFound: (found: Found) => void,
+): Promise<AttackResult> {
   const outcomes = new Map<string, number>();
-  const findings: Found[] = [];
+  let found = 0;
+  const add = (one: Found) => {
+    found++;
+    onFound(one);
+  };
   const { kind } = attack;
   const end = options.from + options.count;
   let next = options.from;
-  while (next < end && performance.now() < options.deadline && findings.length < ENOUGH) {
+  while (next < end && performance.now() < options.deadline && found < ENOUGH) {
     const died = await runProcess(attack, { ...options, from: next, count: end - next }, (line) => {
       next = line.number + 1;
       if ("outcome" in line) {
         outcomes.set(line.outcome, (outcomes.get(line.outcome) ?? 0) + 1);
       } else {
-        findings.push({ kind, number: line.number, what: line.finding, input: line.input });
+        add({ kind, number: line.number, what: line.finding, input: line.input });
       }
     });
     if (died === undefined) break;
     await using runner = await attack.open(options.seed);
-    findings.push({ kind, number: next, what: died, input: runner.describe(next) });
+    add({ kind, number: next, what: died, input: runner.describe(next) });
     next++;
   }
-  return { kind, cases: next - options.from, outcomes, findings };
+  return { kind, cases: next - options.from, outcomes, found };
 }
 
 type Line =
