@@ -1,6 +1,7 @@
 /**
  * `deno task test`: format, lint and type checks, then all tests, a part of `wgconv check`, a minute of attack. Tests need a
- * Vulkan driver; where there is none, lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
+ * Vulkan driver; where there is none, lavapipe is installed if that may be done, else this says what to install. Ends with
+ * `N passed, N failed`.
  */
 import {
   aptInstall,

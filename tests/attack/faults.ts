@@ -81,7 +81,7 @@ type Fault =
   | {
     readonly kind: "signal";
     readonly args: readonly string[];
-    readonly signal: Deno.Signal;
+    readonly signal: "SIGINT" | "SIGTERM" | "SIGHUP";
     readonly ms: number;
   };
 
@@ -147,7 +147,7 @@ function faultOf(seed: number, number: number): Fault {
         "new.npy",
       ],
     ]),
-    signal: draw.pick(["SIGINT", "SIGTERM"] as const),
+    signal: draw.pick(["SIGINT", "SIGTERM", "SIGHUP"] as const),
     ms: draw.int(50, 1500),
   };
 }
@@ -356,10 +356,10 @@ async function signalled(root: string, fault: Fault & { kind: "signal" }): Promi
   const { code, stderr } = await child.output();
   clearTimeout(timer);
   const text = new TextDecoder().decode(stderr);
-  const fault2 = text.split("\n").map(messageFault).find((one) => one !== undefined);
-  if (fault2 !== undefined) throw new Finding(fault2);
+  const wrong = text.split("\n").map(messageFault).find((one) => one !== undefined);
+  if (wrong !== undefined) throw new Finding(wrong);
   holdNoTemporaries(folder);
-  const expected = signal === "SIGINT" ? 130 : 143;
+  const expected = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal];
   if (code !== 0 && code !== expected) {
     throw new Finding(
       `${signal} after ${ms} ms ended it with ${code}: ${JSON.stringify(text.slice(-300))}`,

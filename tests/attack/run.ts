@@ -10,6 +10,10 @@ export interface RunOptions {
   readonly count: number;
   /** When to stop, as `performance.now()` has it. */
   readonly deadline: number;
+  /** Memory that ends a process, in bytes; 3 GiB where absent. */
+  readonly mostMemory?: number;
+  /** The program that runs cases, `worker.ts` where absent. */
+  readonly worker?: URL;
 }
 
 /** A case that broke a promise. */
@@ -72,7 +76,7 @@ type Line =
 /** One process; why it ended where that was a case's fault. */
 async function runProcess(
   { kind, limit }: Attack,
-  { seed, from, count, deadline }: RunOptions,
+  { seed, from, count, deadline, worker, mostMemory = MOST_MEMORY }: RunOptions,
   onLine: (line: Line) => void,
 ): Promise<string | undefined> {
   using folder = temporaryFolder();
@@ -89,7 +93,7 @@ async function runProcess(
       "--allow-ffi",
       // Whatever is written elsewhere is found out.
       `--allow-write=${folder.path},/dev/null,/dev/full`,
-      new URL("worker.ts", import.meta.url).href,
+      (worker ?? new URL("worker.ts", import.meta.url)).href,
       kind,
       `${seed}`,
       `${from}`,
@@ -117,7 +121,7 @@ async function runProcess(
   const watch = setInterval(() => {
     const now = performance.now();
     const memory = residentBytes(child.pid);
-    if (memory > MOST_MEMORY) {
+    if (memory > mostMemory) {
       why = `the process took ${(memory / 2 ** 30).toFixed(1)} GiB of memory`;
     } else if (now - last > 1000 * limit) why = `the case took longer than ${limit} s`;
     else if (now > deadline) stopped = true;
