@@ -10,7 +10,7 @@ wgconv=$1
 suite=$2
 machines=${3:-:}
 parts=$(echo "$machines" | tr , '\n' | wc -l)
-parallel --jobs 1 --sshlogin "$machines" --basefile "$wgconv" --basefile "$suite" --return 'part{}.jsonl' --cleanup \
+parallel --quote --jobs 1 --sshlogin "$machines" --basefile "$wgconv" --basefile "$suite" --return 'part{}.jsonl' --cleanup \
   "$wgconv" bench --suite "$suite" --op all --shard "{}/$parts" --jsonl 'part{}.jsonl' ::: $(seq "$parts") ||
   failed=$?
 "$wgconv" report part*.jsonl

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import STUB from "./compile_stub.sh" with { type: "text" };
 
 /** Bytes that the script is padded to, so that the offsets in it are known before it is written. */
-const HEADER = 4096;
+const HEADER = 8192;
 
 /** What goes into the file. */
 export interface StubParts {
@@ -25,6 +25,7 @@ export interface StubParts {
  */
 export async function makeStandalone(parts: StubParts): Promise<Uint8Array<ArrayBuffer>> {
   const bundle = gzipSync(parts.bundle, { level: parts.level });
+  const flags = parts.flags.join(" ");
   const executable = gzipSync(parts.executable, { level: parts.level });
   // Offsets of `tail -c +N` count from 1.
   const script = fill({
@@ -32,11 +33,16 @@ export async function makeStandalone(parts: StubParts): Promise<Uint8Array<Array
     DENO: parts.deno,
     HEADER: String(HEADER),
     SPACE: String(Math.ceil((parts.executable.length + parts.bundle.length) / 2 ** 20) + 16),
-    SHA256: await sha256(parts),
+    // The directory's name: a hash of all that is unpacked into it and of how it is run.
+    SHA256: await sha256(parts.executable, parts.bundle, new TextEncoder().encode(flags)),
+    PROGRAM_BYTES: String(parts.bundle.length),
+    PROGRAM_SHA256: await sha256(parts.bundle),
+    DENO_BYTES: String(parts.executable.length),
+    DENO_SHA256: await sha256(parts.executable),
     BUNDLE_FROM: String(HEADER + 1),
     BUNDLE_BYTES: String(bundle.length),
     DENO_FROM: String(HEADER + bundle.length + 1),
-    FLAGS: parts.flags.join(" "),
+    FLAGS: flags,
   });
   const file = new Uint8Array(HEADER + bundle.length + executable.length).fill(0x0a, 0, HEADER);
   file.set(script);
@@ -58,9 +64,7 @@ function fill(values: Readonly<Record<string, string>>): Uint8Array {
   throw new RangeError(`Cannot compile: the script has ${bytes.length} bytes, room for ${HEADER}`);
 }
 
-/** The directory's name: a hash of all that is unpacked into it and of how it is run. */
-async function sha256({ executable, bundle, flags }: StubParts): Promise<string> {
-  const text = new TextEncoder().encode(flags.join(" "));
-  const all = new Uint8Array(await new Blob([executable, bundle, text]).arrayBuffer());
+async function sha256(...parts: readonly Uint8Array<ArrayBuffer>[]): Promise<string> {
+  const all = await new Blob([...parts]).arrayBuffer();
   return new Uint8Array(await crypto.subtle.digest("SHA-256", all)).toHex();
 }

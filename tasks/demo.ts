@@ -2,6 +2,7 @@
  * `deno task demo`: filters a photo with one convolution, on the GPU or, where there is no Vulkan driver, on the CPU.
  * The commands it runs are printed; results and pictures go to `out/demo/`.
  */
+import { fileURLToPath } from "node:url";
 import { encode } from "fast-png";
 import { main } from "../src/cli/program.ts";
 import { openDevice, readNpy, tensor, UnsupportedError, writeNpy } from "../mod.ts";
@@ -42,7 +43,7 @@ if (device === "cpu") {
 await Deno.mkdir(OUT, { recursive: true });
 
 // The photo is H W C; a batch of one makes it N H W C. The filter is K R S C.
-const photo = await readNpy(PHOTO.pathname);
+const photo = await readNpy(fileURLToPath(PHOTO));
 if (photo.dtype !== "f32") throw new TypeError(`The photo has dtype ${photo.dtype}, expected f32`);
 const [height = 0, width = 0, channels = 0] = photo.shape;
 const pixels = new Float32Array(photo.data as Float32Array);

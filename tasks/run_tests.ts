@@ -1,8 +1,9 @@
 /**
- * `deno task test`: format, lint and type checks, then all tests, a part of `wgconv check`, a minute of attack. Tests need a
- * Vulkan driver; where there is none, lavapipe is installed if that may be done, else this says what to install. Ends with
- * `N passed, N failed`.
+ * `deno task test`: fetches what tests need, then format, lint and type checks, then all tests, a part of `wgconv check` and
+ * a minute of attack, without the network. Tests need a Vulkan driver; where there is none, lavapipe is installed if that
+ * may be done, else this says what to install. Ends with `N passed, N failed`.
  */
+import { fetchAll } from "./fetch.ts";
 import {
   aptInstall,
   findAdapterName,
@@ -10,6 +11,14 @@ import {
   succeeds,
   taskEnvironment,
 } from "./vulkan.ts";
+
+/** Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. */
+const PATIENCE = 22;
+
+const TEST = [
+  ...["test", "-A", "--no-check", "--cached-only", "--parallel"],
+  ...["--preload", "tests/deadline.ts"],
+];
 
 /** Finds a Vulkan driver, or installs one. */
 async function ensureDriver(): Promise<boolean> {
@@ -30,14 +39,18 @@ async function ensureDriver(): Promise<boolean> {
   return true;
 }
 
-/** Runs `deno test`, shows its output and reads its last count. */
+/** Runs `deno test`, shows its output and reads its last count; that late tests are killed counts as a failure. */
 async function runTests(): Promise<{ passed: number; failed: number; ok: boolean }> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "-A", "--no-check", "--parallel", ...Deno.args],
+    args: [...TEST, ...Deno.args],
     env: taskEnvironment(),
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
+  const timer = setTimeout(() => {
+    console.error(`Cannot test: the tests were not done after ${PATIENCE} minutes`);
+    child.kill("SIGKILL");
+  }, 60_000 * PATIENCE);
   let text = "";
   for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
     text += chunk;
@@ -45,6 +58,7 @@ async function runTests(): Promise<{ passed: number; failed: number; ok: boolean
   }
   const counts = [...text.matchAll(/(\d+) passed(?: \([^)]*\))? \| (\d+) failed/g)].at(-1);
   const { success } = await child.status;
+  clearTimeout(timer);
   return { passed: Number(counts?.[1] ?? 0), failed: Number(counts?.[2] ?? 0), ok: success };
 }
 
@@ -66,6 +80,11 @@ function attack(): Promise<boolean> {
   return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
 }
 
+if (!await fetchAll()) {
+  console.error("Cannot test: what tests need could not be fetched");
+  console.log("0 passed, 1 failed");
+  Deno.exit(1);
+}
 let failed = 0;
 for (const args of [["fmt", "--check"], ["lint"], ["check", "."]]) {
   console.log(`deno ${args.join(" ")}`);

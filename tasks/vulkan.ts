@@ -12,14 +12,20 @@ export function taskEnvironment(): Record<string, string> {
   return { NO_COLOR: "1", XDG_RUNTIME_DIR: XDG_RUNTIME_DIR ?? TMPDIR ?? "/tmp" };
 }
 
+/** Ends what is not done after ten minutes: a download, a package's installation or a driver may stand still. */
+function patience(): AbortSignal {
+  return AbortSignal.timeout(600_000);
+}
+
 /** The name of the adapter a fresh process finds; undefined where there is none. */
 export async function findAdapterName(
   env: Readonly<Record<string, string>> = {},
 ): Promise<string | undefined> {
   const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["eval", PROBE],
+    args: ["eval", "--quiet", PROBE],
     env: { ...taskEnvironment(), ...env },
     stderr: "null",
+    signal: patience(),
   }).output();
   return new TextDecoder().decode(stdout).trim() || undefined;
 }
@@ -27,7 +33,11 @@ export async function findAdapterName(
 /** Runs a command with its output shown; whether it ran and succeeded. */
 export async function succeeds(command: string, args: readonly string[]): Promise<boolean> {
   try {
-    const child = new Deno.Command(command, { args: [...args], env: taskEnvironment() });
+    const child = new Deno.Command(command, {
+      args: [...args],
+      env: taskEnvironment(),
+      signal: patience(),
+    });
     return (await child.spawn().status).success;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
@@ -43,6 +53,7 @@ async function quietly(command: string, args: readonly string[]): Promise<boolea
       stdin: "null",
       stdout: "null",
       stderr: "null",
+      signal: patience(),
     });
     return (await child.output()).success;
   } catch (error) {

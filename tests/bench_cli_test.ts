@@ -1,7 +1,5 @@
 import assert from "#assert";
-import { temporaryDirectory, wgconv } from "./cli.ts";
-
-const MAIN = new URL("../main.ts", import.meta.url).pathname;
+import { startWgconv, temporaryDirectory, until, wgconv } from "./cli.ts";
 
 /** Records of a JSONL file. */
 async function records(path: string): Promise<Record<string, unknown>[]> {
@@ -74,14 +72,9 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
   await Deno.writeTextFile(suite, "mb1ic4,8,12,16,20,24ih14oc16kh3ph1");
   const path = `${temporary.path}/out.jsonl`;
   const args = ["bench", "--suite", suite, "--op", "all", "--runs", "9", "--jsonl", path];
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", MAIN, ...args],
-    env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },
-    stdout: "null",
-    stderr: "null",
-  }).spawn();
+  const child = startWgconv(args, { stdout: "null", stderr: "null" });
   const lines = async () => (await Deno.readTextFile(path).catch(() => "")).split("\n").length - 1;
-  while (await lines() < 5) await new Promise((done) => setTimeout(done, 5));
+  await until(async () => await lines() >= 5, child);
   child.kill("SIGKILL");
   assert.equal((await child.status).signal, "SIGKILL");
   const before = await lines();

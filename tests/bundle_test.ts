@@ -1,13 +1,12 @@
 import assert from "#assert";
-import { deno, NO_DRIVER, temporaryDirectory } from "./cli.ts";
+import { deno, NO_DRIVER, ROOT, temporaryDirectory } from "./cli.ts";
 
 const ALONE = ["run", "-A", "--no-remote", "--no-npm", "--no-config", "wgconv.js"];
 
 Deno.test("the bundle runs alone: shaders, Workers and npm code are inside", async () => {
   using temporary = temporaryDirectory();
-  const root = new URL("..", import.meta.url).pathname;
   const output = `${temporary.path}/wgconv.js`;
-  const bundled = await deno(["bundle", "--output", output, "main.ts"], { cwd: root });
+  const bundled = await deno(["bundle", "--output", output, "main.ts"], { cwd: ROOT });
   assert.equal(bundled.code, 0, bundled.stderr);
   const env = { DENO_DIR: `${temporary.path}/cache` };
   const wgconv = (args: string[], more = {}) =>

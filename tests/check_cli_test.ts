@@ -1,9 +1,9 @@
 import assert from "#assert";
 import { timeRecord } from "../src/bench/timing.ts";
 import { readNpz } from "../src/npy/mod.ts";
-import { deno, temporaryDirectory, wgconv } from "./cli.ts";
+import { deno, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
 
-const FAULTS = new URL("./faults.ts", import.meta.url).pathname;
+const FAULTS = `${ROOT}tests/faults.ts`;
 
 /** Runs `wgconv <args>` with a fault put into its plans. */
 function faulty(fault: string, args: readonly string[]) {

@@ -1,16 +1,34 @@
-/** Runs the program in a process of its own, for tests. */
+/** Starts processes for tests: quiet, offline, and never for ever. */
+import { fileURLToPath } from "node:url";
 
-const MAIN = new URL("../main.ts", import.meta.url).pathname;
+/** The repository's folder, with a slash at its end. */
+export const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+const MAIN = `${ROOT}main.ts`;
+
+/**
+ * Seconds after which a child is killed and its test fails. It is there so that nothing waits for ever, and is many
+ * times what the slowest child takes on a machine that is busy with something else.
+ */
+const DEADLINE_S = 300;
 
 export interface CliResult {
   readonly code: number;
+  readonly signal: Deno.Signal | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** stdout as it came. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 export interface CliOptions {
   readonly env?: Record<string, string>;
+  readonly clearEnv?: boolean;
   readonly cwd?: string;
+  /** What the process reads from stdin; nothing unless given. */
+  readonly input?: Uint8Array<ArrayBuffer>;
+  /** Seconds. */
+  readonly deadline?: number;
 }
 
 /** The environment of a process that finds no Vulkan driver. */
@@ -22,14 +40,95 @@ export function wgconv(args: readonly string[], options: CliOptions = {}): Promi
 }
 
 /** Runs `deno ...args`. */
-export async function deno(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [...args],
-    cwd: options.cwd,
-    env: { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", ...options.env },
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+export function deno(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  return run(Deno.execPath(), offline(args), { ...options, env: childEnvironment(options) });
+}
+
+/** Starts `wgconv ...args`; the caller talks to it. */
+export function startWgconv(
+  args: readonly string[],
+  options: Deno.CommandOptions = {},
+): Deno.ChildProcess {
+  return startDeno(["run", "-A", MAIN, ...args], options);
+}
+
+/** Starts `deno ...args`; the caller talks to it. */
+export function startDeno(
+  args: readonly string[],
+  options: Deno.CommandOptions = {},
+): Deno.ChildProcess {
+  return start(Deno.execPath(), offline(args), { ...options, env: childEnvironment(options) });
+}
+
+/**
+ * Runs a program to its end.
+ *
+ * @throws {Error} where it is not done at its deadline
+ */
+export async function run(
+  command: string,
+  args: readonly string[],
+  { input, deadline = DEADLINE_S, ...options }: CliOptions = {},
+): Promise<CliResult> {
+  const stdin = input ? "piped" : "null";
+  const pipes = { stdin, stdout: "piped", stderr: "piped" } as const;
+  const child = start(command, args, { ...options, ...pipes }, deadline);
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const line = [command, ...args].join(" ");
+    late.reject(new Error(`Cannot wait for \`${line}\`: it is not done after ${deadline} s`));
+  }, deadline * 1000);
+  try {
+    const output = child.output();
+    // What does not read its input to the end closes the pipe.
+    if (input) await new Blob([input]).stream().pipeTo(child.stdin).catch(() => {});
+    // A child of the child may hold the pipes open.
+    const { code, signal, stdout, stderr } = await Promise.race([output, late.promise]);
+    const decoder = new TextDecoder();
+    const [said, complained] = [decoder.decode(stdout), decoder.decode(stderr)];
+    return { code, signal, stdout: said, stderr: complained, bytes: stdout };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Starts a program that is killed at its deadline. */
+export function start(
+  command: string,
+  args: readonly string[],
+  options: Deno.CommandOptions = {},
+  deadline = DEADLINE_S,
+): Deno.ChildProcess {
+  const child = new Deno.Command(command, { ...options, args: [...args] }).spawn();
+  const timer = setTimeout(() => child.kill("SIGKILL"), deadline * 1000);
+  child.status.finally(() => clearTimeout(timer));
+  return child;
+}
+
+/**
+ * Waits until `done()` is so, while a process runs.
+ *
+ * @throws {Error} where the process ends before, as it does at its deadline
+ */
+export async function until(
+  done: () => boolean | Promise<boolean>,
+  child: Deno.ChildProcess,
+): Promise<void> {
+  let ended: Deno.CommandStatus | undefined;
+  child.status.then((status) => ended = status);
+  while (!await done()) {
+    if (ended) throw new Error(`Cannot wait: the process ended with ${ended.signal ?? ended.code}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Deno's arguments with which it says nothing of its own and downloads nothing; `bundle` lacks one of them. */
+function offline([command = "", ...rest]: readonly string[]): string[] {
+  return [command, "--quiet", ...(command === "bundle" ? [] : ["--cached-only"]), ...rest];
+}
+
+function childEnvironment({ env }: { env?: Record<string, string> }): Record<string, string> {
+  return { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", ...env };
 }
 
 /** A temporary directory that goes away with its scope. */

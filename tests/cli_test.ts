@@ -4,7 +4,7 @@ import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { VERSION } from "../src/version.ts";
 import config from "../deno.json" with { type: "json" };
-import { NO_DRIVER, temporaryDirectory, wgconv } from "./cli.ts";
+import { NO_DRIVER, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 
 Deno.test("wgconv --version prints the version of deno.json", async () => {
   const { code, stdout } = await wgconv(["--version"]);
@@ -58,12 +58,12 @@ Deno.test({
         "tensor make - --shape 4 > /dev/full",
       ]
     ) {
-      const { code, stderr } = await new Deno.Command("sh", {
-        args: ["-c", `"${Deno.execPath()}" run -A main.ts ${command}`],
-        env: { XDG_RUNTIME_DIR: "/tmp" },
-      }).output();
-      const text = new TextDecoder().decode(stderr);
-      assert.match(text, /^wgconv: Cannot write (\/dev\/full|stdout): the disk is full\n$/);
+      const { code, stderr } = await run(
+        "sh",
+        ["-c", `"$0" run --quiet --cached-only -A main.ts ${command}`, Deno.execPath()],
+        { cwd: ROOT, env: { XDG_RUNTIME_DIR: "/tmp" } },
+      );
+      assert.match(stderr, /^wgconv: Cannot write (\/dev\/full|stdout): the disk is full\n$/);
       assert.equal(code, 2);
     }
   },

@@ -1,36 +1,15 @@
 import assert from "#assert";
 import { ENVIRONMENT } from "../tasks/compile_permissions.ts";
-import { deno, temporaryDirectory } from "./cli.ts";
-
-const ROOT = new URL("..", import.meta.url).pathname;
+import { deno, ROOT, run, start, temporaryDirectory } from "./cli.ts";
 
 /** The tools that the file's script asks for. */
-const TOOLS = "chmod gzip head id mkdir mktemp mv rm rmdir tail".split(" ");
+const TOOLS = "chmod gzip head id ls mkdir mktemp mv rm rmdir tail".split(" ");
 
 const NOTHING_LEFT = /^new\./;
 
-interface RunOptions {
-  readonly env?: Record<string, string>;
-  readonly stdin?: "null" | "piped";
-}
-
-/** Starts a program as from a login with nothing set: no HOME, and neither Deno nor Node on the path. */
-function start(command: string, args: readonly string[], cwd: string, options: RunOptions = {}) {
-  return new Deno.Command(command, {
-    args: [...args],
-    cwd,
-    clearEnv: true,
-    env: { PATH: "/usr/bin:/bin", TMPDIR: cwd, ...options.env },
-    stdin: options.stdin ?? "null",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-}
-
-async function finish(child: Deno.ChildProcess) {
-  const { code, signal, stdout, stderr } = await child.output();
-  const decoder = new TextDecoder();
-  return { code, signal, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+/** As from a login with nothing set: no HOME, and neither Deno nor Node on the path. */
+function login(cwd: string, env: Record<string, string> = {}) {
+  return { cwd, clearEnv: true, env: { PATH: "/usr/bin:/bin", TMPDIR: cwd, ...env } };
 }
 
 /** A directory with a copy of the file in it, and nothing else. */
@@ -38,11 +17,10 @@ async function alone(compiled: string) {
   const temporary = temporaryDirectory();
   await Deno.copyFile(compiled, `${temporary.path}/wgconv`);
   const path = temporary.path;
-  const run = async (args: readonly string[], options?: RunOptions) =>
-    await finish(start("./wgconv", args, path, options));
   return {
     path,
-    run,
+    run: (args: readonly string[], env?: Record<string, string>, input?: Uint8Array<ArrayBuffer>) =>
+      run("./wgconv", args, { ...login(path, env), input }),
     base: `${path}/wgconv-${Deno.uid()}`,
     [Symbol.dispose]: temporary[Symbol.dispose],
   };
@@ -71,7 +49,7 @@ Deno.test("the compiled file runs alone", async (t) => {
       const found = ["/usr/bin", "/bin"].find((path) => entries(path).includes(tool));
       Deno.symlinkSync(`${found}/${tool}`, `${bin}/${tool}`);
     }
-    const { code, stdout, stderr } = await file.run(["--version"], { env: { PATH: bin } });
+    const { code, stdout, stderr } = await file.run(["--version"], { PATH: bin });
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
     const unpacked = [...Deno.readDirSync(file.base)];
@@ -106,17 +84,14 @@ Deno.test("the compiled file runs alone", async (t) => {
     const name = " a  b'\"*$(x).npy";
     assert.equal((await file.run(["tensor", "make", name, "--shape", "2,3"])).code, 0);
     assert.ok(entries(file.path).includes(name));
-    const child = start("./wgconv", ["tensor", "info", "-"], file.path, { stdin: "piped" });
-    const writer = child.stdin.getWriter();
-    await writer.write(await Deno.readFile(`${file.path}/${name}`));
-    await writer.close();
-    assert.match((await finish(child)).stdout, /f32 +\[2, 3\]/);
+    const tensor = await Deno.readFile(`${file.path}/${name}`);
+    assert.match((await file.run(["tensor", "info", "-"], {}, tensor)).stdout, /f32 +\[2, 3\]/);
     assert.equal((await file.run(["conv", "--problem", "x"])).code, 2);
     const long = ["conv", "--problem", "mb64ic256ih64oc256kh3", "--device", "cpu"];
-    const killed = start("./wgconv", long, file.path);
+    const killed = start("./wgconv", long, { ...login(file.path), stdout: "null", stderr: "null" });
     await new Promise((done) => setTimeout(done, 500));
     killed.kill("SIGTERM");
-    assert.equal((await finish(killed)).signal, "SIGTERM");
+    assert.equal((await killed.status).signal, "SIGTERM");
   });
 
   await t.step("Dawn is not downloaded, and a named one is tried", async () => {
@@ -124,7 +99,7 @@ Deno.test("the compiled file runs alone", async (t) => {
     const unnamed = await file.run(dawn);
     assert.equal(unnamed.code, 3);
     assert.match(unnamed.stderr, /^wgconv: Cannot load Dawn: .*set WGCONV_DAWN .*\n$/);
-    const named = await file.run(dawn, { env: { WGCONV_DAWN: "none/index.js" } });
+    const named = await file.run(dawn, { WGCONV_DAWN: "none/index.js" });
     assert.match(named.stderr, /^wgconv: Cannot load Dawn from .*none\/dist\/.*dawn\.node/);
   });
 
@@ -138,7 +113,7 @@ Deno.test("the compiled file runs alone", async (t) => {
   await t.step("where it cannot unpack it says so, exits 5 and leaves nothing", async () => {
     using other = await alone(compiled);
     const small = "ulimit -f 2048; exec ./wgconv --version";
-    const full = await finish(start("/bin/sh", ["-c", small], other.path));
+    const full = await run("/bin/sh", ["-c", small], login(other.path));
     assert.equal(full.code, 5);
     assert.match(full.stderr, /^wgconv: Cannot unpack into .*; set XDG_CACHE_HOME to .*\n$/);
     assert.deepEqual(entries(other.path), ["wgconv"]);
@@ -148,6 +123,112 @@ Deno.test("the compiled file runs alone", async (t) => {
     assert.equal(cut.code, 5);
     assert.match(cut.stderr, /^wgconv: Cannot unpack into .*unexpected end of file.*\n$/);
     assert.deepEqual(entries(other.path), ["wgconv"]);
+  });
+
+  await t.step(
+    "what was unpacked is checked at every start, and repaired where it is wrong",
+    async () => {
+      using other = await alone(compiled);
+      assert.equal((await other.run(["--version"])).code, 0);
+      const folder = `${other.base}/${[...Deno.readDirSync(other.base)][0]!.name}`;
+      const [program, runtime, mark] = ["wgconv.js", "deno", "complete"].map((name) =>
+        `${folder}/${name}`
+      ) as [string, string, string];
+      const sizes = () => [program, runtime].map((path) => Deno.statSync(path).size);
+      const whole = sizes();
+      const text = await Deno.readTextFile(program);
+      /** The same size, other content, and a time that says so or does not. */
+      const forged = text.replace('"use strict"', '"use stricT"').replace("function", "functioN");
+      assert.notEqual(forged, text);
+      const poisoned = `${folder}/cache/poisoned`;
+      const damages: [string, () => unknown][] = [
+        ["an emptied runtime", () => Deno.truncateSync(runtime)],
+        ["an emptied program", () => Deno.truncateSync(program)],
+        ["a truncated runtime", () => Deno.truncateSync(runtime, whole[1]! >> 1)],
+        ["a truncated program", () => Deno.truncateSync(program, whole[0]! - 1)],
+        ["a runtime that is gone", () => Deno.removeSync(runtime)],
+        ["a directory in its place", () => {
+          Deno.removeSync(runtime);
+          Deno.mkdirSync(`${runtime}/x`, { recursive: true });
+        }],
+        ["a link in its place", () => {
+          Deno.removeSync(program);
+          Deno.symlinkSync("/dev/null", program);
+        }],
+        ["a runtime that may not run", () => Deno.chmodSync(runtime, 0o600)],
+        ["a program that others may write", () => Deno.chmodSync(program, 0o666)],
+        ["a program changed later", () => Deno.writeTextFileSync(program, forged)],
+        ["no mark, and a program of the same size", () => {
+          Deno.writeTextFileSync(program, forged);
+          Deno.utimeSync(program, 1, 1);
+          Deno.removeSync(mark);
+        }],
+        ["a directory that others may write", () => {
+          Deno.writeTextFileSync(poisoned, "");
+          Deno.chmodSync(folder, 0o777);
+        }],
+        ["the one above it", () => Deno.chmodSync(other.base, 0o777)],
+      ];
+      if (Deno.uid() === 0) {
+        damages.push(["another's program", () => Deno.chownSync(program, 1, 1)]);
+      }
+      for (const [what, damage] of damages) {
+        await damage();
+        const { code, stdout, stderr } = await other.run(["--version"]);
+        assert.deepEqual([code, stderr], [0, ""], what);
+        assert.match(stdout, /^\d+\.\d+\.\d+\n$/, what);
+        assert.deepEqual(sizes(), whole, what);
+        assert.equal(await Deno.readTextFile(program), text, what);
+        const modes = [other.base, folder, program, runtime, mark].map((path) =>
+          Deno.lstatSync(path).mode! & 0o7777
+        );
+        assert.deepEqual(modes, [0o700, 0o700, 0o600, 0o700, 0o600], what);
+        assert.equal(Deno.statSync(program).uid, Deno.uid(), what);
+      }
+      assert.throws(() => Deno.statSync(poisoned), Deno.errors.NotFound);
+    },
+  );
+
+  await t.step("without its mark what is whole stays, and is marked again", async () => {
+    using other = await alone(compiled);
+    assert.equal((await other.run(["--version"])).code, 0);
+    const folder = `${other.base}/${[...Deno.readDirSync(other.base)][0]!.name}`;
+    Deno.removeSync(`${folder}/complete`);
+    const { ino } = Deno.statSync(`${folder}/deno`);
+    assert.equal((await other.run(["--version"])).code, 0);
+    assert.equal(Deno.statSync(`${folder}/deno`).ino, ino);
+    assert.equal(Deno.statSync(`${folder}/complete`).size, 0);
+  });
+
+  await t.step("what a killed unpacking left is removed, what still goes on is not", async () => {
+    using other = await alone(compiled);
+    assert.equal((await other.run(["--version"])).code, 0);
+    const folder = `${other.base}/${[...Deno.readDirSync(other.base)][0]!.name}`;
+    for (const name of ["new.killed", "new.going"]) {
+      Deno.mkdirSync(`${folder}/${name}`);
+      Deno.writeTextFileSync(`${folder}/${name}/deno`, "");
+    }
+    const yesterday = Date.now() / 1000 - 86_400;
+    Deno.utimeSync(`${folder}/new.killed`, yesterday, yesterday);
+    assert.equal((await other.run(["--version"])).code, 0);
+    assert.deepEqual(entries(folder).filter((name) => NOTHING_LEFT.test(name)), ["new.going"]);
+  });
+
+  await t.step("a directory in which everyone may rename is not used", async () => {
+    using other = await alone(compiled);
+    const cache = `${other.path}/cache`;
+    Deno.mkdirSync(cache);
+    const env = { XDG_CACHE_HOME: cache };
+    assert.equal((await other.run(["--version"], env)).code, 0);
+    Deno.chmodSync(cache, 0o777);
+    const open = await other.run(["--version"], env);
+    assert.deepEqual([open.code, open.stdout], [5, ""]);
+    assert.match(open.stderr, /^wgconv: Cannot unpack into .*: everyone can write into .*cache; /);
+    // As /tmp is.
+    Deno.chmodSync(cache, 0o1777);
+    assert.equal((await other.run(["--version"], env)).code, 0);
+    Deno.chmodSync(other.path, 0o777);
+    assert.match((await other.run(["--version"])).stderr, /: everyone can write into .*\/\.\.; /);
   });
 
   await t.step("a directory that someone else may have made is not used", async () => {
@@ -161,14 +242,14 @@ Deno.test("the compiled file runs alone", async (t) => {
       /^wgconv: Cannot unpack into .* is no directory of this user; .*\n$/,
     );
     const cache = `${other.path}/cache`;
-    const named = await other.run(["--version"], { env: { XDG_CACHE_HOME: cache } });
+    const named = await other.run(["--version"], { XDG_CACHE_HOME: cache });
     assert.equal(named.code, 0, named.stderr);
     const directory = `${cache}/${[...Deno.readDirSync(cache)][0]!.name}`;
     Deno.renameSync(directory, `${other.path}/moved`);
     Deno.symlinkSync(`${other.path}/moved`, directory);
-    const moved = await other.run(["--version"], { env: { XDG_CACHE_HOME: cache } });
+    const moved = await other.run(["--version"], { XDG_CACHE_HOME: cache });
     assert.equal(moved.code, 5);
-    assert.match(moved.stderr, /^wgconv: Cannot run from .* no directory of this user; .*\n$/);
+    assert.match(moved.stderr, /^wgconv: Cannot unpack into .* no directory of this user; .*\n$/);
   });
 });
 

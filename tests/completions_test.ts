@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { temporaryDirectory, wgconv } from "./cli.ts";
+import { run as start, temporaryDirectory, wgconv } from "./cli.ts";
 
 async function script(shell: string): Promise<string> {
   const { code, stdout, stderr } = await wgconv(["completions", shell]);
@@ -10,7 +10,7 @@ async function script(shell: string): Promise<string> {
 /** Whether a program is on this machine. */
 async function installed(command: string): Promise<boolean> {
   try {
-    return (await new Deno.Command(command, { args: ["--version"] }).output()).success;
+    return (await start(command, ["--version"])).code === 0;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;
@@ -19,12 +19,10 @@ async function installed(command: string): Promise<boolean> {
 
 /** Runs a shell on a program; gives the lines it prints. */
 async function run(command: string, args: readonly string[], cwd?: string): Promise<string[]> {
-  const { code, stdout, stderr } = await new Deno.Command(command, { args: [...args], cwd })
-    .output();
-  const decoder = new TextDecoder();
-  assert.equal(code, 0, decoder.decode(stderr));
-  assert.equal(decoder.decode(stderr), "");
-  return decoder.decode(stdout).split("\n").filter((line) => line !== "");
+  const { code, stdout, stderr } = await start(command, args, { cwd });
+  assert.equal(code, 0, stderr);
+  assert.equal(stderr, "");
+  return stdout.split("\n").filter((line) => line !== "");
 }
 
 /** What bash offers for the last of these words, split as bash splits them. */
@@ -70,7 +68,7 @@ Deno.test("bash completes commands, options, choices, lists and files", async ()
 const ZSH = `
 zmodload zsh/zpty
 zpty z zsh -f
-zpty -w z "PS1= ; autoload -Uz compinit; compinit -D -u; source $1"
+zpty -w z "PS1= ; autoload -Uz compinit; compinit -D -u; source \${(q)1}"
 zpty -w z "print re''ady"
 zpty -r z out '*ready*'
 zpty -n -w z "$2"$'\\t\\t'
@@ -113,7 +111,7 @@ Deno.test("fish's script is right, and completes where fish is installed", async
   await Deno.writeTextFile(file, text);
   await Deno.writeTextFile(`${temporary.path}/photo.npy`, "");
   const offered = async (line: string) => {
-    const args = ["--no-config", "-c", `source ${file}; complete -C $argv[1]`, "--", line];
+    const args = ["--no-config", "-c", "source $argv[2]; complete -C $argv[1]", "--", line, file];
     return (await run("fish", args, temporary.path)).map((offer) => offer.split("\t")[0]);
   };
   const commands = await offered("wgconv ");

@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { deno, NO_DRIVER, temporaryDirectory } from "./cli.ts";
+import { deno, NO_DRIVER, ROOT, temporaryDirectory } from "./cli.ts";
 
-const DEMO = new URL("../tasks/demo.ts", import.meta.url).pathname;
+const DEMO = `${ROOT}tasks/demo.ts`;
 
 Deno.test("the demo filters the photo on the GPU, checks it and paints it", async () => {
   using temporary = temporaryDirectory();

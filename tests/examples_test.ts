@@ -2,10 +2,9 @@ import assert from "#assert";
 import { encode } from "fast-png";
 import { readNpy } from "../mod.ts";
 import { findChromium, openPage, type Page } from "./chromium.ts";
-import { deno, temporaryDirectory, wgconv } from "./cli.ts";
+import { deno, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 
-const EXAMPLES = new URL("../examples/", import.meta.url).pathname;
-const MAIN = new URL("../main.ts", import.meta.url).pathname;
+const EXAMPLES = `${ROOT}examples/`;
 
 Deno.test("examples/library.ts convolves, checks and writes", async () => {
   using temporary = temporaryDirectory();
@@ -38,15 +37,14 @@ Deno.test("what the example workflow runs are commands and options of the progra
 async function shell(script: string, args: string[], cwd: string, env: Record<string, string>) {
   const bin = `${cwd}/bin`;
   await Deno.mkdir(bin, { recursive: true });
-  const wrapper = `#!/bin/sh\nexec '${Deno.execPath()}' run -A '${MAIN}' "$@"\n`;
+  const wrapper = `#!/bin/sh\nexec "$DENO" run --quiet --cached-only -A "$MAIN" "$@"\n`;
   await Deno.writeTextFile(`${bin}/wgconv`, wrapper, { mode: 0o755 });
-  const { code, stdout, stderr } = await new Deno.Command("bash", {
-    args: [`${EXAMPLES}${script}`, ...args],
+  const program = { DENO: Deno.execPath(), MAIN: `${ROOT}main.ts` };
+  const path = `${bin}:${Deno.env.get("PATH")}`;
+  return await run("bash", [`${EXAMPLES}${script}`, ...args], {
     cwd,
-    env: { ...env, NO_COLOR: "1", PATH: `${bin}:${Deno.env.get("PATH")}` },
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+    env: { ...env, ...program, NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", PATH: path },
+  });
 }
 
 Deno.test("the SLURM array's tasks make parts that one report puts together, and go on", async () => {
@@ -71,8 +69,8 @@ Deno.test("the SLURM array's tasks make parts that one report puts together, and
 });
 
 Deno.test("the line for GNU parallel is bash, and its commands exist", async () => {
-  const check = await new Deno.Command("bash", { args: ["-n", `${EXAMPLES}parallel.sh`] }).output();
-  assert.ok(check.success);
+  const check = await run("bash", ["-n", `${EXAMPLES}parallel.sh`]);
+  assert.equal(check.code, 0, check.stderr);
   const script = await Deno.readTextFile(`${EXAMPLES}parallel.sh`);
   const bench = await wgconv(["bench", "--help"]);
   const command = /" bench (.*) :::/.exec(script)?.[1] ?? "";
@@ -85,6 +83,7 @@ Deno.test("the line for GNU parallel is bash, and its commands exist", async () 
 function serve(folder: string) {
   const types: Record<string, string> = { html: "text/html", js: "text/javascript" };
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
+    // deno-lint-ignore wgconv/no-pathname
     const name = new URL(request.url).pathname.slice(1) || "index.html";
     try {
       const type = types[name.split(".").at(-1)!] ?? "application/octet-stream";

@@ -1,4 +1,5 @@
 /** The twelve layers of the im2win paper, `auto` among the algorithms: rates here, and what bench/im2win_report.ts makes of the rest. */
+import { fileURLToPath } from "node:url";
 import {
   cell,
   fastest,
@@ -104,12 +105,12 @@ function firstLayers(): string {
 
 /** The table of bench/im2win_report.ts under the title that begins so. */
 function reported(title: string): string {
-  const results = new URL(DAY, RESULTS).pathname;
+  const results = fileURLToPath(new URL(DAY, RESULTS));
   const { success, stdout, stderr } = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
       "-A",
-      new URL("../im2win_report.ts", import.meta.url).pathname,
+      fileURLToPath(new URL("../im2win_report.ts", import.meta.url)),
       ...["wgconv", "cudnn", "parts"].map((part) => `${results}im2win.${part}.jsonl`),
     ],
   }).outputSync();

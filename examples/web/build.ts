@@ -41,6 +41,7 @@ console.log(`${values.output}: index.html, main.js, photo.png`);
 
 if (values.serve !== undefined) {
   Deno.serve({ port: Number(values.serve), hostname: "127.0.0.1" }, async (request) => {
+    // deno-lint-ignore wgconv/no-pathname
     const { pathname } = new URL(request.url);
     const name = pathname === "/" ? "index.html" : pathname.slice(1);
     const type = TYPES[/\.(\w+)$/.exec(name)?.[1] ?? ""];

@@ -47,6 +47,8 @@ export interface Measured extends ErrorSums {
   below(limit: number): ErrorSums;
   /** Canonical indices of up to `count` outputs of a group, spread over it. */
   members(group: ErrorGroup, count: number): number[];
+  /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
+  weighty(count: number): number[];
 }
 
 /** Outputs remembered for a closer look. */
@@ -167,6 +169,19 @@ export function measureAccuracy(
       });
       if (found.length <= count) return found;
       return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
+    },
+    weighty(count) {
+      const chosen: number[] = [];
+      const step = scaleSquares / count;
+      let sum = 0;
+      compare((_, index, __, ___, ____, scale) => {
+        sum += (scale * norm) ** 2;
+        // An output with the weight of several stands for them all.
+        if (sum > (chosen.length + 0.5) * step && chosen.at(-1) !== index) {
+          while (sum > (chosen.length + 0.5) * step) chosen.push(index);
+        }
+      });
+      return chosen;
     },
   };
 }

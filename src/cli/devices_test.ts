@@ -1,14 +1,10 @@
 import assert from "#assert";
+import { type CliResult, wgconv } from "../../tests/cli.ts";
 import { formatDevices } from "./devices.ts";
 
 /** Runs `wgconv devices` in a process of its own. */
-async function runDevices(args: string[], env: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", new URL("../../main.ts", import.meta.url).href, "devices", ...args],
-    env,
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+function runDevices(args: string[], env: Record<string, string> = {}): Promise<CliResult> {
+  return wgconv(["devices", ...args], { env });
 }
 
 Deno.test("wgconv devices --json lists adapters with hidden features, limits and drivers", async () => {

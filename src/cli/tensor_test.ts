@@ -1,37 +1,24 @@
 import assert from "#assert";
 import { join } from "#path";
 import { decode } from "fast-png";
+import { ROOT, wgconv } from "../../tests/cli.ts";
 import { readNpy, writeNpy } from "../npy/mod.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 
-const ROOT = join(import.meta.dirname!, "..", "..");
 const SAMPLE = join(ROOT, "fixtures", "sample.npz");
 
 interface Ran {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 /** Runs `wgconv tensor` with `args` in `dir`. */
-async function run(dir: string, args: string[], input?: Uint8Array): Promise<Ran> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", join(ROOT, "main.ts"), "tensor", ...args],
-    cwd: dir,
-    stdin: input ? "piped" : "null",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  if (input) {
-    const writer = child.stdin.getWriter();
-    await writer.write(input);
-    await writer.close();
-  }
-  const { code, stdout, stderr } = await child.output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, out: text(stdout), err: text(stderr), bytes: stdout };
+async function run(dir: string, args: string[], input?: Uint8Array<ArrayBuffer>): Promise<Ran> {
+  const { code, stdout, stderr, bytes } = await wgconv(["tensor", ...args], { cwd: dir, input });
+  return { code, out: stdout, err: stderr, bytes };
 }
 
 function cliTest(name: string, body: (dir: string) => Promise<void>): void {

@@ -11,14 +11,23 @@ export interface DawnAddon {
 const NAME = "webgpu";
 const VERSION = "0.6.2";
 
+/** SHA-256 of the package's addons: native code is loaded only if it is what npm had when the version was pinned. */
+const ADDONS: Readonly<Record<string, string>> = {
+  "darwin-universal": "f5b278f3dc65276bf1f8a667f91650d32585431d5b2d148ca729f67924c574a3",
+  "linux-arm64": "474a272ac9be570b04fa3791576d32e56f574818e60190c6788a83be90233980",
+  "linux-x64": "ab18a659f8325e874ea45c80347b64336d7f748601102753d2bc669fdecfd710",
+  "win32-arm64": "d0ef6fe1551cd08fb0fee2a8281d38008434697e5d9a6f3bfdcbb9ab00755672",
+  "win32-x64": "75fff5db8a7541ad7a2d22c468e6f8bc3614b87c3b649c8ce712f7f5148ef338",
+};
+
 /**
- * Loads Dawn's addon: the one `WGCONV_DAWN` names, else the one in Deno's npm cache, else from npm.
+ * Loads Dawn's addon: the one `WGCONV_DAWN` names as it is, else the one in Deno's npm cache, else from npm.
  *
  * @throws {UnsupportedError} where it cannot be had
  */
 export async function loadAddon(): Promise<DawnAddon> {
   const named = Deno.env.get("WGCONV_DAWN");
-  const path = named ? addonBeside(resolve(named)) : await addonFromNpm();
+  const path = named ? addonBeside(resolve(named)) : await fetchAddon();
   try {
     return createRequire(import.meta.url)(path);
   } catch (cause) {
@@ -33,23 +42,23 @@ export async function loadAddon(): Promise<DawnAddon> {
 
 /** The addon for this machine beside the package's `index.js`; a path to an addon stays as it is. */
 export function addonBeside(path: string): string {
-  if (path.endsWith(".node")) return path;
+  return path.endsWith(".node") ? path : join(dirname(path), "dist", platform(), "dawn.node");
+}
+
+/** The package's name for this machine. */
+function platform(): string {
   const { os, arch } = Deno.build;
-  const platforms = {
-    darwin: "darwin-universal",
-    windows: `win32-${arch === "aarch64" ? "arm64" : "x64"}`,
-  };
-  const platform = os === "darwin" || os === "windows"
-    ? platforms[os]
-    : `${os}-${arch === "aarch64" ? "arm64" : "x64"}`;
-  return join(dirname(path), "dist", platform, "dawn.node");
+  if (os === "darwin") return "darwin-universal";
+  return `${os === "windows" ? "win32" : os}-${arch === "aarch64" ? "arm64" : "x64"}`;
 }
 
 /**
- * Finds the package in Deno's cache, downloading it first where it is not there. An `import("npm:…")` would
+ * Finds the addon in Deno's npm cache, downloading the package first where it is not there. An `import("npm:…")` would
  * enter it into `deno.lock`, and what stands there is downloaded by every run of the program.
+ *
+ * @throws {UnsupportedError} where it cannot be had, or is not the one whose hash stands here
  */
-async function addonFromNpm(): Promise<string> {
+export async function fetchAddon(): Promise<string> {
   if (Deno.permissions.querySync({ name: "run" }).state !== "granted") {
     throw new UnsupportedError(
       "Cannot load Dawn: this program may not download it; set WGCONV_DAWN to the index.js of " +
@@ -61,9 +70,28 @@ async function addonFromNpm(): Promise<string> {
   if (cached() === undefined) {
     await runDeno(["cache", "--quiet", "--no-config", "--no-lock", `npm:${NAME}@${VERSION}`]);
   }
-  const path = cached();
-  if (path === undefined) throw new UnsupportedError(`Cannot load Dawn: npm has no ${NAME}`);
-  return addonBeside(path);
+  const index = cached();
+  if (index === undefined) throw new UnsupportedError(`Cannot load Dawn: npm has no ${NAME}`);
+  const path = addonBeside(index);
+  await verify(path);
+  return path;
+}
+
+/** Holds an addon against the hash of its platform. */
+async function verify(path: string): Promise<void> {
+  const expected = ADDONS[platform()];
+  if (expected === undefined) {
+    throw new UnsupportedError(`Cannot load Dawn: ${NAME} has no addon for ${platform()}`);
+  }
+  const bytes = await Deno.readFile(path).catch((cause) => {
+    throw new UnsupportedError(`Cannot load Dawn from ${path}: ${cause.message}`, { cause });
+  });
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+  if (hash === expected) return;
+  throw new UnsupportedError(
+    `Cannot load Dawn: SHA-256 of ${path} is ${hash}, ${NAME} ${VERSION} has ${expected}; ` +
+      "remove the file's package from the cache",
+  );
 }
 
 /** The package's `index.js` in a cache, which has a folder for each registry. */

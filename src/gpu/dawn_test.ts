@@ -1,4 +1,7 @@
 import assert from "#assert";
+import { dirname } from "#path";
+import { deno, temporaryDirectory } from "../../tests/cli.ts";
+import { addonBeside } from "./dawn_addon.ts";
 import { mergeFlags } from "./dawn.ts";
 
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
@@ -26,13 +29,9 @@ try {
 }`;
 
 async function runDawn(env: Record<string, string>) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["eval", PROGRAM],
-    env,
-  }).output();
-  const errors = new TextDecoder().decode(stderr);
-  assert.equal(code, 0, `the process ended with ${code}: ${errors}`);
-  return JSON.parse(new TextDecoder().decode(stdout));
+  const { code, stdout, stderr } = await deno(["eval", PROGRAM], { env });
+  assert.equal(code, 0, `the process ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout);
 }
 
 function exists(path: string): boolean {
@@ -56,6 +55,18 @@ Deno.test("loadProvider() says how to name Dawn's package where it does not load
     message,
     /^Cannot load Dawn from .*dawn\.node: .*WGCONV_DAWN can name the index\.js/s,
   );
+});
+
+Deno.test("an addon in the cache that is not the pinned one is never loaded", async () => {
+  using cache = temporaryDirectory();
+  const folder = `${cache.path}/npm/registry.npmjs.org/webgpu/0.6.2`;
+  const addon = addonBeside(`${folder}/index.js`);
+  await Deno.mkdir(dirname(addon), { recursive: true });
+  await Deno.writeTextFile(`${folder}/index.js`, "");
+  await Deno.writeTextFile(addon, "not Dawn");
+  const { error, message } = await runDawn({ DENO_DIR: cache.path });
+  assert.equal(error, "UnsupportedError");
+  assert.match(message, /^Cannot load Dawn: SHA-256 of .*dawn\.node is [0-9a-f]{64}, webgpu /);
 });
 
 // Registered only where Debian's chromium has brought the driver: Dawn refuses old lavapipe.

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { deno, NO_DRIVER } from "../../tests/cli.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
 import { createBuffer } from "./buffers.ts";
 import { calibrate } from "./calibrate.ts";
@@ -36,13 +37,11 @@ Deno.test("openDevice() says what to install where there is no driver", async ()
   const code = `
     const { openDevice } = await import(${JSON.stringify(import.meta.resolve("./device.ts"))});
     await openDevice().catch((error) => console.log(error.name + ": " + error.message));`;
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["eval", code],
-    env: { VK_DRIVER_FILES: "/nonexistent.json" },
-    stderr: "null",
-  }).output();
-  const text = new TextDecoder().decode(stdout);
-  assert.match(text, /^UnsupportedError: Cannot open a GPU: no Vulkan driver.*mesa-vulkan-drivers/);
+  const { stdout } = await deno(["eval", code], { env: NO_DRIVER });
+  assert.match(
+    stdout,
+    /^UnsupportedError: Cannot open a GPU: no Vulkan driver.*mesa-vulkan-drivers/,
+  );
 });
 
 Deno.test("A closed device refuses work with a DeviceError", async () => {

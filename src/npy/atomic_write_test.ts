@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { join } from "#path";
+import { ROOT, startDeno } from "../../tests/cli.ts";
 import { writeAtomically } from "./atomic_write.ts";
 
 async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
@@ -88,7 +89,7 @@ Deno.test({
   },
 });
 
-const CONFIG = join(import.meta.dirname!, "..", "..", "deno.json");
+const CONFIG = join(ROOT, "deno.json");
 const CHILD = `
   import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
   await writeAtomically(Deno.args[0], async (write) => {
@@ -109,7 +110,7 @@ for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
         const script = join(dir, "child.ts");
         await Deno.writeTextFile(script, CHILD);
         const args = ["run", "-A", "--no-check", "--config", CONFIG, script, join(dir, "out.npy")];
-        const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped" }).spawn();
+        const child = startDeno(args, { stdout: "piped" });
         const output = child.stdout.getReader();
         await output.read();
         assert(names(dir).some((name) => name.startsWith("out.npy.tmp-")), names(dir).join());

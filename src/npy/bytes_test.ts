@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { run } from "../../tests/cli.ts";
 import { openBytes } from "./bytes.ts";
 
 Deno.test({
@@ -11,8 +12,8 @@ Deno.test({
     const directory = await Deno.makeTempDir();
     try {
       const pipe = `${directory}/pipe`;
-      await new Deno.Command("mkfifo", { args: [pipe] }).output();
-      const writing = new Deno.Command("sh", { args: ["-c", `printf hello > '${pipe}'`] }).output();
+      await run("mkfifo", [pipe]);
+      const writing = run("sh", ["-c", 'printf hello > "$0"', pipe]);
       const piped = await openBytes(pipe);
       await writing;
       const into = new Uint8Array(4);

@@ -21,8 +21,8 @@ import {
   threeTiles,
 } from "./conv_source.ts";
 import {
+  closerLook,
   distinct,
-  ORDERS,
   rounds,
   scaledBy,
   type SimulationOrder,
@@ -68,8 +68,9 @@ export function convYardstick(request: ConvYardstickRequest): Yardstick {
     },
     of(indices) {
       const random = randomStream(request.seed);
-      const blocks = indices.map((index) => blockOf(operands, grid, index));
-      const orders = simulationOrders(ORDERS, grid.units, random);
+      const { outputs, orders: count } = closerLook(indices, grid);
+      const blocks = outputs.map((index) => blockOf(operands, grid, index));
+      const orders = simulationOrders(count, grid.units, random);
       return run(orders.flatMap((order) => blocks.map((block) => [block, order] as const)));
     },
   };

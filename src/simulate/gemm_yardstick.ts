@@ -10,8 +10,8 @@ import { activationScale } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import { type ErrorCollection, errorCollection } from "./collect.ts";
 import {
+  closerLook,
   distinct,
-  ORDERS,
   rounds,
   scaledBy,
   type SimulationOrder,
@@ -74,8 +74,13 @@ export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
       return sample ??= run(sampled());
     },
     of(indices) {
-      const orders = simulationOrders(ORDERS, k, randomStream(seed));
-      const blocks = indices.map((index) => {
+      const { outputs, orders: count } = closerLook(indices, {
+        units: k,
+        products: 1,
+        tiled: false,
+      });
+      const orders = simulationOrders(count, k, randomStream(seed));
+      const blocks = outputs.map((index) => {
         const column = index % n;
         const row = (index - column) / n % m;
         return { one: Math.floor(index / (m * n)), rows: [row], columns: [column] };

@@ -5,8 +5,39 @@ export interface SimulationOrder extends SumOrder {
   readonly scale?: number;
 }
 
-/** Orders in which few outputs are simulated. */
-export const ORDERS = 12;
+/** Orders in which few outputs are simulated, and many. */
+const ORDERS = { few: 12, many: 4 };
+/** Outputs that are few. */
+const FEW = 16;
+
+/** What of given outputs is simulated: as many as are affordable, spread over them, in so many orders. */
+export function closerLook<T>(
+  outputs: readonly T[],
+  size: Pick<SimulationSize, "units" | "products" | "tiled">,
+): { outputs: T[]; orders: number } {
+  const orders = outputs.length <= FEW ? ORDERS.few : ORDERS.many;
+  const affordable = Math.max(
+    FEW,
+    Math.floor(2 * ROUND_PRODUCTS / Math.max(1, orders * cost(size, 1, 1))),
+  );
+  if (outputs.length <= affordable) return { outputs: [...outputs], orders };
+  return {
+    outputs: Array.from(
+      { length: affordable },
+      (_, i) => outputs[Math.floor(i * outputs.length / affordable)]!,
+    ),
+    orders,
+  };
+}
+
+/** Multiply-adds of `places` x `channels` sums; a transform takes about as long as twenty products of its places. */
+function cost(
+  { units, products, tiled }: Pick<SimulationSize, "units" | "products" | "tiled">,
+  places: number,
+  channels: number,
+): number {
+  return units * products * (places * channels + (tiled ? 20 : 2) * (places + channels));
+}
 
 /**
  * Orders for `count` rounds: products rounded and not in turn. Where rounds repeat the same outputs, the sums begin
@@ -61,8 +92,8 @@ export interface SimulationSize {
   readonly tiled: boolean;
 }
 
-/** Outputs to simulate, of all rounds together. */
-const OUTPUTS = 1600;
+/** Outputs to simulate, of all rounds together: more where their products are few, which may be all of them. */
+const OUTPUTS = { least: 1600, most: 20_000, products: 2e6 };
 /** Channels, and places, of a round at most. */
 const SIDE = { plain: 24, tiled: 12 };
 /** Multiply-adds of a round at most: some tenths of a second. */
@@ -77,19 +108,21 @@ export function rounds(
     return { count: 0, places: 0, channels: 0, whole: false };
   }
   const side = tiled ? SIDE.tiled : SIDE.plain;
-  // A transform takes about as long as twenty products of its places.
-  const cost = (p: number, c: number) =>
-    units * products * (p * c + (tiled ? 20 * (p + c) : 2 * (p + c)));
+  const size = { units, products, tiled };
+  const outputs = Math.max(
+    OUTPUTS.least,
+    Math.min(OUTPUTS.most, OUTPUTS.products * results / Math.max(1, units * products)),
+  );
   let c = Math.min(channels, side);
-  let p = Math.min(places, Math.max(side, Math.ceil(OUTPUTS / 2 / c / results)));
-  while (cost(p, c) > ROUND_PRODUCTS && (p > 2 || c > 2)) {
+  let p = Math.min(places, Math.max(side, Math.ceil(outputs / 2 / c / results)));
+  while (cost(size, p, c) > ROUND_PRODUCTS && (p > 2 || c > 2)) {
     if (p >= c) p = Math.max(Math.min(places, 2), Math.floor(p * 0.7));
     else c = Math.max(Math.min(channels, 2), Math.floor(c * 0.7));
     if (p <= 2 && c <= 2) break;
   }
   const whole = p === places && c === channels && groups === 1;
-  const affordable = Math.max(2, Math.floor(2 * ROUND_PRODUCTS / Math.max(1, cost(p, c))));
-  const wanted = Math.ceil(OUTPUTS / (p * c * results));
+  const affordable = Math.max(2, Math.floor(2 * ROUND_PRODUCTS / Math.max(1, cost(size, p, c))));
+  const wanted = Math.ceil(outputs / (p * c * results));
   return {
     count: Math.max(2, Math.min(wanted, affordable, MOST_ROUNDS)),
     places: p,

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { join } from "#path";
 import { readSuite } from "../../bench/suite_files.ts";
 import { matrixElements } from "../../kernels/im2col.ts";
 import { windowElements } from "../../kernels/im2win.ts";
@@ -22,8 +23,8 @@ const H200 = {
   maxBufferSize: 4_292_870_144,
   maxStorageBuffersPerShaderStage: 524_288,
 };
-const SUITE = new URL("../../../bench/suites/im2win12.txt", import.meta.url);
-const LAYERS = readSuite(decodeURIComponent(SUITE.pathname));
+const SUITES = join(import.meta.dirname!, "..", "..", "..", "bench", "suites");
+const LAYERS = readSuite(join(SUITES, "im2win12.txt"));
 
 function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
   return {

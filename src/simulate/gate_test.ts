@@ -1,0 +1,215 @@
+import assert from "#assert";
+import { convProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { referenceConv } from "../reference/reference.ts";
+import type { FillKind } from "../tensor/fill.ts";
+import { healthyResult, judgeCase, type SimulatedCase, simulatedCase } from "./test_cases.ts";
+
+const FILLS: readonly FillKind[] = ["uniform01", "normal", "constant", "outliers", "mixed"];
+
+function tile(n: number, r: number, axes: 1 | 2): PlanArithmetic {
+  const whole = { n: 1, r: 1 };
+  return { tiles: [{ axes: axes === 1 ? [whole, { n, r }] : [{ n, r }, { n, r }] }] };
+}
+
+/** Ways to sum, and the operations that have them. */
+const ARITHMETICS: readonly (readonly [string, PlanArithmetic, readonly Operation[]])[] = [
+  ["one chain", {}, OPERATIONS],
+  ["split depth", { chain: 40, segment: 40 }, OPERATIONS],
+  ["flushed", { chain: 32 }, OPERATIONS],
+  ["F(4x4,3x3)", tile(4, 3, 2), ["fwd", "bwd-data"]],
+  ["F(6x6,3x3)", tile(6, 3, 2), ["fwd", "bwd-data"]],
+  ["F(6,3)", tile(6, 3, 1), ["fwd", "bwd-data"]],
+  ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
+  ["WinRS, a pair", {
+    fold: "results",
+    chain: 24,
+    segment: 48,
+    tiles: [
+      { axes: [{ n: 1, r: 1 }, { n: 3, r: 6 }], columns: { axis: 1, first: 0, count: 6 } },
+      { axes: [{ n: 1, r: 1 }, { n: 1, r: 2 }], columns: { axis: 1, first: 6, count: 6 } },
+    ],
+  }, ["bwd-filter"]],
+];
+
+function problemOf(op: Operation) {
+  return convProblem({
+    op,
+    batch: 3,
+    inChannels: 12,
+    outChannels: 40,
+    inputSize: [12, 12],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+}
+
+/** A copy of the results with some changed. */
+function changed(
+  { result, reference }: ReturnType<typeof healthyResult>,
+  change: (value: number, index: number, ref: number) => number,
+): Float32Array {
+  return result.map((value, i) => change(value, i, reference.values[i]!));
+}
+
+for (const [name, arithmetic, operations] of ARITHMETICS) {
+  Deno.test(`judge() passes healthy results and finds faults: ${name}`, () => {
+    for (const op of operations) {
+      for (const fill of FILLS) {
+        const what = `${op} ${fill}`;
+        const given = simulatedCase(problemOf(op), arithmetic, fill);
+        const healthy = healthyResult(given, { separate: true, start: 7 });
+        const right = judgeCase(given, healthy.result, healthy.reference);
+        assert.deepEqual([right.verdict, right.reasons], ["pass", []], what);
+        findsFaults(given, healthy, what);
+      }
+    }
+  });
+}
+
+/** What the issue asks of the gate: four times the typical RMS in a channel, twenty times the typical in one output. */
+function findsFaults(
+  given: SimulatedCase,
+  healthy: ReturnType<typeof healthyResult>,
+  what: string,
+): void {
+  const { shape, magnitudes } = healthy.reference;
+  const { rms, typical, kurtosis } = given.yardstick.sample;
+  const u = 2 ** -24;
+  const area = shape.slice(2).reduce((all, size) => all * size, 1);
+  const rowAxis = given.request.problem.op === "bwd-filter" ? 0 : 1;
+  const channelOf = (i: number) =>
+    rowAxis === 1 ? Math.floor(i / area) % shape[1]! : Math.floor(i / area / shape[1]!);
+  const fails = (result: Float32Array, fault: string, pattern?: RegExp) => {
+    const { verdict, reasons } = judgeCase(given, result, healthy.reference);
+    assert.equal(verdict, "fail", `${what}: ${fault} passes`);
+    if (pattern !== undefined) assert.match(reasons.join("; "), pattern, `${what}: ${fault}`);
+  };
+  // The 99.9th percentile of a healthy channel's RMS, from that of all outputs and how many of its own are independent.
+  const results = given.request.arithmetic.tiles?.[0]!.axes.reduce((all, { n }) => all * n, 1) ?? 1;
+  const independent = healthy.result.length / shape[rowAxis]! / results;
+  const typicalRms = rms * (1 + 3.1 * Math.sqrt((kurtosis - 1) / (4 * independent)));
+  // Alternating signs, so that the RMS is what is said.
+  fails(
+    changed(
+      healthy,
+      (value, i, ref) =>
+        channelOf(i) === 5 ? ref + (i % 2 === 0 ? 1 : -1) * 4 * typicalRms * u * scaleOf(i) : value,
+    ),
+    "a channel's errors 4 times the typical",
+  );
+  const one = Math.floor(magnitudes.length / 2) + 3;
+  fails(
+    changed(
+      healthy,
+      (value, i, ref) => i === one ? ref + 21 * typical * u * scaleOf(one) : value,
+    ),
+    "an output off by 20 times the typical",
+    /bound ratio/,
+  );
+  fails(changed(healthy, () => 0), "zeros");
+  fails(changed(healthy, (value, i) => i === one ? NaN : value), "NaN", /NaN/);
+
+  /** Of a tile's outputs the root of the mean square over image and channel. */
+  function scaleOf(i: number): number {
+    if (given.request.arithmetic.tiles === undefined) return magnitudes[i]!;
+    const first = i - i % area;
+    let sum = 0;
+    for (let j = first; j < first + area; j++) sum += magnitudes[j]! ** 2;
+    return Math.max(magnitudes[i]!, Math.sqrt(sum / area));
+  }
+}
+
+Deno.test("judge() passes constant data, whose sums round to one side, and finds what is off (G2)", () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 64,
+    outChannels: 8,
+    inputSize: [14, 14],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const given = simulatedCase(problem, {}, "constant");
+  const healthy = healthyResult(given);
+  const { verdict, measured } = judgeCase(given, healthy.result, healthy.reference);
+  assert.equal(verdict, "pass");
+  // The closed limit, 2·√L, was 48.
+  assert.ok(measured.report.max_bound_ratio > 48, `${measured.report.max_bound_ratio}`);
+  const wrong = changed(healthy, (value, i) => i === 700 ? value * 1.0005 : value);
+  assert.equal(judgeCase(given, wrong, healthy.reference).verdict, "fail");
+});
+
+Deno.test("judge() finds a zeroed small image beside one 1e5 times as large, for Winograd too (G4)", () => {
+  for (const arithmetic of [{}, tile(4, 3, 2), tile(6, 3, 2)]) {
+    const problem = { ...problemOf("fwd"), batch: 2 };
+    const given = simulatedCase(problem, arithmetic, "normal");
+    const input = given.request.inputs.input!.data as Float32Array;
+    for (let i = input.length / 2; i < input.length; i++) input[i]! *= 1e5;
+    const healthy = healthyResult(given);
+    assert.equal(judgeCase(given, healthy.result, healthy.reference).verdict, "pass");
+    const half = healthy.result.length / 2;
+    const zeroed = changed(healthy, (value, i) => i < half ? 0 : value);
+    assert.equal(judgeCase(given, zeroed, healthy.reference).verdict, "fail");
+  }
+});
+
+Deno.test("judge() fails F(14x14,3x3) on normal data, and a result of zeros (G1)", () => {
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 128,
+    outChannels: 4,
+    inputSize: [28, 28],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const given = simulatedCase(problem, tile(14, 3, 2), "normal");
+  const { result, reference } = healthyResult(given);
+  const { verdict, reasons } = judgeCase(given, result, reference);
+  assert.equal(verdict, "fail");
+  assert.match(reasons.join(), /^error over the data's norm 0\.0\d+ is above 0\.001$/);
+  const zeros = judgeCase(given, new Float32Array(result.length), reference);
+  assert.match(zeros.reasons.join(), /relative L2 error 1 is above/);
+});
+
+Deno.test("judge() wants exact results where simulated arithmetic is exact", () => {
+  for (const arithmetic of [{}, tile(2, 3, 2)]) {
+    const given = simulatedCase(problemOf("fwd"), arithmetic, "integer");
+    const healthy = healthyResult(given);
+    const { verdict, bound_typical } = judgeCase(given, healthy.result, healthy.reference);
+    assert.deepEqual([verdict, bound_typical], ["pass", 0]);
+    const off = changed(healthy, (value, i) => i === 99 ? value + 1 : value);
+    assert.equal(judgeCase(given, off, healthy.reference).verdict, "fail");
+  }
+});
+
+Deno.test("judge() looks closer at places that the sample missed", () => {
+  // One image in 200 is not whole numbers: its outputs alone have errors.
+  const problem = { ...problemOf("fwd"), batch: 200, inChannels: 4, outChannels: 8 };
+  const given = simulatedCase(problem, {}, "integer");
+  const input = given.request.inputs.input!.data as Float32Array;
+  const size = input.length / 200;
+  for (let i = 77 * size; i < 77 * size + 12; i++) input[i]! += 0.1 * i;
+  const healthy = healthyResult(given, { separate: true });
+  const right = judgeCase(given, healthy.result, healthy.reference);
+  assert.deepEqual([right.verdict, right.reasons], ["pass", []]);
+  const wrong = changed(healthy, (value, i) => i === 5 ? value + 0.5 : value);
+  assert.equal(judgeCase(given, wrong, healthy.reference).verdict, "fail");
+});
+
+Deno.test("simulateConv() has the reference of the CPU's reference kernels", async () => {
+  for (const [name, arithmetic, operations] of ARITHMETICS) {
+    for (const op of operations) {
+      const { request } = simulatedCase(problemOf(op), arithmetic, "normal");
+      const { reference } = healthyResult({ request, yardstick: undefined! });
+      const { values, magnitudes } = await referenceConv(request.problem, request.inputs, {
+        workers: 0,
+      });
+      values.forEach((value, i) => {
+        const off = Math.abs(value - reference.values[i]!) / magnitudes[i]!;
+        assert.ok(off < 1e-13, `${name} ${op} ${i}: ${off}`);
+        const size = Math.abs(reference.magnitudes[i]! / magnitudes[i]! - 1);
+        assert.ok(size < 1e-12, `${name} ${op} ${i}: Σ|a||b| off by ${size}`);
+      });
+    }
+  }
+});
