@@ -29,7 +29,7 @@ export const LONGEST_MESSAGE = 300;
 
 /** What the engine says, and no user should read. */
 const ENGINE =
-  /undefined is not|Cannot read propert|Cannot destructure|is not a function|is not iterable|is not a constructor|is not defined|Cannot convert (undefined|null|object|a |Symbol)|Invalid array length|Maximum call stack|\bat file:\/\/|^\s+at \S/m;
+  /undefined is not|Cannot read propert|Cannot destructure|is not a function|is not iterable|is not a constructor|is not defined|Cannot convert (undefined or null|object to|a (BigInt|Symbol))|Invalid array length|Maximum call stack|\bat file:\/\/|^\s+at \S/m;
 
 /** Control characters but for line breaks and tabs; also those of the second half of Latin-1, and of direction. */
 // deno-lint-ignore no-control-regex
