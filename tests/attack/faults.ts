@@ -227,6 +227,8 @@ async function holdWhole(folder: string, { output, args }: WriteCase, old: boole
     parseRecords(text.slice(0, end), output);
     return;
   }
+  // What is merged is locked first, which makes a file of no records.
+  if (args[0] === "tune" && bytes.length === 0) return;
   throw new Finding(`${output} holds ${bytes.length} bytes after a write that failed`);
 }
 
