@@ -29,7 +29,12 @@ import {
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { printDescriptor } from "../../src/problem/descriptor.ts";
-import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import {
+  type Activation,
+  ACTIVATIONS,
+  type Epilogue,
+  NO_EPILOGUE,
+} from "../../src/problem/epilogue.ts";
 import {
   GEMM_DTYPES,
   type GemmDType,
@@ -232,6 +237,7 @@ interface Computed {
   readonly strides: readonly number[];
   /** Unit roundoff of the sums; 0 of integers. */
   readonly roundoff: number;
+  readonly activation: Activation;
   readonly check: (result: Values) => Checked;
 }
 
@@ -288,6 +294,7 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
     exactness: 1e-9,
     strides: stridesInLayout(shape, resultTensor(problem.op) === "filter" ? filterLayout : layout),
     roundoff: 2 ** -24,
+    activation: epilogue.activation,
     check: (values) => checkAgainst(reference, values as Float32Array, arithmeticOn(gpu, plan)),
   };
 }
@@ -328,6 +335,7 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
       : accumulate === "f16"
       ? 2 ** -11
       : 2 ** -24,
+    activation: problem.activation,
     check: (values) => checkGemm(reference, values, arithmeticOn(gpu, plan)),
   };
 }
@@ -362,11 +370,13 @@ function holdReference({ reference, plain, exactness }: Computed): void {
 
 /** What can be wrong with a result. Each changes a copy of it. */
 const SPOILERS: Readonly<
-  Record<string, (draw: Draw, computed: Computed, values: Values, amount: number) => void>
+  Record<string, (draw: Draw, computed: Computed, values: Values, room: Float64Array) => void>
 > = {
-  "one output off": (draw, { reference, strides }, values, amount) => {
+  "one output off": (draw, { reference, strides }, values, room) => {
     const index = draw.int(0, values.length - 1);
     const at = placeOf(index, reference.shape, strides);
+    // So that rounding does not bring it below.
+    const amount = values instanceof Int32Array ? 1 : 1.1 * room[index]!;
     values[at] = values[at]! + (draw.chance(0.5) ? amount : -amount);
   },
   "a channel scaled": (draw, computed, values) => {
@@ -423,36 +433,73 @@ function* places({ reference, strides }: Computed): Generator<[at: number, index
   }
 }
 
-/** Times the typical error that a single output is made wrong by. */
+/** Times the typical error that a single output must not be wrong by. */
 const SINGLE_FAULT = 20;
+/** Roundings that an activation of exponentials may add. */
+const ACTIVATION_ROUNDINGS = 64;
+
+/** What each output may be off by before the gate must see it, in canonical order. */
+function faultRoom(
+  { reference, result, roundoff, activation }: Computed,
+  typical: number,
+): Float64Array {
+  const { shape, values, magnitudes } = reference;
+  const area = shape.slice(2).reduce((product, size) => product * size, 1);
+  const half = result instanceof Float16Array;
+  // A Winograd tile has one scale, which is no larger than the largest of its image and channel.
+  const largest = new Float64Array(values.length / area);
+  magnitudes.forEach((magnitude, i) => {
+    const slice = Math.floor(i / area);
+    if (Number.isFinite(magnitude)) largest[slice] = Math.max(largest[slice]!, magnitude);
+  });
+  return values.map((value, i) => {
+    const stored = half ? Math.max(2 ** -25, Math.abs(value) * 2 ** -11) : 0;
+    const least = roundoff === 0 || result instanceof Float64Array ? 0 : 2 ** -126;
+    const scale = Math.max(least, roundoff * largest[Math.floor(i / area)]!) + stored;
+    return SINGLE_FAULT * typical * scale + activationRoom(activation, scale, half);
+  });
+}
+
+function activationRoom(activation: Activation, scale: number, half: boolean): number {
+  switch (activation) {
+    case "none":
+    case "relu":
+    case "leaky-relu":
+      return 0;
+    // Whatever the sum, they are at most 1.
+    case "sigmoid":
+    case "tanh":
+      return ACTIVATION_ROUNDINGS * 2 ** -24 + (half ? 2 ** -10 : 0);
+    case "gelu":
+    case "silu":
+      return ACTIVATION_ROUNDINGS * scale;
+  }
+}
 
 /** Spoils the result; whether the gate had to see it. Throws where it did not. */
 function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
-  const { reference, result, roundoff, check, plain } = computed;
+  const { reference: { shape, values }, result, strides, check } = computed;
   const typical = healthy.accuracy.bound_typical ?? 0;
-  const finite = plain.magnitudes.filter(Number.isFinite);
-  const largest = finite.reduce((most, value) => Math.max(most, value), 0);
-  // No output's scale is above the largest magnitude's, whatever tile it lies in; f16 results round once more.
-  const rounding = result instanceof Float16Array
-    ? finite.reduce((most, _, i) => Math.max(most, Math.abs(reference.values[i]!)), 0) * 2 ** -11 +
-      2 ** -25
-    : 0;
-  const amount = roundoff === 0 ? 1 : SINGLE_FAULT * typical * (roundoff * largest + rounding);
+  const room = faultRoom(computed, typical);
   const name = draw.pick(Object.keys(SPOILERS));
   const spoilt = result.slice() as Values;
-  SPOILERS[name]!(draw, computed, spoilt, amount);
-  let change = 0;
-  for (let i = 0; i < spoilt.length; i++) {
-    const difference = Math.abs(spoilt[i]! - result[i]!);
-    if (Number.isFinite(difference)) change = Math.max(change, difference);
+  SPOILERS[name]!(draw, computed, spoilt, room);
+  let most = 0, off = "";
+  for (let i = 0; i < values.length; i++) {
+    const at = placeOf(i, shape, strides);
+    const change = Math.abs(spoilt[at]! - result[at]!);
+    // Where nothing rounds, results are exact, and any change is one too many.
+    const times = room[i] === 0 ? (change > 0 ? Infinity : 0) : change / room[i]!;
+    if (!Number.isFinite(change) || !(times > most)) continue;
+    most = times;
+    off = `[${unravelIndex(i, shape)}] of ${values[i]} by ${change}`;
   }
-  // Where nothing rounds, results are exact, and any change is one too many.
-  if (change === 0 || change < 0.99 * amount) return "faults too small";
+  if (most < 1) return "faults too small";
   const checked = check(spoilt);
   if (checked.verdict === "fail") return `faults found`;
   const { max_bound_ratio: ratio, bound_limit: limit } = checked.accuracy;
   throw new Finding(
-    `the gate passes ${name}: off by up to ${change}, typical ${typical}, ` +
+    `the gate passes ${name}: ${off} is off by ${most} times what it must see, typical ${typical}, ` +
       `bound ratio ${ratio} of ${limit} allowed (healthy ${healthy.accuracy.max_bound_ratio}); ` +
       `kernel ${computed.kernel}`,
   );
