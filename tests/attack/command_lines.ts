@@ -364,7 +364,7 @@ export const COMMAND_LINES: Attack = {
       describe: (number) => describeCommand(commandOf(number)),
       run: async (number): Promise<Outcome> => {
         const { args, files } = commandOf(number);
-        const folder = enterFolder(root, files);
+        const folder = enterFolder(root, { files });
         const alone = number % PROCESS_EVERY === 0 && !args.some((arg) => arg.includes("\0"));
         const ended = alone ? await runAsProcess(args) : await runInProcess(args);
         const outcome = holdEnded(ended, { args });

@@ -236,7 +236,7 @@ async function failedWrite(root: string, fault: Fault & { kind: "write" }): Prom
   const { one, at, after, old } = fault;
   const before = old && !one.args.includes("--jsonl") && one.args[0] !== "tune";
   const files = before ? { ...SAMPLE_FILES, [one.output]: OLD } : SAMPLE_FILES;
-  const folder = enterFolder(root, files);
+  const folder = enterFolder(root, { files });
   const failing = failWrites(at, after);
   const ended = await runInProcess(one.args).finally(() => failing[Symbol.dispose]());
   holdEnded(ended, { args: one.args });
@@ -253,7 +253,7 @@ async function failedWrite(root: string, fault: Fault & { kind: "write" }): Prom
 }
 
 async function fullDisk(root: string, { args }: WriteCase): Promise<Outcome> {
-  const folder = enterFolder(root, SAMPLE_FILES);
+  const folder = enterFolder(root, { files: SAMPLE_FILES });
   const ended = await runInProcess(args);
   holdEnded(ended, { args });
   holdNoTemporaries(folder);
@@ -308,7 +308,7 @@ function loseDevice(after: number): { lost: boolean } & Disposable {
 }
 
 async function lostDevice(root: string, args: readonly string[], after: number): Promise<Outcome> {
-  const folder = enterFolder(root, SAMPLE_FILES);
+  const folder = enterFolder(root, { files: SAMPLE_FILES });
   const losing = loseDevice(after);
   const ended = await runInProcess(args).finally(() => losing[Symbol.dispose]());
   holdNoTemporaries(folder);
@@ -335,7 +335,7 @@ async function lostDevice(root: string, args: readonly string[], after: number):
 
 async function signalled(root: string, fault: Fault & { kind: "signal" }): Promise<Outcome> {
   const { args, signal, ms } = fault;
-  const folder = enterFolder(root, { ...SAMPLE_FILES, "new.npy": OLD });
+  const folder = enterFolder(root, { files: { ...SAMPLE_FILES, "new.npy": OLD } });
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       ...["run", "--no-check", "--quiet", "--cached-only"],

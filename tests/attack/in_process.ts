@@ -6,6 +6,8 @@ import { Finding, messageFault, type Outcome, textFault } from "./attack.ts";
 export interface Command {
   readonly args: readonly string[];
   readonly files: Readonly<Record<string, string | Uint8Array>>;
+  /** The user's tuning cache, which is none where absent. */
+  readonly cache?: string | Uint8Array;
 }
 
 /** What a command printed and how it ended. */
@@ -16,27 +18,40 @@ export interface Ended {
 }
 
 /** A command as one can do it by hand. */
-export function describeCommand({ args, files }: Command, names: readonly string[] = []): string {
+export function describeCommand(
+  { args, files, cache }: Command,
+  names: readonly string[] = [],
+): string {
+  const text = (data: string | Uint8Array) => typeof data === "string" ? data : data.toBase64();
   const shown = Object.entries(files).filter(([name]) => names.includes(name))
-    .map(([name, data]) => [name, typeof data === "string" ? data : data.toBase64()]);
+    .map(([name, data]) => [name, text(data)]);
   return JSON.stringify({
+    ...(cache === undefined ? {} : { cache: text(cache) }),
     args,
     ...(shown.length > 0 ? { files: Object.fromEntries(shown) } : {}),
   });
 }
 
 /** Makes the folder a command runs in anew, and goes there. */
-export function enterFolder(root: string, files: Command["files"]): string {
+export function enterFolder(
+  root: string,
+  { files, cache }: Pick<Command, "files" | "cache">,
+): string {
   const folder = `${root}/work`;
   Deno.chdir(root);
   for (const stale of [folder, `${root}/cache`]) removeAll(stale);
   Deno.mkdirSync(`${folder}/folder`, { recursive: true });
-  for (const [name, data] of Object.entries(files)) {
-    if (typeof data === "string") Deno.writeTextFileSync(`${folder}/${name}`, data);
-    else Deno.writeFileSync(`${folder}/${name}`, data);
+  for (const [name, data] of Object.entries(files)) writeFile(`${folder}/${name}`, data);
+  if (cache !== undefined) {
+    Deno.mkdirSync(`${root}/cache/wgconv`, { recursive: true });
+    writeFile(`${root}/cache/wgconv/tuning.jsonl`, cache);
   }
   Deno.chdir(folder);
   return folder;
+}
+
+function writeFile(path: string, data: string | Uint8Array): void {
+  Deno.writeFileSync(path, typeof data === "string" ? new TextEncoder().encode(data) : data);
 }
 
 function removeAll(path: string): void {

@@ -1,4 +1,4 @@
-import type { Attack, Outcome } from "./attack.ts";
+import { type Attack, Finding, type Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
 import { attackFolder } from "./folder.ts";
 import {
@@ -151,6 +151,11 @@ function commandOf(seed: number, number: number): Command {
       files: file(BASELINE),
     }),
     () => ({
+      args: ["conv", "--problem", SMALL[0]!, "--runs", "1"],
+      files: SAMPLE_FILES,
+      cache: damage(draw, TUNING),
+    }),
+    () => ({
       args: ["conv", "--problem", SMALL[0]!, "--runs", "1", "--tuning", "damaged"],
       files: file(TUNING),
     }),
@@ -182,10 +187,16 @@ export const RECORDS: Attack = {
     return Promise.resolve({
       describe: (number) => describeCommand(commandOf(seed, number), ["damaged"]),
       run: async (number): Promise<Outcome> => {
-        const { args, files } = commandOf(seed, number);
-        const folder = enterFolder(root, files);
-        const outcome = holdEnded(await runInProcess(args), { args });
+        const command = commandOf(seed, number);
+        const { args, cache } = command;
+        const folder = enterFolder(root, command);
+        const ended = await runInProcess(args);
+        const outcome = holdEnded(ended, { args });
         holdNoTemporaries(folder);
+        // What is only remembered must stop nothing.
+        if (cache !== undefined && ended.code !== 0) {
+          throw new Finding(`a damaged cache ends it with ${ended.code}: ${ended.stderr.trim()}`);
+        }
         return outcome;
       },
       [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
