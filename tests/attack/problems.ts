@@ -193,6 +193,7 @@ function drawGemm(draw: Draw): GemmCase {
   const size = () => draw.pick([draw.int(1, 9), draw.int(1, 70), draw.int(60, 130)]);
   const [m, n] = [size(), size()];
   const k = draw.chance(0.2) ? draw.int(200, 900) : size();
+  const halfSums = dtype === "f16" && draw.chance(0.4);
   const small = whole ? [1, -3, 2] : [1, 1, -1.5, 0.1];
   const problem = gemmProblem({
     m,
@@ -210,7 +211,7 @@ function drawGemm(draw: Draw): GemmCase {
     kind: "gemm",
     problem,
     dtype,
-    accumulate: dtype === "f16" && draw.chance(0.4) ? "f16" : "f32",
+    accumulate: halfSums ? "f16" : "f32",
     fill: whole ? draw.pick(["constant", "integer", "int8"] as const) : draw.pick(FILL_KINDS),
     seed: draw.int(0, 1e6),
     choice: {
