@@ -1,7 +1,7 @@
 /**
- * `deno task test`: fetches what tests need, then format, lint and type checks, then all tests, without the network.
- * Tests need a Vulkan driver; where there is none, lavapipe is installed if that may be done, else this says what to
- * install. Ends with `N passed, N failed`.
+ * `deno task test`: fetches what tests need, then format, lint and type checks, then all tests, a part of `wgconv check` and
+ * a minute of attack, without the network. Tests need a Vulkan driver; where there is none, lavapipe is installed if that
+ * may be done, else this says what to install. Ends with `N passed, N failed`.
  */
 import { fetchAll } from "./fetch.ts";
 import {
@@ -71,6 +71,15 @@ function checkAccuracy(): Promise<boolean> {
   return succeeds(Deno.execPath(), ["run", "-A", "main.ts", "check", ...CHECK]);
 }
 
+/** A minute of random input of every kind; the same each time. It prints its counts. */
+const ATTACK = ["--seconds", "60", "--seed", "20261121"];
+
+/** Whether nothing was found. */
+function attack(): Promise<boolean> {
+  console.log(`deno task test:attack ${ATTACK.join(" ")}`);
+  return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
+}
+
 if (!await fetchAll()) {
   console.error("Cannot test: what tests need could not be fetched");
   console.log("0 passed, 1 failed");
@@ -87,8 +96,10 @@ if (await ensureDriver()) {
   passed = tests.passed;
   failed += tests.failed;
   if (!tests.ok && failed === 0) failed = 1;
-  if (await checkAccuracy()) passed++;
-  else failed++;
+  for (const step of [checkAccuracy, attack]) {
+    if (await step()) passed++;
+    else failed++;
+  }
 } else {
   failed++;
 }

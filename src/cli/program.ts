@@ -116,7 +116,7 @@ function programFor(args: readonly string[]): Promise<CommandUnknownOpts> {
 }
 
 /** The program with every command. */
-function wholeProgram(): Promise<CommandUnknownOpts> {
+export function wholeProgram(): Promise<CommandUnknownOpts> {
   return makeProgram(() => true);
 }
 

@@ -1,0 +1,205 @@
+import { type Attack, Finding, type Outcome } from "./attack.ts";
+import { Draw } from "./draw.ts";
+import { attackFolder } from "./folder.ts";
+import {
+  type Command,
+  describeCommand,
+  enterFolder,
+  holdEnded,
+  holdNoTemporaries,
+  runInProcess,
+} from "./in_process.ts";
+import { mutateBytes } from "./mutate.ts";
+import { BASELINE, recordsText, SAMPLE_FILES, tuningLine } from "./sample_files.ts";
+
+/** Share of cases whose reader opens a device first. */
+const ON_DEVICE = 0.08;
+
+/** Values that stand in place of others. */
+const VALUES: readonly unknown[] = [
+  null,
+  true,
+  -1,
+  0,
+  1e308,
+  1.5,
+  "",
+  "x",
+  "NaN",
+  [],
+  {},
+  [null],
+  [[[[[]]]]],
+  { __proto__: null, a: 1 },
+  "\u001b[31mred",
+  "a\nb",
+  "\u202e",
+  "y".repeat(2000),
+  "__proto__",
+  "mb1ic4ih8oc4kh3ph1",
+  "mb99999999ic99999999ih99999999oc99999999kh3",
+  9007199254740993,
+  Array.from({ length: 100 }, (_, i) => i),
+];
+
+/** Replaces, removes or adds a value somewhere in a record. */
+function spoilValue(draw: Draw, value: unknown, depth = 0): unknown {
+  if (typeof value !== "object" || value === null || (depth > 0 && draw.chance(0.3))) {
+    return draw.pick(VALUES);
+  }
+  if (Array.isArray(value)) {
+    if (value.length === 0) return draw.pick(VALUES);
+    const copy = [...value];
+    const at = draw.int(0, copy.length - 1);
+    copy[at] = spoilValue(draw, copy[at], depth + 1);
+    return copy;
+  }
+  const entries = Object.entries(value);
+  if (entries.length === 0) return draw.pick(VALUES);
+  const at = draw.int(0, entries.length - 1);
+  const [key, old] = entries[at]!;
+  switch (draw.int(0, 5)) {
+    case 0:
+      entries.splice(at, 1);
+      break;
+    case 1:
+      entries.push([draw.pick(["more", "__proto__", "constructor", ""]), draw.pick(VALUES)]);
+      break;
+    case 2:
+      entries[at] = [`${key}x`, old];
+      break;
+    default:
+      entries[at] = [key, spoilValue(draw, old, depth + 1)];
+  }
+  return Object.fromEntries(entries);
+}
+
+/** Damages a file of records: a value in one of its documents, or its bytes. */
+function damage(draw: Draw, text: string): string | Uint8Array {
+  if (draw.chance(0.3)) {
+    const bytes = new TextEncoder().encode(text);
+    return mutateBytes(draw, bytes, new TextEncoder().encode(recordsText(3)));
+  }
+  const whole = text.startsWith("{\n");
+  const documents = whole ? [text] : text.split("\n").filter((line) => line !== "");
+  for (let count = draw.int(1, 3); count > 0; count--) {
+    const at = draw.int(0, documents.length - 1);
+    switch (whole ? 9 : draw.int(0, 9)) {
+      case 0:
+        documents.splice(at, 0, documents[draw.int(0, documents.length - 1)]!);
+        break;
+      case 1:
+        documents[at] = draw.pick(["null", "[]", "1", '"kind"', "{}", '{"kind":"case"}', "{", ""]);
+        break;
+      case 2:
+        documents.reverse();
+        break;
+      default:
+        documents[at] = spoilText(draw, documents[at]!, whole);
+    }
+  }
+  return documents.join("\n") + (draw.chance(0.9) ? "\n" : "");
+}
+
+function spoilText(draw: Draw, text: string, indented: boolean): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // It was spoilt before.
+    return text;
+  }
+  const spoilt = JSON.stringify(spoilValue(draw, value), null, indented ? 1 : undefined);
+  // Numbers that JavaScript has no value of.
+  return draw.chance(0.1) ? spoilt.replace(/:\d+(\.\d+)?/, ":1e999") : spoilt;
+}
+
+const TUNING = `${tuningLine("test", "direct")}\n${tuningLine("other", "im2win")}\n`;
+const SMALL = ["mb1ic4ih8oc4kh3ph1", "--algorithm", "direct", "--runs", "1", "--fill-ms", "0"];
+
+/** A damaged file, and a command that reads it. */
+function commandOf(seed: number, number: number): Command {
+  const draw = new Draw(seed, "records", number);
+  const file = (text: string) => ({ ...SAMPLE_FILES, "damaged": damage(draw, text) });
+  if (!draw.chance(ON_DEVICE)) {
+    const files = file(recordsText(1));
+    return draw.pick([
+      () => ({
+        args: ["report", "damaged", "--format", draw.pick(["table", "csv", "tsv", "markdown"])],
+        files,
+      }),
+      () => ({ args: ["report", "run.jsonl", "damaged", "--format", "html"], files }),
+      () => ({ args: ["compare", "run.jsonl", "damaged"], files }),
+      () => ({
+        args: ["compare", "damaged", "run.jsonl", draw.pick(["--json", "--markdown"])],
+        files,
+      }),
+      () => ({ args: ["plan", "--problem", SMALL[0]!, "--limits", "damaged"], files }),
+    ])();
+  }
+  return draw.pick<() => Command>([
+    () => ({
+      args: ["bench", ...SMALL, "--jsonl", "damaged", "--resume"],
+      files: file(recordsText(1)),
+    }),
+    () => ({
+      args: [
+        ...["check", "--suite", "suite.txt", "--filter", "one", "--op", "fwd", "--layout", "nchw"],
+        ...["--algorithm", "direct", "--baseline", "damaged"],
+        ...(draw.chance(0.3) ? ["--update"] : []),
+      ],
+      files: file(BASELINE),
+    }),
+    () => ({
+      args: ["conv", "--problem", SMALL[0]!, "--runs", "1"],
+      files: SAMPLE_FILES,
+      cache: damage(draw, TUNING),
+    }),
+    () => ({
+      args: ["conv", "--problem", SMALL[0]!, "--runs", "1", "--tuning", "damaged"],
+      files: file(TUNING),
+    }),
+    () => ({
+      args: [
+        "tune",
+        SMALL[0]!,
+        "--algorithm",
+        "direct",
+        "--policy",
+        "tiny",
+        "--runs",
+        "1",
+        "--output",
+        "damaged",
+      ],
+      files: file(TUNING),
+    }),
+  ])();
+}
+
+/** Damaged records, tuning files and baselines, read by the commands that take them. */
+export const RECORDS: Attack = {
+  kind: "records",
+  limit: 60,
+  weight: 1,
+  open(seed) {
+    const root = attackFolder();
+    return Promise.resolve({
+      describe: (number) => describeCommand(commandOf(seed, number), ["damaged"]),
+      run: async (number): Promise<Outcome> => {
+        const command = commandOf(seed, number);
+        const { args, cache } = command;
+        const folder = enterFolder(root, command);
+        const ended = await runInProcess(args);
+        const outcome = holdEnded(ended, { args });
+        holdNoTemporaries(folder);
+        // What is only remembered must stop nothing.
+        if (cache !== undefined && ended.code !== 0) {
+          throw new Finding(`a damaged cache ends it with ${ended.code}: ${ended.stderr.trim()}`);
+        }
+        return outcome;
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(Deno.chdir(root)),
+    });
+  },
+};

@@ -1,0 +1,32 @@
+/**
+ * The process that runs an attack's cases: `worker.ts <kind> <seed> <from> <count>`. A line of JSON a case goes to stdout;
+ * it ends after `count` cases, or is ended by `run.ts`, which also sees where it hangs or dies.
+ */
+import { Finding } from "./attack.ts";
+import { findAttack } from "./kinds.ts";
+
+const [kind, seed, from, count] = Deno.args;
+const stdout = Deno.stdout;
+const write = stdout.writeSync.bind(stdout);
+const say = (value: unknown) => {
+  const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+  for (let at = 0; at < bytes.length;) at += write(bytes.subarray(at));
+};
+const exit = Deno.exit;
+
+{
+  await using runner = await findAttack(kind!).open(Number(seed));
+  const first = Number(from);
+  for (let number = first; number < first + Number(count); number++) {
+    try {
+      say({ number, outcome: await runner.run(number) });
+    } catch (error) {
+      const finding = error instanceof Finding
+        ? error.message
+        : `unexpected ${error instanceof Error ? error.stack ?? error.message : error}`;
+      say({ number, finding, input: runner.describe(number) });
+    }
+  }
+}
+say({ done: true });
+exit(0);
