@@ -1,17 +1,9 @@
-import { activationRoundings, ERROR_CEILING } from "../problem/error_bound.ts";
-import type { Activation } from "../problem/epilogue.ts";
+import { ERROR_CEILING } from "../problem/error_bound.ts";
 import type { ErrorGroup } from "./groups.ts";
 import type { Measured } from "./measure.ts";
 import type { Precision } from "./precision.ts";
 import type { ErrorStatistics } from "./statistics.ts";
 import type { Yardstick } from "./yardstick.ts";
-
-/** What a judgement needs to know beside the errors. */
-export interface GateOptions {
-  readonly precision: Precision;
-  /** The epilogue's; GPUs approximate exponentials. */
-  readonly activation: Activation;
-}
 
 /** What was allowed, and what stood out. Figures are over what simulated arithmetic typically shows. */
 export interface Judgement {
@@ -34,10 +26,8 @@ export interface Judgement {
 
 /** Times the 99.9th percentile of simulated errors that a single output may reach. */
 const SINGLE = 7;
-/** Share of an activation's roundings that an RMS may have of them. */
-const EXTRA_RMS = 1 / 4;
 /** Times the largest error of an output (and of its tile) in a dozen simulated orders. */
-const OWN = 4;
+const OWN = 3;
 /** Times the simulated RMS that a group's may reach, and the whole result's. */
 const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
@@ -57,7 +47,7 @@ export function rmsLimit({ kurtosis }: ErrorStatistics, count: number): number {
 export function judge(
   measured: Measured,
   yardstick: Yardstick,
-  { precision, activation }: GateOptions,
+  precision: Precision,
 ): Judgement {
   const { report, outliers, scaleNorm, effective, normalError } = measured;
   const reasons: string[] = [];
@@ -78,12 +68,9 @@ export function judge(
   };
   const { sample } = yardstick;
   const exact = sample.rms === 0;
-  // In units of the scale; an exact result stays exact.
-  const extra = exact ? 0 : activationRoundings(activation);
-  const extraRms = extra * EXTRA_RMS;
 
-  const usual = SINGLE * sample.typical + extra;
-  const single = singleLimit(report.mismatched > 0 ? [] : outliers, usual, extra, yardstick);
+  const usual = SINGLE * sample.typical;
+  const single = singleLimit(report.mismatched > 0 ? [] : outliers, usual, yardstick);
   const { unlike } = single;
   if (unlike) ofLimit = Math.max(ofLimit, single.ofLimit);
   else if (report.mismatched === 0) {
@@ -92,11 +79,11 @@ export function judge(
 
   // Outputs that were found to be right by themselves do not count against the rest.
   const { relL2, groups } = unlike ? measured.below(usual) : measured;
-  let allowed = (rmsLimit(sample, effective) * sample.rms + extraRms) * scaleNorm;
+  let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms * scaleNorm;
   if (relL2 > allowed && reasons.length === 0 && !exact) {
     // The sample may have missed the few outputs that most of the data's energy is in.
     const own = yardstick.of(measured.weighty(CLOSER.members));
-    const limit = rmsLimit(own, Math.min(effective, CLOSER.members)) * own.rms + extraRms;
+    const limit = rmsLimit(own, Math.min(effective, CLOSER.members)) * own.rms;
     allowed = Math.max(allowed, limit * scaleNorm);
   }
   above("relative L2 error", relL2, allowed);
@@ -105,21 +92,20 @@ export function judge(
   }
 
   const worst = worstGroup(groups, sample);
-  let groupLimit = (worst === undefined ? RMS : rmsLimit(sample, worst.independent)) +
-    (exact ? 0 : extraRms / sample.rms);
+  let groupLimit = worst === undefined ? RMS : rmsLimit(sample, worst.independent);
   if (!exact && reasons.length > 0 && worst !== undefined) {
     // Where it is that the result is wrong.
     above(`RMS error of ${worst.name} over the typical`, worst.rms / sample.rms, groupLimit);
   } else if (!exact) {
-    const standing = standOut(groups, sample, extraRms);
+    const standing = standOut(groups, sample);
     if (standing.length === 0 && worst !== undefined) {
       ofLimit = Math.max(ofLimit, worst.rms / sample.rms / groupLimit);
     }
     for (const group of standing.slice(0, CLOSER.groups)) {
       const members = measured.members(group, CLOSER.members);
       const own = yardstick.of(members);
-      const limit = (rmsLimit(own, Math.min(group.independent, members.length)) *
-          Math.max(own.rms, sample.rms) + extraRms) / sample.rms;
+      const limit = rmsLimit(own, Math.min(group.independent, members.length)) *
+        Math.max(own.rms, sample.rms) / sample.rms;
       if (group === worst) groupLimit = limit;
       above(`RMS error of ${group.name} over the typical`, group.rms / sample.rms, limit);
     }
@@ -130,7 +116,7 @@ export function judge(
     bound_limit: single.limit,
     bound_typical: sample.typical,
     rel_l2_limit: unlike && relL2 <= allowed ? Math.max(allowed, report.rel_l2) : allowed,
-    rel_l2_typical: sample.rms * scaleNorm,
+    rel_l2_typical: exact ? 0 : sample.rms * scaleNorm,
     worst_group: worst?.name ?? null,
     group_rms: worst === undefined || exact ? 0 : worst.rms / sample.rms,
     group_rms_limit: groupLimit,
@@ -142,13 +128,12 @@ export function judge(
 function singleLimit(
   outliers: Measured["outliers"],
   usual: number,
-  extra: number,
   yardstick: Yardstick,
 ): { limit: number; unlike: boolean; ofLimit: number } {
   const offenders = outliers.filter(({ ratio }) => !(ratio <= usual));
   let limit = usual, ofLimit = 0;
-  for (const { index, ratio, error, scale } of offenders.slice(0, CLOSER.outputs)) {
-    const own = OWN * yardstick.of([index]).largestError + extra * scale;
+  for (const { index, ratio, error } of offenders.slice(0, CLOSER.outputs)) {
+    const own = OWN * yardstick.of([index]).largestError;
     if (!(error <= own)) return { limit, unlike: false, ofLimit };
     limit = Math.max(limit, ratio);
     ofLimit = Math.max(ofLimit, error / own);
@@ -168,9 +153,9 @@ function worstGroup(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
 }
 
 /** Groups above what the sample allows, worst first. */
-function standOut(groups: readonly ErrorGroup[], sample: ErrorStatistics, extra: number) {
+function standOut(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
   const over = (group: ErrorGroup) =>
-    group.rms / (rmsLimit(sample, group.independent) * sample.rms + extra);
+    group.rms / (rmsLimit(sample, group.independent) * sample.rms);
   return groups.filter((group) => over(group) > 1).sort((a, b) => over(b) - over(a));
 }
 

@@ -3,7 +3,6 @@ import { F32, judge, measureAccuracy, NO_ERRORS, rmsLimit, type Yardstick } from
 import { errorStatistics } from "./statistics.ts";
 
 const UNIT_ROUNDOFF = 2 ** -24;
-const GATE = { precision: F32, activation: "none" } as const;
 
 /** A yardstick whose errors are normal of deviation 1, in units of the scale. */
 function yardstick(deviation = 1): Yardstick {
@@ -28,7 +27,7 @@ function measured(got: readonly number[], values: readonly number[]) {
 
 Deno.test("judge() fails where nothing was checked", () => {
   for (const value of [[], [NaN]]) {
-    const { verdict, reasons } = judge(measured(value, value), yardstick(), GATE);
+    const { verdict, reasons } = judge(measured(value, value), yardstick(), F32);
     assert.deepEqual([verdict, reasons], ["fail", ["no finite output was checked"]]);
   }
 });
@@ -36,24 +35,22 @@ Deno.test("judge() fails where nothing was checked", () => {
 Deno.test("judge() passes results that are right to the last place of subnormal numbers", () => {
   const values = Array.from({ length: 64 }, (_, i) => (i + 0.4) * 2 ** -140);
   for (const got of [values.map(Math.fround), values.map(() => 0)]) {
-    assert.deepEqual(judge(measured(got, values), yardstick(0), GATE).reasons, []);
+    assert.deepEqual(judge(measured(got, values), yardstick(0), F32).reasons, []);
   }
 });
 
-Deno.test("judge() allows 7 times the typical error and no more, and the activation's roundings", () => {
+Deno.test("judge() allows 7 times the typical error and no more", () => {
   const ones = Array.from({ length: 1000 }, () => 1);
   const off = (units: number) =>
     measured(ones.map((one, i) => i === 7 ? one + units * UNIT_ROUNDOFF : one), ones);
-  assert.equal(judge(off(22), yardstick(), GATE).verdict, "pass");
-  assert.equal(judge(off(24), yardstick(), GATE).verdict, "fail");
-  assert.equal(judge(off(38), yardstick(), { ...GATE, activation: "tanh" }).verdict, "pass");
-  assert.equal(judge(off(40), yardstick(), { ...GATE, activation: "tanh" }).verdict, "fail");
+  assert.equal(judge(off(22), yardstick(), F32).verdict, "pass");
+  assert.equal(judge(off(24), yardstick(), F32).verdict, "fail");
 });
 
 Deno.test("judge() wants an exact result where simulated errors are 0", () => {
   const exact = { sample: NO_ERRORS, of: () => NO_ERRORS };
-  assert.equal(judge(measured([1, 2], [1, 2]), exact, GATE).verdict, "pass");
-  assert.equal(judge(measured([1, 2 + UNIT_ROUNDOFF], [1, 2]), exact, GATE).verdict, "fail");
+  assert.equal(judge(measured([1, 2], [1, 2]), exact, F32).verdict, "pass");
+  assert.equal(judge(measured([1, 2 + UNIT_ROUNDOFF], [1, 2]), exact, F32).verdict, "fail");
 });
 
 Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails", () => {

@@ -1,6 +1,8 @@
 import type { ReferenceResult } from "../reference/reference.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
+import type { Activation } from "../problem/epilogue.ts";
+import { activationError } from "../problem/error_bound.ts";
 import { errorScale, type Precision, stored } from "./precision.ts";
 import { quantiles } from "./quantiles.ts";
 import type { AccuracyReport } from "./report.ts";
@@ -11,6 +13,8 @@ export interface MeasureOptions {
   readonly precision: Precision;
   /** Products summed into an output: a GPU may flush each where it is below the normal numbers. 1 where absent. */
   readonly accumulationLength?: number;
+  /** The epilogue's; what its exponentials may be off by is no error. */
+  readonly activation?: Activation;
   /** Groups whose errors are added up; none where absent. */
   readonly grouping?: Grouping;
   /** How many worst elements to name; 3 where absent. */
@@ -206,11 +210,13 @@ type Visit = (
 function comparison(
   got: ArrayLike<number>,
   reference: ReferenceResult,
-  { strides, precision, accumulationLength = 1, grouping }: MeasureOptions,
+  { strides, precision, accumulationLength = 1, activation = "none", grouping }: MeasureOptions,
 ): (visit: Visit) => void {
   const { shape, values, magnitudes, rests, indices } = reference;
   const flushed = 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
   const floors = tileFloors(reference, grouping);
+  // Activations are computed in f32, or f64.
+  const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
   return (visit) => {
     const place = memoryPlaces(shape, strides);
     for (let i = 0; i < values.length; i++) {
@@ -225,7 +231,8 @@ function comparison(
       }
       const signed = (y - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors(place.at));
-      const error = Math.abs(signed) <= flushed ? 0 : signed;
+      const own = unit * activationError(activation, ref, magnitudes[i]!);
+      const error = Math.abs(signed) <= flushed + own ? 0 : signed;
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
     }
   };

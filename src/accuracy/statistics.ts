@@ -59,7 +59,8 @@ export function errorStatistics(
     typical: Math.max(sizes[rank]!, count < 1000 ? Math.min(3.29 * rms, 1.5 * largest) : 0),
     largest,
     largestError,
-    kurtosis: second === 0 ? 3 : Math.max(1, fourth * count / (second * second)),
+    // Squares of tiny errors may leave the range of doubles.
+    kurtosis: second * second === 0 ? 3 : Math.max(1, fourth * count / (second * second)),
     squareRms: Math.sqrt(square / count),
     relL2,
   };

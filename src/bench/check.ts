@@ -135,12 +135,13 @@ export function checkAgainst(
     strides: stridesInLayout(shape, layoutOf(resultTensor(problem.op), reference)),
     precision: F32,
     accumulationLength: accumulationLength(problem),
+    activation: epilogue.activation,
     grouping: groupingOf(problem, reference, arithmetic),
   });
   const yardstick = convYardstickOf(reference, arithmetic);
   return judged(
     measured,
-    judge(measured, yardstick, { precision: F32, activation: epilogue.activation }),
+    judge(measured, yardstick, F32),
   );
 }
 

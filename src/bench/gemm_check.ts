@@ -132,12 +132,13 @@ export function checkGemm(
     strides: rowMajorStrides(reference.shape),
     precision,
     accumulationLength: problem.k,
+    activation: problem.activation,
     grouping: { rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] },
   });
   const yardstick = dtype === "i8" ? EXACT : gemmYardstickOf(reference, arithmetic);
   return judged(
     measured,
-    judge(measured, yardstick, { precision, activation: problem.activation }),
+    judge(measured, yardstick, precision),
   );
 }
 

@@ -26,6 +26,25 @@ export const ERROR_CEILING = { f16: 2e-2, f32: 1e-3, f64: 1e-3, i32: 0 } as cons
 /** Roundings that WGSL allows an exponential and a division, in units of the argument. */
 const ACTIVATION_RATIO = 16;
 
+/**
+ * What an activation may be off by of its own, in units of u: exponentials are approximated. A sigmoid and tanh are made of
+ * numbers near 1; gelu and silu are such a number times their argument.
+ *
+ * @param magnitude Σ|a||b| and what is added to it: of the argument.
+ */
+export function activationError(
+  activation: Activation,
+  value: number,
+  magnitude: number,
+): number {
+  const roundings = activationRoundings(activation);
+  if (roundings === 0) return 0;
+  return roundings *
+    (activation === "sigmoid" || activation === "tanh"
+      ? 1
+      : Math.min(1, magnitude) + Math.abs(value));
+}
+
 /** What an activation adds to a limit, in units of u. */
 export function activationRoundings(activation: Activation): number {
   return ["none", "relu", "leaky-relu"].includes(activation) ? 0 : ACTIVATION_RATIO;

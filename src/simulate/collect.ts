@@ -8,6 +8,8 @@ export interface SimulatedOutputs {
   readonly rests: readonly number[];
   readonly magnitudes: readonly number[];
   readonly squares: readonly number[];
+  /** Whether anything was rounded on the way. */
+  readonly rounded: boolean;
 }
 
 /** Gathers errors of simulated outputs. */
@@ -18,13 +20,17 @@ export interface ErrorCollection {
   statistics(): ErrorStatistics;
 }
 
+/** Roundings of a result that a simulated error counts for at least: the root mean square of the last one. */
+const LEAST = 0.4;
+
 /** Makes an empty collection. */
 export function errorCollection(precision: Precision): ErrorCollection {
   const ratios: number[] = [];
   const squareRatios: number[] = [];
-  let largest = 0, errorSquares = 0, valueSquares = 0;
+  let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0;
   return {
-    add({ values, exact, rests, magnitudes, squares }) {
+    add({ values, exact, rests, magnitudes, squares, rounded }) {
+      anyRounded ||= rounded;
       let sum = 0, finite = 0, squareSum = 0;
       for (let i = 0; i < values.length; i++) {
         if (!Number.isFinite(values[i]! - exact[i]!) || !Number.isFinite(magnitudes[i]!)) continue;
@@ -36,7 +42,10 @@ export function errorCollection(precision: Precision): ErrorCollection {
       const shared = values.length === 1 ? magnitudes[0]! : Math.sqrt(sum / finite);
       const noise = Math.sqrt(squareSum / finite);
       for (let i = 0; i < values.length; i++) {
-        const error = (values[i]! - exact[i]!) - rests[i]!;
+        const own = (values[i]! - exact[i]!) - rests[i]!;
+        // What rounds may come out exact by chance; another order of the same sum then does not.
+        const least = rounded ? LEAST * precision.unitRoundoff * Math.abs(exact[i]!) : 0;
+        const error = Math.abs(own) < least ? least : own;
         // What an activation clips says nothing.
         if (!Number.isFinite(error) || (values[i] === 0 && exact[i] === 0)) continue;
         const scale = errorScale(precision, Math.max(shared, magnitudes[i]!), exact[i]!);
@@ -48,7 +57,7 @@ export function errorCollection(precision: Precision): ErrorCollection {
       }
     },
     get rounded() {
-      return largest > 0;
+      return anyRounded || largest > 0;
     },
     statistics: () =>
       errorStatistics(ratios, squareRatios, {

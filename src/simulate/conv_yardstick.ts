@@ -206,6 +206,7 @@ function* simulateBlock(
         rests: [] as number[],
         magnitudes: [] as number[],
         squares: [] as number[],
+        rounded: sums.rounded,
       };
       const first = (place * channels.length + right) * results;
       for (let i = 0; i < results; i++) {
@@ -260,6 +261,7 @@ function blockSums(
     rests: made(),
     magnitudes: made(),
     squares: made(),
+    rounded: false,
   };
   const shares: readonly (TileShare | undefined)[] = arithmetic.tiles ?? [undefined];
   for (const share of shares) {
@@ -279,6 +281,7 @@ function blockSums(
     );
     const source = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
     const sums = simulateSums(scaledBy(source, order.scale), arithmetic, order);
+    all.rounded ||= sums.rounded;
     let i = 0;
     for (let left = 0; left < lefts.length; left++) {
       const place = Math.floor(left / perPlace);

@@ -168,6 +168,7 @@ function* simulateBlock(
           activationScale(activation, exact.active) + Math.abs(skip),
         ],
         squares: [alpha * alpha * sums.squares[i]!],
+        rounded: sums.rounded,
       };
       i++;
     }

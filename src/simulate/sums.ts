@@ -28,6 +28,8 @@ export interface SimulatedSums {
   readonly magnitudes: Float64Array;
   /** Σ a²b² */
   readonly squares: Float64Array;
+  /** Whether anything was rounded on the way: of whole numbers nothing is. */
+  readonly rounded: boolean;
 }
 
 /** What may differ between runs that round alike. */
@@ -97,6 +99,7 @@ function plainSums(
 ): SimulatedSums {
   const count = lefts * rights;
   const half = arithmetic.sums === "f16";
+  let rounded = false;
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
   const exact = new Float64Array(count);
@@ -115,7 +118,10 @@ function plainSums(
       for (let right = 0; right < rights; right++, i++) {
         const product = value * w[right]!;
         const added = !separate ? product : half ? Math.f16round(product) : Math.fround(product);
-        open[i] = half ? Math.f16round(open[i]! + added) : Math.fround(open[i]! + added);
+        const sum = open[i]! + added;
+        const next = half ? Math.f16round(sum) : Math.fround(sum);
+        if (next !== sum || added !== product) rounded = true;
+        open[i] = next;
         exact[i]! += product;
         magnitudes[i]! += Math.abs(product);
         squares[i]! += product * product;
@@ -123,16 +129,18 @@ function plainSums(
     }
     sums.step();
   }
-  return { values: sums.totals(), exact, rests: new Float64Array(count), magnitudes, squares };
+  const rests = new Float64Array(count);
+  return { values: sums.totals(), exact, rests, magnitudes, squares, rounded };
 }
 
 /** Sums in doubles, and the true ones by exact products and sums with their rounding errors (Dekker, Knuth). */
 function doubleSums(
   { units, lefts, rights, load }: SumSource,
   arithmetic: PlanArithmetic,
-  { start = 0 }: SumOrder,
+  { separate = false, start = 0 }: SumOrder,
 ): SimulatedSums {
   const count = lefts * rights;
+  let rounded = false;
   const sums = foldedSums(count, arithmetic, (value) => value);
   const { open } = sums;
   const exact = new Float64Array(count);
@@ -153,14 +161,16 @@ function doubleSums(
         exact[i] = sum;
         // A fused multiply-add rounds the exact product and sum once.
         const next = open[i]! + product;
-        open[i] = next + (sumError(open[i]!, product, next) + error);
+        const lost = sumError(open[i]!, product, next) + error;
+        if (lost !== 0) rounded = true;
+        open[i] = separate ? next : next + lost;
         magnitudes[i]! += Math.abs(product);
         squares[i]! += product * product;
       }
     }
     sums.step();
   }
-  return { values: sums.totals(), exact, rests, magnitudes, squares };
+  return { values: sums.totals(), exact, rests, magnitudes, squares, rounded };
 }
 
 function tiledSums(
@@ -174,6 +184,7 @@ function tiledSums(
   const { outputs: results } = output.exact;
   const pairs = lefts * rights;
   const late = arithmetic.fold === "results";
+  let rounded = false;
   // Where chains meet as results, each is transformed by itself.
   const chained = late ? undefined : foldedSums(pairs * alpha, arithmetic, Math.fround);
   const open = chained?.open ?? new Float64Array(pairs * alpha);
@@ -226,7 +237,10 @@ function tiledSums(
       for (let right = 0; right < rights; right++) {
         for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
           const product = x32[l]! * w32[r]!;
-          open[i] = Math.fround(open[i]! + (separate ? Math.fround(product) : product));
+          const sum = open[i]! + (separate ? Math.fround(product) : product);
+          const next = Math.fround(sum);
+          if (next !== sum) rounded = true;
+          open[i] = next;
           exact[i]! += x64[l]! * w64[r]!;
           magnitudes[i]! += xAbs[l]! * wAbs[r]!;
           squares[i]! += xSquare[l]! * wSquare[r]!;
@@ -253,6 +267,7 @@ function tiledSums(
     rests: new Float64Array(pairs * results),
     magnitudes: nonNegative(magnitudes),
     squares: nonNegative(squares),
+    rounded,
   };
 }
 

@@ -60,5 +60,5 @@ export function judgeCase(
       tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
     },
   });
-  return { measured, ...judge(measured, yardstick, { precision: F32, activation: "none" }) };
+  return { measured, ...judge(measured, yardstick, F32) };
 }

@@ -6,12 +6,7 @@ import {
   type AlgorithmName,
   type PlanRequest,
 } from "../../src/algorithms/request.ts";
-import {
-  arithmeticOn,
-  checkAgainst,
-  type Checked,
-  computeReference,
-} from "../../src/bench/check.ts";
+import { checkAgainst, type Checked, computeReference } from "../../src/bench/check.ts";
 import { checkGemm, computeGemmReference } from "../../src/bench/gemm_check.ts";
 import { fillGemm, gemmResult } from "../../src/bench/gemm_operands.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
@@ -296,7 +291,7 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
     strides: stridesInLayout(shape, resultTensor(problem.op) === "filter" ? filterLayout : layout),
     roundoff: 2 ** -24,
     activation: epilogue.activation,
-    check: (values) => checkAgainst(reference, values as Float32Array, arithmeticOn(gpu, plan)),
+    check: (values) => checkAgainst(reference, values as Float32Array, plan.arithmetic),
   };
 }
 
@@ -337,7 +332,7 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
       ? 2 ** -11
       : 2 ** -24,
     activation: problem.activation,
-    check: (values) => checkGemm(reference, values, arithmeticOn(gpu, plan)),
+    check: (values) => checkGemm(reference, values, plan.arithmetic),
   };
 }
 
