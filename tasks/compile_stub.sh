@@ -116,10 +116,12 @@ unpack() (
   done
 )
 
-if ! sound; then
+# Another first start may be putting its files into their places while this one looks.
+for _ in 1 2 3 4 5; do
+  sound && break
   unpack || exit
-  sound || fail "run from $dir: programs may not run there, or its files do not keep their modes; $hint"
-fi
+done
+sound || fail "run from $dir: programs may not run there, or its files do not keep their modes; $hint"
 # What an unpacking left that was killed; one that still goes on is younger.
 for left in "$dir"/new.*; do
   [ ! -d "$left" ] || find "$left" -prune -mmin +60 -exec rm -rf {} + 2>/dev/null

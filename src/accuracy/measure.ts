@@ -232,7 +232,7 @@ function comparison(
       const signed = (y - ref) - (rests?.[i] ?? 0);
       const magnitude = Math.max(magnitudes[i]!, floors(place.at));
       const own = unit * activationError(activation, ref, magnitudes[i]!);
-      const error = Math.abs(signed) <= flushed + own ? 0 : signed;
+      const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
     }
   };

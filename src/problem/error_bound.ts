@@ -25,10 +25,12 @@ export const ERROR_CEILING = { f16: 2e-2, f32: 1e-3, f64: 1e-3, i32: 0 } as cons
 
 /** Roundings that WGSL allows an exponential and a division, in units of the argument. */
 const ACTIVATION_RATIO = 16;
+/** Arguments below which a sigmoid is 0 for all that f64 can tell beside 1. */
+const SATURATED = 8;
 
 /**
  * What an activation may be off by of its own, in units of u: exponentials are approximated. A sigmoid and tanh are made of
- * numbers near 1; gelu and silu are such a number times their argument.
+ * numbers near 1; gelu and silu are such a number times their argument, which matters until it saturates.
  *
  * @param magnitude Σ|a||b| and what is added to it: of the argument.
  */
@@ -42,7 +44,7 @@ export function activationError(
   return roundings *
     (activation === "sigmoid" || activation === "tanh"
       ? 1
-      : Math.min(1, magnitude) + Math.abs(value));
+      : Math.min(SATURATED, magnitude) + Math.abs(value));
 }
 
 /** What an activation adds to a limit, in units of u. */

@@ -182,6 +182,9 @@ function products(
   );
 }
 
+/** Fills whose chains of 32 products f16 holds. */
+const HALF_FILLS = FILL_KINDS.filter((kind) => !["int8", "outliers", "mixed"].includes(kind));
+
 function drawGemm(draw: Draw): GemmCase {
   const dtype = draw.pick(GEMM_DTYPES);
   const whole = dtype === "i8";
@@ -207,7 +210,9 @@ function drawGemm(draw: Draw): GemmCase {
     problem,
     dtype,
     accumulate: halfSums ? "f16" : "f32",
-    fill: whole ? draw.pick(["constant", "integer", "int8"] as const) : draw.pick(FILL_KINDS),
+    fill: whole
+      ? draw.pick(["constant", "integer", "int8"] as const)
+      : draw.pick(halfSums ? HALF_FILLS : FILL_KINDS),
     seed: draw.int(0, 1e6),
     choice: {
       policy: drawPolicy(draw),
