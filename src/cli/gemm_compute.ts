@@ -14,12 +14,12 @@ import {
 import type { PlanOperands } from "../bench/gpu_case.ts";
 import { checkGemmResult, linearGemm } from "../bench/projection_check.ts";
 import { timeRecord } from "../bench/timing.ts";
-import { gemmElement } from "../problem/gemm_problem.ts";
+import { gemmElement, gemmShape } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
 import { convertDType } from "../tensor/convert.ts";
 import type { DType } from "../tensor/dtype.ts";
-import { tensor } from "../tensor/tensor.ts";
+import { elementCount, tensor } from "../tensor/tensor.ts";
 import type { GemmOptions } from "./gemm.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { progress } from "./output.ts";
@@ -72,6 +72,10 @@ export async function multiplyOnCpu(
   options: GemmOptions,
 ): Promise<Computed<DType>> {
   const { problem } = subject;
+  const count = elementCount(gemmShape(problem, "output"));
+  if (count >= 2 ** 31) {
+    throw new RangeError(`Cannot multiply: the result has ${count} elements, 2^31 are too many`);
+  }
   const operands = await readGemm(subject, options);
   const shown = progress();
   const start = performance.now();
