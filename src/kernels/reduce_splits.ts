@@ -50,7 +50,7 @@ export function reduceThreads(shape: ReduceShape): number {
 }
 
 /**
- * Sums the splits' partial results in a fixed order, with compensation where sums round, then applies the epilogue. Binds `partials`, `result` and what the epilogue reads.
+ * Sums the splits' partial results in a fixed order, with compensation where sums round (which compilers may drop), then applies the epilogue. Binds `partials`, `result` and what the epilogue reads.
  *
  * @param onto The result holds a part already.
  */

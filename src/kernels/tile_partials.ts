@@ -86,7 +86,7 @@ export function reduceTilesThreads(shape: TilePartials): number {
 }
 
 /**
- * Sums the partial results of tiles in a fixed order, with compensation where sums round, then applies the epilogue.
+ * Sums the partial results of tiles in a fixed order, with compensation where sums round (which compilers may drop), then applies the epilogue.
  * Binds `partials`, `result` and what the epilogue reads. Kernels of one name differ in sizes only.
  *
  * @param rowIndex Turns a row within the group into a row of the whole, for epilogues that ask.

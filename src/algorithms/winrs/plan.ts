@@ -144,7 +144,7 @@ export function planConfiguration(
   };
 }
 
-/** Chains go to the segment's bucket as results; buckets are added up with compensation. */
+/** Chains go to the segment's bucket as results; buckets are added up one to the next. */
 function winrsArithmetic(
   { batch, filterSize, outputSize }: ConvProblem,
   { axes, segmentation: { rows } }: Configuration,
