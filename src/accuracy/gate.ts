@@ -26,6 +26,8 @@ export interface Judgement {
 
 /** Times the 99.9th percentile of simulated errors that a single output may reach. */
 const SINGLE = 7;
+/** Times the 99.9th percentile of its own channel's, where that stands out. */
+const CHANNEL = 4;
 /** Times the largest error of an output (and of its tile) in a dozen simulated orders. */
 const OWN = 3;
 /** Times the simulated RMS that a group's may reach, and the whole result's. */
@@ -33,11 +35,16 @@ const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
 const NOISE = 5;
 /** Outputs and groups that are looked at more closely, worst first. */
-const CLOSER = { outputs: 12, groups: 6, members: 1024 };
+const CLOSER = { outputs: 12, channels: 32, groups: 48, members: 1024 };
+/** So few different errors are judged as single ones, where errors are spread: not all of one size, as of constant data. */
+const FEW = 3;
+const SPREAD = 2;
+/** Smaller groups say less than their outputs one by one. */
+const LEAST_GROUP = 32;
 
 /** What an RMS of `count` independent errors may reach, over the simulated one. */
 export function rmsLimit({ kurtosis }: ErrorStatistics, count: number): number {
-  return RMS + NOISE * Math.sqrt(Math.max(0.5, kurtosis - 1) / (4 * Math.max(1, count)));
+  return RMS + NOISE * Math.sqrt(Math.max(0.1, kurtosis - 1) / (4 * Math.max(1, count)));
 }
 
 /**
@@ -49,7 +56,7 @@ export function judge(
   yardstick: Yardstick,
   precision: Precision,
 ): Judgement {
-  const { report, outliers, scaleNorm, effective, normalError } = measured;
+  const { report, scaleNorm, effective, normalError } = measured;
   const reasons: string[] = [];
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
@@ -69,45 +76,59 @@ export function judge(
   const { sample } = yardstick;
   const exact = sample.rms === 0;
 
-  const usual = SINGLE * sample.typical;
-  const single = singleLimit(report.mismatched > 0 ? [] : outliers, usual, yardstick);
-  const { unlike } = single;
-  if (unlike) ofLimit = Math.max(ofLimit, single.ofLimit);
-  else if (report.mismatched === 0) {
-    above("bound ratio", report.max_bound_ratio, single.limit);
+  const { groups, relL2 } = measured;
+  const single = singleLimit(measured, yardstick);
+  if (report.mismatched === 0) {
+    if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
+    else above("bound ratio", single.offender, single.limit);
   }
 
-  // Outputs that were found to be right by themselves do not count against the rest.
-  const { relL2, groups } = unlike ? measured.below(usual) : measured;
   let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms * scaleNorm;
-  if (relL2 > allowed && reasons.length === 0 && !exact) {
+  if (relL2 > allowed && reasons.length === 0) {
     // The sample may have missed the few outputs that most of the data's energy is in.
     const own = yardstick.of(measured.weighty(CLOSER.members));
     const limit = rmsLimit(own, Math.min(effective, CLOSER.members)) * own.rms;
-    allowed = Math.max(allowed, limit * scaleNorm);
+    if (own.rms > 0) allowed = Math.max(allowed, limit * scaleNorm);
   }
   above("relative L2 error", relL2, allowed);
   if (precision.result !== "i32") {
     above("error over the data's norm", normalError, ERROR_CEILING[precision.result]);
   }
 
-  const worst = worstGroup(groups, sample);
+  const large = groups.filter(({ count }) => count >= LEAST_GROUP);
+  const worst = worstGroup(large, sample);
   let groupLimit = worst === undefined ? RMS : rmsLimit(sample, worst.independent);
-  if (!exact && reasons.length > 0 && worst !== undefined) {
+  const over = ({ rms }: ErrorGroup) => exact ? (rms > 0 ? Infinity : 0) : rms / sample.rms;
+  if (reasons.length > 0 && worst !== undefined) {
     // Where it is that the result is wrong.
-    above(`RMS error of ${worst.name} over the typical`, worst.rms / sample.rms, groupLimit);
-  } else if (!exact) {
-    const standing = standOut(groups, sample);
+    above(`RMS error of ${worst.name} over the typical`, over(worst), groupLimit);
+  } else {
+    const standing = standOut(large, sample);
     if (standing.length === 0 && worst !== undefined) {
-      ofLimit = Math.max(ofLimit, worst.rms / sample.rms / groupLimit);
+      ofLimit = Math.max(ofLimit, over(worst) / groupLimit);
     }
     for (const group of standing.slice(0, CLOSER.groups)) {
       const members = measured.members(group, CLOSER.members);
-      const own = yardstick.of(members);
-      const limit = rmsLimit(own, Math.min(group.independent, members.length)) *
-        Math.max(own.rms, sample.rms) / sample.rms;
-      if (group === worst) groupLimit = limit;
-      above(`RMS error of ${group.name} over the typical`, group.rms / sample.rms, limit);
+      const own = yardstick.of(members.map(({ index }) => index));
+      // Equal errors, as constant data has them, are one.
+      const distinct = new Set(members.map(({ error }) => error)).size;
+      const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
+      const limit = Math.max(
+        rmsLimit(tail, Math.min(group.independent, distinct)) * Math.max(own.rms, sample.rms),
+        distinct < FEW && sample.kurtosis > SPREAD
+          ? CHANNEL * Math.max(own.typical, sample.typical)
+          : 0,
+      );
+      if (group === worst && !exact) groupLimit = limit / sample.rms;
+      if (limit > 0) ofLimit = Math.max(ofLimit, group.rms / limit);
+      if (group.rms > limit) {
+        above(
+          `RMS error of ${group.name} over the typical`,
+          over(group),
+          exact ? 0 : limit / sample.rms,
+        );
+        break;
+      }
     }
   }
   return {
@@ -115,7 +136,7 @@ export function judge(
     reasons,
     bound_limit: single.limit,
     bound_typical: sample.typical,
-    rel_l2_limit: unlike && relL2 <= allowed ? Math.max(allowed, report.rel_l2) : allowed,
+    rel_l2_limit: allowed,
     rel_l2_typical: exact ? 0 : sample.rms * scaleNorm,
     worst_group: worst?.name ?? null,
     group_rms: worst === undefined || exact ? 0 : worst.rms / sample.rms,
@@ -124,21 +145,48 @@ export function judge(
   };
 }
 
-/** What a single output's error may reach over its scale: more where outputs that stand out do so when simulated too. */
+/**
+ * What a single output's error may reach over its scale. Channels with one above what the sample allows are simulated by
+ * themselves, all of them as far as that is affordable; what stands out of its own channel is simulated alone.
+ */
 function singleLimit(
-  outliers: Measured["outliers"],
-  usual: number,
+  measured: Measured,
   yardstick: Yardstick,
-): { limit: number; unlike: boolean; ofLimit: number } {
-  const offenders = outliers.filter(({ ratio }) => !(ratio <= usual));
-  let limit = usual, ofLimit = 0;
-  for (const { index, ratio, error } of offenders.slice(0, CLOSER.outputs)) {
-    const own = OWN * yardstick.of([index]).largestError;
-    if (!(error <= own)) return { limit, unlike: false, ofLimit };
-    limit = Math.max(limit, ratio);
-    ofLimit = Math.max(ofLimit, error / own);
+): { limit: number; offender?: number; ofLimit: number } {
+  const { outliers, groups, report } = measured;
+  const { sample } = yardstick;
+  let limit = SINGLE * sample.typical, ofLimit = 0;
+  const most = report.max_bound_ratio;
+  if (most <= limit) return { limit, ofLimit: most === 0 ? 0 : most / limit };
+  const alone = (index: number, ratio: number, error: number | undefined) => {
+    const own = yardstick.of([index]);
+    return error === undefined ? ratio <= OWN * own.largest : error <= OWN * own.largestError;
+  };
+  const rows = groups.filter(({ isRow, largest }) => isRow && largest > limit)
+    .sort((a, b) => b.largest - a.largest);
+  const usual = limit;
+  for (const row of rows.slice(0, CLOSER.channels)) {
+    const members = measured.members(row, CLOSER.members);
+    const own = yardstick.of(members.map(({ index }) => index));
+    const allowed = Math.max(usual, CHANNEL * own.typical);
+    if (row.largest <= allowed) {
+      ofLimit = Math.max(ofLimit, row.largest / allowed);
+    } else {
+      const outlier = outliers.find(({ index }) => index === row.largestIndex);
+      if (!alone(row.largestIndex, row.largest, outlier?.error)) {
+        return { limit: allowed, offender: row.largest, ofLimit };
+      }
+      ofLimit = 1;
+    }
+    limit = Math.max(limit, row.largest);
   }
-  return { limit, unlike: offenders.length > 0, ofLimit };
+  // Without groups, or where outputs have no scale, outliers are looked at one by one.
+  for (const { index, ratio, error } of outliers.slice(0, CLOSER.outputs)) {
+    if (ratio <= limit) break;
+    if (!alone(index, ratio, error)) return { limit, offender: ratio, ofLimit };
+    limit = Math.max(limit, ratio);
+  }
+  return { limit, ofLimit };
 }
 
 /** The group that stands out most for its size. */

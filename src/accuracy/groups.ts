@@ -15,21 +15,26 @@ const BLOCK = 32;
 
 /** Squares of errors over their scales, added up by group. */
 export interface GroupErrors {
-  /** Adds the output at canonical coordinates `at`. */
-  add(at: readonly number[], square: number): void;
+  /** Adds the output at canonical coordinates `at`, whose flat index is `index`. */
+  add(at: readonly number[], index: number, ratio: number): void;
   /** Groups of at least `least` outputs. */
   list(least: number): ErrorGroup[];
 }
 
 /** The errors of a group. */
 export interface ErrorGroup {
-  /** "channel 5", "image 2", "block of channels 32 to 63 ..." */
+  /** "channel 5", "image 2", "the tile of channels 32 to 63 ..." */
   readonly name: string;
+  /** Whether it is an entry of the row axis: a channel, or a row of a product. */
+  readonly isRow: boolean;
   readonly count: number;
   /** Of them, those whose errors are independent: outputs of a Winograd tile share theirs. */
   readonly independent: number;
   /** RMS of error over scale. */
   readonly rms: number;
+  /** The largest error over its scale, and its output. */
+  readonly largest: number;
+  readonly largestIndex: number;
   /** Whether an output is of it. */
   has(at: readonly number[]): boolean;
 }
@@ -47,19 +52,25 @@ export function groupErrors(shape: readonly number[], grouping: Grouping): Group
   const tables = kinds.map(({ count }) => ({
     squares: new Float64Array(count),
     counts: new Float64Array(count),
+    largest: new Float64Array(count),
+    indices: new Float64Array(count),
   }));
   return {
-    add(at, square) {
+    add(at, index, ratio) {
       for (let i = 0; i < kinds.length; i++) {
         const group = kinds[i]!.of(at);
         const table = tables[i]!;
-        table.squares[group]! += square;
+        table.squares[group]! += ratio * ratio;
         table.counts[group]!++;
+        if (ratio > table.largest[group]!) {
+          table.largest[group] = ratio;
+          table.indices[group] = index;
+        }
       }
     },
     list(least) {
       return kinds.flatMap((kind, i) => {
-        const { squares, counts } = tables[i]!;
+        const { squares, counts, largest, indices } = tables[i]!;
         const groups: ErrorGroup[] = [];
         counts.forEach((count, group) => {
           if (count < least) return;
@@ -67,6 +78,9 @@ export function groupErrors(shape: readonly number[], grouping: Grouping): Group
             get name() {
               return kind.name(group);
             },
+            isRow: i === 0,
+            largest: largest[group]!,
+            largestIndex: indices[group]!,
             count,
             independent: Math.max(1, count / results),
             rms: Math.sqrt(squares[group]! / count),

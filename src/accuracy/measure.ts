@@ -31,6 +31,13 @@ export interface Outlier {
   readonly scale: number;
 }
 
+/** An output of a group. */
+export interface GroupMember {
+  /** Canonical flat index. */
+  readonly index: number;
+  readonly error: number;
+}
+
 /** Errors over their scales, put together. */
 export interface ErrorSums {
   /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
@@ -49,18 +56,14 @@ export interface Measured extends ErrorSums {
   readonly effective: number;
   /** ‖y − ref‖ / max(‖ref‖, ‖Σ|a||b|‖ / √L). */
   readonly normalError: number;
-  /** The same sums without outputs whose ratio is above `limit`. */
-  below(limit: number): ErrorSums;
-  /** Canonical indices of up to `count` outputs of a group, spread over it. */
-  members(group: ErrorGroup, count: number): number[];
+  /** Up to `count` outputs of a group, spread over it. */
+  members(group: ErrorGroup, count: number): GroupMember[];
   /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
   weighty(count: number): number[];
 }
 
 /** Outputs remembered for a closer look. */
 const OUTLIERS = 64;
-/** Smaller groups say less than their outputs one by one. */
-const LEAST_GROUP = 32;
 
 /**
  * Compares results with their reference.
@@ -105,7 +108,7 @@ export function measureAccuracy(
     const size = Math.abs(error);
     // What has no scale is exact: any error at all is infinitely many roundings.
     const ratio = size === 0 ? 0 : size / scale;
-    sums.add(at, ref, error, ratio);
+    sums.add(at, index, ref, error, ratio);
     magnitudeSquares += (magnitude * norm) ** 2;
     const square = (scale * norm) ** 2;
     scaleSquares += square;
@@ -158,23 +161,17 @@ export function measureAccuracy(
     effective: scaleFourths === 0 ? 0 : scaleSquares * scaleSquares / scaleFourths,
     normalError: quotient(
       errorSquares,
-      Math.max(refSquares, magnitudeSquares / Math.max(1, accumulationLength)),
+      Math.max(
+        refSquares,
+        magnitudeSquares / Math.max(1, accumulationLength),
+        counts.finite * (coarsest(options.precision) * norm) ** 2,
+      ),
       0,
     ),
-    below(limit) {
-      const calm = errorSums(shape, grouping, norm);
-      compare((at, _, y, ref, error, scale) => {
-        if (!Number.isFinite(error) || !Number.isFinite(y)) return;
-        const ratio = error === 0 ? 0 : Math.abs(error) / scale;
-        if (ratio <= limit) calm.add(at, ref, error, ratio);
-        else calm.add(at, ref, 0, 0);
-      });
-      return calm.done();
-    },
     members(group, count) {
-      const found: number[] = [];
-      compare((at, index) => {
-        if (group.has(at)) found.push(index);
+      const found: GroupMember[] = [];
+      compare((at, index, _, __, error) => {
+        if (group.has(at)) found.push({ index, error });
       });
       if (found.length <= count) return found;
       return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
@@ -193,6 +190,11 @@ export function measureAccuracy(
       return chosen;
     },
   };
+}
+
+/** Below it the last place of results is coarse by itself: f16's 2⁻²⁴ is a thirtieth of it. */
+function coarsest({ result }: Precision): number {
+  return result === "f16" ? 2 ** -19 : 0;
 }
 
 /** Called with each output; `error` is NaN where one of the two is not finite and the other is not the same. */
@@ -243,15 +245,15 @@ function errorSums(shape: readonly number[], grouping: Grouping | undefined, nor
   const groups = grouping === undefined ? undefined : groupErrors(shape, grouping);
   let errorSquares = 0, refSquares = 0;
   return {
-    add(at: readonly number[], ref: number, error: number, ratio: number): void {
+    add(at: readonly number[], index: number, ref: number, error: number, ratio: number): void {
       errorSquares += (error * norm) ** 2;
       refSquares += (ref * norm) ** 2;
       // A clipped output (ReLU) says nothing of its group.
-      if (ref !== 0 || error !== 0) groups?.add(at, ratio * ratio);
+      if (ref !== 0 || error !== 0) groups?.add(at, index, ratio);
     },
     done: () => ({
       relL2: quotient(errorSquares, refSquares, 0),
-      groups: groups?.list(LEAST_GROUP) ?? [],
+      groups: groups?.list(1) ?? [],
       errorSquares,
       refSquares,
     }),

@@ -173,6 +173,5 @@ Deno.test("measureAccuracy() adds up errors by channel, image and tile, each whe
     ["the tile of channels 32 to 39 and columns 96 to 127", 256],
   ]);
   near(wrong[0]!.rms, Math.SQRT1_2, 1e-9);
-  assert.deepEqual(measured.members(wrong[0]!, 2), [33 * 64, 73 * 64]);
-  assert.equal(measured.below(0.5).relL2, 0);
+  assert.deepEqual(measured.members(wrong[0]!, 2).map(({ index }) => index), [33 * 64, 73 * 64]);
 });
