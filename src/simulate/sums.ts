@@ -1,6 +1,6 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
-import type { TileTransforms } from "./transforms.ts";
+import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
 
 /**
  * Sums of products as every algorithm computes them: a left patch times a right patch in each of `units` units, for all
@@ -179,8 +179,7 @@ function tiledSums(
   arithmetic: PlanArithmetic,
   { separate = false, start = 0 }: SumOrder,
 ): SimulatedSums {
-  const { inputs: patch, outputs: alpha } = input.exact;
-  const { inputs: taps } = filter.exact;
+  const alpha = input.exact.outputs;
   const { outputs: results } = output.exact;
   const pairs = lefts * rights;
   const late = arithmetic.fold === "results";
@@ -192,82 +191,69 @@ function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
-  const x = new Float64Array(lefts * patch);
-  const w = new Float64Array(rights * taps);
-  const side = (count: number) => Array.from({ length: 4 }, () => new Float64Array(count * alpha));
-  const [x32, x64, xAbs, xSquare] = side(lefts) as [
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-  ];
-  const [w32, w64, wAbs, wSquare] = side(rights) as [
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-  ];
-  const positive = new Float64Array(Math.max(lefts * patch, rights * taps));
-  const square = new Float64Array(positive.length);
+  const x = transformedSide(lefts, input);
+  const w = transformedSide(rights, filter);
   for (let step = 0; step < units; step++) {
-    load((step + start) % units, x, w);
-    for (let i = 0; i < x.length; i++) {
-      positive[i] = Math.abs(x[i]!);
-      square[i] = x[i]! * x[i]!;
-    }
-    for (let left = 0; left < lefts; left++) {
-      const [from, to] = [left * patch, left * alpha];
-      input.rounded.apply(x, from, x32, to);
-      input.exact.apply(x, from, x64, to);
-      input.exact.apply(positive, from, xAbs, to);
-      input.exact.apply(square, from, xSquare, to);
-    }
-    for (let i = 0; i < w.length; i++) {
-      positive[i] = Math.abs(w[i]!);
-      square[i] = w[i]! * w[i]!;
-    }
-    for (let right = 0; right < rights; right++) {
-      const [from, to] = [right * taps, right * alpha];
-      filter.rounded.apply(w, from, w32, to);
-      filter.exact.apply(w, from, w64, to);
-      filter.exact.apply(positive, from, wAbs, to);
-      filter.exact.apply(square, from, wSquare, to);
-    }
+    load((step + start) % units, x.patches, w.patches);
+    x.transform();
+    w.transform();
     for (let left = 0, i = 0; left < lefts; left++) {
       for (let right = 0; right < rights; right++) {
         for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
-          const product = x32[l]! * w32[r]!;
+          const product = x.rounded[l]! * w.rounded[r]!;
           const sum = open[i]! + (separate ? Math.fround(product) : product);
           const next = Math.fround(sum);
           if (next !== sum) rounded = true;
           open[i] = next;
-          exact[i]! += x64[l]! * w64[r]!;
-          magnitudes[i]! += xAbs[l]! * wAbs[r]!;
-          squares[i]! += xSquare[l]! * wSquare[r]!;
+          exact[i]! += x.exact[l]! * w.exact[r]!;
+          magnitudes[i]! += x.positive[l]! * w.positive[r]!;
+          squares[i]! += x.squares[l]! * w.squares[r]!;
         }
       }
     }
     if (chained) chained.step();
     else outer!.step(open);
   }
-  const through = (sums: Float64Array) => {
+  const through = ({ apply }: PatchTransform, sums: Float64Array) => {
     const made = new Float64Array(pairs * results);
-    for (let i = 0; i < pairs; i++) output.exact.apply(sums, i * alpha, made, i * results);
+    for (let i = 0; i < pairs; i++) apply(sums, i * alpha, made, i * results);
     return made;
   };
-  const transformed = (sums: Float64Array) => {
-    const made = new Float64Array(pairs * results);
-    for (let i = 0; i < pairs; i++) output.rounded.apply(sums, i * alpha, made, i * results);
-    return made;
-  };
-  const nonNegative = (sums: Float64Array) => through(sums).map((value) => Math.max(0, value));
+  const nonNegative = (sums: Float64Array) =>
+    through(output.exact, sums).map((value) => Math.max(0, value));
   return {
-    values: chained ? transformed(chained.totals()) : outer!.totals(open),
-    exact: through(exact),
+    values: chained ? through(output.rounded, chained.totals()) : outer!.totals(open),
+    exact: through(output.exact, exact),
     rests: new Float64Array(pairs * results),
     magnitudes: nonNegative(magnitudes),
     squares: nonNegative(squares),
     rounded,
+  };
+}
+
+/** The patches of one side, and their transforms: in f32, exact, of their sizes and of their squares. */
+function transformedSide(count: number, { rounded, exact }: RoundedTransform) {
+  const { inputs, outputs } = exact;
+  const patches = new Float64Array(count * inputs);
+  const sizes = new Float64Array(patches.length);
+  const powers = new Float64Array(patches.length);
+  const made = () => new Float64Array(count * outputs);
+  const side = { patches, rounded: made(), exact: made(), positive: made(), squares: made() };
+  return {
+    ...side,
+    transform() {
+      for (let i = 0; i < patches.length; i++) {
+        sizes[i] = Math.abs(patches[i]!);
+        powers[i] = patches[i]! * patches[i]!;
+      }
+      for (let one = 0; one < count; one++) {
+        const [from, to] = [one * inputs, one * outputs];
+        rounded.apply(patches, from, side.rounded, to);
+        exact.apply(patches, from, side.exact, to);
+        exact.apply(sizes, from, side.positive, to);
+        exact.apply(powers, from, side.squares, to);
+      }
+    },
   };
 }
 

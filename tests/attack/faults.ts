@@ -159,6 +159,22 @@ class Full extends Error {
   }
 }
 
+/** Puts `make` in the place of a method until the stack is disposed of; nothing where there is no such method. */
+function replaceMethod(
+  stack: DisposableStack,
+  object: object,
+  name: string,
+  make: (call: () => unknown, args: readonly unknown[]) => unknown,
+): void {
+  const methods = object as Record<string, unknown>;
+  const original = methods[name];
+  if (typeof original !== "function") return;
+  methods[name] = function (this: unknown, ...args: unknown[]) {
+    return make(() => original.apply(this, args), args);
+  };
+  stack.defer(() => methods[name] = original);
+}
+
 /** Makes the operating system refuse a kind of calls once `after` of them went well. Its count tells how many came. */
 function failWrites(at: Operation, after: number): { refused: boolean } & Disposable {
   const stack = new DisposableStack();
@@ -169,17 +185,17 @@ function failWrites(at: Operation, after: number): { refused: boolean } & Dispos
     state.refused = true;
     return true;
   };
-  // deno-lint-ignore no-explicit-any
-  const wrap = (object: any, name: string, fails: (...args: any[]) => boolean, sync: boolean) => {
-    const original = object[name];
-    // deno-lint-ignore no-explicit-any
-    object[name] = function (this: unknown, ...args: any[]) {
-      if (!fails(...args)) return original.apply(this, args);
+  const wrap = (
+    object: object,
+    name: string,
+    fails: (...args: unknown[]) => boolean,
+    sync: boolean,
+  ) =>
+    replaceMethod(stack, object, name, (call, args) => {
+      if (!fails(...args)) return call();
       if (sync) throw new Full();
       return Promise.reject(new Full());
-    };
-    stack.defer(() => object[name] = original);
-  };
+    });
   const file = Deno.FsFile.prototype;
   switch (at) {
     case "write":
@@ -199,8 +215,10 @@ function failWrites(at: Operation, after: number): { refused: boolean } & Dispos
       wrap(Deno, "renameSync", refuse, true);
       break;
     case "open": {
-      const writes = (_: unknown, options?: Deno.OpenOptions) =>
-        (options?.write === true || options?.append === true) && refuse();
+      const writes = (_: unknown, given?: unknown) => {
+        const { write, append } = (given ?? {}) as Deno.OpenOptions;
+        return (write === true || append === true) && refuse();
+      };
       wrap(Deno, "open", writes, false);
       wrap(Deno, "openSync", writes, true);
     }
@@ -284,26 +302,24 @@ function loseDevice(after: number): { lost: boolean } & Disposable {
   let left = after;
   let device: GPUDevice | undefined;
   const state = { lost: false, [Symbol.dispose]: () => stack.dispose() };
-  // deno-lint-ignore no-explicit-any
-  const wrap = (object: any, name: string, before: () => void, result?: (value: any) => void) => {
-    const original = object[name];
-    if (typeof original !== "function") return;
-    // deno-lint-ignore no-explicit-any
-    object[name] = function (this: unknown, ...args: any[]) {
-      before();
-      const value = original.apply(this, args);
-      if (result) value.then(result, () => {});
-      return value;
-    };
-    stack.defer(() => object[name] = original);
-  };
-  wrap(GPUAdapter.prototype, "requestDevice", () => {}, (made: GPUDevice) => device = made);
+  replaceMethod(stack, GPUAdapter.prototype, "requestDevice", (call) => {
+    const made = call() as Promise<GPUDevice>;
+    made.then((opened) => device = opened, () => {});
+    return made;
+  });
   const count = () => {
     if (state.lost || device === undefined || left-- > 0) return;
     state.lost = true;
     device.destroy();
   };
-  for (const [object, names] of GPU_CALLS) for (const name of names) wrap(object(), name, count);
+  for (const [object, names] of GPU_CALLS) {
+    for (const name of names) {
+      replaceMethod(stack, object(), name, (call) => {
+        count();
+        return call();
+      });
+    }
+  }
   return state;
 }
 
