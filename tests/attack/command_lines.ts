@@ -7,7 +7,7 @@ import {
 import { wholeProgram } from "../../src/cli/program.ts";
 import type { Attack, Outcome } from "./attack.ts";
 import { Draw } from "./draw.ts";
-import { attackFolder } from "./folder.ts";
+import { attackedProgram, attackFolder } from "./folder.ts";
 import {
   type Command,
   describeCommand,
@@ -380,20 +380,7 @@ export const COMMAND_LINES: Attack = {
 export async function runAsProcess(args: readonly string[]): Promise<Ended> {
   const folder = attackFolder();
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-check",
-      "--quiet",
-      "--cached-only",
-      "--allow-read",
-      "--allow-env",
-      "--allow-sys",
-      "--allow-run",
-      "--allow-ffi",
-      `--allow-write=${folder},/dev/null,/dev/full`,
-      new URL("../../main.ts", import.meta.url).href,
-      ...args,
-    ],
+    args: attackedProgram(folder, new URL("../../main.ts", import.meta.url), args),
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();

@@ -1,3 +1,4 @@
+import { attackedProgram } from "./folder.ts";
 import { TextLineStream } from "./lines.ts";
 import type { Attack } from "./attack.ts";
 
@@ -81,24 +82,11 @@ async function runProcess(
 ): Promise<string | undefined> {
   using folder = temporaryFolder();
   const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-check",
-      "--quiet",
-      "--cached-only",
-      "--allow-read",
-      "--allow-env",
-      "--allow-sys",
-      "--allow-run",
-      "--allow-ffi",
-      // Whatever is written elsewhere is found out.
-      `--allow-write=${folder.path},/dev/null,/dev/full`,
-      (worker ?? new URL("worker.ts", import.meta.url)).href,
-      kind,
-      `${seed}`,
-      `${from}`,
-      `${count}`,
-    ],
+    args: attackedProgram(
+      folder.path,
+      worker ?? new URL("worker.ts", import.meta.url),
+      [kind, `${seed}`, `${from}`, `${count}`],
+    ),
     env: {
       NO_COLOR: "1",
       XDG_RUNTIME_DIR: folder.path,
