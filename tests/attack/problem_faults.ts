@@ -1,0 +1,167 @@
+/** Faults put into a result, which the gate has to find. */
+import type { Checked } from "../../src/bench/check.ts";
+import type { Activation } from "../../src/problem/epilogue.ts";
+import type { ReferenceResult } from "../../src/reference/reference.ts";
+import { unravelIndex } from "../../src/tensor/tensor.ts";
+import { Finding } from "./attack.ts";
+import type { Draw } from "./draw.ts";
+import type { PlainResult } from "./plain_reference.ts";
+
+/** What a case made, and how it is judged. */
+export interface Computed {
+  readonly kernel: string;
+  readonly result: Values;
+  readonly reference: ReferenceResult;
+  readonly plain: PlainResult;
+  /** Relative error that the reference itself may have. */
+  readonly exactness: number;
+  /** Strides of the result in memory, of its canonical axes. */
+  readonly strides: readonly number[];
+  /** Unit roundoff of the sums; 0 of integers. */
+  readonly roundoff: number;
+  readonly activation: Activation;
+  readonly check: (result: Values) => Checked;
+}
+
+export type Values =
+  | Float32Array<ArrayBuffer>
+  | Float64Array<ArrayBuffer>
+  | Float16Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>;
+
+/** What can be wrong with a result. Each changes a copy of it. */
+const SPOILERS: Readonly<
+  Record<string, (draw: Draw, computed: Computed, values: Values, room: Float64Array) => void>
+> = {
+  "one output off": (draw, { reference, strides }, values, room) => {
+    const index = draw.int(0, values.length - 1);
+    const at = placeOf(index, reference.shape, strides);
+    // So that rounding does not bring it below.
+    const amount = values instanceof Int32Array ? 1 : 1.1 * room[index]!;
+    values[at] = values[at]! + (draw.chance(0.5) ? amount : -amount);
+  },
+  "a channel scaled": (draw, computed, values) => {
+    const { shape } = computed.reference;
+    const axis = channelAxis(shape);
+    const channel = draw.int(0, shape[axis]! - 1);
+    for (const [at, index] of places(computed)) {
+      if (index[axis] === channel) values[at] = values[at]! * 1.02;
+    }
+  },
+  "a tile zeroed": (draw, computed, values) => {
+    const { shape } = computed.reference;
+    const begin = shape.map((size) => draw.int(0, size - 1));
+    const size = shape.map((_, axis) => axis < 2 ? draw.int(1, 32) : draw.int(1, 6));
+    for (const [at, index] of places(computed)) {
+      if (
+        index.every((value, axis) => value >= begin[axis]! && value < begin[axis]! + size[axis]!)
+      ) {
+        values[at] = 0;
+      }
+    }
+  },
+  "two channels swapped": (draw, computed, values) => {
+    const { shape } = computed.reference;
+    const axis = channelAxis(shape);
+    const [one, other] = [draw.int(0, shape[axis]! - 1), draw.int(0, shape[axis]! - 1)];
+    const before = values.slice();
+    for (const [at, index] of places(computed)) {
+      const channel = index[axis] === one ? other : index[axis] === other ? one : undefined;
+      if (channel === undefined) continue;
+      const from = index.with(axis, channel);
+      values[at] = before[offsetOf(from, computed.strides)]!;
+    }
+  },
+};
+
+/** The axis of the product's rows: K of filters, else the second; of products m. */
+function channelAxis(shape: readonly number[]): number {
+  return shape.length > 1 ? 1 : 0;
+}
+
+function offsetOf(index: readonly number[], strides: readonly number[]): number {
+  return index.reduce((sum, value, axis) => sum + value * strides[axis]!, 0);
+}
+
+function placeOf(index: number, shape: readonly number[], strides: readonly number[]): number {
+  return offsetOf(unravelIndex(index, shape), strides);
+}
+
+function* places({ reference, strides }: Computed): Generator<[at: number, index: number[]]> {
+  for (let i = 0; i < reference.values.length; i++) {
+    const index = unravelIndex(i, reference.shape);
+    yield [offsetOf(index, strides), index];
+  }
+}
+
+/** Times the typical error that a single output must not be wrong by. */
+const SINGLE_FAULT = 20;
+/** Roundings that an activation of exponentials may add. */
+const ACTIVATION_ROUNDINGS = 64;
+
+/** What each output may be off by before the gate must see it, in canonical order. */
+function faultRoom(
+  { reference, result, roundoff, activation }: Computed,
+  typical: number,
+): Float64Array {
+  const { shape, values, magnitudes } = reference;
+  const area = shape.slice(2).reduce((product, size) => product * size, 1);
+  const half = result instanceof Float16Array;
+  // A Winograd tile has one scale, which is no larger than the largest of its image and channel.
+  const largest = new Float64Array(values.length / area);
+  magnitudes.forEach((magnitude, i) => {
+    const slice = Math.floor(i / area);
+    if (Number.isFinite(magnitude)) largest[slice] = Math.max(largest[slice]!, magnitude);
+  });
+  return values.map((value, i) => {
+    const stored = half ? Math.max(2 ** -25, Math.abs(value) * 2 ** -11) : 0;
+    const least = roundoff === 0 || result instanceof Float64Array ? 0 : 2 ** -126;
+    const scale = Math.max(least, roundoff * largest[Math.floor(i / area)]!) + stored;
+    return SINGLE_FAULT * typical * scale + activationRoom(activation, scale, half);
+  });
+}
+
+function activationRoom(activation: Activation, scale: number, half: boolean): number {
+  switch (activation) {
+    case "none":
+    case "relu":
+    case "leaky-relu":
+      return 0;
+    // Whatever the sum, they are at most 1.
+    case "sigmoid":
+    case "tanh":
+      return ACTIVATION_ROUNDINGS * 2 ** -24 + (half ? 2 ** -10 : 0);
+    case "gelu":
+    case "silu":
+      return ACTIVATION_ROUNDINGS * scale;
+  }
+}
+
+/** Spoils the result; whether the gate had to see it. Throws where it did not. */
+export function holdFault(draw: Draw, computed: Computed, healthy: Checked): string {
+  const { reference: { shape, values }, result, strides, check } = computed;
+  const typical = healthy.accuracy.bound_typical ?? 0;
+  const room = faultRoom(computed, typical);
+  const name = draw.pick(Object.keys(SPOILERS));
+  const spoilt = result.slice() as Values;
+  SPOILERS[name]!(draw, computed, spoilt, room);
+  let most = 0, off = "";
+  for (let i = 0; i < values.length; i++) {
+    const at = placeOf(i, shape, strides);
+    const change = Math.abs(spoilt[at]! - result[at]!);
+    // Where nothing rounds, results are exact, and any change is one too many.
+    const times = room[i] === 0 ? (change > 0 ? Infinity : 0) : change / room[i]!;
+    if (!Number.isFinite(change) || !(times > most)) continue;
+    most = times;
+    off = `[${unravelIndex(i, shape)}] of ${values[i]} by ${change}`;
+  }
+  if (most < 1) return "faults too small";
+  const checked = check(spoilt);
+  if (checked.verdict === "fail") return `faults found`;
+  const { max_bound_ratio: ratio, bound_limit: limit } = checked.accuracy;
+  throw new Finding(
+    `the gate passes ${name}: ${off} is off by ${most} times what it must see, typical ${typical}, ` +
+      `bound ratio ${ratio} of ${limit} allowed (healthy ${healthy.accuracy.max_bound_ratio}); ` +
+      `kernel ${computed.kernel}`,
+  );
+}
