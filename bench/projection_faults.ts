@@ -13,7 +13,7 @@ import {
   type ReferenceRequest,
 } from "../src/bench/check.ts";
 import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
-import { convProjection } from "../src/bench/projection_check.ts";
+import { convProjection } from "../src/bench/conv_projection.ts";
 import { convolve } from "../src/convolve.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import {

@@ -4,7 +4,7 @@ import type { PlanRequest } from "./algorithms/request.ts";
 import type { Checked } from "./bench/check.ts";
 import type { CheckMode } from "./bench/coverage.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
-import { checkConvResult } from "./bench/projection_check.ts";
+import { checkConvResult } from "./bench/conv_projection.ts";
 import { download, upload } from "./gpu/buffers.ts";
 import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";

@@ -9,7 +9,8 @@ import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchGroup, BenchPlan } from "./bench_plan.ts";
 import { computeReference, type Reference, type ReferenceRequest } from "./check.ts";
 import { fillOperand, type HostOperands } from "./operands.ts";
-import { convProjection, type ResultProjection } from "./projection_check.ts";
+import { convProjection } from "./conv_projection.ts";
+import type { ResultProjection } from "./projected.ts";
 
 /** Data and references of one problem and layout, made when first asked for. */
 export interface GroupData {

@@ -12,7 +12,7 @@ import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { fillGemm, gemmResult } from "./gemm_operands.ts";
 import { refuseOverflow } from "./gemm_range.ts";
 import { runPlan } from "./gpu_case.ts";
-import { checkGemmResult, linearGemm } from "./projection_check.ts";
+import { checkGemmResult, linearGemm } from "./gemm_projection.ts";
 import type { TimingProtocol } from "./timing.ts";
 
 /** What a run over products covers. */

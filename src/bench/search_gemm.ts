@@ -19,7 +19,7 @@ import { checkGemm, type GemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
 import { fetchResult, uploadOperands } from "./gpu_case.ts";
-import type { ResultProjection } from "./projection_check.ts";
+import type { ResultProjection } from "./projected.ts";
 import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
 
 /** What results are checked against. */

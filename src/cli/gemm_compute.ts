@@ -12,7 +12,7 @@ import {
   gemmResult,
 } from "../bench/gemm_operands.ts";
 import type { PlanOperands } from "../bench/gpu_case.ts";
-import { checkGemmResult, linearGemm } from "../bench/projection_check.ts";
+import { checkGemmResult, linearGemm } from "../bench/gemm_projection.ts";
 import { timeRecord } from "../bench/timing.ts";
 import { gemmElement, gemmShape } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";

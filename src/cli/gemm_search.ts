@@ -1,7 +1,7 @@
 import { computeGemmReference } from "../bench/gemm_check.ts";
 import { refuseOverflow } from "../bench/gemm_range.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
-import { gemmProjection } from "../bench/projection_check.ts";
+import { gemmProjection } from "../bench/gemm_projection.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
 import { printEpilogue } from "../bench/gemm_case.ts";
 import { EXIT } from "../errors.ts";

@@ -14,7 +14,8 @@ import type { Checked, ReferenceRequest } from "./check.ts";
 import { defaultFill, fillGemm } from "./gemm_operands.ts";
 import { fillOperand, type HostOperands, layoutOf, referenceInputs } from "./operands.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { checkConvResult, checkGemmResult, linearGemm } from "./projection_check.ts";
+import { checkConvResult } from "./conv_projection.ts";
+import { checkGemmResult, linearGemm } from "./gemm_projection.ts";
 
 /** Large enough to be projected, by little. */
 const LARGE = "mb2ic32ih58oc64kh3ph1";
