@@ -7,7 +7,7 @@
  * 99.9th percentile of simulated errors, the limits of relative L2 and of a channel's RMS over the simulated ones; and the
  * typical relative L2 error itself, of uniform01 and of normal data.
  */
-import { rmsLimit } from "../src/accuracy/mod.ts";
+import { rmsLimit, typicalRms } from "../src/accuracy/mod.ts";
 import { convProblem, type Operation } from "../src/problem/conv_problem.ts";
 import type { PlanArithmetic } from "../src/problem/plan_arithmetic.ts";
 import { markdownTable } from "../src/report/table.ts";
@@ -95,8 +95,7 @@ for (const { name, op, filter, size, arithmetic } of rowsToShow()) {
     const { result, reference } = healthyResult(given, { separate: true });
     const judged = judgeCase(given, result, reference);
     const { sample } = given.yardstick;
-    // Typical is the 99.9th percentile of an RMS of so many independent errors.
-    const typical = (count: number) => 1 + 3.1 * Math.sqrt((sample.kurtosis - 1) / (4 * count));
+    const typical = (count: number) => typicalRms(sample, count);
     return {
       verdict: judged.verdict,
       single: judged.bound_limit / judged.bound_typical,

@@ -1,6 +1,6 @@
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import type { ErrorGroup } from "./groups.ts";
-import type { Measured } from "./measure.ts";
+import type { GroupMember, Measured } from "./measure.ts";
 import type { Precision } from "./precision.ts";
 import type { ErrorStatistics } from "./statistics.ts";
 import type { Yardstick } from "./yardstick.ts";
@@ -34,17 +34,35 @@ const OWN = 3;
 const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
 const NOISE = 5;
+/** Times what is typical of the whole sample that an RMS may reach, whatever a second look says. */
+const MOST = 3.8;
 /** Outputs and groups that are looked at more closely, worst first. */
 const CLOSER = { outputs: 12, channels: 32, groups: 48, members: 1024 };
-/** So few different errors are judged as single ones, where errors are spread: not all of one size, as of constant data. */
-const FEW = 3;
-const SPREAD = 2;
 /** Smaller groups say less than their outputs one by one. */
 const LEAST_GROUP = 32;
 
 /** What an RMS of `count` independent errors may reach, over the simulated one. */
-export function rmsLimit({ kurtosis }: ErrorStatistics, count: number): number {
-  return RMS + NOISE * Math.sqrt(Math.max(0.1, kurtosis - 1) / (4 * Math.max(1, count)));
+export function rmsLimit(errors: ErrorStatistics, count: number): number {
+  return RMS + NOISE * rmsDeviation(errors, count);
+}
+
+/** The 99.9th percentile of an RMS of `count` independent errors, over the simulated one. */
+export function typicalRms(errors: ErrorStatistics, count: number): number {
+  return 1 + 3.1 * rmsDeviation(errors, count);
+}
+
+/** Standard deviation of the same. */
+function rmsDeviation({ kurtosis }: ErrorStatistics, count: number): number {
+  return Math.sqrt(Math.max(0.1, kurtosis - 1) / (4 * Math.max(1, count)));
+}
+
+/** How a result is judged. */
+export interface JudgeOptions {
+  /**
+   * The share of a limit of the sample from which something is looked at more closely: 1 where absent, which is all that a
+   * verdict needs; with less, `of_limit` says how near to failing it was.
+   */
+  readonly closerFrom?: number;
 }
 
 /**
@@ -55,6 +73,7 @@ export function judge(
   measured: Measured,
   yardstick: Yardstick,
   precision: Precision,
+  { closerFrom = 1 }: JudgeOptions = {},
 ): Judgement {
   const { report, scaleNorm, effective, normalError } = measured;
   const reasons: string[] = [];
@@ -69,26 +88,38 @@ export function judge(
     reasons.push("no finite output was checked");
   }
   let ofLimit = reasons.length > 0 ? Infinity : 0;
-  const above = (what: string, value: number, limit: number) => {
+  const within = (value: number, limit: number) => {
     if (value > 0) ofLimit = Math.max(ofLimit, value / limit);
-    if (!(value <= limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
+    return value <= limit;
+  };
+  const above = (what: string, value: number, limit: number) => {
+    if (!within(value, limit)) reasons.push(`${what} ${figure(value)} is above ${figure(limit)}`);
   };
   const { sample } = yardstick;
   const exact = sample.rms === 0;
 
   const { groups, relL2 } = measured;
-  const single = singleLimit(measured, yardstick);
+  const single = singleLimit(measured, yardstick, closerFrom);
   if (report.mismatched === 0) {
     if (single.offender === undefined) ofLimit = Math.max(ofLimit, single.ofLimit);
     else above("bound ratio", single.offender, single.limit);
   }
 
   let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms * scaleNorm;
-  if (relL2 > allowed && reasons.length === 0) {
+  if (relL2 > closerFrom * allowed && reasons.length === 0) {
     // The sample may have missed the few outputs that most of the data's energy is in.
-    const own = yardstick.of(measured.weighty(CLOSER.members));
-    const limit = rmsLimit(own, Math.min(effective, CLOSER.members)) * own.rms;
-    if (own.rms > 0) allowed = Math.max(allowed, limit * scaleNorm);
+    const members = measured.weighty(CLOSER.members);
+    const count = Math.min(effective, differentErrors(members));
+    allowed = Math.max(
+      allowed,
+      lookCloser(
+        yardstick,
+        members,
+        relL2,
+        (own) => rmsLimit(own, count) * own.rms * scaleNorm,
+        (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
+      ),
+    );
   }
   above("relative L2 error", relL2, allowed);
   if (precision.result !== "i32") {
@@ -103,30 +134,25 @@ export function judge(
     // Where it is that the result is wrong.
     above(`RMS error of ${worst.name} over the typical`, over(worst), groupLimit);
   } else {
-    const standing = standOut(large, sample);
-    if (standing.length === 0 && worst !== undefined) {
-      ofLimit = Math.max(ofLimit, over(worst) / groupLimit);
-    }
+    const standing = standOut(large, sample, closerFrom);
+    if (standing.length === 0 && worst !== undefined) within(over(worst), groupLimit);
     for (const group of standing.slice(0, CLOSER.groups)) {
       const members = measured.members(group, CLOSER.members);
-      const own = yardstick.of(members.map(({ index }) => index));
-      // Equal errors, as constant data has them, are one.
-      const distinct = new Set(members.map(({ error }) => error)).size;
-      const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
-      const limit = Math.max(
-        rmsLimit(tail, Math.min(group.independent, distinct)) * Math.max(own.rms, sample.rms),
-        distinct < FEW && sample.kurtosis > SPREAD
-          ? CHANNEL * Math.max(own.typical, sample.typical)
-          : 0,
+      const count = Math.min(group.independent, differentErrors(members));
+      const limit = lookCloser(
+        yardstick,
+        members,
+        group.rms,
+        (own) => {
+          const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
+          return rmsLimit(tail, count) * Math.max(own.rms, sample.rms);
+        },
+        (each) => rmsLimitOfOrders(each, sample, count),
       );
       if (group === worst && !exact) groupLimit = limit / sample.rms;
-      if (limit > 0) ofLimit = Math.max(ofLimit, group.rms / limit);
-      if (group.rms > limit) {
-        above(
-          `RMS error of ${group.name} over the typical`,
-          over(group),
-          exact ? 0 : limit / sample.rms,
-        );
+      if (!within(group.rms, limit)) {
+        const shown = exact ? 0 : limit / sample.rms;
+        above(`RMS error of ${group.name} over the typical`, over(group), shown);
         break;
       }
     }
@@ -146,44 +172,92 @@ export function judge(
 }
 
 /**
+ * What some outputs may reach by their own simulation. Before they fail it is made again in many more orders: how errors
+ * vary is then seen, not inferred.
+ */
+function lookCloser(
+  yardstick: Yardstick,
+  members: readonly { readonly index: number }[],
+  value: number,
+  limitOf: (own: ErrorStatistics) => number,
+  limitOfOrders = (each: readonly ErrorStatistics[]) => Math.max(0, ...each.map(limitOf)),
+): number {
+  const indices = members.map(({ index }) => index);
+  const limit = limitOf(yardstick.of(indices));
+  return value <= limit ? limit : Math.max(limit, limitOfOrders(yardstick.again(indices)));
+}
+
+/**
+ * What an RMS may reach that was simulated in several orders: {@linkcode rmsLimit} with the deviation they show, and no more
+ * than {@linkcode MOST} times what is typical of `count` errors of the whole sample.
+ */
+function rmsLimitOfOrders(
+  each: readonly ErrorStatistics[],
+  sample: ErrorStatistics,
+  count: number,
+): number {
+  const mean = (of: (one: ErrorStatistics) => number) =>
+    each.reduce((sum, one) => sum + of(one), 0) / each.length;
+  const average = mean(({ rms }) => rms);
+  const deviation = Math.sqrt(mean(({ rms }) => (rms - average) ** 2));
+  const rms = Math.sqrt(mean((one) => one.rms ** 2));
+  return Math.min(RMS * rms + NOISE * deviation, MOST * sample.rms * typicalRms(sample, count));
+}
+
+/** Equal errors, as constant data has them, are one. */
+function differentErrors(members: readonly GroupMember[]): number {
+  return new Set(members.map(({ error }) => error)).size;
+}
+
+/**
  * What a single output's error may reach over its scale. Channels with one above what the sample allows are simulated by
  * themselves, all of them as far as that is affordable; what stands out of its own channel is simulated alone.
  */
 function singleLimit(
   measured: Measured,
   yardstick: Yardstick,
+  closerFrom: number,
 ): { limit: number; offender?: number; ofLimit: number } {
   const { outliers, groups, report } = measured;
   const { sample } = yardstick;
   let limit = SINGLE * sample.typical, ofLimit = 0;
   const most = report.max_bound_ratio;
-  if (most <= limit) return { limit, ofLimit: most === 0 ? 0 : most / limit };
+  const usual = closerFrom * limit;
+  if (most <= usual) return { limit, ofLimit: most === 0 ? 0 : most / limit };
+  /** The share of what the output may reach by its own simulation. */
   const alone = (index: number, ratio: number, error: number | undefined) => {
-    const own = yardstick.of([index]);
-    return error === undefined ? ratio <= OWN * own.largest : error <= OWN * own.largestError;
+    const value = error ?? ratio;
+    const allowed = lookCloser(
+      yardstick,
+      [{ index }],
+      value,
+      (own) => OWN * (error === undefined ? own.largest : own.largestError),
+    );
+    return value / allowed;
   };
-  const rows = groups.filter(({ isRow, largest }) => isRow && largest > limit)
+  const rows = groups.filter(({ isRow, largest }) => isRow && largest > usual)
     .sort((a, b) => b.largest - a.largest);
-  const usual = limit;
   for (const row of rows.slice(0, CLOSER.channels)) {
     const members = measured.members(row, CLOSER.members);
-    const own = yardstick.of(members.map(({ index }) => index));
-    const allowed = Math.max(usual, CHANNEL * own.typical);
-    if (row.largest <= allowed) {
-      ofLimit = Math.max(ofLimit, row.largest / allowed);
-    } else {
+    const allowed = Math.max(
+      limit,
+      lookCloser(yardstick, members, row.largest, (own) => CHANNEL * own.typical),
+    );
+    let share = row.largest / allowed;
+    if (share > 1) {
       const outlier = outliers.find(({ index }) => index === row.largestIndex);
-      if (!alone(row.largestIndex, row.largest, outlier?.error)) {
-        return { limit: allowed, offender: row.largest, ofLimit };
-      }
-      ofLimit = 1;
+      share = alone(row.largestIndex, row.largest, outlier?.error);
+      if (!(share <= 1)) return { limit: allowed, offender: row.largest, ofLimit };
     }
+    ofLimit = Math.max(ofLimit, share);
     limit = Math.max(limit, row.largest);
   }
   // Without groups, or where outputs have no scale, outliers are looked at one by one.
   for (const { index, ratio, error } of outliers.slice(0, CLOSER.outputs)) {
     if (ratio <= limit) break;
-    if (!alone(index, ratio, error)) return { limit, offender: ratio, ofLimit };
+    const share = alone(index, ratio, error);
+    if (!(share <= 1)) return { limit, offender: ratio, ofLimit };
+    ofLimit = Math.max(ofLimit, share);
     limit = Math.max(limit, ratio);
   }
   return { limit, ofLimit };
@@ -200,11 +274,11 @@ function worstGroup(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
   return worst;
 }
 
-/** Groups above what the sample allows, worst first. */
-function standOut(groups: readonly ErrorGroup[], sample: ErrorStatistics) {
+/** Groups above a share of what the sample allows, worst first. */
+function standOut(groups: readonly ErrorGroup[], sample: ErrorStatistics, from: number) {
   const over = (group: ErrorGroup) =>
     group.rms / (rmsLimit(sample, group.independent) * sample.rms);
-  return groups.filter((group) => over(group) > 1).sort((a, b) => over(b) - over(a));
+  return groups.filter((group) => over(group) > from).sort((a, b) => over(b) - over(a));
 }
 
 function figure(value: number): string {

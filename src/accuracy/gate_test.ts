@@ -16,7 +16,7 @@ function yardstick(deviation = 1): Yardstick {
     squareRms: 1,
     relL2: 1,
   };
-  return { sample, of: () => sample };
+  return { sample, of: () => sample, again: () => [sample] };
 }
 
 function measured(got: readonly number[], values: readonly number[]) {
@@ -48,7 +48,7 @@ Deno.test("judge() allows 7 times the typical error and no more", () => {
 });
 
 Deno.test("judge() wants an exact result where simulated errors are 0", () => {
-  const exact = { sample: NO_ERRORS, of: () => NO_ERRORS };
+  const exact = { sample: NO_ERRORS, of: () => NO_ERRORS, again: () => [] };
   assert.equal(judge(measured([1, 2], [1, 2]), exact, F32).verdict, "pass");
   assert.equal(judge(measured([1, 2 + UNIT_ROUNDOFF], [1, 2]), exact, F32).verdict, "fail");
 });

@@ -59,7 +59,7 @@ export interface Measured extends ErrorSums {
   /** Up to `count` outputs of a group, spread over it. */
   members(group: ErrorGroup, count: number): GroupMember[];
   /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
-  weighty(count: number): number[];
+  weighty(count: number): GroupMember[];
 }
 
 /** Outputs remembered for a closer look. */
@@ -177,15 +177,13 @@ export function measureAccuracy(
       return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
     },
     weighty(count) {
-      const chosen: number[] = [];
+      const chosen: GroupMember[] = [];
       const step = scaleSquares / count;
       let sum = 0;
-      compare((_, index, __, ___, ____, scale) => {
+      compare((_, index, __, ___, error, scale) => {
         sum += (scale * norm) ** 2;
         // An output with the weight of several stands for them all.
-        if (sum > (chosen.length + 0.5) * step && chosen.at(-1) !== index) {
-          while (sum > (chosen.length + 0.5) * step) chosen.push(index);
-        }
+        while (sum > (chosen.length + 0.5) * step) chosen.push({ index, error });
       });
       return chosen;
     },

@@ -1,5 +1,5 @@
 export { compareTensors } from "./compare.ts";
-export { judge, type Judgement, rmsLimit } from "./gate.ts";
+export { judge, type Judgement, type JudgeOptions, rmsLimit, typicalRms } from "./gate.ts";
 export type { Grouping } from "./groups.ts";
 export { measureAccuracy, type Measured, type MeasureOptions } from "./measure.ts";
 export { errorScale, F16, F16_SUMS, F32, F64, I32, type Precision, stored } from "./precision.ts";

@@ -6,4 +6,6 @@ export interface Yardstick {
   readonly sample: ErrorStatistics;
   /** Of given outputs (flat canonical indices) and no others, in several orders of their sums. */
   of(indices: readonly number[]): ErrorStatistics;
+  /** Of each of many more orders. */
+  again(indices: readonly number[]): readonly ErrorStatistics[];
 }

@@ -1,5 +1,4 @@
 import { type Precision, stored } from "../accuracy/precision.ts";
-import type { ErrorStatistics } from "../accuracy/statistics.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
@@ -12,7 +11,7 @@ import {
   type ReferenceResult,
 } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import { errorCollection, type SimulatedOutputs } from "./collect.ts";
+import type { SimulatedOutputs } from "./collect.ts";
 import {
   type ConvOperands,
   convOperands,
@@ -20,14 +19,8 @@ import {
   resultSizes,
   threeTiles,
 } from "./conv_source.ts";
-import {
-  closerLook,
-  distinct,
-  rounds,
-  scaledBy,
-  type SimulationOrder,
-  simulationOrders,
-} from "./orders.ts";
+import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
+import { simulatedYardstick } from "./simulated_yardstick.ts";
 import { type SimulatedSums, simulateSums } from "./sums.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
@@ -53,27 +46,14 @@ interface Block {
 export function convYardstick(request: ConvYardstickRequest): Yardstick {
   const operands = convOperands(request.problem, request.inputs);
   const grid = gridOf(operands, request.arithmetic);
-  const run = (blocks: Iterable<readonly [Block, SimulationOrder]>) => {
-    const errors = errorCollection(request.precision);
-    for (const [block, order] of blocks) {
-      if (order.scale !== undefined && !errors.rounded) continue;
-      for (const made of simulateBlock(request, operands, grid, block, order)) errors.add(made);
-    }
-    return errors.statistics();
-  };
-  let sample: ErrorStatistics | undefined;
-  return {
-    get sample() {
-      return sample ??= run(sampledBlocks(request, operands, grid));
-    },
-    of(indices) {
-      const random = randomStream(request.seed);
-      const { outputs, orders: count } = closerLook(indices, grid);
-      const blocks = outputs.map((index) => blockOf(operands, grid, index));
-      const orders = simulationOrders(count, grid.units, random);
-      return run(orders.flatMap((order) => blocks.map((block) => [block, order] as const)));
-    },
-  };
+  return simulatedYardstick({
+    precision: request.precision,
+    seed: request.seed,
+    size: grid,
+    sampled: () => sampledBlocks(request, operands, grid),
+    blockOf: (index) => blockOf(operands, grid, index),
+    simulate: (block, order) => simulateBlock(request, operands, grid, block, order),
+  });
 }
 
 /** How the result is cut into tiles. */

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { typicalRms } from "../accuracy/mod.ts";
 import { convProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
@@ -74,7 +75,7 @@ function findsFaults(
   what: string,
 ): void {
   const { shape, magnitudes } = healthy.reference;
-  const { rms, typical, kurtosis } = given.yardstick.sample;
+  const { rms, typical } = given.yardstick.sample;
   const u = 2 ** -24;
   const area = shape.slice(2).reduce((all, size) => all * size, 1);
   const rowAxis = given.request.problem.op === "bwd-filter" ? 0 : 1;
@@ -88,13 +89,13 @@ function findsFaults(
   // The 99.9th percentile of a healthy channel's RMS, from that of all outputs and how many of its own are independent.
   const results = given.request.arithmetic.tiles?.[0]?.axes.reduce((all, { n }) => all * n, 1) ?? 1;
   const independent = healthy.result.length / shape[rowAxis]! / results;
-  const typicalRms = rms * (1 + 3.1 * Math.sqrt((kurtosis - 1) / (4 * independent)));
+  const usual = rms * typicalRms(given.yardstick.sample, independent);
   // Alternating signs, so that the RMS is what is said.
   fails(
     changed(
       healthy,
       (value, i, ref) =>
-        channelOf(i) === 5 ? ref + (i % 2 === 0 ? 1 : -1) * 4 * typicalRms * u * scaleOf(i) : value,
+        channelOf(i) === 5 ? ref + (i % 2 === 0 ? 1 : -1) * 4 * usual * u * scaleOf(i) : value,
     ),
     "a channel's errors 4 times the typical",
   );

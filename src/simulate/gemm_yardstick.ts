@@ -1,5 +1,4 @@
 import { type Precision, stored } from "../accuracy/precision.ts";
-import type { ErrorStatistics } from "../accuracy/statistics.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -8,15 +7,9 @@ import { finishExact, type GemmInputs } from "../reference/gemm.ts";
 import type { HostArray } from "../reference/geometry.ts";
 import { activationScale } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
-import { errorCollection, type SimulatedOutputs } from "./collect.ts";
-import {
-  closerLook,
-  distinct,
-  rounds,
-  scaledBy,
-  type SimulationOrder,
-  simulationOrders,
-} from "./orders.ts";
+import type { SimulatedOutputs } from "./collect.ts";
+import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
+import { simulatedYardstick } from "./simulated_yardstick.ts";
 import { simulateSums, type SumSource } from "./sums.ts";
 
 /** What a product's yardstick is made of. */
@@ -38,14 +31,6 @@ interface Block {
 /** The yardstick of a product: outputs sampled from all of the batch, rows and columns. */
 export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
   const { problem: { m, n, k, batch }, precision, seed } = request;
-  const run = (blocks: Iterable<readonly [Block, SimulationOrder]>) => {
-    const errors = errorCollection(precision);
-    for (const [block, order] of blocks) {
-      if (order.scale !== undefined && !errors.rounded) continue;
-      for (const made of simulateBlock(request, block, order)) errors.add(made);
-    }
-    return errors.statistics();
-  };
   const sampled = function* (): Generator<readonly [Block, SimulationOrder]> {
     const random = randomStream(seed);
     const plan = rounds({
@@ -68,26 +53,18 @@ export function gemmYardstick(request: GemmYardstickRequest): Yardstick {
       }, orders[round]!];
     }
   };
-  let sample: ErrorStatistics | undefined;
-  return {
-    get sample() {
-      return sample ??= run(sampled());
+  return simulatedYardstick({
+    precision,
+    seed,
+    size: { units: k, products: 1, tiled: false },
+    sampled,
+    blockOf(index) {
+      const column = index % n;
+      const row = (index - column) / n % m;
+      return { one: Math.floor(index / (m * n)), rows: [row], columns: [column] };
     },
-    of(indices) {
-      const { outputs, orders: count } = closerLook(indices, {
-        units: k,
-        products: 1,
-        tiled: false,
-      });
-      const orders = simulationOrders(count, k, randomStream(seed));
-      const blocks = outputs.map((index) => {
-        const column = index % n;
-        const row = (index - column) / n % m;
-        return { one: Math.floor(index / (m * n)), rows: [row], columns: [column] };
-      });
-      return run(orders.flatMap((order) => blocks.map((block) => [block, order] as const)));
-    },
-  };
+    simulate: (block, order) => simulateBlock(request, block, order),
+  });
 }
 
 /** A whole product in simulated arithmetic: what a correct kernel may give. */

@@ -9,30 +9,54 @@ export interface SimulationOrder extends SumOrder {
 const ORDERS = { few: 12, many: 4 };
 /** Outputs that are few. */
 const FEW = 16;
+/** What is looked at once more: so many of the outputs, in so many orders. */
+const MORE = { outputs: 192, orders: 24 };
 
 /** What of given outputs is simulated: as many as are affordable, spread over them, in so many orders. */
 export function closerLook<T>(
   outputs: readonly T[],
-  size: Pick<SimulationSize, "units" | "products" | "tiled">,
-): { outputs: T[]; orders: number } {
+  size: UnitSize,
+): { outputs: readonly T[]; orders: number } {
   const orders = outputs.length <= FEW ? ORDERS.few : ORDERS.many;
-  const affordable = Math.max(
-    FEW,
-    Math.floor(2 * ROUND_PRODUCTS / Math.max(1, orders * cost(size, 1, 1))),
-  );
-  if (outputs.length <= affordable) return { outputs: [...outputs], orders };
-  return {
-    outputs: Array.from(
-      { length: affordable },
-      (_, i) => outputs[Math.floor(i * outputs.length / affordable)]!,
-    ),
-    orders,
-  };
+  return { outputs: spread(outputs, affordable(size, orders)), orders };
+}
+
+/** The same once more, in many orders of the same data. */
+export function moreOrders<T>(
+  outputs: readonly T[],
+  size: UnitSize,
+  random: () => number,
+): { outputs: readonly T[]; orders: SimulationOrder[] } {
+  const orders = Array.from({ length: MORE.orders }, (_, round) => ({
+    separate: round % 2 === 1,
+    start: Math.floor(random() * size.units),
+  }));
+  const count = Math.min(MORE.outputs, affordable(size, orders.length));
+  return { outputs: spread(outputs, count), orders };
+}
+
+function affordable(size: UnitSize, orders: number): number {
+  return Math.max(FEW, Math.floor(2 * ROUND_PRODUCTS / Math.max(1, orders * cost(size, 1, 1))));
+}
+
+/** Up to `count` of a list, from all over it. */
+function spread<T>(list: readonly T[], count: number): readonly T[] {
+  if (list.length <= count) return list;
+  return Array.from({ length: count }, (_, i) => list[Math.floor(i * list.length / count)]!);
+}
+
+/** What a sum takes. */
+export interface UnitSize {
+  /** Units of a sum, and products of each. */
+  readonly units: number;
+  readonly products: number;
+  /** Whether units are Winograd's, with transforms. */
+  readonly tiled: boolean;
 }
 
 /** Multiply-adds of `places` x `channels` sums; a transform takes about as long as twenty products of its places. */
 function cost(
-  { units, products, tiled }: Pick<SimulationSize, "units" | "products" | "tiled">,
+  { units, products, tiled }: UnitSize,
   places: number,
   channels: number,
 ): number {
@@ -79,17 +103,13 @@ export function distinct(count: number, total: number, random: () => number): nu
 }
 
 /** What there is to simulate. */
-export interface SimulationSize {
+export interface SimulationSize extends UnitSize {
   readonly groups: number;
   /** Tiles of one group's channel, and channels of a group. */
   readonly places: number;
   readonly channels: number;
   /** Results of a tile. */
   readonly results: number;
-  /** Units of a sum, and products of each. */
-  readonly units: number;
-  readonly products: number;
-  readonly tiled: boolean;
 }
 
 /** Outputs to simulate, of all rounds together: more where their products are few, which may be all of them. */

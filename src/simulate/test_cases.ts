@@ -1,5 +1,12 @@
 /** Simulated convolutions on seeded data, for tests and benchmarks of the gate. */
-import { F32, judge, type Judgement, measureAccuracy, type Measured } from "../accuracy/mod.ts";
+import {
+  F32,
+  judge,
+  type Judgement,
+  type JudgeOptions,
+  measureAccuracy,
+  type Measured,
+} from "../accuracy/mod.ts";
 import {
   accumulationLength,
   type ConvProblem,
@@ -48,6 +55,7 @@ export function judgeCase(
   { request: { problem, arithmetic }, yardstick }: SimulatedCase,
   result: Float32Array,
   reference: ReferenceResult,
+  options: JudgeOptions = {},
 ): Judgement & { measured: Measured } {
   const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
@@ -60,5 +68,5 @@ export function judgeCase(
       tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
     },
   });
-  return { measured, ...judge(measured, yardstick, F32) };
+  return { measured, ...judge(measured, yardstick, F32, options) };
 }
