@@ -5,7 +5,7 @@
  *
  * Problems of 64 channels. Of five kinds of data the widest and the narrowest: the limit of a single output over the
  * 99.9th percentile of simulated errors, the limits of relative L2 and of a channel's RMS over the simulated ones; and the
- * typical relative L2 error itself, of uniform01 and of normal data.
+ * typical relative L2 error itself, of uniform01 and of normal data. Then the same of all tiles with the same r.
  */
 import { rmsLimit, typicalRms } from "../src/accuracy/mod.ts";
 import { convProblem, type Operation } from "../src/problem/conv_problem.ts";
@@ -19,6 +19,8 @@ const FILLS: readonly FillKind[] = ["uniform01", "normal", "constant", "outliers
 
 interface Row {
   readonly name: string;
+  /** Rows that are summed up together. */
+  readonly family: string;
   readonly op: Operation;
   readonly filter: readonly number[];
   readonly size: readonly number[];
@@ -33,7 +35,7 @@ function* rowsToShow(): Generator<Row> {
   ];
   for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
     for (const [name, arithmetic] of sums) {
-      yield { name, op, filter: [3, 3], size: [12, 12], arithmetic };
+      yield { name, family: name, op, filter: [3, 3], size: [12, 12], arithmetic };
     }
   }
   for (let r = 2; r <= 9; r++) {
@@ -42,6 +44,7 @@ function* rowsToShow(): Generator<Row> {
       const size = Math.max(n, r) + 2;
       yield {
         name: `F(${n},${r})`,
+        family: `F(n,${r})`,
         op: "fwd",
         filter: [1, r],
         size: [2, size],
@@ -49,6 +52,7 @@ function* rowsToShow(): Generator<Row> {
       };
       yield {
         name: `WinRS (${n},${r})`,
+        family: `WinRS (n,${r})`,
         op: "bwd-filter",
         filter: [1, n],
         size: [2, 2 * r + n],
@@ -62,6 +66,7 @@ function* rowsToShow(): Generator<Row> {
       if (n + r - 1 > 10) continue;
       yield {
         name: `F(${n}x${n},${r}x${r})`,
+        family: `F(nxn,${r}x${r})`,
         op: "fwd",
         filter: [r, r],
         size: [size, size],
@@ -79,7 +84,11 @@ const range = (values: readonly number[]) => {
 };
 const rows: string[][] = [];
 let [single, l2, group] = [0, 0, 0];
-for (const { name, op, filter, size, arithmetic } of rowsToShow()) {
+const families = new Map<
+  string,
+  { tiles: number; single: number[]; l2: number[]; group: number[] }
+>();
+for (const { name, family, op, filter, size, arithmetic } of rowsToShow()) {
   if (!pattern.test(`${name} ${op}`)) continue;
   const figures = FILLS.map((fill) => {
     const problem = convProblem({
@@ -107,6 +116,14 @@ for (const { name, op, filter, size, arithmetic } of rowsToShow()) {
   single = Math.max(single, ...figures.map((one) => one.single).filter(Number.isFinite));
   l2 = Math.max(l2, ...figures.map((one) => one.l2).filter(Number.isFinite));
   group = Math.max(group, ...figures.map((one) => one.group));
+  const sum = families.get(family) ?? { tiles: 0, single: [], l2: [], group: [] };
+  families.set(family, sum);
+  sum.tiles++;
+  for (const one of figures) {
+    sum.single.push(one.single);
+    sum.l2.push(one.l2);
+    sum.group.push(one.group);
+  }
   rows.push([
     name,
     op,
@@ -130,6 +147,22 @@ console.log(markdownTable([
   { title: "normal", align: right },
   { title: "fails the ceiling" },
 ], rows));
+console.log(markdownTable(
+  [
+    { title: "sums" },
+    { title: "ways", align: right },
+    { title: "single output", align: right },
+    { title: "relative L2", align: right },
+    { title: "channel", align: right },
+  ],
+  [...families].map(([family, sum]) => [
+    family,
+    `${sum.tiles}`,
+    range(sum.single),
+    range(sum.l2),
+    range(sum.group),
+  ]),
+));
 console.log(
   `largest: single output ${single.toFixed(2)}, relative L2 ${l2.toFixed(2)}, ` +
     `channel ${group.toFixed(2)} times the typical`,

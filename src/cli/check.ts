@@ -47,8 +47,8 @@ Every case must pass the accuracy gate, and be about as exact as the baseline sa
 up to 1.5 times, a bound ratio up to twice as large as there (somewhat more where few outputs are
 compared) counts as the difference between drivers, and so does what is below one rounding of the
 result. Every device runs the same kernels: plans are made for the limits that all devices have. The
-baseline that is built in is lavapipe's, whose compiler drops Kahan's compensation; other devices are up
-to four times as exact, and one of your own (--baseline, --update) holds yours to that.
+baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
+what it shows itself.
 Without --suite it checks a suite and a baseline of its own.
 
 Examples:
