@@ -1,0 +1,96 @@
+/**
+ * What plans run, as hashes: the WGSL of each kernel, its bindings and its grid, for a matrix of problems, operations,
+ * layouts and algorithms in both size modes. Names of kernels are left out, so that they may change where texts do not.
+ */
+import { createHash } from "node:crypto";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
+import { planConv } from "../src/algorithms/planner.ts";
+import { ALGORITHM_NAMES, type PlanRequest } from "../src/algorithms/request.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { gemmProblem } from "../src/problem/gemm_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+
+/** Where the hashes lie that plans are held against. */
+export const PLAN_HASHES = new URL("../fixtures/plan_hashes.txt", import.meta.url);
+
+/** An H200's limits. */
+const LARGE: DeviceLimits = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxBufferSize: 2 ** 32,
+};
+
+/** Sizes that divide tiles and sizes that do not; groups, strides, dilation, other paddings after, 1 to 3 axes. */
+const PROBLEMS = [
+  "mb32ic64ih56oc64kh3ph1",
+  "mb5ic13ih11iw17oc19kh3kw5ph1pw2",
+  "g4mb4ic32ih14oc48kh3ph1",
+  "mb3ic24ih15oc40kh3sh2ph1",
+  "mb2ic16ih13oc24kh3ph2dh1",
+  "mb8ic3ih32oc64kh7sh2ph3",
+  "mb4ic48iw41ow41oc20kw4pw1",
+  "mb2ic8id7ih6iw9oc12kd3kh3kw3pd1ph1pw1",
+  "mb32ic96ih7oc160kh1",
+];
+const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] as const;
+
+/** Lines `problem operation layout algorithm device: hash`, sorted as they are made. */
+export function* planHashes(): Generator<string> {
+  const devices: readonly [string, Partial<PlanRequest>][] = [
+    ["large", { limits: LARGE }],
+    ["software", { limits: DEFAULT_LIMITS, workgroupsInFlight: 2 }],
+  ];
+  for (const descriptor of PROBLEMS) {
+    for (const op of OPERATIONS) {
+      for (const layout of LAYOUTS) {
+        for (const algorithm of [...ALGORITHM_NAMES, "auto"] as const) {
+          for (const [device, more] of devices) {
+            const request = {
+              problem: parseDescriptor(descriptor, op),
+              dtype: "f32",
+              layout,
+              filterLayout: filterLayoutFor(layout),
+              epilogue: op === "fwd" ? { ...NO_EPILOGUE, bias: true } : NO_EPILOGUE,
+              algorithm,
+              limits: LARGE,
+              ...more,
+            } as const;
+            const hash = hashOf((sizes) => planConv({ ...request, sizes }));
+            yield `${descriptor} ${op} ${layout} ${algorithm} ${device}: ${hash}`;
+          }
+        }
+      }
+    }
+  }
+  for (const [m, n, k] of PRODUCTS) {
+    for (const dtype of ["f32", "f16", "i8"] as const) {
+      for (const transpose of ["nn", "tn", "nt"] as const) {
+        const problem = gemmProblem({ m, n, k, transpose });
+        const hash = hashOf((sizes) => planGemm({ problem, dtype, limits: LARGE, sizes }));
+        yield `${m},${n},${k} ${transpose} ${dtype}: ${hash}`;
+      }
+    }
+  }
+}
+
+/** Hash of a plan in both size modes; what cannot be planned says so. */
+function hashOf(planOf: (sizes: "constant" | "uniform") => Plan): string {
+  const hash = createHash("sha256");
+  try {
+    for (const sizes of ["constant", "uniform"] as const) {
+      for (const { kernel, bindings, uniforms, grid } of planOf(sizes).passes) {
+        hash.update(kernel.wgsl.replace(/\s+/g, " "));
+        hash.update(JSON.stringify([bindings, kernel.bindings, grid, [...uniforms ?? []]]));
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith("Cannot plan: ")) throw error;
+    return `refused ${createHash("sha256").update(error.message).digest("hex").slice(0, 8)}`;
+  }
+  return hash.digest("hex").slice(0, 16);
+}
