@@ -5,6 +5,7 @@
  * The policy is the planner's for each balance. MS is what a sample of one balance takes. TFLOP/s, medians; a
  * balance that comes to the plan of another has its figure. `predicted` is stream-K's gain over the better of the other two.
  */
+import { expectPlanned } from "../src/algorithms/refusal.ts";
 import { type Balance, balanceOf } from "../src/algorithms/cut.ts";
 import { cutGemm, planGemm } from "../src/algorithms/gemm/plan.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
@@ -70,14 +71,14 @@ async function compare(problem: GemmProblem) {
     const sorted = rivals.get(keys[balance]!)!.ns.toSorted((one, other) => one - other);
     return gemmFlops(problem) / sorted[sorted.length >> 1]! / 1e3;
   };
-  const cost = (balance: Balance) => cutGemm(request(balance)).cost;
+  const cost = (balance: Balance) => expectPlanned(cutGemm(request(balance))).cost;
   const percent = (ratio: number) => `${ratio >= 1 ? "+" : ""}${(100 * (ratio - 1)).toFixed(1)} %`;
-  const chosen = cutGemm(request("stream-k"));
+  const chosen = expectPlanned(cutGemm(request("stream-k")));
   console.log(`| ${
     [
       printGemm(problem),
       ...BALANCES.map((balance) => rate(balance).toFixed(1)),
-      balanceOf(cutGemm(request("auto"))),
+      balanceOf(expectPlanned(cutGemm(request("auto")))),
       percent(Math.min(cost("none"), cost("split-k")) / cost("stream-k")),
       percent(rate("stream-k") / Math.max(rate("none"), rate("split-k"))),
       `${chosen.policy.name}, ${chosen.head ?? "all"} whole, the rest in ${chosen.splits}`,

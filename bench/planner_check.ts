@@ -119,7 +119,7 @@ for (const one of cases.values()) {
     const rival = { algorithm, amplification: 1, ...(tile === undefined ? {} : { tile }) };
     if (timeOf(one, rival) !== measured.ms) continue;
     const predicted = predictMs(requestFor(one.request, rival), algorithm);
-    if (predicted === undefined) continue;
+    if (typeof predicted !== "number") continue;
     const key = `${algorithm} ${group} ${one.request.layout}`;
     errors.set(key, [...errors.get(key) ?? [], Math.log(predicted / measured.ms)]);
   }

@@ -7,6 +7,7 @@
  * of a suite's problems as they are planned for an H200, with its pair, segments and parts, but 4 channels of each
  * side: sums do not know how many others there are.
  */
+import { expectPlanned } from "../src/algorithms/refusal.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { configure, configureAs } from "../src/algorithms/winrs/configure.ts";
@@ -163,7 +164,7 @@ async function overSuite(path?: string): Promise<void> {
   console.log("problem\tpair\tZ\tlongest sum\tMARE");
   const worst: Record<string, number> = {};
   for (const whole of parseSuite(Deno.readTextFileSync(file), String(file), "bwd-filter")) {
-    const options = configureOptions(requestFor(whole, { limits: h200 }));
+    const options = expectPlanned(configureOptions(requestFor(whole, { limits: h200 })));
     const { pair, segmentation } = configure(whole, options);
     const problem = convProblem({
       ...whole,
@@ -175,7 +176,7 @@ async function overSuite(path?: string): Promise<void> {
     const request = requestFor(problem, { policy: "8x8x8_4x4" });
     const mare = await mareOf(
       problem,
-      planConfiguration(request, "uniform", configuration),
+      expectPlanned(planConfiguration(request, "uniform", configuration)),
       await dataFor(problem),
     );
     const kernels = [pair.first, ...(pair.second ? [pair.second] : [])];

@@ -10,6 +10,7 @@
  * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */
+import { expectPlanned } from "../src/algorithms/refusal.ts";
 import {
   dataElements,
   filterElements,
@@ -70,7 +71,7 @@ function requestFor(problem: ConvProblem): PlanRequest {
 }
 
 function trial(phase: string, problem: ConvProblem, configuration: Configuration): Trial {
-  const plan = planConfiguration(requestFor(problem), "constant", configuration);
+  const plan = expectPlanned(planConfiguration(requestFor(problem), "constant", configuration));
   return { phase, problem, configuration, plan };
 }
 
@@ -89,7 +90,7 @@ async function compiled(trials: readonly Trial[], until: number): Promise<Trial[
 
 function optionsFor(problem: ConvProblem, throughput?: ThroughputTable): ConfigureOptions {
   return {
-    ...configureOptions(requestFor(problem)),
+    ...expectPlanned(configureOptions(requestFor(problem))),
     ...(throughput === undefined ? {} : { throughput }),
   };
 }

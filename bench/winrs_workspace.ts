@@ -4,6 +4,7 @@
  *
  *     deno run -A bench/winrs_workspace.ts [SUITE]
  */
+import { expectPlanned } from "../src/algorithms/refusal.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { dataElements } from "../src/algorithms/winrs/baseline.ts";
 import { configure } from "../src/algorithms/winrs/configure.ts";
@@ -27,7 +28,7 @@ console.log("problem\tpair\tbaseline\tgrid\tbuckets\tMB\tshare");
 for (const problem of problems) {
   const { pair, baseline, segmentation, workspaceElements } = configure(
     problem,
-    configureOptions({
+    expectPlanned(configureOptions({
       problem,
       dtype: "f32",
       layout: "nhwc",
@@ -35,7 +36,7 @@ for (const problem of problems) {
       epilogue: NO_EPILOGUE,
       algorithm: "winrs",
       limits: H200,
-    }),
+    })),
   );
   const { first, second, k0, k1 } = pair;
   const share = workspaceElements / dataElements(problem);

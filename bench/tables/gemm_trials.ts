@@ -1,4 +1,5 @@
 /** What benchmarks of the main loop printed, as tables: ceilings, policies, ablation, balances, sums in f16. */
+import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { cutGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { H200_RATES } from "../../src/algorithms/cost/rates.ts";
@@ -72,7 +73,9 @@ function policies(): string {
     seen.add(key);
     const [m = 0, n = 0, k = 0] = size.split("x").map(Number);
     const problem = gemmProblem({ m, n, k, transpose });
-    const cut = cutGemm({ problem, dtype: "f32", policy: policy.name, limits: LIMITS });
+    const cut = expectPlanned(
+      cutGemm({ problem, dtype: "f32", policy: policy.name, limits: LIMITS }),
+    );
     const predicted = m * n * k / cut.cost * H200_RATES.packed;
     rows.push([
       `${m} ${n} ${k} ${way}`,

@@ -1,5 +1,5 @@
-import { UnsupportedError } from "../errors.ts";
 import type { DeviceLimits } from "./plan.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 
 /** A run of images that is transformed and multiplied at once; chunks share their workspace. */
 export interface Chunk {
@@ -27,12 +27,9 @@ export interface ChunkNeeds {
 
 /**
  * The fewest chunks of the batch, as even as they can be, whose buffers stay below the limits. One empty chunk
- * for an empty batch.
- *
- * @throws {RangeError} if the user's limit is too small for the least chunk, or makes too many of them.
- * @throws {UnsupportedError} if the device's is.
+ * for an empty batch. Refused if the user's limit, or the device's, is too small for the least chunk, or makes too many.
  */
-export function batchChunks(needs: ChunkNeeds): Chunk[] {
+export function batchChunks(needs: ChunkNeeds): Planned<Chunk[]> {
   const { batch, multiple } = needs;
   const most = Math.max(1, batch / multiple);
   let low = 0;
@@ -43,9 +40,9 @@ export function batchChunks(needs: ChunkNeeds): Chunk[] {
     if (chunkFits(needs, middle * multiple)) low = middle;
     else high = middle - 1;
   }
-  if (low === 0) throw tooSmall(needs);
+  if (low === 0) return tooSmall(needs);
   const count = Math.ceil(most / low);
-  refuseManyChunks(needs.algorithm, count);
+  if (count > MOST_CHUNKS) return manyChunks(needs.algorithm, count);
   const units = Math.ceil(most / count);
   return Array.from({ length: Math.ceil(most / units) }, (_, index) => {
     const first = index * units * multiple;
@@ -56,27 +53,22 @@ export function batchChunks(needs: ChunkNeeds): Chunk[] {
 /** More chunks than this take seconds to plan, and longer to run than their products. */
 export const MOST_CHUNKS = 1024;
 
-/** @throws {RangeError} for more chunks than are planned. */
-export function refuseManyChunks(algorithm: string, chunks: number): void {
-  if (chunks <= MOST_CHUNKS) return;
-  throw new RangeError(
-    `Cannot plan: ${algorithm} takes ${chunks} chunks of the batch to keep within the workspace, ` +
+/** Refuses more chunks than are planned. */
+export function manyChunks(algorithm: string, chunks: number): Refusal {
+  return refusal(
+    "workspace",
+    `${algorithm} takes ${chunks} chunks of the batch to keep within the workspace, ` +
       `at most ${MOST_CHUNKS} are planned`,
   );
 }
 
-/** Cause of the refusals of a least chunk. */
-const TOO_LARGE = "the least chunk exceeds a limit";
-
 /** What is made of four images a vector; of single ones where chunks of four exceed a limit. */
-export function fourElseOne<T>(interleave: 1 | 4, make: (interleave: 1 | 4) => T): T {
-  if (interleave === 1) return make(1);
-  try {
-    return make(4);
-  } catch (error) {
-    if (!(error instanceof Error) || error.cause !== TOO_LARGE) throw error;
-    return make(1);
-  }
+export function fourElseOne<T>(
+  interleave: 1 | 4,
+  make: (interleave: 1 | 4) => Planned<T>,
+): Planned<T> {
+  const made = make(interleave);
+  return interleave === 4 && isRefusal(made) ? make(1) : made;
 }
 
 function chunkFits(needs: ChunkNeeds, images: number): boolean {
@@ -86,22 +78,22 @@ function chunkFits(needs: ChunkNeeds, images: number): boolean {
     workspace <= (needs.maxWorkspaceBytes ?? Infinity);
 }
 
-function tooSmall(needs: ChunkNeeds): Error {
+function tooSmall(needs: ChunkNeeds): Refusal {
   const bytes = needs.bytes(needs.multiple);
   const largest = Math.max(...bytes);
   const images = needs.multiple === 1 ? "one image" : `${needs.multiple} images`;
   if (largest > needs.maxBufferBytes) {
-    return new UnsupportedError(
-      `Cannot plan: ${needs.algorithm} takes a buffer of ${largest} bytes for ${images}, ` +
+    return refusal(
+      "limit",
+      `${needs.algorithm} takes a buffer of ${largest} bytes for ${images}, ` +
         `the device's limit is ${needs.maxBufferBytes}`,
-      { cause: TOO_LARGE },
     );
   }
   const least = needs.fixedBytes + bytes.reduce((sum, one) => sum + one, 0);
-  return new RangeError(
-    `Cannot plan: ${needs.algorithm} takes at least ${least} bytes of workspace, ` +
+  return refusal(
+    "workspace",
+    `${needs.algorithm} takes at least ${least} bytes of workspace, ` +
       `at most ${needs.maxWorkspaceBytes} are allowed`,
-    { cause: TOO_LARGE },
   );
 }
 

@@ -1,4 +1,3 @@
-import { UnsupportedError } from "../errors.ts";
 import {
   mainLoopBytes,
   mainLoopWorkgroups,
@@ -18,6 +17,7 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
+import { type Planned, refusal } from "./refusal.ts";
 
 export { occupancyRate } from "./loop_cost.ts";
 
@@ -120,9 +120,10 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
 
 /**
  * The cheapest cut of a product: time of the busiest multiprocessor, waste of padding included, plus
- * what split depth writes and reads again. A balance that the product is too small for is none.
+ * what split depth writes and reads again. A balance that the product is too small for is none. Undefined where no policy
+ * is a candidate.
  */
-export function chooseCut(product: Product, asked: CutLimits): Cut {
+export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const { candidates = TILE_POLICIES, multiprocessors, splits, balance = "auto" } = asked;
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
@@ -138,7 +139,7 @@ export function chooseCut(product: Product, asked: CutLimits): Cut {
   };
   const even = (asked.software ? cheapest(each(evenCuts), short) : undefined) ??
     cheapest(each(evenCuts));
-  if (even === undefined) throw new RangeError("Cannot plan: no tile policy fits the device");
+  if (even === undefined) return undefined;
   const tried = balance === "stream-k" ||
     balance === "auto" && splits === undefined && multiprocessors >= FEW_MULTIPROCESSORS;
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
@@ -250,15 +251,13 @@ export interface CutRequest {
 const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
 
 /**
- * The user's policy and splits, or the cheapest that the device can run.
- *
- * @throws {RangeError} if the policy is unknown, or splits contradict the balance.
- * @throws {UnsupportedError} if it does not fit the device.
+ * The user's policy and splits, or the cheapest that the device can run. Refused if the policy is unknown or does not fit
+ * the device, or splits contradict the balance.
  */
 export function cutProduct(
   request: CutRequest,
   product: Product,
-): Cut {
+): Planned<Cut> {
   const { limits } = request;
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
   const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
@@ -274,15 +273,13 @@ export function cutProduct(
   if (request.policy !== undefined) {
     const policy = findPolicy(request.policy);
     if (policy === undefined) {
-      throw new RangeError(
-        `Cannot plan: policy ${request.policy} is none of ${
-          TILE_POLICIES.map(({ name }) => name).join(", ")
-        }`,
-      );
+      const names = TILE_POLICIES.map(({ name }) => name).join(", ");
+      return refusal("problem", `policy ${request.policy} is none of ${names}`);
     }
     if (!fits(policy)) {
-      throw new UnsupportedError(
-        `Cannot plan: policy ${policy.name} does not fit the device's ` +
+      return refusal(
+        "limit",
+        `policy ${policy.name} does not fit the device's ` +
           `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
           `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
       );
@@ -294,7 +291,7 @@ export function cutProduct(
     splits !== undefined &&
     (balance === "none" ? splits > 1 : balance !== "auto" && balance !== undefined && splits < 2)
   ) {
-    throw new RangeError(`Cannot plan: balance ${balance} contradicts ${splits} splits`);
+    return refusal("problem", `balance ${balance} contradicts ${splits} splits`);
   }
   const asked = {
     limits,
@@ -306,6 +303,7 @@ export function cutProduct(
     variant: request.variant,
   };
   const cut = chooseCut(product, { ...asked, candidates });
+  if (cut === undefined) return refusal("limit", "no tile policy fits the device");
   const policy = variantPolicy(cut.policy, request.variant);
-  return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] });
+  return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] })!;
 }

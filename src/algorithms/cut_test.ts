@@ -4,6 +4,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { type Balance, balanceOf, chooseCut, cutProduct, type Product } from "./cut.ts";
 import { cutGemm, planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
+import { expectPlanned } from "./refusal.ts";
 
 const limits = {
   ...DEFAULT_LIMITS,
@@ -43,7 +44,7 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
       multiprocessors: 132,
       candidates: [wide],
       balance: "stream-k",
-    });
+    })!;
     const { head = NaN, splits } = cut;
     assert.ok(head % slots === 0 && head < tiles, `${head} of ${tiles}`);
     assert.ok(tiles - head <= 2 * slots);
@@ -54,7 +55,7 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
 Deno.test("planGemm() makes of a stream-K cut one kernel over the head, one over the tail, and their sums", () => {
   for (const [m, n, k] of [[2048, 2048, 2048], [4095, 4097, 4099], [16384, 1024, 1024]] as const) {
     const asked = request(m, n, k, "stream-k");
-    const { policy, head = NaN, splits } = cutGemm(asked);
+    const { policy, head = NaN, splits } = expectPlanned(cutGemm(asked));
     const tiles = Math.ceil(m / policy.rows) * Math.ceil(n / policy.columns);
     const plan = planGemm(asked);
     const [first, last, sums] = plan.passes.slice(-3);
@@ -83,32 +84,35 @@ Deno.test("planGemm() makes of a stream-K cut one kernel over the head, one over
 Deno.test("a balance that is asked for is taken, and auto takes stream-K only on clear prediction", () => {
   const balances = (m: number, n: number, k: number) =>
     (["none", "split-k", "stream-k", "auto"] as const).map((balance) =>
-      balanceOf(cutGemm(request(m, n, k, balance)))
+      balanceOf(expectPlanned(cutGemm(request(m, n, k, balance))))
     );
   assert.deepEqual(balances(2048, 2048, 2048).slice(0, 3), ["none", "split-k", "stream-k"]);
   assert.deepEqual(balances(10240, 4096, 4096), ["none", "split-k", "stream-k", "none"]);
   assert.deepEqual(balances(256, 256, 65536), ["none", "split-k", "stream-k", "split-k"]);
   for (const [m, n, k] of [[2048, 2048, 2048], [16384, 1024, 1024], [4096, 4096, 4096]] as const) {
-    const cost = (balance: Balance) => cutGemm(request(m, n, k, balance)).cost;
+    const cost = (balance: Balance) => expectPlanned(cutGemm(request(m, n, k, balance))).cost;
     const other = Math.min(cost("none"), cost("split-k"));
     const streamed = cost("stream-k") < 0.99 * other;
-    assert.equal(balanceOf(cutGemm(request(m, n, k, "auto"))) === "stream-k", streamed);
+    assert.equal(
+      balanceOf(expectPlanned(cutGemm(request(m, n, k, "auto")))) === "stream-k",
+      streamed,
+    );
   }
   // One step is nothing to split.
   assert.deepEqual(balances(2048, 2048, 8), ["none", "none", "none", "none"]);
 });
 
 Deno.test("a user's splits are those of auto's even cut, of split-K or of stream-K's tail", () => {
-  const of = (balance: Balance) => cutGemm(request(2048, 2048, 2048, balance, 5));
+  const of = (balance: Balance) => expectPlanned(cutGemm(request(2048, 2048, 2048, balance, 5)));
   assert.deepEqual([of("auto").splits, of("auto").head], [5, undefined]);
   assert.deepEqual([of("split-k").splits, of("split-k").head], [5, undefined]);
   assert.equal(of("stream-k").splits, 5);
   assert.ok(of("stream-k").head! > 0);
 });
 
-Deno.test("cutProduct() refuses splits that the balance contradicts", () => {
+Deno.test("expectPlanned(cutProduct()) refuses splits that the balance contradicts", () => {
   const cut = (balance: Balance, splits: number) =>
-    cutProduct({ limits, balance, splits }, product(512, 512, 32));
+    expectPlanned(cutProduct({ limits, balance, splits }, product(512, 512, 32)));
   assert.throws(() => cut("none", 2), /RangeError: Cannot plan: balance none contradicts 2 splits/);
   assert.throws(() => cut("split-k", 1), /balance split-k contradicts 1 splits/);
   assert.throws(() => cut("stream-k", 1), /balance stream-k contradicts 1 splits/);
@@ -118,10 +122,10 @@ Deno.test("cutProduct() refuses splits that the balance contradicts", () => {
 Deno.test("partial results keep within the workspace and a binding", () => {
   for (const balance of ["split-k", "stream-k"] as const) {
     const splitsOf = (maxWorkspaceBytes: number) =>
-      cutProduct(
+      expectPlanned(cutProduct(
         { limits, balance, policy: "small", maxWorkspaceBytes },
         product(512, 512, 4096),
-      );
+      ));
     const bytes = 4 * 512 * 512;
     assert.ok(splitsOf(Infinity).splits > 4);
     assert.ok(splitsOf(4 * bytes).splits <= 4);

@@ -12,6 +12,7 @@ import {
 } from "../kernels/tile_partials.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
+import { refusal } from "./refusal.ts";
 import type { PlanBuffers } from "./tensors.ts";
 
 /**
@@ -34,11 +35,15 @@ export function pass(
     }
     return typeof place === "number" ? buffers.bindings(place) : place;
   });
+  const grid = foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension);
+  if (grid === undefined) {
+    buffers.refuse(refusal("limit", `${workgroups} workgroups exceed the device's grid`));
+  }
   return {
     kernel,
     bindings,
     ...(uniforms === undefined ? {} : { uniforms }),
-    grid: foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension),
+    grid: grid ?? [1, 1, 1],
     multiplications,
     iterations,
   };

@@ -1,9 +1,10 @@
+import type { Kernel } from "../kernels/kernel.ts";
+import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
-import { UnsupportedError } from "../errors.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { isSoftware } from "./cost/choose.ts";
@@ -28,7 +29,7 @@ import { nonfusedReason } from "./winograd_nonfused/tiles.ts";
 interface Algorithm {
   /** Why the problem cannot be done, or undefined if it can. */
   supports(request: PlanRequest): string | undefined;
-  plan(request: PlanRequest, mode: SizeMode): Plan;
+  plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
 }
 
 const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
@@ -115,19 +116,24 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
 }
 
 /** Plans a fixed choice, or `direct`, which needs no workspace, where it takes more than is allowed. */
-function planFixed(request: PlanRequest, { name, why, replaceable }: FixedChoice): Plan {
-  try {
-    const plan = planConv({ ...request, algorithm: name });
-    return { ...plan, notes: [...plan.notes, why] };
-  } catch (error) {
-    const { maxWorkspaceBytes } = request;
-    if (!replaceable || maxWorkspaceBytes === undefined || !(error instanceof RangeError)) {
-      throw error;
-    }
-    const plan = planConv({ ...request, algorithm: "direct" });
-    const note = `auto: direct, ${name} takes more than ${maxWorkspaceBytes} bytes of workspace`;
-    return { ...plan, notes: [...plan.notes, note] };
-  }
+function planFixed(
+  request: PlanRequest,
+  { name, why, replaceable }: FixedChoice,
+): Planned<Plan> {
+  const plan = tryPlanConv({ ...request, algorithm: name });
+  if (!isRefusal(plan)) return noted(plan, why);
+  if (!replaceable || plan.kind !== "workspace") return plan;
+  const direct = tryPlanConv({ ...request, algorithm: "direct" });
+  const { maxWorkspaceBytes } = request;
+  return noted(
+    direct,
+    `auto: direct, ${name} takes more than ${maxWorkspaceBytes} bytes of workspace`,
+  );
+}
+
+/** A plan with one more note. */
+function noted(plan: Planned<Plan>, note: string): Planned<Plan> {
+  return isRefusal(plan) ? plan : { ...plan, notes: [...plan.notes, note] };
 }
 
 /** Whether there is nothing to sum, or nothing to store. */
@@ -136,39 +142,42 @@ function degenerate(problem: ConvProblem): boolean {
 }
 
 /** Plans what a device's tuning, or else the model, says is fastest. */
-function planAuto(request: PlanRequest): Plan {
-  const tuned = planTuned(request, planConv);
+function planAuto(request: PlanRequest): Planned<Plan> {
+  const tuned = planTuned(request, tryPlanConv);
   if (typeof tuned === "object") return tuned;
   const fixed = fixedChoice(request);
-  const plan = fixed === undefined ? planFastest(request, planConv) : planFixed(request, fixed);
-  return tuned === undefined ? plan : { ...plan, notes: [...plan.notes, tuned] };
+  const plan = fixed === undefined ? planFastest(request, tryPlanConv) : planFixed(request, fixed);
+  return tuned === undefined ? plan : noted(plan, tuned);
 }
 
 /** What `auto` would take for a problem that the request's algorithm does not support; undefined if nothing can. */
 function alternative(request: PlanRequest): string | undefined {
   const { tile: _, pair: __, policy: ___, ...free } = request;
-  try {
-    return planAuto({ ...free, algorithm: "auto" }).algorithm;
-  } catch (error) {
-    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
-    throw error;
-  }
+  const plan = planAuto({ ...free, algorithm: "auto" });
+  return isRefusal(plan) ? undefined : plan.algorithm;
 }
 
 /** Refuses what enlarges rounding errors more than the user said; what is allowed unsaid is for `auto` alone. */
-function checkAccuracy(request: PlanRequest, { algorithm, amplification = 1 }: Plan): void {
-  if (!request.exact && request.maxBoundRatio === undefined) return;
+function refuseInaccuracy(
+  request: PlanRequest,
+  { algorithm, amplification = 1 }: Plan,
+): Refusal | undefined {
+  if (!request.exact && request.maxBoundRatio === undefined) return undefined;
   const allowed = allowedAmplification(request);
-  if (amplification <= allowed) return;
-  throw new RangeError(`Cannot plan: ${algorithm} ${inaccuracy(request, amplification, allowed)}`);
+  return amplification <= allowed
+    ? undefined
+    : refusal("accuracy", `${algorithm} ${inaccuracy(request, amplification, allowed)}`);
 }
 
 /** Unit roundoff of f32, in which all kernels sum. */
 const UNIT_ROUNDOFF = 2 ** -24;
 
 /** Refuses tiles whose results would not pass the gate's ceiling on normal data, unless the user allows a bound ratio. */
-function checkCeiling({ problem, maxBoundRatio }: PlanRequest, { algorithm, arithmetic }: Plan) {
-  if (maxBoundRatio !== undefined) return;
+function refuseAboveCeiling(
+  { problem, maxBoundRatio }: PlanRequest,
+  { algorithm, arithmetic }: Plan,
+): Refusal | undefined {
+  if (maxBoundRatio !== undefined) return undefined;
   for (const { axes } of arithmetic.tiles ?? []) {
     const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
     const length = Math.min(arithmetic.chain ?? Infinity, products);
@@ -176,61 +185,82 @@ function checkCeiling({ problem, maxBoundRatio }: PlanRequest, { algorithm, arit
     const error = UNIT_ROUNDOFF * typicalError(transforms, length);
     if (error <= ERROR_CEILING.f32) continue;
     const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
-    throw new RangeError(
-      `Cannot plan: ${algorithm} ${tile} typically errs by ${
-        error.toExponential(1)
-      } of a result's ` +
-        `norm with sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed ` +
+    return refusal(
+      "accuracy",
+      `${algorithm} ${tile} typically errs by ${error.toExponential(1)} of a result's norm with ` +
+        `sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed ` +
         "(--max-bound-ratio plans it all the same)",
     );
   }
+  return undefined;
+}
+
+/** Refuses a plan that takes more workspace than is allowed. */
+function refuseWorkspace(
+  { maxWorkspaceBytes = Infinity }: PlanRequest,
+  { algorithm, workspaceBytes }: Plan,
+): Refusal | undefined {
+  return workspaceBytes <= maxWorkspaceBytes ? undefined : refusal(
+    "workspace",
+    `${algorithm} takes ${workspaceBytes} bytes of workspace, ` +
+      `at most ${maxWorkspaceBytes} are allowed`,
+  );
+}
+
+/** Refuses kernels with more bindings than the device has. */
+function refuseBindings({ limits }: PlanRequest, { passes }: Plan): Refusal | undefined {
+  const most = limits.maxStorageBuffersPerShaderStage;
+  const count = ({ bindings }: Kernel) => bindings.filter((kind) => kind !== "uniform").length;
+  const kernel = passes.map((one) => one.kernel).find((one) => count(one) > most);
+  return kernel && refusal(
+    "limit",
+    `kernel ${kernel.name} binds ${count(kernel)} storage buffers, ` +
+      `the device's maxStorageBuffersPerShaderStage is ${most}`,
+  );
+}
+
+/**
+ * {@linkcode tryPlanConv} where a refusal is an error.
+ *
+ * @throws {RangeError} if a tensor has 2^32 elements or more, a named algorithm does not support the problem, takes more
+ * workspace or enlarges rounding errors more than is allowed, or the epilogue does not fit the operation.
+ * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
+ */
+export function planConv(request: PlanRequest): Plan {
+  return expectPlanned(tryPlanConv(request));
 }
 
 /**
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
- * @throws {RangeError} if a tensor has 2^32 elements or more, a named algorithm does not support the problem, takes more workspace or enlarges rounding
- * errors more than is allowed, or the epilogue does not fit the operation.
- * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
+ * @throws {SyntaxError | RangeError} if the text of the request's tile or pair is none.
  */
-export function planConv(request: PlanRequest): Plan {
+export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   const { problem, epilogue } = request;
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
-    throw new RangeError(`Cannot plan: bias and activation belong to fwd, not to ${problem.op}`);
+    return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  refuseHugeTensors(request);
+  const huge = refuseHugeTensors(request);
+  if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);
   const name = request.algorithm;
   const reason = unsupported(name, request);
   if (reason !== undefined) {
     const other = alternative(request);
-    throw new RangeError(
-      `Cannot plan: ${name} does not support this problem: ${reason}` +
+    return refusal(
+      "problem",
+      `${name} does not support this problem: ${reason}` +
         (other === undefined ? "" : ` (${other} does)`),
     );
   }
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
   const plan = ALGORITHMS[name].plan(request, mode);
-  checkAccuracy(request, plan);
-  checkCeiling(request, plan);
-  if (isSoftware(request)) refuseLongLoops(plan);
-  const { maxWorkspaceBytes = Infinity } = request;
-  if (plan.workspaceBytes > maxWorkspaceBytes) {
-    throw new RangeError(
-      `Cannot plan: ${name} takes ${plan.workspaceBytes} bytes of workspace, ` +
-        `at most ${maxWorkspaceBytes} are allowed`,
-    );
-  }
-  for (const { kernel } of plan.passes) {
-    const storage = kernel.bindings.filter((kind) => kind !== "uniform").length;
-    const most = request.limits.maxStorageBuffersPerShaderStage;
-    if (storage > most) {
-      throw new UnsupportedError(
-        `Cannot plan: kernel ${kernel.name} binds ${storage} storage buffers, ` +
-          `the device's maxStorageBuffersPerShaderStage is ${most}`,
-      );
-    }
-  }
-  return plan;
+  if (isRefusal(plan)) return plan;
+  return refuseInaccuracy(request, plan) ??
+    refuseAboveCeiling(request, plan) ??
+    (isSoftware(request) ? refuseLongLoops(plan) : undefined) ??
+    refuseWorkspace(request, plan) ??
+    refuseBindings(request, plan) ??
+    plan;
 }

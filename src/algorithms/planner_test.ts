@@ -227,11 +227,11 @@ Deno.test("chooseCut() never makes a split without steps, and honours a forced o
     b: FLAT,
   };
   for (const multiprocessors of [1, 8, 132]) {
-    const { splits } = chooseCut(product, { limits: h200, multiprocessors });
+    const { splits } = chooseCut(product, { limits: h200, multiprocessors })!;
     assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
   }
-  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 4 }).splits, 4);
-  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 99 }).splits, 10);
+  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 4 })!.splits, 4);
+  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 99 })!.splits, 10);
 });
 
 Deno.test("planConv() plans or refuses problems of absurd sizes without counting through them", () => {

@@ -14,9 +14,9 @@ import {
 import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import type { DeviceLimits, PlanBinding, PlanBuffer } from "./plan.ts";
+import type { DeviceLimits, Plan, PlanBinding, PlanBuffer } from "./plan.ts";
+import { type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
-import { UnsupportedError } from "../errors.ts";
 
 /** Bytes of a buffer: whole words, and never too small for a binding of one vec4. */
 export function bufferBytes(elements: number, element: StorageElement = "f32"): number {
@@ -24,47 +24,57 @@ export function bufferBytes(elements: number, element: StorageElement = "f32"): 
   return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
 
-function expectBytes(name: string, bytes: number, { maxBufferSize }: DeviceLimits): void {
-  if (bytes <= maxBufferSize) return;
-  throw new UnsupportedError(
-    `Cannot plan: ${name} takes ${bytes} bytes, the device's maxBufferSize is ${maxBufferSize}`,
+function tooManyBytes(
+  name: string,
+  bytes: number,
+  { maxBufferSize }: DeviceLimits,
+): Refusal | undefined {
+  if (bytes <= maxBufferSize) return undefined;
+  return refusal(
+    "limit",
+    `${name} takes ${bytes} bytes, the device's maxBufferSize is ${maxBufferSize}`,
   );
 }
 
 /**
- * Refuses a problem whose tensors no plan can have, before anything is made of its sizes.
- *
- * @throws {RangeError} for a tensor of more elements than 32 bits count, {UnsupportedError} for one that the device
- * cannot hold.
+ * Refuses a problem whose tensors no plan can have, before anything is made of its sizes: of more elements than 32 bits
+ * count, or than the device can hold.
  */
 export function refuseHugeTensors(
   { problem, limits }: Pick<PlanRequest, "problem" | "limits">,
-): void {
+): Refusal | undefined {
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     const elements = elementCount(tensorShape(problem, which));
     if (elements >= 2 ** 32) {
-      throw new RangeError(
-        `Cannot plan: ${which} has ${elements} elements, kernels count up to 2^32`,
-      );
+      return refusal("problem", `${which} has ${elements} elements, kernels count up to 2^32`);
     }
-    expectBytes(which, bufferBytes(elements), limits);
+    const refused = tooManyBytes(which, bufferBytes(elements), limits);
+    if (refused !== undefined) return refused;
   }
+  return undefined;
 }
 
-/** Collects a plan's buffers; refuses one that the device cannot hold. */
+/** Collects a plan's buffers, and the first reason why the device cannot run what is made of them. */
 export class PlanBuffers {
   readonly list: PlanBuffer[] = [];
+  #refused: Refusal | undefined;
   readonly #limits: DeviceLimits;
 
   constructor(limits: DeviceLimits) {
     this.#limits = limits;
   }
 
-  /**
-   * Adds a buffer and returns its place.
-   *
-   * @throws {UnsupportedError} if it exceeds the device's `maxBufferSize`.
-   */
+  /** Why there is no plan; the first of several reasons. */
+  get refused(): Refusal | undefined {
+    return this.#refused;
+  }
+
+  /** Notes why there is no plan. Planning goes on, and is for nothing. */
+  refuse(reason: Refusal | undefined): void {
+    this.#refused ??= reason;
+  }
+
+  /** Adds a buffer and returns its place; refused if it exceeds the device's `maxBufferSize`. */
   add(
     name: string,
     role: PlanBuffer["role"],
@@ -72,24 +82,23 @@ export class PlanBuffers {
     element: StorageElement = "f32",
   ): number {
     const bytes = bufferBytes(elements, element);
-    expectBytes(name, bytes, this.#limits);
+    this.refuse(tooManyBytes(name, bytes, this.#limits));
     return this.list.push({ name, role, bytes }) - 1;
   }
 
-  /**
-   * How a buffer is spread over bindings.
-   *
-   * @throws {UnsupportedError} if a kernel cannot have as many.
-   */
+  /** How a buffer is spread over bindings; refused if a kernel cannot have as many. */
   split(buffer: number): TensorSplit {
     const { name, bytes } = this.list[buffer]!;
     const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage: most } = this.#limits;
     const split = splitTensor(bytes, maxStorageBufferBindingSize);
-    if (split.parts <= most) return split;
-    throw new UnsupportedError(
-      `Cannot plan: ${name} takes ${split.parts} bindings of ${maxStorageBufferBindingSize} bytes, ` +
-        `the device's maxStorageBuffersPerShaderStage is ${most}`,
-    );
+    if (split.parts > most) {
+      this.refuse(refusal(
+        "limit",
+        `${name} takes ${split.parts} bindings of ${maxStorageBufferBindingSize} bytes, ` +
+          `the device's maxStorageBuffersPerShaderStage is ${most}`,
+      ));
+    }
+    return split;
   }
 
   /** The bindings of a buffer, in order. */
@@ -102,6 +111,12 @@ export class PlanBuffers {
       offset: part * partBytes,
       size: Math.min(partBytes, bytes - part * partBytes),
     }));
+  }
+
+  /** The plan that has these buffers, or why there is none. */
+  plan(plan: Omit<Plan, "buffers" | "workspaceBytes">): Planned<Plan> {
+    return this.#refused ??
+      { ...plan, buffers: this.list, workspaceBytes: this.workspaceBytes() };
   }
 
   workspaceBytes(): number {

@@ -1,8 +1,8 @@
-import { UnsupportedError } from "../errors.ts";
 import { allowedAmplification } from "./cost/accuracy.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Plan } from "./plan.ts";
+import { isRefusal, type Planned } from "./refusal.ts";
 import type { AlgorithmName, PlanRequest } from "./request.ts";
 
 /** What was the fastest for a problem, measured on the device. */
@@ -48,15 +48,11 @@ export const OUTDATED_TUNING = "wgconv tune measured other kernels for this, the
 function measuredKernels(
   { exact: _, ...request }: PlanRequest,
   { problem }: TunedChoice,
-  planConv: (request: PlanRequest) => Plan,
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
 ): string | undefined {
-  try {
-    const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
-    return kernelNames(planConv(measured)).join();
-  } catch (error) {
-    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
-    throw error;
-  }
+  const measured = { ...request, problem, epilogue: NO_EPILOGUE, maxBoundRatio: Infinity };
+  const plan = tryPlanConv(measured);
+  return isRefusal(plan) ? undefined : kernelNames(plan).join();
 }
 
 /**
@@ -66,7 +62,7 @@ function measuredKernels(
  */
 export function planTuned(
   request: PlanRequest,
-  planConv: (request: PlanRequest) => Plan,
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
 ): Plan | typeof OUTDATED_TUNING | undefined {
   const { policy, splits, balance, tile, pair, variant } = request;
   const said = [policy, splits, balance, tile, pair, variant];
@@ -81,18 +77,15 @@ export function planTuned(
     ...(choice.tile === undefined ? {} : { tile: choice.tile }),
     ...(choice.pair === undefined ? {} : { pair: choice.pair }),
   };
-  try {
-    const measured = measuredKernels(named, choice, planConv);
-    if (measured !== choice.kernels.join()) return OUTDATED_TUNING;
-    const plan = planConv({
-      ...named,
-      ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
-    });
-    if ((plan.amplification ?? 1) > allowedAmplification(request)) return undefined;
-    const note = "measured to be the fastest on this device (wgconv tune)";
-    return { ...plan, notes: [...plan.notes, note] };
-  } catch (error) {
-    if (error instanceof RangeError || error instanceof UnsupportedError) return undefined;
-    throw error;
+  const measured = measuredKernels(named, choice, tryPlanConv);
+  if (measured !== choice.kernels.join()) return OUTDATED_TUNING;
+  const plan = tryPlanConv({
+    ...named,
+    ...(maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes }),
+  });
+  if (isRefusal(plan) || (plan.amplification ?? 1) > allowedAmplification(request)) {
+    return undefined;
   }
+  const note = "measured to be the fastest on this device (wgconv tune)";
+  return { ...plan, notes: [...plan.notes, note] };
 }

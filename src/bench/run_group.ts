@@ -1,8 +1,8 @@
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
-import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
+import { isRefusal } from "../algorithms/refusal.ts";
+import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { TuningTable } from "../algorithms/tuning.ts";
-import { UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import {
   createPlanBuffers,
@@ -81,23 +81,22 @@ export async function* runGroup(
       hooks.onSkip?.(one.algorithm, reason);
       continue;
     }
-    try {
-      const plan = planConv(request);
+    const plan = tryPlanConv(request);
+    if (!isRefusal(plan)) {
       hooks.onPlan?.(plan);
       candidates.push({ one, plan: hooks.alterPlan?.(plan, group) ?? plan });
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      continue;
+    }
+    const message = `Cannot plan: ${plan.text}`;
+    if (one.algorithm === "auto") {
+      yield* failedRecords(bench, group, [one], gpu.info.adapter, message);
+    } else {
       // A policy, tile or workspace that does not go with a named algorithm is one combination too many.
-      const refused = error instanceof RangeError || error instanceof UnsupportedError;
-      if (refused && one.algorithm !== "auto") {
-        const { algorithm, policy, tile, pair = "auto" } = one;
-        hooks.onSkip?.(
-          [algorithm, policy, tile, pair].filter((part) => part !== "auto").join(" "),
-          message,
-        );
-      } else {
-        yield* failedRecords(bench, group, [one], gpu.info.adapter, message);
-      }
+      const { algorithm, policy, tile, pair = "auto" } = one;
+      hooks.onSkip?.(
+        [algorithm, policy, tile, pair].filter((part) => part !== "auto").join(" "),
+        message,
+      );
     }
   }
   for (const some of fitting(candidates, copiesOf(group), group, gpu)) {

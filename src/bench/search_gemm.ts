@@ -1,7 +1,7 @@
 import { type Balance, balanceOf, type Cut } from "../algorithms/cut.ts";
-import { cutGemm, planGemm } from "../algorithms/gemm/plan.ts";
+import { cutGemm, tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import { UnsupportedError } from "../errors.ts";
+import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import {
   createPlanBuffers,
@@ -59,30 +59,28 @@ export function gemmCandidates(
       ...(variant === undefined ? {} : { variant }),
     });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
-  const best = cutGemm(request("auto"));
+  const best = expectPlanned(cutGemm(request("auto")));
   const candidates = new Map<string, Candidate>();
   const add = (name: string, choice: Pick<GemmChoice, "splits" | "balance">) => {
     const asked = request(name, choice);
-    const cut = cutGemm(asked);
+    const cut = expectPlanned(cutGemm(asked));
     const key = keyOf(cut);
     if (candidates.has(key)) return;
     const { policy, splits, cost } = cut;
     const balance = balanceOf(cut);
-    const plan = planGemm(asked);
+    const plan = tryPlanGemm(asked);
+    if (isRefusal(plan)) return;
     const chosen = key === keyOf(best);
     candidates.set(key, { policy: policy.name, splits, balance, cost, chosen, plan });
   };
   add(best.policy.name, {});
   for (const { name } of TILE_POLICIES) {
-    try {
-      const whole = cutGemm(request(name, { balance: "none" }));
-      const split = cutGemm(request(name, { balance: "split-k" }));
-      const { splits } = split.cost < whole.cost ? split : whole;
-      for (const asked of [splits, 2 * splits, 1]) add(name, { splits: asked });
-      add(name, { balance: "stream-k" });
-    } catch (error) {
-      if (!(error instanceof UnsupportedError)) throw error;
-    }
+    const whole = cutGemm(request(name, { balance: "none" }));
+    const split = cutGemm(request(name, { balance: "split-k" }));
+    if (isRefusal(whole) || isRefusal(split)) continue;
+    const { splits } = split.cost < whole.cost ? split : whole;
+    for (const asked of [splits, 2 * splits, 1]) add(name, { splits: asked });
+    add(name, { balance: "stream-k" });
   }
   return [...candidates.values()];
 }

@@ -1,9 +1,9 @@
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
-import { planConv } from "../algorithms/planner.ts";
+import { tryPlanConv } from "../algorithms/planner.ts";
+import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import { UnsupportedError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
@@ -85,12 +85,9 @@ function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
  * @throws as that does, having said where limits come from if they are too small.
  */
 function planOrNote(request: PlanRequest): Plan {
-  try {
-    return planConv(request);
-  } catch (error) {
-    if (error instanceof UnsupportedError) noteLimits(request);
-    throw error;
-  }
+  const plan = tryPlanConv(request);
+  if (isRefusal(plan) && plan.kind === "limit") noteLimits(request);
+  return expectPlanned(plan);
 }
 
 function planRequest(

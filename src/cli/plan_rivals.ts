@@ -2,11 +2,11 @@ import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { rivalName } from "../algorithms/cost/plan_fastest.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
-import { planConv, supportedAlgorithms } from "../algorithms/planner.ts";
+import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
+import { isRefusal } from "../algorithms/refusal.ts";
 import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
-import { oneSentence } from "./failure.ts";
 
 /** What one algorithm would do, or why it would not. */
 export interface Option {
@@ -26,22 +26,19 @@ export function allPlans(request: PlanRequest): Option[] {
   const peak = ({ memory_bytes }: Option) => memory_bytes?.peak ?? Infinity;
   return supportedAlgorithms(request).map(({ name, reason }): Option => {
     if (reason !== undefined) return { algorithm: name, reason };
-    try {
-      const named = { ...request, algorithm: name };
-      const plan = planConv(named);
-      const predicted = predictPlanMs(named, plan);
-      return {
-        algorithm: name,
-        kernel: plan.kernel,
-        passes: plan.passes.length,
-        workspace_bytes: plan.workspaceBytes,
-        memory_bytes: planMemory(plan, request.problem.op),
-        ...(predicted === undefined ? {} : { predicted_ms: predicted }),
-        multiplications: plan.multiplications,
-      };
-    } catch (error) {
-      return { algorithm: name, reason: oneSentence(error).replace(/^Cannot plan: /, "") };
-    }
+    const named = { ...request, algorithm: name };
+    const plan = tryPlanConv(named);
+    if (isRefusal(plan)) return { algorithm: name, reason: plan.text };
+    const predicted = predictPlanMs(named, plan);
+    return {
+      algorithm: name,
+      kernel: plan.kernel,
+      passes: plan.passes.length,
+      workspace_bytes: plan.workspaceBytes,
+      memory_bytes: planMemory(plan, request.problem.op),
+      ...(predicted === undefined ? {} : { predicted_ms: predicted }),
+      multiplications: plan.multiplications,
+    };
   }).toSorted((a, b) => peak(a) === peak(b) ? 0 : peak(a) - peak(b));
 }
 

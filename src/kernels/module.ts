@@ -225,14 +225,17 @@ function hash(text: string): string {
   return value.toString(16).padStart(8, "0");
 }
 
-/** A grid of at least `count` workgroups; the kernel rebuilds the index as x + y·grid.x and drops the tail. */
-export function foldGrid(count: number, maxPerDimension: number): [number, number, number] {
+/**
+ * A grid of at least `count` workgroups, undefined where there is none; the kernel rebuilds the index as x + y·grid.x and
+ * drops the tail.
+ */
+export function foldGrid(
+  count: number,
+  maxPerDimension: number,
+): [number, number, number] | undefined {
   if (count <= maxPerDimension) return [count, 1, 1];
   const y = Math.ceil(count / maxPerDimension);
-  if (y > maxPerDimension) {
-    throw new RangeError(`Cannot plan: ${count} workgroups exceed the device's grid`);
-  }
-  return [Math.ceil(count / y), y, 1];
+  return y > maxPerDimension ? undefined : [Math.ceil(count / y), y, 1];
 }
 
 /** Enters a kernel's name where tensors take several bindings. */

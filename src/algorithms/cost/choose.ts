@@ -1,6 +1,6 @@
-import { UnsupportedError } from "../../errors.ts";
 import { directFlops } from "../../problem/conv_problem.ts";
 import type { Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
 import { type Candidate, candidatesOf } from "./candidates.ts";
@@ -34,9 +34,9 @@ export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
   rates: DeviceRates = H200_RATES,
-): number | undefined {
+): Planned<number> | undefined {
   const time = predictTime(request, algorithm, rates);
-  return time === undefined ? undefined : time / 1e3;
+  return typeof time === "number" ? time / 1e3 : time;
 }
 
 /**
@@ -48,15 +48,15 @@ export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefi
   if (plan.passes.length === 0 || isSoftware(request)) return undefined;
   const rates = request.rates ?? H200_RATES;
   const algorithm = ALGORITHM_NAMES.find((name) => name === plan.algorithm);
-  return (algorithm === undefined ? undefined : predictMs(request, algorithm, rates)) ??
-    planTime(plan, rates) / 1e3;
+  const modelled = algorithm === undefined ? undefined : predictMs(request, algorithm, rates);
+  return typeof modelled === "number" ? modelled : planTime(plan, rates) / 1e3;
 }
 
 function predictTime(
   request: PlanRequest,
   algorithm: AlgorithmName,
   rates: DeviceRates,
-): number | undefined {
+): Planned<number> | undefined {
   switch (algorithm) {
     case "implicit-gemm":
       return implicitTime(request, rates);
@@ -75,7 +75,7 @@ function predictTime(
     case "winrs":
       return winrsTime(request, rates);
     case "direct":
-      return passTime(productTime(directFlops(request.problem) / 2, rates.direct), 0, rates);
+      return directTime(request, rates);
     default:
       return undefined;
   }
@@ -119,8 +119,7 @@ export function rankRivals(request: PlanRequest): Rival[] {
 
 /** What needs neither workspace nor tiles: where nothing else fits. */
 function lastResort(request: PlanRequest, rates: DeviceRates): Rival {
-  const predictedMs = predictMs(request, "direct", rates)!;
-  return { algorithm: "direct", amplification: 1, predictedMs };
+  return { algorithm: "direct", amplification: 1, predictedMs: directTime(request, rates) / 1e3 };
 }
 
 function priced(
@@ -131,22 +130,20 @@ function priced(
 ): Rival {
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
-  try {
-    if (candidate.algorithm === "winrs") {
-      // Segments take longer to choose than all else here: not where no choice of them could win.
-      const bound = winrsBound(named, pairWithin(request, candidate.amplification)) / 1e3;
-      if (bound > fastest) {
-        return { ...candidate, reason: `it takes ${figure(bound)} ms at least` };
-      }
-    }
-    const predictedMs = predictMs(named, candidate.algorithm, rates);
-    return predictedMs === undefined ? candidate : { ...candidate, predictedMs };
-  } catch (error) {
-    if (error instanceof RangeError || error instanceof UnsupportedError) {
-      return { ...candidate, reason: error.message.replace(/^Cannot plan: /, "") };
-    }
-    throw error;
+  if (candidate.algorithm === "winrs") {
+    // Segments take longer to choose than all else here: not where no choice of them could win.
+    const bound = winrsBound(named, pairWithin(request, candidate.amplification)) / 1e3;
+    if (bound > fastest) return { ...candidate, reason: `it takes ${figure(bound)} ms at least` };
   }
+  const predictedMs = predictMs(named, candidate.algorithm, rates);
+  if (predictedMs === undefined) return candidate;
+  return isRefusal(predictedMs)
+    ? { ...candidate, reason: predictedMs.text }
+    : { ...candidate, predictedMs };
+}
+
+function directTime({ problem }: PlanRequest, rates: DeviceRates): number {
+  return passTime(productTime(directFlops(problem) / 2, rates.direct), 0, rates);
 }
 
 function figure(ms: number): string {

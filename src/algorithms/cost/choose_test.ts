@@ -4,6 +4,7 @@ import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
+import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
 import { predictMs, predictPlanMs, rankRivals, requestFor } from "./choose.ts";
@@ -31,6 +32,8 @@ function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanReq
     ...more,
   };
 }
+
+const predicted = (...asked: Parameters<typeof predictMs>) => expectPlanned(predictMs(...asked)!);
 
 const CONV4 = parseDescriptor("mb64ic256ih14oc256kh3ph1", "fwd");
 
@@ -112,7 +115,7 @@ Deno.test("predictMs() is near what im2win and im2col took on an H200", () => {
     const filterLayout = filterLayoutFor(layout);
     const asked = request(parseDescriptor(layer), { layout, filterLayout });
     for (const [algorithm, ms] of [["im2win", win], ["im2col", col]] as const) {
-      const share = predictMs({ ...asked, algorithm }, algorithm)! / ms;
+      const share = predicted({ ...asked, algorithm }, algorithm) / ms;
       assert.ok(share > 0.8 && share < 1.2, `${layer} ${algorithm}: ${share}`);
     }
   }
@@ -174,8 +177,8 @@ Deno.test("predictMs() prices the chunks that a small workspace brings", () => {
     tile: "F(4x4,3x3)",
     amplification: 1,
   });
-  const whole = predictMs(named, "winograd2d-nonfused")!;
-  const chunked = predictMs({ ...named, maxWorkspaceBytes: 20e6 }, "winograd2d-nonfused")!;
+  const whole = predicted(named, "winograd2d-nonfused");
+  const chunked = predicted({ ...named, maxWorkspaceBytes: 20e6 }, "winograd2d-nonfused");
   assert.ok(chunked > 1.2 * whole);
   assert.ok(chunked < 10 * whole);
 });
@@ -183,7 +186,7 @@ Deno.test("predictMs() prices the chunks that a small workspace brings", () => {
 Deno.test("predictMs() follows the rates it is given", () => {
   const named = request(CONV4);
   const half = { ...H200_RATES, gathered: H200_RATES.gathered / 2 };
-  const [one, two] = [H200_RATES, half].map((rates) => predictMs(named, "implicit-gemm", rates)!);
+  const [one, two] = [H200_RATES, half].map((rates) => predicted(named, "implicit-gemm", rates));
   assert.ok(two! > 1.9 * one! && two! < 2.1 * one!);
   const slow = rankRivals(request(CONV4, { rates: { ...H200_RATES, stream: 0.05 } }));
   assert.notEqual(slow[0]!.algorithm, "winograd2d-nonfused");

@@ -6,6 +6,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { filterShape, sliceGeometry, type TileRun } from "../winograd_fused/geometry.ts";
 import { choosePolicy, flushEvery } from "../winograd_fused/policies.ts";
@@ -42,15 +43,23 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
 
 /**
  * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
- * multiplies and then stores its results.
- *
- * @throws {UnsupportedError} if no policy fits the device.
+ * multiplies and then stores its results. Refused if no policy fits the device.
  */
-export function fusedTime(request: PlanRequest, rates: DeviceRates, axes: 1 | 2): number {
-  return runsOf(request, axes).reduce((sum, runs) => sum + runTime(request, rates, runs), 0);
+export function fusedTime(request: PlanRequest, rates: DeviceRates, axes: 1 | 2): Planned<number> {
+  let sum = 0;
+  for (const runs of runsOf(request, axes)) {
+    const time = runTime(request, rates, runs);
+    if (isRefusal(time)) return time;
+    sum += time;
+  }
+  return sum;
 }
 
-function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRun[]): number {
+function runTime(
+  request: PlanRequest,
+  rates: DeviceRates,
+  runs: readonly TileRun[],
+): Planned<number> {
   const { problem, layout } = request;
   const alphas = runs.map(({ n, r }) => n + r - 1);
   const slices = elementCount(alphas);
@@ -58,6 +67,7 @@ function runTime(request: PlanRequest, rates: DeviceRates, runs: readonly TileRu
   const geometry = sliceGeometry(request, runs);
   const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
   const policy = choosePolicy(request, slices, lines, flush > 0);
+  if (isRefusal(policy)) return policy;
   const tiles = tileCount(geometry);
   const { targets } = geometry;
   const workgroups = sliceWorkgroups({

@@ -1,3 +1,4 @@
+import { isRefusal, type Planned } from "../refusal.ts";
 import { resultElements } from "../tensors.ts";
 import { geometryOf } from "../winograd_nonfused/geometry.ts";
 import { plannedTile } from "../winograd_nonfused/tiles.ts";
@@ -10,15 +11,14 @@ import { moveTime, passTime, productTime } from "./time.ts";
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
- * products run on the main loop.
- *
- * @throws {RangeError} if `maxWorkspaceBytes` is too small for one image.
+ * products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
-export function nonfusedTime(request: PlanRequest, rates: DeviceRates): number {
+export function nonfusedTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
   const { problem } = request;
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
+  if (isRefusal(chunk)) return chunk;
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
   const { operandElements, resultElements: products, cut: { cost, splits } } = chunk;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");

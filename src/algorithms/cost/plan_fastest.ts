@@ -1,5 +1,5 @@
-import { UnsupportedError } from "../../errors.ts";
 import type { Plan } from "../plan.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { rankRivals, requestFor, type Rival } from "./choose.ts";
 
@@ -7,44 +7,37 @@ import { rankRivals, requestFor, type Rival } from "./choose.ts";
 const NAMED = 3;
 
 /**
- * Plans the candidate that is predicted to be fastest; the next one where the device cannot run it.
- *
- * @throws {RangeError | UnsupportedError} what the last candidate throws, if none can be planned.
+ * Plans the candidate that is predicted to be fastest; the next one where the device cannot run it. What the last candidate
+ * is refused for, if none can be planned.
  */
 export function planFastest(
   request: PlanRequest,
-  planConv: (request: PlanRequest) => Plan,
-): Plan {
+  tryPlanConv: (request: PlanRequest) => Planned<Plan>,
+): Planned<Plan> {
   const ranked = rankRivals(request);
   const refused: Rival[] = [];
-  let failure: Error | undefined;
+  let last: Refusal | undefined;
   for (const [index, rival] of ranked.entries()) {
     if (rival.reason !== undefined) continue;
-    try {
-      const plan = planConv(requestFor(request, rival));
-      const rivals = [rival, ...ranked.slice(index + 1), ...refused];
-      const { predictedMs } = rival;
-      return {
-        ...plan,
-        ...(predictedMs === undefined ? {} : { predictedMs }),
-        rivals,
-        notes: [...plan.notes, explanation(rivals)],
-      };
-    } catch (error) {
-      if (!(error instanceof RangeError || error instanceof UnsupportedError)) throw error;
-      failure = error;
-      refused.push({ ...rival, reason: clause(error) });
+    const plan = tryPlanConv(requestFor(request, rival));
+    if (isRefusal(plan)) {
+      last = plan;
+      refused.push({ ...rival, reason: plan.text });
+      continue;
     }
+    const rivals = [rival, ...ranked.slice(index + 1), ...refused];
+    const { predictedMs } = rival;
+    return {
+      ...plan,
+      ...(predictedMs === undefined ? {} : { predictedMs }),
+      rivals,
+      notes: [...plan.notes, explanation(rivals)],
+    };
   }
   const reasons = ranked.map((rival) =>
     `${rivalName(rival)}: ${rival.reason ?? "it does not fit"}`
   );
-  throw failure ?? new RangeError(`Cannot plan: no algorithm can (${reasons.join("; ")})`);
-}
-
-/** An error's sentence as part of another. */
-function clause({ message }: Error): string {
-  return message.replace(/^Cannot plan: /, "");
+  return last ?? refusal("problem", `no algorithm can (${reasons.join("; ")})`);
 }
 
 /** `winograd2d-nonfused F(4x4,3x3)`. */

@@ -5,7 +5,8 @@ import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
-import { planConv } from "../planner.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { expectPlanned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { planFastest } from "./plan_fastest.ts";
 import { H200_RATES } from "./rates.ts";
@@ -98,12 +99,15 @@ Deno.test("auto heeds what is said of tiles, pairs and policies", () => {
 
 Deno.test("planFastest() takes the next where a candidate does not fit, and says so", () => {
   const asked = request(CONV3);
-  const plan = planFastest(asked, (one) => {
-    if (one.algorithm === "winograd2d-nonfused") {
-      throw new UnsupportedError("Cannot plan: the device is too small");
-    }
-    return planConv(one);
-  });
+  const plan = expectPlanned(
+    planFastest(
+      asked,
+      (one) =>
+        one.algorithm === "winograd2d-nonfused"
+          ? refusal("limit", "the device is too small")
+          : tryPlanConv(one),
+    ),
+  );
   assert.notEqual(plan.algorithm, "winograd2d-nonfused");
   const refused = plan.rivals!.filter(({ reason }) => reason === "the device is too small");
   assert.deepEqual(refused.map(({ tile }) => tile).sort(), [
@@ -113,7 +117,7 @@ Deno.test("planFastest() takes the next where a candidate does not fit, and says
   ]);
 });
 
-Deno.test("planFastest() throws what the last candidate throws", () => {
+Deno.test("planFastest() is refused as the last candidate, and lets faults through", () => {
   const limits: DeviceLimits = { ...DEFAULT_LIMITS, maxStorageBuffersPerShaderStage: 1 };
   assert.throws(() => planConv(request(CONV3, { limits })), UnsupportedError);
   assert.throws(

@@ -12,6 +12,7 @@ import { windowFilter, windowShape } from "../im2win/geometry.ts";
 import { operandsOf } from "../implicit_gemm/operands.ts";
 import { productOf } from "../implicit_gemm/plan.ts";
 import type { Plan } from "../plan.ts";
+import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import type { DeviceRates } from "./rates.ts";
 import {
@@ -27,10 +28,12 @@ import {
 const LINEAR = 0.9;
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
-export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
+export function implicitTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
   const { problem, layout } = request;
   const operands = operandsOf(request);
-  const { policy, cost } = cutProduct(request, productOf(request, operands));
+  const cut = cutProduct(request, productOf(request, operands));
+  if (isRefusal(cut)) return cut;
+  const { policy, cost } = cut;
   const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
@@ -41,9 +44,11 @@ export function implicitTime(request: PlanRequest, rates: DeviceRates): number {
 }
 
 /** Microseconds of im2win that builds its windows on the way. */
-export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): number {
+export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
   const { geometry, product, filter } = fusedProduct(request);
-  const { policy, cost } = cutProduct(request, product);
+  const cut = cutProduct(request, product);
+  if (isRefusal(cut)) return cut;
+  const { policy, cost } = cut;
   const linear = filter(policy).paddedChannels % policy.depth !== 0;
   // Four images share it, but they are four loads where one could take four channels.
   const alone = geometry.interleave === 1 ||
@@ -58,8 +63,10 @@ const WINDOW_STREAM = { along: 0.8, across: 0.66 };
 const MATRIX_STREAM = { along: 0.7, across: 0.42 };
 
 /** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */
-export function im2winTime(request: PlanRequest, rates: DeviceRates): number {
-  const { geometry, cut, chunks } = cutWindows(request);
+export function im2winTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+  const windows = cutWindows(request);
+  if (isRefusal(windows)) return windows;
+  const { geometry, cut, chunks } = windows;
   const shape = windowShape(request, geometry, request.problem.batch, false);
   const share = WINDOW_STREAM[request.layout === "nhwc" ? "along" : "across"];
   const chunk = windowProduct(request, geometry, chunks[0]!.images);
@@ -73,8 +80,10 @@ export function im2winTime(request: PlanRequest, rates: DeviceRates): number {
 }
 
 /** The same of im2col, forward. */
-export function im2colTime(request: PlanRequest, rates: DeviceRates): number {
-  const { geometry, needs, cut: { cut, chunks } } = cutMatrices(request);
+export function im2colTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+  const matrices = cutMatrices(request);
+  if (isRefusal(matrices)) return matrices;
+  const { geometry, needs, cut: { cut, chunks } } = matrices;
   const matrix = windowMatrix(request, geometry, request.problem.batch, false);
   const share = MATRIX_STREAM[request.layout === "nhwc" ? "along" : "across"];
   return transformedTime(request, rates, {
@@ -90,7 +99,8 @@ export function im2colTime(request: PlanRequest, rates: DeviceRates): number {
 function chunkedCost(request: PlanRequest, cut: Cut, chunk: Product, chunks: number): number {
   if (chunks === 1) return cut.cost;
   const alike = { ...request, policy: cut.policy.name, splits: 1, balance: "none" } as const;
-  return chunks * cutProduct(alike, chunk).cost;
+  // What fits the whole batch fits a chunk.
+  return chunks * expectPlanned(cutProduct(alike, chunk)).cost;
 }
 
 /** A packed filter, then in each chunk the input transformed and its product. */

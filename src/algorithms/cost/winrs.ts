@@ -1,6 +1,7 @@
 import { directFlops } from "../../problem/conv_problem.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "../winrs/axes.ts";
 import { configure } from "../winrs/configure.ts";
@@ -50,8 +51,10 @@ export function winrsBound({ problem }: PlanRequest, pair: KernelPair): number {
 }
 
 /** Microseconds of WinRS as it would be configured: {@linkcode configure}'s, by layout. */
-export function winrsTime(request: PlanRequest, rates: DeviceRates): number {
-  const { pair, predictedMs } = configure(request.problem, configureOptions(request));
+export function winrsTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+  const options = configureOptions(request);
+  if (isRefusal(options)) return options;
+  const { pair, predictedMs } = configure(request.problem, options);
   const across = request.layout !== "nhwc" && pair.first.alpha === LARGE_ALPHA;
   return 1e3 * predictedMs * (across ? rates.winrsAcross : 1);
 }

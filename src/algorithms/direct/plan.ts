@@ -11,6 +11,7 @@ import {
 } from "../../problem/conv_problem.ts";
 import { MOST_ITERATIONS } from "../loops.ts";
 import type { Plan } from "../plan.ts";
+import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
@@ -20,7 +21,7 @@ import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 const MOST_TERMS = MOST_ITERATIONS - 5_000;
 
 /** Plans the direct algorithm: works for every problem. */
-export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
+export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
   const { buffers, tensor, bias } = problemBuffers(request);
   const elements = resultElements(problem);
@@ -52,17 +53,15 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Plan {
       reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, request.limits),
     );
   }
-  return {
+  return buffers.plan({
     kernel: canonicalName(kernel.kernel),
     algorithm: "direct",
-    buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     arithmetic: {
       inner: "taps",
       ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
     },
     notes: [`one thread for each of ${elements} results, ${accumulationLength(problem)} products`],
-  };
+  });
 }

@@ -21,7 +21,6 @@ import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/outpu
 import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
 import { F16_CHAIN } from "../../kernels/micro_kernel.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import { UnsupportedError } from "../../errors.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
   type GemmAccumulate,
@@ -37,6 +36,7 @@ import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
+import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { PlanBuffers } from "../tensors.ts";
 import { type GemmElements, gemmElements } from "./arithmetic.ts";
 import { gemmEpilogue } from "./epilogue.ts";
@@ -67,12 +67,8 @@ export interface GemmRequest {
   readonly sizes?: SizeMode;
 }
 
-/**
- * The policy and splits that {@linkcode planGemm} takes, with their predicted cost.
- *
- * @throws as {@linkcode planGemm}.
- */
-export function cutGemm(request: GemmRequest): Cut {
+/** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
+export function cutGemm(request: GemmRequest): Planned<Cut> {
   const { m, n, k, batch } = request.problem;
   const elements = elementsOf(request);
   const { a, b } = operandShapes(request.problem, elements);
@@ -101,7 +97,8 @@ function withTile(request: GemmRequest): GemmRequest {
   const { dtype, accumulate, variant } = request;
   if (dtype !== "f16" || accumulate === "f16" || variant?.halfTile !== undefined) return request;
   // Bound by memory, so f16 stays as it is on its way to the products.
-  return THIN_POLICIES.includes(cutGemm(request).policy.name)
+  const cut = cutGemm(request);
+  return !isRefusal(cut) && THIN_POLICIES.includes(cut.policy.name)
     ? { ...request, variant: { ...variant, halfTile: true } }
     : request;
 }
@@ -133,13 +130,22 @@ function gemmSums(
 }
 
 /**
- * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
- * of zeros.
+ * {@linkcode tryPlanGemm} where a refusal is an error.
  *
  * @throws {RangeError} if the policy is unknown, or as {@linkcode checkGemmArithmetic}.
  * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
  */
-export function planGemm(asked: GemmRequest): Plan {
+export function planGemm(request: GemmRequest): Plan {
+  return expectPlanned(tryPlanGemm(request));
+}
+
+/**
+ * Plans a matrix product: pure, no GPU. An empty result has no passes; a depth of 0 leaves the epilogue
+ * of zeros.
+ *
+ * @throws {RangeError} as {@linkcode checkGemmArithmetic}.
+ */
+export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   checkGemmArithmetic(asked.problem, asked);
   const request = withTile(asked);
   const { problem, limits } = request;
@@ -151,6 +157,7 @@ export function planGemm(asked: GemmRequest): Plan {
   const shapes = operandShapes(problem, types);
   const elements = batch * m * n;
   const cut = cutGemm(request);
+  if (isRefusal(cut)) return cut;
   const { splits, head } = cut;
   const { policy } = cut;
   const depth = Math.ceil(k / types.packed);
@@ -195,23 +202,23 @@ export function planGemm(asked: GemmRequest): Plan {
   ];
   const kernel = products[0]!.kernel;
   const multiplications = products.reduce((sum, one) => sum + one.multiplications, 0);
-  const plan: Plan = {
+  const plan = buffers.plan({
     kernel: canonicalName(kernel),
     algorithm: "gemm",
-    buffers: buffers.list,
     passes: elements === 0
       ? []
       : [...packs, ...products, ...(partials === undefined ? [] : [reduction(partials)])],
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     arithmetic: gemmSums(request, cut, Math.ceil(depth / policy.depth), types.packed),
     notes: [
       cutNote(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
-  };
-  if (request.workgroupsInFlight !== undefined) refuseLongLoops(plan);
-  return plan;
+  });
+  const long = request.workgroupsInFlight !== undefined && !isRefusal(plan)
+    ? refuseLongLoops(plan)
+    : undefined;
+  return long ?? plan;
 
   /** The main loop over all tiles or a range of them, to the result or to partial results. */
   function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {
@@ -309,9 +316,10 @@ export function planGemm(asked: GemmRequest): Plan {
   function expectRoom(bytes: number) {
     const room = limits.maxComputeWorkgroupStorageSize;
     if (bytes <= room) return;
-    throw new UnsupportedError(
-      `Cannot plan: policy ${policy.name} takes ${bytes} bytes of workgroup memory with ` +
-        `double buffers, the device has ${room}`,
-    );
+    buffers.refuse(refusal(
+      "limit",
+      `policy ${policy.name} takes ${bytes} bytes of workgroup memory with double buffers, ` +
+        `the device has ${room}`,
+    ));
   }
 }

@@ -1,6 +1,7 @@
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** What a plan of im2col is cut by. */
@@ -26,7 +27,7 @@ export interface Im2colCut {
   readonly partials: number;
 }
 
-function unsplitCut(request: PlanRequest, needs: Im2colNeeds): Cut {
+function unsplitCut(request: PlanRequest, needs: Im2colNeeds): Planned<Cut> {
   const unsplit = { ...request, splits: 1, balance: "none" } as const;
   return cutProduct(unsplit, needs.product(request.problem.batch));
 }
@@ -49,7 +50,7 @@ function chunkNeeds(
 }
 
 /** Chooses chunks, policy and splits, partial results included in the workspace. */
-export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
+export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2colCut> {
   const { problem, limits, maxWorkspaceBytes } = request;
   const elements = needs.product(problem.batch).elements;
   const attempt = (cut: Cut, partialBytes: number) =>
@@ -62,9 +63,12 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
 
   // One split: the fewest bytes. Chunks that are summed have partial results of their own.
   const plain = unsplitCut(request, needs);
+  if (isRefusal(plain)) return plain;
   let chunks = attempt(plain, 0);
+  if (isRefusal(chunks)) return chunks;
   for (let again = 0; needs.summed && chunks.length > 1 && again < 8; again++) {
     const more = attempt(plain, 4 * chunks.length * elements);
+    if (isRefusal(more)) return more;
     if (more.length === chunks.length) break;
     chunks = more;
   }
@@ -73,6 +77,7 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Im2colCut {
   if (splittable) {
     const product = needs.product(chunks[0]!.images);
     const cut = cutProduct(request, product);
+    if (isRefusal(cut)) return cut;
     const partials = cut.splits * counted;
     const partialBytes = needs.summed
       ? 4 * partials * elements

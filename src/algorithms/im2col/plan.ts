@@ -7,6 +7,7 @@ import { cutArithmetic } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { cutIm2col, type Im2colNeeds } from "./cut.ts";
@@ -22,9 +23,11 @@ import {
 import { backwardData, backwardFilter, forward, type Im2colContext } from "./passes.ts";
 
 /** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
-export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
+export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem } = request;
-  const { geometry, needs, cut } = cutMatrices(request);
+  const matrices = cutMatrices(request);
+  if (isRefusal(matrices)) return matrices;
+  const { geometry, needs, cut } = matrices;
   const elements = resultElements(problem);
   const chunked = cut.chunks.length > 1;
   const tensors = problemBuffers(request);
@@ -47,12 +50,10 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
     { rows, columns, batches: problem.groups, splits: 1 },
     policy,
   );
-  return {
+  return buffers.plan({
     kernel: main === undefined ? "im2col" : canonicalName(main.kernel),
     algorithm: "im2col",
-    buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
     // Backward-data sums the products of each tap before col2im adds the taps.
     arithmetic: problem.op === "bwd-data"
@@ -65,7 +66,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Plan {
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
       cutNote(cut.cut, tiles),
     ],
-  };
+  });
 }
 
 /** Order and cut: four images a vector, or single ones where the matrices of four exceed a limit. */
@@ -74,7 +75,8 @@ export function cutMatrices(request: PlanRequest) {
   return fourElseOne(preferred.interleave, (interleave) => {
     const geometry: Im2colGeometry = { ...preferred, interleave };
     const needs = needsOf(request, geometry);
-    return { geometry, needs, cut: cutIm2col(request, needs) };
+    const cut = cutIm2col(request, needs);
+    return isRefusal(cut) ? cut : { geometry, needs, cut };
   });
 }
 

@@ -3,6 +3,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { resultElements } from "../tensors.ts";
 import {
@@ -26,7 +27,7 @@ export interface WindowCut {
  * Chooses order, policy, cut and chunks: single images where four exceed a limit. The depth is split only where the
  * batch is not.
  */
-export function cutWindows(request: PlanRequest): WindowCut {
+export function cutWindows(request: PlanRequest): Planned<WindowCut> {
   const geometry = windowGeometry(request);
   return fourElseOne(
     geometry.interleave,
@@ -54,7 +55,7 @@ export function windowProduct(
 }
 
 /** The cut of the whole batch, where that fits, else one that takes chunks. */
-function chunked(request: PlanRequest, geometry: WindowGeometry): WindowCut {
+function chunked(request: PlanRequest, geometry: WindowGeometry): Planned<WindowCut> {
   const { problem, limits, maxWorkspaceBytes } = request;
   const bytes = (images: number) => windowBytes(windowShape(request, geometry, images, false));
   const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
@@ -63,11 +64,13 @@ function chunked(request: PlanRequest, geometry: WindowGeometry): WindowCut {
     4 * packedElements(windowFilter(request, geometry, cut.policy)) +
     4 * partialResultElements(cut, product);
   const best = cutProduct(request, product);
+  if (isRefusal(best)) return best;
   const whole = bytes(problem.batch) <= maxBufferBytes &&
     fixedBytes(best) + bytes(problem.batch) <= (maxWorkspaceBytes ?? Infinity);
   const cut = whole || best.splits === 1
     ? best
     : cutProduct({ ...request, splits: 1, balance: "none" }, product);
+  if (isRefusal(cut)) return cut;
   const chunks = batchChunks({
     algorithm: "im2win",
     batch: problem.batch,
@@ -77,7 +80,7 @@ function chunked(request: PlanRequest, geometry: WindowGeometry): WindowCut {
     maxBufferBytes,
     maxWorkspaceBytes,
   });
-  return { geometry, cut, chunks };
+  return isRefusal(chunks) ? chunks : { geometry, cut, chunks };
 }
 
 function windowAccess(request: PlanRequest, geometry: WindowGeometry) {

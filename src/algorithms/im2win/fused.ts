@@ -10,6 +10,7 @@ import { cutArithmetic, cutProduct, type Product } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import {
@@ -59,12 +60,13 @@ export function fusedProduct(request: PlanRequest) {
 }
 
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
-export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
+export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
   const { taps, channels, interleave } = geometry;
   const { rows, columns } = whole;
   const cut = cutProduct(request, whole);
+  if (isRefusal(cut)) return cut;
   const { policy } = cut;
   const padded = paddedChannels(geometry.channels, policy.depth);
   const filter = filterOf(policy);
@@ -84,12 +86,10 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
     ...products,
     ...sums,
   ];
-  return {
+  return buffers.plan({
     kernel: canonicalName(products[0]!.kernel),
     algorithm: "im2win-fused",
-    buffers: buffers.list,
     passes: resultElements(problem) === 0 ? [] : passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     arithmetic: cutArithmetic(cut, whole.steps(policy)),
     notes: [
@@ -99,7 +99,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Plan {
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       cutNote(cut, cutTiles(shape, problem.groups)),
     ],
-  };
+  });
 
   function product(part: ProductPart): Pass {
     const module = moduleBuilder(mode);

@@ -12,6 +12,7 @@ import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
 import { pass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { cutWindows } from "./cut.ts";
@@ -21,9 +22,11 @@ import { windowColumns, windowDepth, windowFilter, windowShape, windowTarget } f
  * Plans the im2win convolution (forward): the input in window order, then the product of the filter and of
  * windows that are read as they lie. In chunks of the batch where the transformed tensor exceeds a limit.
  */
-export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
+export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
-  const { geometry, cut, chunks } = cutWindows(request);
+  const windowCut = cutWindows(request);
+  if (isRefusal(windowCut)) return windowCut;
+  const { geometry, cut, chunks } = windowCut;
   const { policy } = cut;
   const { rows, interleave } = geometry;
   const depth = windowDepth(geometry);
@@ -62,12 +65,10 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
     passes.push(...transform(0, images), ...products, ...sums);
   }
   const main = passes.find(({ multiplications }) => multiplications > 0) ?? passes.at(-1)!;
-  return {
+  return buffers.plan({
     kernel: canonicalName(main.kernel),
     algorithm: "im2win",
-    buffers: buffers.list,
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
     arithmetic: chunked ? {} : cutArithmetic(cut, Math.ceil(depth / policy.depth)),
     notes: [
@@ -77,7 +78,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Plan {
       (chunked ? `, in ${chunks.length} chunks of the batch` : ""),
       cutNote(cut, cutTiles(shape, problem.groups)),
     ],
-  };
+  });
 
   /** The pass that writes images in window order; none where there is nothing to write. */
   function transform(first: number, images: number): Pass[] {

@@ -3,6 +3,7 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { packPass, productPass } from "../conv_product.ts";
 import { cutNote } from "../cut_note.ts";
@@ -30,12 +31,13 @@ export function productOf(request: PlanRequest, operands: Operands): Product {
 }
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
-export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
+export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const operands = operandsOf(request);
   const elements = resultElements(problem);
   const uncut = productOf(request, operands);
   const cut = cutProduct(request, uncut);
+  if (isRefusal(cut)) return cut;
   const { policy } = cut;
   const tensors = problemBuffers(request);
   const { buffers, tensor, bias } = tensors;
@@ -61,12 +63,10 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   passes.push(...products, ...sums);
-  return {
+  return buffers.plan({
     kernel: canonicalName(products[0]!.kernel),
     algorithm: "implicit-gemm",
-    buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     arithmetic: cutArithmetic(cut, uncut.steps(policy)),
     notes: [
@@ -74,7 +74,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Plan {
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       cutNote(cut, cutTiles(shape, problem.groups)),
     ],
-  };
+  });
 
   function product(part: ProductPart): Pass {
     const module = moduleBuilder(mode);

@@ -27,6 +27,7 @@ import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
@@ -34,17 +35,21 @@ import { choosePolicy, flushEvery } from "./policies.ts";
 import { tileRuns } from "./tiles.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
-export function planWinogradFused(axes: 1 | 2): (request: PlanRequest, mode: SizeMode) => Plan {
+export function planWinogradFused(axes: 1 | 2): (
+  request: PlanRequest,
+  mode: SizeMode,
+) => Planned<Plan> {
   return (request, mode) => planFused(request, mode, axes);
 }
 
-function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
+function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<Plan> {
   const { problem, limits, layout } = request;
   const tile = request.tile === undefined ? undefined : parseTile(request.tile);
   if (tile !== undefined && tile.n.length !== axes) {
     const given = tile.n.length === 1 ? "1 axis" : `${tile.n.length} axes`;
-    throw new RangeError(
-      `Cannot plan: tile ${formatTile(tile)} has ${given}, winograd${axes}d tiles ${axes}`,
+    return refusal(
+      "problem",
+      `tile ${formatTile(tile)} has ${given}, winograd${axes}d tiles ${axes}`,
     );
   }
   const { buffers, tensor, bias } = problemBuffers(request);
@@ -60,22 +65,21 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
   let arithmetic: PlanArithmetic = {};
   for (const runs of tileRuns(places.slice(-axes), problem.filterSize.slice(-axes), tile)) {
     const kernel = planRun(runs);
+    if (isRefusal(kernel)) return kernel;
     main ||= kernel;
   }
-  return {
+  return buffers.plan({
     kernel: main,
     algorithm: axes === 1 ? "winograd1d" : "winograd2d",
-    buffers: buffers.list,
     passes: resultElements(problem) === 0 ? [] : passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: enlarged,
     arithmetic,
     notes,
-  };
+  });
 
   /** The passes of one kernel: its filter transform, then the fused loop. */
-  function planRun(runs: readonly TileRun[]): string {
+  function planRun(runs: readonly TileRun[]): Planned<string> {
     const transforms = runs.map(({ n, r }) => winogradTransform(n, r));
     const { input, filter, output } = tileTransforms(transforms, identity(1));
     enlarged = Math.max(
@@ -89,6 +93,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Plan {
     const geometry = sliceGeometry(request, runs);
     const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
     const policy = choosePolicy(request, slices, padded, flush > 0);
+    if (isRefusal(policy)) return policy;
     // The first kernel has the largest tiles.
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));

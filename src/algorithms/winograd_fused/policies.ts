@@ -1,4 +1,3 @@
-import { UnsupportedError } from "../../errors.ts";
 import {
   parseSlicePolicy,
   sliceBytes,
@@ -7,6 +6,7 @@ import {
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
 import type { DeviceLimits } from "../plan.ts";
+import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
@@ -23,7 +23,7 @@ const POLICIES = [
   "16x16x2_4x4",
   "8x8x4_4x4",
   "8x8x2_4x4",
-].map(parseSlicePolicy);
+].map((name) => parseSlicePolicy(name)!);
 
 /** Whether a device can run `slices` of a policy. */
 export function slicePolicyFits(
@@ -53,26 +53,34 @@ export function flushEvery({ flush }: PlanRequest, slices: number, length: numbe
   return every < length ? every : 0;
 }
 
+/** Refuses a name that is no policy of sliced products. */
+export function unknownPolicy(text: string): Refusal {
+  return refusal(
+    "problem",
+    `policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 (rows x columns ` +
+      "x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's)",
+  );
+}
+
 /**
- * The policy of the request, or the first that fits the device.
+ * The policy of the request, or the first that fits the device. Refused if it, or none, fits.
  *
  * @param flushed Whether there are second accumulators.
- * @throws {UnsupportedError} if it, or none, fits.
  */
 export function choosePolicy(
   request: PlanRequest,
   slices: number,
   padded: boolean,
   flushed: boolean,
-): SlicePolicy {
+): Planned<SlicePolicy> {
   const { limits } = request;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
+    if (policy === undefined) return unknownPolicy(request.policy);
     if (slicePolicyFits(policy, slices, padded, limits)) return policy;
-    throw new UnsupportedError(
-      `Cannot plan: ${slices} slices of policy ${
-        slicePolicyName(policy)
-      } do not fit the device's ` +
+    return refusal(
+      "limit",
+      `${slices} slices of policy ${slicePolicyName(policy)} do not fit the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
@@ -83,8 +91,9 @@ export function choosePolicy(
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup))
   );
   if (policy === undefined) {
-    throw new UnsupportedError(
-      `Cannot plan: the ${slices} products of a tile fit no policy in the device's ` +
+    return refusal(
+      "limit",
+      `the ${slices} products of a tile fit no policy in the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );

@@ -19,6 +19,7 @@ import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { type PlanBuffers, problemBuffers, resultElements } from "../tensors.ts";
 import { filterPass } from "./filter.ts";
@@ -47,33 +48,29 @@ interface Context {
 }
 
 /** Nothing to compute. */
-function emptyPlan(request: PlanRequest, tile: PlannedTile): Plan {
-  return {
+function emptyPlan(request: PlanRequest, tile: PlannedTile): Planned<Plan> {
+  return problemBuffers(request).buffers.plan({
     kernel: "winograd2d_nonfused",
     algorithm: "winograd2d-nonfused",
-    buffers: problemBuffers(request).buffers.list,
     passes: [],
-    workspaceBytes: 0,
     multiplications: 0,
     amplification: amplification2d(...tile.transforms),
     arithmetic: {},
     notes: ["an empty result"],
-  };
+  });
 }
 
 /**
  * Plans Winograd in separate passes: transforms of the operands, α0·α1 products a group, transform of the products. Works
  * in chunks of the batch that share their workspace.
- *
- * @throws {RangeError} if `maxWorkspaceBytes` is too small for one image.
- * @throws {UnsupportedError} if the device's limits do not suffice.
  */
-export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan {
+export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const tile = plannedTile(request);
   if (resultElements(problem) === 0) return emptyPlan(request, tile);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
+  if (isRefusal(chunk)) return chunk;
   const { splits, policy } = chunk.cut;
   const perSplit = Math.ceil(chunk.depth / splits);
   const count = chunk.images === 0 ? 1 : Math.ceil(problem.batch / chunk.images);
@@ -140,12 +137,10 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       passes.push(...finish(layout, first, target));
     }
   }
-  return {
+  return buffers.plan({
     kernel,
     algorithm: "winograd2d-nonfused",
-    buffers: buffers.list,
     passes,
-    workspaceBytes: buffers.workspaceBytes(),
     multiplications,
     amplification: amplification2d(...tile.transforms),
     arithmetic: {
@@ -155,7 +150,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
     },
     notes: notesOf(problem, tile, geometry, chunk, count),
-  };
+  });
 
   /** Sums the splits of a chunk's products and transforms them. */
   function finish(layout: ChunkLayout, first: number, target: number): Pass[] {

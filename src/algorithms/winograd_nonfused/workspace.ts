@@ -1,7 +1,8 @@
-import { MOST_CHUNKS, refuseManyChunks } from "../chunks.ts";
+import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct, type Product } from "../cut.ts";
+import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";
 import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
@@ -50,33 +51,41 @@ export function loadedAlong({ along, depth }: WinogradOperand): "place" | "depth
 
 const ceilTo = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
 
-/** Cuts the products of a chunk of `images`, by the planner's model or with a given cut. */
+/** The product of a chunk of `images`. */
+function chunkProduct(
+  { problem }: PlanRequest,
+  { operands: [a, b] }: WinogradGeometry,
+  products: number,
+  images: number,
+): Product & { readonly depth: number } {
+  const [left, right] = [places(a, images), places(b, images)];
+  const batches = products * problem.groups;
+  return {
+    rows: left.places,
+    columns: right.places,
+    depth: left.depth,
+    batches,
+    steps: (policy) => Math.ceil(left.depth / policy.depth),
+    elements: ceilTo(batches * left.places * ceilTo(right.places, 4), ALIGNED_ELEMENTS),
+    a: { along: loadedAlong(a) },
+    b: { along: loadedAlong(b) },
+  };
+}
+
+/** Lays out the cut products of a chunk of `images`. */
 export function layOutChunk(
   request: PlanRequest,
   geometry: WinogradGeometry,
   products: number,
   images: number,
-  given?: Cut,
+  cut: Cut,
 ): ChunkLayout {
   const [a, b] = geometry.operands;
-  const [left, right] = [places(a, images), places(b, images)];
-  const batches = products * request.problem.groups;
-  const rows = left.places;
-  const columns = right.places;
+  const product = chunkProduct(request, geometry, products, images);
+  const { rows, columns, batches, elements: resultElements } = product;
   const resultColumns = ceilTo(columns, 4);
-  const resultElements = ceilTo(batches * rows * resultColumns, ALIGNED_ELEMENTS);
-  const product: Product = {
-    rows,
-    columns,
-    batches,
-    steps: (policy) => Math.ceil(left.depth / policy.depth),
-    elements: resultElements,
-    a: { along: loadedAlong(a) },
-    b: { along: loadedAlong(b) },
-  };
-  const cut = given ?? cutProduct(request, product);
   const { policy } = cut;
-  const depth = ceilTo(left.depth, policy.depth);
+  const depth = ceilTo(product.depth, policy.depth);
   const stack = (operand: WinogradOperand, extent: number): MatrixStack =>
     operand.depth === "tile"
       ? { along: operand.along, tiles: depth, channels: extent }
@@ -138,19 +147,21 @@ export function workspaceBytes(
 }
 
 /**
- * Divides the batch into the fewest equal chunks that stay below the limits.
- *
- * @throws {RangeError} if one image takes more than `maxWorkspaceBytes`, or that makes too many chunks.
+ * Divides the batch into the fewest equal chunks that stay below the limits. Refused if one image takes more than
+ * `maxWorkspaceBytes`, or that makes too many chunks.
  */
 export function chooseChunks(
   request: PlanRequest,
   geometry: WinogradGeometry,
   products: number,
-): ChunkLayout {
+): Planned<ChunkLayout> {
   const { problem: { batch }, limits, maxWorkspaceBytes } = request;
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-  const lay = (images: number, given?: Cut) =>
-    layOutChunk(request, geometry, products, images, given);
+  const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, products, images, cut);
+  const cutAndLay = (images: number) => {
+    const cut = cutProduct(request, chunkProduct(request, geometry, products, images));
+    return isRefusal(cut) ? cut : lay(images, cut);
+  };
   const bytesOf = (layout: ChunkLayout) => workspaceBytes(workspaceOf(request, layout));
   const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
@@ -171,16 +182,19 @@ export function chooseChunks(
     const images = Math.ceil(batch / chunks);
     if (images === previous) continue;
     previous = images;
-    const layout = lay(images);
+    const layout = cutAndLay(images);
+    if (isRefusal(layout)) return layout;
     if (fits(layout)) return layout;
     const whole = unsplit(layout);
     if (maxWorkspaceBytes !== undefined && fits(whole)) return whole;
   }
-  const single = lay(Math.min(1, batch));
-  if (fits(single) || fits(unsplit(single))) refuseManyChunks("winograd2d-nonfused", batch);
+  const single = cutAndLay(Math.min(1, batch));
+  if (isRefusal(single)) return single;
+  if (fits(single) || fits(unsplit(single))) return manyChunks("winograd2d-nonfused", batch);
   const least = bytesOf(unsplit(single));
-  throw new RangeError(
-    `Cannot plan: winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
+  return refusal(
+    "workspace",
+    `winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
       `at most ${maxWorkspaceBytes} are allowed`,
   );
 }

@@ -82,22 +82,10 @@ export function pairCost(
  */
 export function parsePair(text: string, filterWidth: number, outputWidth: number): KernelPair {
   checkWidths(filterWidth, outputWidth);
-  const names = text.split(",").map((name) => name.trim());
-  if (names.length > 2 || new Set(names).size < names.length) {
-    throw new SyntaxError(
-      `Cannot choose WinRS kernels: "${text}" is not one kernel or two different ones, as a8n3r6,a4n3r2`,
-    );
-  }
-  const [first, second] = names.map(parseOmega) as [Omega, Omega | undefined];
+  const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
     if (filterWidth % omega.n !== 0) {
-      throw new RangeError(
-        `Cannot choose WinRS kernels: ${
-          omegaName(omega)
-        } yields ${omega.n} filter columns at once, ` +
-          `which does not divide the filter's width ${filterWidth}; those that do are ` +
-          admissible(filterWidth).map(omegaName).join(", "),
-      );
+      throw new RangeError(`Cannot choose WinRS kernels: ${unfitKernel(omega, filterWidth)}`);
     }
   }
   const candidates = covers(outputWidth, first, second);
@@ -106,6 +94,31 @@ export function parsePair(text: string, filterWidth: number, outputWidth: number
     outputWidth,
     throughputOf(DEFAULT_THROUGHPUT),
   );
+}
+
+/**
+ * The one or two kernels that a text names.
+ *
+ * @throws {RangeError} if one is unknown, {SyntaxError} if there are none, more, or one twice.
+ */
+export function parseKernels(text: string): Omega[] {
+  const names = text.split(",").map((name) => name.trim());
+  if (names.length > 2 || new Set(names).size < names.length) {
+    throw new SyntaxError(
+      `Cannot choose WinRS kernels: "${text}" is not one kernel or two different ones, as a8n3r6,a4n3r2`,
+    );
+  }
+  return names.map(parseOmega);
+}
+
+/** What is wrong with a kernel whose n does not divide the filter's width. */
+export function unfitKernel(omega: Omega, filterWidth: number): string {
+  return `${
+    omegaName(omega)
+  } yields ${omega.n} filter columns at once, which does not divide the ` +
+    `filter's width ${filterWidth}; those that do are ${
+      admissible(filterWidth).map(omegaName).join(", ")
+    }`;
 }
 
 /**

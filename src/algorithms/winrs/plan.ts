@@ -9,32 +9,42 @@ import { pass, reducePass } from "../passes.ts";
 import { isSoftware } from "../cost/choose.ts";
 import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { reduceAxes } from "./axes.ts";
 import { dataElements, DEFAULT_SEGMENT_PARAMETERS, type SegmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { DIRECT, omegaName } from "./omega.ts";
-import { parsePair } from "./pair.ts";
-import { cacheBlock, policyOf, slicesOf } from "./policies.ts";
+import { admissible, DIRECT, omegaName } from "./omega.ts";
+import { parseKernels, parsePair, unfitKernel } from "./pair.ts";
+import { cacheBlock, policyOf, refusePolicies, slicesOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
-export function winrsReason({ problem }: PlanRequest): string | undefined {
-  return problem.op === "bwd-filter" ? undefined : "it computes bwd-filter";
+export function winrsReason({ problem, pair }: PlanRequest): string | undefined {
+  if (problem.op !== "bwd-filter") return "it computes bwd-filter";
+  const { filterWidth, outputRows, outputWidth } = reduceAxes(problem);
+  if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
+  if (pair === undefined) return undefined;
+  const wrong = parseKernels(pair).find(({ n }) => filterWidth % n !== 0);
+  return wrong && unfitKernel(wrong, filterWidth);
 }
 
 /** What {@linkcode configure} takes for a request: blocks, what is forced, and the room that buckets have. */
-export function configureOptions(request: PlanRequest):
-  & Required<
-    Pick<ConfigureOptions, "block" | "parameters">
-  >
-  & ConfigureOptions {
+export type RequestedConfiguration =
+  & Required<Pick<ConfigureOptions, "block" | "parameters">>
+  & ConfigureOptions;
+
+/** {@linkcode RequestedConfiguration} of a request that WinRS supports; refused if no policy fits the device. */
+export function configureOptions(request: PlanRequest): Planned<RequestedConfiguration> {
   const { problem, limits } = request;
   const axes = reduceAxes(problem);
   const strided = problem.stride[axes.widthAxis] !== 1 || problem.dilation[axes.widthAxis] !== 1;
   const pair = request.pair ?? (strided ? omegaName(DIRECT) : undefined);
+  const kernels = pair === undefined ? admissible(axes.filterWidth) : parseKernels(pair);
+  const refused = refusePolicies(request, kernels);
+  if (refused !== undefined) return refused;
   const inFlight = request.workgroupsInFlight;
   const room = Math.min(
     limits.maxBufferSize,
@@ -59,14 +69,13 @@ export function configureOptions(request: PlanRequest):
   };
 }
 
-/**
- * {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said.
- *
- * @throws as that does.
- */
-export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
-  const configuration = configure(request.problem, configureOptions(request));
+/** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */
+export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const options = configureOptions(request);
+  if (isRefusal(options)) return options;
+  const configuration = configure(request.problem, options);
   const plan = planConfiguration(request, mode, configuration);
+  if (isRefusal(plan)) return plan;
   const longest = longestLoops(plan);
   if (!isSoftware(request) || request.splits !== undefined || longest <= MOST_ITERATIONS) {
     return plan;
@@ -80,15 +89,13 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Plan {
  * Plans WinRS: one kernel, or a pair of them, computes the buckets of all segments, operands transformed on their way
  * in and results on their way out; then a compensated sum of the buckets.
  *
- * @param configuration Pair and segments.
- * @throws {RangeError} if the pair asked for does not fit the filter.
- * @throws {UnsupportedError} if no policy fits the device.
+ * @param configuration Pair and segments, of kernels with policies that fit the device.
  */
 export function planConfiguration(
   request: PlanRequest,
   mode: SizeMode,
   configuration: Configuration,
-): Plan {
+): Planned<Plan> {
   const { problem, limits } = request;
   const operands = problemBuffers(request);
   const { buffers, tensor } = operands;
@@ -123,12 +130,10 @@ export function planConfiguration(
     passes.push(reducePass(shape, mode, NO_STEPS, buffers, between, limits, "f32", true));
   }
   const workspaceBytes = buffers.workspaceBytes();
-  return {
+  return buffers.plan({
     kernel: canonicalName(kernels[0]!.kernel.kernel),
     algorithm: "winrs",
-    buffers: buffers.list,
     passes: elements === 0 ? [] : passes,
-    workspaceBytes,
     predictedMs: configuration.predictedMs,
     multiplications: kernels.reduce((sum, { multiplications }) => sum + multiplications, 0),
     amplification: Math.max(
@@ -141,7 +146,7 @@ export function planConfiguration(
       ...describeConfiguration(problem, configuration, workspaceBytes),
       ...shares.map((share, i) => describeShare(share, kernels[i]!)),
     ],
-  };
+  });
 }
 
 /** Chains go to the segment's bucket as results; buckets are added up one to the next. */

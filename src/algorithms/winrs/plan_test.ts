@@ -3,10 +3,15 @@ import { convProblem } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
+import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { configureAs } from "./configure.ts";
 import { parsePair } from "./pair.ts";
-import { planConfiguration, planWinrs, winrsReason } from "./plan.ts";
+import {
+  planConfiguration as tryPlanConfiguration,
+  planWinrs as tryPlanWinrs,
+  winrsReason,
+} from "./plan.ts";
 import { gridSegments } from "./segments.ts";
 
 /** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
@@ -31,6 +36,11 @@ function request(more: Partial<PlanRequest> = {}): PlanRequest {
     ...more,
   };
 }
+
+const planWinrs = (...asked: Parameters<typeof tryPlanWinrs>) =>
+  expectPlanned(tryPlanWinrs(...asked));
+const planConfiguration = (...asked: Parameters<typeof tryPlanConfiguration>) =>
+  expectPlanned(tryPlanConfiguration(...asked));
 
 Deno.test("planWinrs() runs both kernels of Figure 5 and sums their buckets, one of which is the result", () => {
   const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 4 }), "constant");

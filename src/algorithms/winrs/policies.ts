@@ -1,7 +1,7 @@
-import { UnsupportedError } from "../../errors.ts";
 import { parseSlicePolicy, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { slicePolicyFits } from "../winograd_fused/policies.ts";
+import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
 import type { CacheBlock } from "./baseline.ts";
 import type { Omega } from "./omega.ts";
 
@@ -13,7 +13,7 @@ const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEn
     8: "64x64x8_8x16 64x32x8_8x8 32x32x4_8x8 16x32x4_4x4",
     16:
       "64x32x8_8x16 64x32x7_8x16 64x32x8_8x8 64x32x7_8x8 32x32x8_8x8 32x32x4_8x8 16x16x4_4x4 16x16x2_4x4",
-  }).map(([alpha, names]) => [alpha, names.split(" ").map(parseSlicePolicy)]),
+  }).map(([alpha, names]) => [alpha, names.split(" ").map((name) => parseSlicePolicy(name)!)]),
 );
 
 /** Multiplications of a tile: Ω2(1,1) is the direct product. */
@@ -26,23 +26,35 @@ export function paddedTile({ layout }: Pick<PlanRequest, "layout">): boolean {
   return layout !== "nhwc";
 }
 
+/** Refuses a policy that is none, and kernels of which no policy fits the device. */
+export function refusePolicies(
+  request: PlanRequest,
+  kernels: readonly Omega[],
+): Refusal | undefined {
+  const { policy } = request;
+  if (policy !== undefined && parseSlicePolicy(policy) === undefined) return unknownPolicy(policy);
+  const without = kernels.find((omega) => findPolicy(request, omega) === undefined);
+  return without === undefined
+    ? undefined
+    : refusal("limit", `no policy of ${slicesOf(without)} slices fits the device`);
+}
+
 /**
- * The policy of a kernel on a device: the one asked for where it fits, as two kernels may differ in what they can.
- *
- * @throws {UnsupportedError} if none fits the device.
+ * The policy of a kernel on a device: the one asked for where it fits, as two kernels may differ in what they can. For
+ * requests that {@linkcode refusePolicies} lets pass.
  */
 export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
+  return findPolicy(request, omega)!;
+}
+
+function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined {
   const fits = (policy: SlicePolicy) =>
     slicePolicyFits(policy, slicesOf(omega), paddedTile(request), request.limits);
   if (request.policy !== undefined) {
     const forced = parseSlicePolicy(request.policy);
-    if (fits(forced)) return forced;
+    if (forced !== undefined && fits(forced)) return forced;
   }
-  const policy = POLICIES[omega.alpha]!.find(fits);
-  if (policy !== undefined) return policy;
-  throw new UnsupportedError(
-    `Cannot plan: no policy of ${slicesOf(omega)} slices fits the device`,
-  );
+  return POLICIES[omega.alpha]!.find(fits);
 }
 
 /** Registers of a multiprocessor, and of a thread with up to 64 sums and with more. */

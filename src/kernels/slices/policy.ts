@@ -22,18 +22,12 @@ export function slicePolicyName(policy: SlicePolicy): string {
 }
 
 /**
- * Reads a policy's name; the thread tile may be left out and is 8x8 then.
- *
- * @throws {RangeError} if it is no policy that kernels can use.
+ * Reads a policy's name; the thread tile may be left out and is 8x8 then. Undefined if it is no policy that kernels can use:
+ * threads have multiples of 4 rows and columns, which divide the workgroup's.
  */
-export function parseSlicePolicy(text: string): SlicePolicy {
+export function parseSlicePolicy(text: string): SlicePolicy | undefined {
   const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+)(d?))?$/.exec(text);
-  if (match === null) {
-    throw new RangeError(
-      `Cannot plan: policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 ` +
-        `(rows x columns x depth of a workgroup, rows x columns of a thread)`,
-    );
-  }
+  if (match === null) return undefined;
   const [rows, columns, depth, threadRows, threadColumns] = match.slice(1, 6).map((part) =>
     part === undefined ? 8 : Number(part)
   ) as [number, number, number, number, number];
@@ -41,8 +35,7 @@ export function parseSlicePolicy(text: string): SlicePolicy {
   const policy = { rows, columns, depth, threadRows, threadColumns, buffers };
   const fits = threadRows % 4 === 0 && threadColumns % 4 === 0 && rows > 0 && columns > 0 &&
     depth > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
-  if (!fits) throw new RangeError(`Cannot plan: policy ${text} does not cut into thread tiles`);
-  return policy;
+  return fits ? policy : undefined;
 }
 
 /** Threads of one slice. */

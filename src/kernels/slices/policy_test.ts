@@ -3,27 +3,27 @@ import { parseSlicePolicy, scheduleItems, sliceBytes, slicePolicyName } from "./
 
 Deno.test("parseSlicePolicy() reads what slicePolicyName() prints", () => {
   for (const name of ["64x32x8_8x8", "16x16x2_4x4", "64x64x8_8x16", "16x16x4_4x4d"]) {
-    assert.equal(slicePolicyName(parseSlicePolicy(name)), name);
+    assert.equal(slicePolicyName(parseSlicePolicy(name)!), name);
   }
-  assert.equal(slicePolicyName(parseSlicePolicy("64x32x8")), "64x32x8_8x8");
-  assert.equal(parseSlicePolicy("16x16x4_4x4d").buffers, 2);
+  assert.equal(slicePolicyName(parseSlicePolicy("64x32x8")!), "64x32x8_8x8");
+  assert.equal(parseSlicePolicy("16x16x4_4x4d")!.buffers, 2);
 });
 
 Deno.test("parseSlicePolicy() refuses other text and tiles that do not divide", () => {
   for (const text of ["", "64x32", "64x32x8_8", "64x32x8_8x8e", "-64x32x8"]) {
-    assert.throws(() => parseSlicePolicy(text), /^RangeError: .* expected one such as/, text);
+    assert.equal(parseSlicePolicy(text), undefined, text);
   }
-  assert.throws(() => parseSlicePolicy("small"), /small is none of fused Winograd's/);
+  assert.equal(parseSlicePolicy("small"), undefined);
   for (const text of ["60x32x8", "64x36x8", "64x32x0", "0x32x8", "12x12x8_6x6", "8x8x4_0x4"]) {
-    assert.throws(() => parseSlicePolicy(text), /does not cut into thread tiles/, text);
+    assert.equal(parseSlicePolicy(text), undefined, text);
   }
 });
 
 Deno.test("sliceBytes() counts both operands of every slice, and the vector against bank conflicts", () => {
   // Yan et al.'s (64, 32, 8) of 16 slices: 48 KiB.
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8"), 16, false), 49_152);
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8"), 16, true), 49_152 + 16 * 16 * 8);
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8_8x8d"), 16, false), 2 * 49_152);
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8")!, 16, false), 49_152);
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8")!, 16, true), 49_152 + 16 * 16 * 8);
+  assert.equal(sliceBytes(parseSlicePolicy("64x32x8_8x8d")!, 16, false), 2 * 49_152);
 });
 
 /** What WGSL such as `t / 8u + 4u` is for a thread. */
