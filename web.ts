@@ -5,7 +5,13 @@
  * @module
  */
 
-export { DeviceError, UnsupportedError } from "./src/errors.ts";
+export {
+  DeviceError,
+  InputRangeError,
+  InputSyntaxError,
+  InputTypeError,
+  UnsupportedError,
+} from "./src/errors.ts";
 export { VERSION } from "./src/version.ts";
 export * from "./src/convolve.ts";
 

@@ -5,6 +5,7 @@ import type { Checked } from "./bench/check.ts";
 import type { CheckMode } from "./bench/coverage.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
 import { checkConvResult } from "./bench/conv_projection.ts";
+import { InputTypeError } from "./errors.ts";
 import { download, upload } from "./gpu/buffers.ts";
 import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
@@ -134,7 +135,7 @@ function operandOf(
   count: number,
 ): Float32Array {
   const data = operands[role];
-  if (data === undefined) throw new TypeError(`Cannot convolve: ${role} is missing`);
+  if (data === undefined) throw new InputTypeError(`Cannot convolve: ${role} is missing`);
   if (data.length === count) return data;
-  throw new TypeError(`Cannot convolve: ${role} has ${data.length} values, expected ${count}`);
+  throw new InputTypeError(`Cannot convolve: ${role} has ${data.length} values, expected ${count}`);
 }

@@ -8,6 +8,31 @@ export const EXIT = {
   internal: 5,
 } as const;
 
+/**
+ * Input of the wrong type or shape. Whoever gave it can mend it: exit 2, as the two classes that follow. The built-in classes
+ * that these extend are left to what the engine finds, which is a fault of the program.
+ */
+export class InputTypeError extends TypeError {}
+
+/** An input's value that is out of its range, or does not go with others. */
+export class InputRangeError extends RangeError {}
+
+/** Text that is not what it should be. */
+export class InputSyntaxError extends SyntaxError {}
+
+const INPUT_ERRORS = [InputTypeError, InputRangeError, InputSyntaxError] as const;
+
+/** Whether an error is of the input. */
+export function isInputError(error: unknown): error is Error {
+  return INPUT_ERRORS.some((kind) => error instanceof kind);
+}
+
+/** An error of the same class with a place, a file or a line, before its sentence; anything else as it is. */
+export function placedError(error: unknown, place: string): unknown {
+  const kind = INPUT_ERRORS.find((one) => error instanceof one);
+  return kind === undefined ? error : new kind(`${place}: ${(error as Error).message}`);
+}
+
 /** No suitable GPU, feature or limit: exit 3. The message names what is missing. */
 export class UnsupportedError extends Error {
   override readonly name = "UnsupportedError";
@@ -25,20 +50,16 @@ export function isOutOfHostMemory(error: unknown): boolean {
   return error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message);
 }
 
-/** How our sentences begin, after the name of a file perhaps: what was being done, then what is wrong. */
-const SENTENCE = /(^|: )Cannot .+: /s;
-
-/** Whether an error is a fault of ours that the engine found, not what a check of ours refused in the same class. */
+/** Whether an error is a fault of ours that the engine found. */
 export function isEngineFault(error: unknown): boolean {
   if (error instanceof ReferenceError || error instanceof Deno.errors.BadResource) return true;
   return [TypeError, RangeError, SyntaxError].some((kind) => error instanceof kind) &&
-    !SENTENCE.test((error as Error).message) && !isOutOfHostMemory(error);
+    !isInputError(error) && !isOutOfHostMemory(error);
 }
 
 /**
- * The exit code an error leads to. The built-in classes that our own checks throw (`TypeError` shapes
- * and types, `RangeError` values, `SyntaxError` text) and the operating system's errors about files
- * are the user's to mend: 2.
+ * The exit code an error leads to: 2 where it is of the input, or the operating system's about a file; 3 where the device,
+ * or memory, does not suffice; 5 for anything else.
  */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UnsupportedError) return EXIT.unsupported;
@@ -49,6 +70,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof Error && "code" in error && /^E[A-Z0-9]+$/.test(`${error.code}`)) {
     return EXIT.usage;
   }
-  const usage = [TypeError, RangeError, SyntaxError, ...Object.values(Deno.errors)];
-  return usage.some((kind) => error instanceof kind) ? EXIT.usage : EXIT.internal;
+  const mendable = isInputError(error) ||
+    Object.values(Deno.errors).some((kind) => error instanceof kind);
+  return mendable ? EXIT.usage : EXIT.internal;
 }

@@ -1,5 +1,14 @@
 import assert from "#assert";
-import { DeviceError, EXIT, exitCodeOf, isEngineFault, UnsupportedError } from "./errors.ts";
+import {
+  DeviceError,
+  EXIT,
+  exitCodeOf,
+  InputRangeError,
+  InputSyntaxError,
+  InputTypeError,
+  isEngineFault,
+  UnsupportedError,
+} from "./errors.ts";
 
 /** What `body` throws. */
 function thrownBy(body: () => unknown): unknown {
@@ -14,6 +23,9 @@ function thrownBy(body: () => unknown): unknown {
 Deno.test("exitCodeOf() tells what checks refuse from faults that the engine finds", () => {
   const nothing = undefined as unknown as { x: { y: number } };
   const faults: (() => unknown)[] = [
+    () => {
+      throw new RangeError("Cannot make a kernel: a bug, whatever its words");
+    },
     () => nothing.x,
     () => nothing.x = { y: 1 },
     () => (new Map() as unknown as { missing(): void }).missing(),
@@ -49,11 +61,14 @@ Deno.test("exitCodeOf() tells what checks refuse from faults that the engine fin
 Deno.test("exitCodeOf() of what users can mend, of missing GPUs, of lost devices", () => {
   for (
     const [error, code] of [
-      [new TypeError("Cannot convolve: filter has 16 input channels, input has 32"), EXIT.usage],
-      [new RangeError("Cannot convert x.npy to i8: element 3 is 200"), EXIT.usage],
-      [new TypeError("Cannot read x.npy: byte 20: expected one of f2 f4"), EXIT.usage],
-      [new SyntaxError("suite.txt:2: Cannot parse problem: unknown key"), EXIT.usage],
-      [new SyntaxError("Cannot parse problem: unknown key"), EXIT.usage],
+      [
+        new InputTypeError("Cannot convolve: filter has 16 input channels, input has 32"),
+        EXIT.usage,
+      ],
+      [new InputRangeError("Cannot convert x.npy to i8: element 3 is 200"), EXIT.usage],
+      [new InputTypeError("Cannot read x.npy: byte 20: expected one of f2 f4"), EXIT.usage],
+      [new InputSyntaxError("suite.txt:2: Cannot parse problem: unknown key"), EXIT.usage],
+      [new InputSyntaxError("Cannot parse problem: unknown key"), EXIT.usage],
       [new Deno.errors.NotFound("Cannot read x.npy: no such file"), EXIT.usage],
       [Object.assign(new Error("No space left on device"), { code: "ENOSPC" }), EXIT.usage],
       [new UnsupportedError("no GPU"), EXIT.unsupported],

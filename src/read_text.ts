@@ -1,3 +1,5 @@
+import { InputRangeError, InputTypeError } from "./errors.ts";
+
 /** Bytes of the longest text that is read: suites, records, baselines, caches, limits. */
 export const MAX_TEXT_BYTES = 64 << 20;
 
@@ -24,7 +26,7 @@ export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
 /** As {@linkcode readTextBytes}, of a file that is open, from where it stands. */
 export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBuffer> {
   const tooLong = () =>
-    new RangeError(
+    new InputRangeError(
       `Cannot read ${path}: it is longer than the ${MAX_TEXT_BYTES >> 20} MiB of a text`,
     );
   try {
@@ -37,7 +39,7 @@ export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBu
     for (let count = file.readSync(piece); count !== null; count = file.readSync(piece)) {
       const bytes = piece.slice(0, count);
       // No text has a zero in it; a device that gives nothing else is known by its first bytes.
-      if (bytes.includes(0)) throw new TypeError(`Cannot read ${path}: it is no text`);
+      if (bytes.includes(0)) throw new InputTypeError(`Cannot read ${path}: it is no text`);
       length += count;
       if (length > MAX_TEXT_BYTES) throw tooLong();
       pieces.push(bytes);

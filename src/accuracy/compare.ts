@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { rowMajorStrides, type Tensor } from "../tensor/tensor.ts";
 import { measureAccuracy } from "./measure.ts";
 import { F16, F32, F64 } from "./precision.ts";
@@ -13,7 +14,7 @@ import type { AccuracyReport } from "./report.ts";
 export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
   const { shape } = ref;
   if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
-    throw new TypeError(`Cannot compare tensors: shapes are [${got.shape}] and [${shape}]`);
+    throw new InputTypeError(`Cannot compare tensors: shapes are [${got.shape}] and [${shape}]`);
   }
   const values = numbers(ref);
   return measureAccuracy(numbers(got), { values, magnitudes: values.map(Math.abs), shape }, {

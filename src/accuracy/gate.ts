@@ -34,6 +34,8 @@ const OWN = 3;
 const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
 const NOISE = 5;
+/** Times the largest RMS of any one order. */
+const ONE_ORDER = 1.5;
 /** Times what is typical of the whole sample that an RMS may reach, whatever a second look says. */
 const MOST = 3.8;
 /** Outputs and groups that are looked at more closely, worst first. */
@@ -201,7 +203,11 @@ function rmsLimitOfOrders(
   const average = mean(({ rms }) => rms);
   const deviation = Math.sqrt(mean(({ rms }) => (rms - average) ** 2));
   const rms = Math.sqrt(mean((one) => one.rms ** 2));
-  return Math.min(RMS * rms + NOISE * deviation, MOST * sample.rms * typicalRms(sample, count));
+  const largest = Math.max(...each.map((one) => one.rms));
+  return Math.min(
+    Math.max(RMS * rms + NOISE * deviation, ONE_ORDER * largest),
+    MOST * sample.rms * typicalRms(sample, count),
+  );
 }
 
 /** Equal errors, as constant data has them, are one. */

@@ -1,4 +1,4 @@
-import { UnsupportedError } from "../errors.ts";
+import { InputRangeError, UnsupportedError } from "../errors.ts";
 
 /**
  * Why there is no plan. `problem`: the algorithm, or an option, does not go with the problem; `limit`: the device cannot;
@@ -34,5 +34,5 @@ export function isRefusal(planned: unknown): planned is Refusal {
 export function expectPlanned<T>(planned: Planned<T>): T {
   if (!isRefusal(planned)) return planned;
   const message = `Cannot plan: ${planned.text}`;
-  throw planned.kind === "limit" ? new UnsupportedError(message) : new RangeError(message);
+  throw planned.kind === "limit" ? new UnsupportedError(message) : new InputRangeError(message);
 }

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { InputSyntaxError } from "../errors.ts";
 import type { AccuracyRecord, CaseRecord } from "../report/record.ts";
 import { finiteNumber } from "../report/record_schema.ts";
 
@@ -41,7 +42,7 @@ export function parseBaseline(text: string, source: string): Baseline {
     const at = /position (\d+)/.exec((error as Error).message)?.[1];
     const offset = at === undefined ? text.trimEnd().length : Number(at);
     const ends = offset >= text.trimEnd().length;
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot read the baseline: ${source}:${lineOf(text, offset)}: ` +
         (ends ? "the file ends in the middle" : "expected JSON"),
     );
@@ -53,7 +54,7 @@ export function parseBaseline(text: string, source: string): Baseline {
   const keys = (issue.path ?? []).map(({ key }) => JSON.stringify(key));
   const offset = keys.reduce((from, key) => Math.max(from, text.indexOf(key, from)), 0);
   if (keys.join() === '"schema"' && issue.received !== "undefined") {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot read the baseline: ${source}:${lineOf(text, offset)}: it is of version ` +
         `${issue.received}, this wgconv reads 1`,
     );
@@ -62,7 +63,7 @@ export function parseBaseline(text: string, source: string): Baseline {
   const wrong = issue.received === "undefined"
     ? "is missing"
     : `is ${issue.received}, expected ${issue.expected}`;
-  throw new SyntaxError(
+  throw new InputSyntaxError(
     `Cannot read the baseline: ${source}:${lineOf(text, offset)}: ${what} ${wrong}`,
   );
 }

@@ -10,6 +10,7 @@ import {
   type Precision,
   type Yardstick,
 } from "../accuracy/mod.ts";
+import { InputTypeError } from "../errors.ts";
 import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
@@ -124,7 +125,7 @@ export function checkGemm(
   arithmetic: PlanArithmetic,
 ): Checked {
   if (result instanceof BigInt64Array || result instanceof BigUint64Array) {
-    throw new TypeError("Cannot check a product: its result is made of 64-bit integers");
+    throw new InputTypeError("Cannot check a product: its result is made of 64-bit integers");
   }
   const { problem, dtype } = reference;
   const precision = gemmPrecision(reference.dtype, arithmetic);

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
 import type { CheckMode } from "./coverage.ts";
 import { gemmCoverage } from "./gemm_check.ts";
@@ -35,7 +36,7 @@ export async function refuseOverflow(
   for (const which of gemmReads(problem)) largest.set(which, await largestMagnitude(data[which]!));
   const most = largestResult(problem, (which) => largest.get(which)!);
   if (most <= MOST) return;
-  throw new RangeError(
+  throw new InputRangeError(
     `Cannot multiply: ${problem.k} products of up to ${largest.get("a")} and ` +
       `${largest.get("b")} may make results of ${most}, more than the 32 bits of i8's hold; ` +
       "--check full looks whether they do",

@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import {
   type ConvProblem,
   type ConvTensor,
@@ -57,7 +58,7 @@ export function referenceInputs(
   const inputs = Object.fromEntries(
     operandTensors(problem.op).map((which) => {
       const data = operands[which];
-      if (!data) throw new TypeError(`Cannot compute the reference: ${which} is missing`);
+      if (!data) throw new InputTypeError(`Cannot compute the reference: ${which} is missing`);
       return [which, { data, layout: layoutOf(which, layouts) }];
     }),
   );

@@ -6,6 +6,7 @@ import {
   type ProjectionReport,
 } from "../accuracy/projection.ts";
 import type { Yardstick } from "../accuracy/mod.ts";
+import { InputTypeError } from "../errors.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import { activationRoundings } from "../problem/error_bound.ts";
@@ -83,7 +84,7 @@ export async function checkProjected(
   const { activation } = outputs;
   const own = (activation === "none" ? result : linear) as ProjectedArray | undefined;
   if (own === undefined) {
-    throw new TypeError(`Cannot project a result: it went through ${activation}`);
+    throw new InputTypeError(`Cannot project a result: it went through ${activation}`);
   }
   const { report, masked } = measureProjection(projection, projection.project(own), {
     noise,

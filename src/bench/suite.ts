@@ -1,3 +1,4 @@
+import { InputSyntaxError, placedError } from "../errors.ts";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
 import { closest } from "../problem/closest.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
@@ -84,7 +85,7 @@ export function parseSuite(
 function wordsOf({ text, source }: SuiteText): SuiteWord[] {
   const long = text.split("\n").findIndex((line) => line.length > MAX_LINE);
   if (long < 0) return suiteWords(text);
-  throw new SyntaxError(
+  throw new InputSyntaxError(
     `${source}:${long + 1}: Cannot read the suite: the line has more than ${MAX_LINE} characters`,
   );
 }
@@ -126,8 +127,8 @@ function applyOption(word: SuiteWord, name: string, value: string, settings: Set
   }
 }
 
-function wordError({ shown, column }: SuiteWord, what: string): SyntaxError {
-  return new SyntaxError(
+function wordError({ shown, column }: SuiteWord, what: string): InputSyntaxError {
+  return new InputSyntaxError(
     `Cannot read the suite: ${what}, at column ${column + 1}\n  ${shown}\n  ${" ".repeat(column)}^`,
   );
 }
@@ -135,9 +136,7 @@ function wordError({ shown, column }: SuiteWord, what: string): SyntaxError {
 /** Where an error has no place yet, the same with one. */
 function placed(error: unknown, place: string): unknown {
   if (!(error instanceof Error) || /^[^\n]*:\d+: Cannot /.test(error.message)) return error;
-  if (error instanceof SyntaxError) return new SyntaxError(`${place}: ${error.message}`);
-  if (error instanceof RangeError) return new RangeError(`${place}: ${error.message}`);
-  if (error instanceof TypeError) return new TypeError(`${place}: ${error.message}`);
-  error.message = `${place}: ${error.message}`;
-  return error;
+  const better = placedError(error, place);
+  if (better === error) error.message = `${place}: ${error.message}`;
+  return better;
 }

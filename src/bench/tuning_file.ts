@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { ALGORITHM_NAMES } from "../algorithms/request.ts";
 import { problemClass, type TunedChoice, type TuningTable } from "../algorithms/tuning.ts";
+import { InputSyntaxError, isInputError } from "../errors.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
@@ -90,7 +91,7 @@ function readLine(line: string): Tuned | typeof FOREIGN | string | undefined {
     parseDescriptor(result.output.problem, result.output.op);
     return result.output;
   } catch (error) {
-    if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
+    if (!isInputError(error)) throw error;
     return clause(`the problem: ${error.message.split("\n")[0]}`);
   }
 }
@@ -104,7 +105,7 @@ export function parseTuning(text: string, source: string): TuningText {
   const read = readTuningText(text);
   if (read.damage === undefined) return read;
   const { line, what } = read.damage;
-  throw new SyntaxError(`Cannot read the tuning: ${source}:${line}: ${what}`);
+  throw new InputSyntaxError(`Cannot read the tuning: ${source}:${line}: ${what}`);
 }
 
 /** The winners that were measured, and found exact, on a device. */

@@ -9,6 +9,7 @@ import {
 import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
+import { InputTypeError } from "../errors.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -131,14 +132,16 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       let groups = benchGroups(bench);
       if (shard !== undefined) groups = shardGroups(groups, shard);
       if (groups.length === 0) {
-        throw new TypeError(
+        throw new InputTypeError(
           `Cannot bench: part ${shard!.index} of ${shard!.count} holds no case, ` +
             "there are fewer groups of cases than parts",
         );
       }
       const target = options.json ? "-" : options.jsonl;
       if (options.resume && (target === undefined || target === "-")) {
-        throw new TypeError("Cannot resume: --resume goes on with the file that --jsonl names");
+        throw new InputTypeError(
+          "Cannot resume: --resume goes on with the file that --jsonl names",
+        );
       }
       await proveOutputs([{ option: "--jsonl", path: target, kind: "records" }], {
         inputs: [...suites, tuningFile(options.tuning)],
@@ -205,13 +208,13 @@ function readProblems(
     problems.push(...readSuite(path, (file) => suites.push(file)));
   }
   if (problems.length === 0) {
-    throw new TypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
+    throw new InputTypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
   }
   const { filter } = options;
   if (filter === undefined) return problems;
   const kept = problems.filter((problem) => filter.test(printDescriptor(problem)));
   if (kept.length > 0) return kept;
-  throw new TypeError(
+  throw new InputTypeError(
     `Cannot bench: ${filter} matches none of ${problems.length} problems, ` +
       `the first is ${printDescriptor(problems[0]!)}`,
   );

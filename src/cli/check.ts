@@ -11,7 +11,7 @@ import {
 import type { SuiteHooks } from "../bench/run_suite.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
@@ -183,7 +183,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
     : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
   const kept = problems.filter((problem) => filter?.test(printDescriptor(problem)) ?? true);
   if (kept.length === 0) {
-    throw new TypeError(
+    throw new InputTypeError(
       problems.length === 0
         ? `Cannot check: ${suite.join(", ")} holds no problem`
         : `Cannot check: ${filter} matches none of ${problems.length} problems`,
@@ -206,7 +206,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
 function readBaseline(options: CheckOptions): Baseline | undefined {
   const { baseline: path, suite, update, fill, seed } = options;
   if (update && (path === undefined || path === "none")) {
-    throw new TypeError("Cannot update the baseline: --baseline says which file");
+    throw new InputTypeError("Cannot update the baseline: --baseline says which file");
   }
   if (path === "none") return undefined;
   if (path === undefined) {
@@ -233,7 +233,7 @@ function baselineOf(text: string, path: string, options: CheckOptions): Baseline
   const baseline = parseBaseline(text, path);
   if (baseline.fill === fill && baseline.seed === seed) return baseline;
   if (update && force) return undefined;
-  throw new TypeError(
+  throw new InputTypeError(
     `Cannot check: the baseline ${path} is of ${baseline.fill} data and seed ${baseline.seed}, ` +
       `not of ${fill} data and seed ${seed}${update ? ", --force begins it anew" : ""}`,
   );

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "#cli-types";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { compareRuns } from "../report/comparison.ts";
 import {
   comparisonData,
@@ -74,7 +74,7 @@ export function compareCommand() {
       const out = printer("stdout");
       if (options.json) out.line(JSON.stringify(comparisonData(comparison), null, 2));
       if (comparison.exitCode === EXIT.usage) {
-        throw new TypeError(
+        throw new InputTypeError(
           `Cannot compare: no case of ${newPath} (${count(next)}) matches one of ` +
             `${basePath} (${count(base)})`,
         );
@@ -103,7 +103,7 @@ function parseProviders(text: string | undefined): [string | undefined, string |
   if (text === undefined) return [undefined, undefined];
   const names = text.split(",").map((name) => name.trim());
   if (names.length > 2 || names.includes("")) {
-    throw new TypeError(`Cannot compare: --provider is "${text}", expected one name or two`);
+    throw new InputTypeError(`Cannot compare: --provider is "${text}", expected one name or two`);
   }
   return [names[0], names[1] ?? names[0]];
 }

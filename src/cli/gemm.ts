@@ -4,7 +4,7 @@ import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
 import { gemmSetup } from "../bench/gemm_case.ts";
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { variantNames } from "../kernels/main_loop_variant.ts";
@@ -56,7 +56,7 @@ export function gemmCommand() {
     if (options.suite !== undefined) return await runSuites(options);
     if (options.search) refuseBesideSearch(options);
     else if (options.jsonl !== undefined) {
-      throw new TypeError(
+      throw new InputTypeError(
         "Cannot multiply: --jsonl goes with --suite or --search, --json prints one",
       );
     }
@@ -164,9 +164,11 @@ function refuseBesideSearch({ output, policy, splits, balance, device }: GemmOpt
   }).filter(([, given]) => given);
   if (extra.length > 0) {
     const names = extra.map(([name]) => `--${name}`).join(", ");
-    throw new TypeError(`Cannot search: it tries every cut and keeps no result, ${names} must go`);
+    throw new InputTypeError(
+      `Cannot search: it tries every cut and keeps no result, ${names} must go`,
+    );
   }
-  if (device === "cpu") throw new TypeError("Cannot search: --search runs on the GPU");
+  if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
 }
 
 /** Times and checks the products of suite files. */
@@ -178,15 +180,15 @@ async function runSuites(options: GemmOptions): Promise<void> {
     .filter(([, value]) => value);
   if (extra.length > 0) {
     const names = extra.map(([name]) => `--${name}`).join(", ");
-    throw new TypeError(`Cannot bench: --suite says what is multiplied, ${names} must go`);
+    throw new InputTypeError(`Cannot bench: --suite says what is multiplied, ${names} must go`);
   }
-  if (device === "cpu") throw new TypeError("Cannot bench: --suite runs on the GPU");
+  if (device === "cpu") throw new InputTypeError("Cannot bench: --suite runs on the GPU");
   const problems: GemmProblem[] = [];
   for (const path of suite) {
     const parsed = parseGemmSuite(readText(path), path);
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
-  if (problems.length === 0) throw new TypeError("Cannot bench: the suite has no product");
+  if (problems.length === 0) throw new InputTypeError("Cannot bench: the suite has no product");
   await proveOutputs([{ option: "--jsonl", path: options.jsonl, kind: "records" }], {
     inputs: suite,
     force: options.force,

@@ -14,6 +14,7 @@ import {
 import type { PlanOperands } from "../bench/gpu_case.ts";
 import { checkGemmResult, linearGemm } from "../bench/gemm_projection.ts";
 import { timeRecord } from "../bench/timing.ts";
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { gemmElement, gemmShape } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
@@ -74,7 +75,9 @@ export async function multiplyOnCpu(
   const { problem } = subject;
   const count = elementCount(gemmShape(problem, "output"));
   if (count >= 2 ** 31) {
-    throw new RangeError(`Cannot multiply: the result has ${count} elements, 2^31 are too many`);
+    throw new InputRangeError(
+      `Cannot multiply: the result has ${count} elements, 2^31 are too many`,
+    );
   }
   const operands = await readGemm(subject, options);
   const shown = progress();
@@ -110,7 +113,9 @@ export function choiceOf(options: GemmOptions): GemmChoice {
   const { policy, splits, balance } = options;
   const variant = variantOption(options);
   if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
-    throw new TypeError("Cannot multiply: half-tile is of f16 products that are summed in f32");
+    throw new InputTypeError(
+      "Cannot multiply: half-tile is of f16 products that are summed in f32",
+    );
   }
   return {
     policy,

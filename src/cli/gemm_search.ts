@@ -4,7 +4,7 @@ import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { gemmProjection } from "../bench/gemm_projection.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
 import { printEpilogue } from "../bench/gemm_case.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputRangeError } from "../errors.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { formatMilliseconds } from "../report/format.ts";
@@ -33,7 +33,7 @@ export async function searchPolicies(
   const { problem } = subject;
   const { dtype, check, seed } = options;
   if (problem.m * problem.n * problem.batch === 0) {
-    throw new RangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
+    throw new InputRangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
   const target = options.json ? "-" : options.jsonl;
   using records = openRecords(target, writes, { force: options.force });

@@ -1,4 +1,5 @@
 import { gemmReads } from "../bench/gemm_operands.ts";
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import {
   type GemmProblem,
@@ -35,21 +36,21 @@ type Epilogue = Pick<GemmProblem, "alpha" | "beta" | "bias" | "activation" | "re
 export async function openGemmSubject(options: GemmOptions): Promise<GemmSubject> {
   if (options.size !== undefined) return madeSubject(options);
   if (options.a === undefined || options.b === undefined) {
-    throw new TypeError(
+    throw new InputTypeError(
       `${DOING}: it takes --a and --b, or --size or --suite for made data`,
     );
   }
   if (options.fill !== undefined) {
-    throw new TypeError(`${DOING}: --fill goes with --size, files have their own data`);
+    throw new InputTypeError(`${DOING}: --fill goes with --size, files have their own data`);
   }
   if (options.batch !== undefined) {
-    throw new TypeError(`${DOING}: --batch goes with --size, files have theirs in front`);
+    throw new InputTypeError(`${DOING}: --batch goes with --size, files have theirs in front`);
   }
   for (const name of ["bias", "c", "residual"] as const) {
-    if (options[name] === true) throw new TypeError(`${DOING}: --${name} names no file`);
+    if (options[name] === true) throw new InputTypeError(`${DOING}: --${name} names no file`);
   }
   if (options.c === undefined && (options.beta ?? 0) !== 0) {
-    throw new TypeError(`${DOING}: beta is ${options.beta}, but there is no --c`);
+    throw new InputTypeError(`${DOING}: beta is ${options.beta}, but there is no --c`);
   }
   using opened = new DisposableStack();
   const files: { [which in FileOperand]?: TensorSource } = {};
@@ -60,7 +61,7 @@ export async function openGemmSubject(options: GemmOptions): Promise<GemmSubject
   const problem = problemOfFiles(options, files as typeof files & Record<"a" | "b", TensorSource>);
   const reads = gemmReads(problem);
   const stdin = reads.filter((which) => options[which] === "-");
-  if (stdin.length > 1) throw new TypeError(`${DOING}: only one file can come from stdin`);
+  if (stdin.length > 1) throw new InputTypeError(`${DOING}: only one file can come from stdin`);
   const batched = files.a!.shape.length === 3;
   const kept = opened.move();
   return {
@@ -81,7 +82,7 @@ function madeSubject(options: GemmOptions): GemmSubject {
   const extra = (["a", "b", "c", "bias", "residual"] as const)
     .filter((name) => typeof options[name] === "string");
   if (extra.length > 0) {
-    throw new TypeError(
+    throw new InputTypeError(
       `${DOING}: --size makes the data, the file${extra.length > 1 ? "s" : ""} of ` +
         `${extra.map((name) => `--${name}`).join(", ")} must go`,
     );
@@ -131,17 +132,17 @@ function problemOfFiles(
   const [m, depth] = transpose[0] === "n" ? [a.rows, a.columns] : [a.columns, a.rows];
   const [k, n] = transpose[1] === "n" ? [b.rows, b.columns] : [b.columns, b.rows];
   if (depth !== k) {
-    throw new RangeError(
+    throw new InputRangeError(
       `${DOING}: op(A) is ${m} x ${depth}, op(B) is ${k} x ${n} (transposes ${transpose})`,
     );
   }
   if (a.batch !== b.batch) {
-    throw new RangeError(
+    throw new InputRangeError(
       `${DOING}: A has ${batchText(a.batch)}, B has ${batchText(b.batch)}`,
     );
   }
   if (options.biasSide !== undefined && files.bias === undefined) {
-    throw new TypeError(`${DOING}: --bias-side says where --bias lies, but there is none`);
+    throw new InputTypeError(`${DOING}: --bias-side says where --bias lies, but there is none`);
   }
   const problem = gemmProblem({
     m,
@@ -162,7 +163,7 @@ function problemOfFiles(
 /** Sizes of a matrix, or of a batch of them, as it lies in memory. */
 function matrix(name: string, { path, shape }: TensorSource) {
   if (shape.length !== 2 && shape.length !== 3) {
-    throw new TypeError(
+    throw new InputTypeError(
       `${DOING}: ${name} (${path}) has shape [${shape.join(", ")}], ` +
         "expected 2 axes, or 3 with the batch first",
     );
@@ -184,7 +185,7 @@ function expectShape(
     !file || (file.shape.length === expected.length &&
       file.shape.every((size, axis) => size === expected[axis]))
   ) return;
-  throw new RangeError(
+  throw new InputRangeError(
     `${DOING}: ${name} has shape [${file.shape.join(", ")}], expected [${expected.join(", ")}]`,
   );
 }

@@ -1,4 +1,5 @@
 import { dirname } from "#path";
+import { InputSyntaxError } from "../errors.ts";
 import { refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
 import { textBytesOf } from "../read_text.ts";
 import { isLatest, tryLock } from "./file_lock.ts";
@@ -38,6 +39,6 @@ function decode(bytes: Uint8Array, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new SyntaxError(`Cannot write ${path}: what is there is no text, and would be lost`);
+    throw new InputSyntaxError(`Cannot write ${path}: what is there is no text, and would be lost`);
   }
 }

@@ -1,4 +1,5 @@
 import { basename, dirname, join } from "#path";
+import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { npyFile } from "../npy/npz.ts";
 import { refuseArchive } from "../npy/write.ts";
@@ -45,18 +46,18 @@ export async function proveOutputs(
   for (const { option, path, kind } of outputs) {
     if (path === undefined) continue;
     if (kind === "merged" && await isSpecial(path)) {
-      throw new TypeError(`Cannot merge into ${path}: it is no file`);
+      throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
     }
     if (path === "-") continue;
     if (kind === "npy") refuseArchive(path);
     const id = kind === "folder" ? undefined : await fileId(path);
     if (id !== undefined) {
       if (read.has(id) && !force) {
-        throw new TypeError(`Cannot write ${path}: it is an input too, --force overwrites it`);
+        throw new InputTypeError(`Cannot write ${path}: it is an input too, --force overwrites it`);
       }
       const other = written.get(id);
       if (other !== undefined) {
-        throw new TypeError(`Cannot write ${path}: ${other} and ${option} name the same file`);
+        throw new InputTypeError(`Cannot write ${path}: ${other} and ${option} name the same file`);
       }
       written.set(id, option);
     }

@@ -4,6 +4,7 @@ import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
+import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { directFlops } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
@@ -127,7 +128,7 @@ function readLimitsFile(path: string): DeviceLimits {
     const value = json[name];
     if (value === undefined) continue;
     if (!isLimit(name, value)) {
-      throw new TypeError(
+      throw new InputTypeError(
         `Cannot read ${path}: ${name} is ${JSON.stringify(value)}, no limit of a device`,
       );
     }
@@ -152,7 +153,7 @@ function limitsObject(text: string, path: string): Record<string, unknown> {
       unknown
     >;
   }
-  throw new SyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
+  throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of device limits`);
 }
 
 function tryJson(text: string): unknown {

@@ -1,4 +1,5 @@
 import { join } from "#path";
+import { InputTypeError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { joinRecords, parseRecords, type RecordSet } from "../report/read_records.ts";
 
@@ -29,6 +30,6 @@ async function filesOf(path: string): Promise<string[]> {
   if (!info?.isDirectory) return [path];
   const names = await Array.fromAsync(Deno.readDir(path), ({ name }) => name);
   const files = names.filter((name) => name.endsWith(".jsonl")).sort();
-  if (files.length === 0) throw new TypeError(`Cannot read ${path}: it has no .jsonl files`);
+  if (files.length === 0) throw new InputTypeError(`Cannot read ${path}: it has no .jsonl files`);
   return files.map((name) => join(path, name));
 }

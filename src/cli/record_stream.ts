@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { refuseWrite, writeError } from "../npy/atomic_write.ts";
 import { textBytesOf } from "../read_text.ts";
 import type { ReportRecord } from "../report/record.ts";
@@ -44,7 +45,7 @@ export function openRecords(
   const { file, made, special } = openFile(target);
   try {
     if (special && options.resume) {
-      throw new TypeError(`Cannot resume: ${target} is no file, which would hold a run`);
+      throw new InputTypeError(`Cannot resume: ${target} is no file, which would hold a run`);
     }
     const previous = special ? undefined : previousRun(file, target, options);
     return fileStream(target, file, { made, special, previous, writes });
@@ -96,7 +97,7 @@ function previousRun(
   if (size === 0 || (force && !resume)) return undefined;
   if (!resume) {
     const goOn = resume === undefined ? "" : "--resume goes on with it, ";
-    throw new TypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
+    throw new InputTypeError(`Cannot write ${path}: it is not empty, ${goOn}--force overwrites it`);
   }
   return readPreviousRun(textBytesOf(file, path), path);
 }

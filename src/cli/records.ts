@@ -1,5 +1,5 @@
 import type { BenchGroup } from "../bench/bench_plan.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { type DeviceOptions, type GpuDevice, openDevice } from "../gpu/device.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { caseTable, type ComingCase } from "../report/case_report.ts";
@@ -73,7 +73,7 @@ export async function reportSuite(
   }
   shown.done();
   if (cases.length === 0) {
-    throw new TypeError(
+    throw new InputTypeError(
       "Cannot bench: nothing ran, what was asked for supports none of the problems",
     );
   }

@@ -1,5 +1,6 @@
 import { basename } from "#path";
 import { Command, InvalidArgumentError } from "#cli-types";
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";
 import { printable } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
@@ -54,11 +55,11 @@ export function reportCommand() {
       const { cases, replaced } = latestCases(all.cases);
       const shown = options.only ? onlyCases(cases, options.only) : cases;
       if (shown.length === 0) {
-        throw new TypeError(`Cannot report: no record of a case in ${files.join(", ")}`);
+        throw new InputTypeError(`Cannot report: no record of a case in ${files.join(", ")}`);
       }
       const { baseline, peakTflops, bandwidth } = options;
       if (baseline !== undefined && shown.every(({ provider }) => provider !== baseline)) {
-        throw new RangeError(`Cannot report: no record is of the baseline "${baseline}"`);
+        throw new InputRangeError(`Cannot report: no record is of the baseline "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };
       const report = await view(records, options.format, {

@@ -1,4 +1,5 @@
 import { recordId } from "../bench/bench_plan.ts";
+import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { parseRecords } from "../report/read_records.ts";
 import type { ReadCase, ReadEnvironment } from "../report/record_schema.ts";
 
@@ -35,7 +36,7 @@ export function readPreviousRun(data: Uint8Array, source: string): PreviousRun |
   const { environments, cases } = parseRecords(text, source);
   const [environment] = environments;
   if (environment === undefined) {
-    throw new SyntaxError(`Cannot resume: ${source}:1: expected the environment of a run`);
+    throw new InputSyntaxError(`Cannot resume: ${source}:1: expected the environment of a run`);
   }
   return { environment, cases, bytes, unended };
 }
@@ -62,7 +63,7 @@ export function finishedIds({ cases }: PreviousRun): Set<string> {
 export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
   const differences = environmentDifferences(previous.environment, now);
   if (differences.length === 0) return;
-  throw new TypeError(`Cannot resume: the run is another one: ${differences.join("; ")}`);
+  throw new InputTypeError(`Cannot resume: the run is another one: ${differences.join("; ")}`);
 }
 
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */

@@ -1,3 +1,4 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import { type ConvProblem, type ConvTensor, operandTensors } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
@@ -40,7 +41,7 @@ export async function openSubject(options: ProblemOptions): Promise<Subject> {
   const { op, layout } = options;
   const filterLayout = options.filterLayout ?? filterLayoutFor(layout);
   if (op !== "fwd" && (options.bias || options.activation !== "none")) {
-    throw new TypeError(`Cannot convolve: bias and activation belong to fwd, not to ${op}`);
+    throw new InputTypeError(`Cannot convolve: bias and activation belong to fwd, not to ${op}`);
   }
   checkOptions(options);
   using opened = new DisposableStack();
@@ -55,7 +56,7 @@ export async function openSubject(options: ProblemOptions): Promise<Subject> {
     ? problemOfFiles(options, files, layout, filterLayout)
     : parseDescriptor(options.problem, op);
   if (bias && (bias.shape.length !== 1 || bias.shape[0] !== problem.outChannels)) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot convolve: bias has shape [${bias.shape.join(", ")}], ` +
         `expected [${problem.outChannels}], one value an output channel`,
     );
@@ -93,19 +94,25 @@ function checkOptions(options: ProblemOptions): void {
       ...(options.filterSize ? ["--filter-size"] : []),
     ];
     if (extra.length > 0) {
-      throw new TypeError(`Cannot convolve: --problem says it all, ${extra.join(", ")} must go`);
+      throw new InputTypeError(
+        `Cannot convolve: --problem says it all, ${extra.join(", ")} must go`,
+      );
     }
     return;
   }
   const flags = operandTensors(op).map((which) => FLAG[OPTION[which]]).join(" and ");
   if (given.length < 2 || given.some((name) => !needed.includes(name))) {
-    throw new TypeError(`Cannot convolve: ${op} takes ${flags}, or --problem for made data`);
+    throw new InputTypeError(`Cannot convolve: ${op} takes ${flags}, or --problem for made data`);
   }
   if (options.fill !== undefined) {
-    throw new TypeError("Cannot convolve: --fill goes with --problem, files have their own data");
+    throw new InputTypeError(
+      "Cannot convolve: --fill goes with --problem, files have their own data",
+    );
   }
   const stdin = [...given, "bias" as const].filter((name) => options[name] === "-");
-  if (stdin.length > 1) throw new TypeError("Cannot convolve: only one file can come from stdin");
+  if (stdin.length > 1) {
+    throw new InputTypeError("Cannot convolve: only one file can come from stdin");
+  }
 }
 
 /** The problem of the opened files. */
@@ -119,7 +126,7 @@ function problemOfFiles(
     const file = files[which];
     if (!file) return undefined;
     if (file.shape.length < 3 || file.shape.length > 5) {
-      throw new TypeError(
+      throw new InputTypeError(
         `Cannot convolve: ${file.path} has shape [${
           file.shape.join(", ")
         }], expected 3 to 5 axes ` +

@@ -1,4 +1,5 @@
 import { type AccuracyReport, compareTensors } from "../accuracy/mod.ts";
+import { InputTypeError } from "../errors.ts";
 import { openNpy } from "../npy/mod.ts";
 import { formatCount, formatError, significant } from "../report/format.ts";
 
@@ -29,7 +30,7 @@ export async function diffTensors(
   using reference = await openNpy(referencePath);
   const { shape } = reference;
   if (got.shape.length !== shape.length || got.shape.some((size, axis) => size !== shape[axis])) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot compare: ${gotPath} has shape [${got.shape}], ${referencePath} has [${shape}]`,
     );
   }

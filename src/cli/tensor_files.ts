@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { openNpy, readNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { formatBytes } from "../report/format.ts";
 import type { DType } from "../tensor/dtype.ts";
@@ -47,7 +48,7 @@ export async function convertTensor(
   },
 ): Promise<Written & { readonly layout?: string | undefined }> {
   if ((fromLayout === undefined) !== (toLayout === undefined)) {
-    throw new TypeError(`Cannot convert ${input}: --from-layout and --to-layout go together`);
+    throw new InputTypeError(`Cannot convert ${input}: --from-layout and --to-layout go together`);
   }
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { inputs: [input], force });
   using source = await openNpy(input);
@@ -68,12 +69,12 @@ function checkLayouts(
 ): void {
   const families: readonly (readonly string[])[] = [LAYOUTS, FILTER_LAYOUTS];
   if (!families.some((family) => family.includes(from) && family.includes(to))) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot convert ${path}: ${from} and ${to} are not both layouts of activations, or of filters`,
     );
   }
   if (shape.length < 3 || shape.length > 5) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot convert ${path}: layout ${from} has 3 to 5 axes, the tensor has ${shape.length}`,
     );
   }

@@ -1,3 +1,4 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { rowMajorStrides, type Tensor } from "../tensor/tensor.ts";
 
 /** Axes of a picture, outermost first: image of a batch, height, width, channel. */
@@ -40,7 +41,7 @@ export function picture(source: Tensor, path: string, options: PictureOptions): 
     const wanted = layout === undefined
       ? "a picture has 2 to 4"
       : `layout ${layout} has ${layout.length}`;
-    throw new TypeError(refusal(`${wanted} axes, the tensor has ${shape.length}`));
+    throw new InputTypeError(refusal(`${wanted} axes, the tensor has ${shape.length}`));
   }
   const strides = rowMajorStrides(shape);
   const axis = (letter: string) => {
@@ -49,16 +50,20 @@ export function picture(source: Tensor, path: string, options: PictureOptions): 
   };
   const [n, c, h, w] = [axis("n"), axis("c"), axis("h"), axis("w")];
   if (options.index >= n.size) {
-    throw new RangeError(refusal(`there is no image ${options.index}, only 0 to ${n.size - 1}`));
+    throw new InputRangeError(
+      refusal(`there is no image ${options.index}, only 0 to ${n.size - 1}`),
+    );
   }
   const { channel } = options;
   if (channel !== undefined && channel >= c.size) {
-    throw new RangeError(refusal(`there is no channel ${channel}, only 0 to ${c.size - 1}`));
+    throw new InputRangeError(refusal(`there is no channel ${channel}, only 0 to ${c.size - 1}`));
   }
   if (channel === undefined && c.size !== 1 && c.size !== 3) {
-    throw new TypeError(refusal(`${c.size} channels make no picture: pick one with --channel`));
+    throw new InputTypeError(
+      refusal(`${c.size} channels make no picture: pick one with --channel`),
+    );
   }
-  if (h.size * w.size === 0) throw new RangeError(refusal(`[${shape}] has no pixels`));
+  if (h.size * w.size === 0) throw new InputRangeError(refusal(`[${shape}] has no pixels`));
   const channels = channel === undefined ? c.size : 1;
   const start = options.index * n.stride + (channel ?? 0) * c.stride;
   const values = new Float64Array(h.size * w.size * channels);

@@ -1,4 +1,5 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
+import { InputRangeError } from "../errors.ts";
 import { writeNpz } from "../npy/mod.ts";
 import { SCALINGS } from "../winograd/scaling.ts";
 import { parseTile } from "../winograd/tile.ts";
@@ -43,7 +44,7 @@ export function transformCommand(): CommandUnknownOpts {
     .action(async (text, { format, scaling, length, type, output }) => {
       const tile = parseTile(text);
       if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
-        throw new RangeError(`Cannot write ${output}: several matrices need an .npz`);
+        throw new InputRangeError(`Cannot write ${output}: several matrices need an .npz`);
       }
       await proveOutputs([{ option: "--output", path: output, kind: "file" }]);
       const description = describeTransform(tile, scaling, length);

@@ -4,7 +4,7 @@ import type { BenchPlan } from "../bench/bench_plan.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
@@ -67,11 +67,11 @@ export function tuneCommand() {
         problems.push(...readSuite(path, (file) => suites.push(file)));
       }
       if (problems.length === 0) {
-        throw new TypeError("Cannot tune: no problem, give descriptors or --suite");
+        throw new InputTypeError("Cannot tune: no problem, give descriptors or --suite");
       }
       const path = options.output ?? tuningPath();
       if (path === undefined) {
-        throw new TypeError("Cannot tune: there is no cache directory, --output says where");
+        throw new InputTypeError("Cannot tune: there is no cache directory, --output says where");
       }
       const bench: BenchPlan = {
         problems,

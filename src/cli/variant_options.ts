@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
 import { printer } from "./output.ts";
 
@@ -35,7 +36,9 @@ export function convVariantOption(
 ): MainLoopVariant | undefined {
   const variant = variantOption(options);
   if (variant?.halfTile) {
-    throw new TypeError("Cannot vary the main loop: half-tile is of f16 products of wgconv gemm");
+    throw new InputTypeError(
+      "Cannot vary the main loop: half-tile is of f16 products of wgconv gemm",
+    );
   }
   return variant;
 }

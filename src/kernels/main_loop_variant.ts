@@ -1,3 +1,5 @@
+import { InputRangeError } from "../errors.ts";
+
 /**
  * The main loop's optimisations, each of which an ablation can take away or add. What is left out is as
  * the tuned kernel has it.
@@ -82,12 +84,12 @@ export function parseVariant(
     for (const name of names) {
       const key = Object.hasOwn(VARIANT_TRAITS, name) ? VARIANT_TRAITS[name] : undefined;
       if (key === undefined) {
-        throw new RangeError(
+        throw new InputRangeError(
           `Cannot vary the main loop: ${name} is none of ${Object.keys(VARIANT_TRAITS).join(", ")}`,
         );
       }
       if (variant[key] === !value) {
-        throw new RangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
+        throw new InputRangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
       }
       variant[key] = value;
     }

@@ -1,3 +1,5 @@
+import { InputRangeError, InputSyntaxError } from "../errors.ts";
+
 /** Bytes at rest that can be read from any place: a file, memory, or a part of either. */
 export interface ByteSource {
   /** Number of bytes. */
@@ -87,7 +89,7 @@ export async function readExactly(
 ): Promise<void> {
   const count = await source.read(into, offset);
   if (count < into.length) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot read ${path}: byte ${offset + count}: expected ${into.length - count} more bytes, ` +
         "found the end of the file",
     );
@@ -133,7 +135,7 @@ async function readStream(
       most = start.promised(chunks[0]!.subarray(0, start.bytes));
     }
     if (Math.max(size, most ?? 0) > MAX_PIPE_BYTES) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot read ${path}: a pipe may bring ${MAX_PIPE_BYTES} bytes, this one has ` +
           `${Math.max(size, most ?? 0)} or more`,
       );

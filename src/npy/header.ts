@@ -1,3 +1,4 @@
+import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -53,28 +54,30 @@ export function parseNpyHeader(bytes: Uint8Array, path: string): NpyHeader {
   MAGIC.forEach((byte, at) => {
     if (bytes[at] !== byte) {
       const found = at < bytes.length ? "other bytes" : "the end of the file";
-      throw new SyntaxError(refusal(at, `the magic "\\x93NUMPY" of a .npy file, found ${found}`));
+      throw new InputSyntaxError(
+        refusal(at, `the magic "\\x93NUMPY" of a .npy file, found ${found}`),
+      );
     }
   });
   const [major, minor] = [bytes[6], bytes[7]];
   if (major === undefined || minor === undefined || major < 1 || major > 3 || minor !== 0) {
     const found = minor === undefined ? "the end of the file" : `${major}.${minor}`;
-    throw new SyntaxError(refusal(6, `format version 1.0, 2.0 or 3.0, found ${found}`));
+    throw new InputSyntaxError(refusal(6, `format version 1.0, 2.0 or 3.0, found ${found}`));
   }
   const textStart = major === 1 ? 10 : 12;
   if (bytes.length < textStart) {
-    throw new SyntaxError(refusal(8, "the length of the header, found the end of the file"));
+    throw new InputSyntaxError(refusal(8, "the length of the header, found the end of the file"));
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const textBytes = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
   if (textBytes > MAX_TEXT_BYTES) {
-    throw new RangeError(
+    throw new InputRangeError(
       refusal(8, `a header of at most ${MAX_TEXT_BYTES} bytes, found ${textBytes}`),
     );
   }
   const dataOffset = textStart + textBytes;
   if (bytes.length < dataOffset) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       refusal(bytes.length, `a header of ${textBytes} bytes, found the end of the file`),
     );
   }
@@ -85,7 +88,7 @@ export function parseNpyHeader(bytes: Uint8Array, path: string): NpyHeader {
   const shape = readShape(entries.shape, dtype, refusal);
   const order = entries.fortran_order;
   if (order.kind !== "name" || order.value === "None") {
-    throw new SyntaxError(refusal(order.at, "True or False for fortran_order"));
+    throw new InputSyntaxError(refusal(order.at, "True or False for fortran_order"));
   }
   const fortranOrder = order.value === "True";
   return { version: [major, minor], dtype, littleEndian, fortranOrder, shape, dataOffset };
@@ -98,15 +101,15 @@ function parseEntries(text: string, at: number, path: string) {
   try {
     literal = parseLiteral(text, at);
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new SyntaxError(`Cannot read ${path}: ${error.message}`);
+    if (!(error instanceof InputSyntaxError)) throw error;
+    throw new InputSyntaxError(`Cannot read ${path}: ${error.message}`);
   }
   const keys = literal.kind === "dict" ? [...literal.entries.keys()].sort() : [];
   if (literal.kind !== "dict" || keys.join() !== KEYS.join()) {
     const found = literal.kind === "dict"
       ? `the keys ${keys.join(", ") || "of none"}`
       : literal.kind;
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot read ${path}: byte ${literal.at}: expected a dict of ${
         KEYS.join(", ")
       }, found ${found}`,
@@ -122,16 +125,16 @@ function parseEntries(text: string, at: number, path: string) {
 
 function readDescr(descr: Literal, refusal: Refusal): { dtype: DType; littleEndian: boolean } {
   if (descr.kind === "list" || descr.kind === "tuple") {
-    throw new TypeError(refusal(descr.at, "a plain dtype, found a structured one"));
+    throw new InputTypeError(refusal(descr.at, "a plain dtype, found a structured one"));
   }
   if (descr.kind !== "string") {
-    throw new SyntaxError(refusal(descr.at, `the dtype as a string, found ${descr.kind}`));
+    throw new InputSyntaxError(refusal(descr.at, `the dtype as a string, found ${descr.kind}`));
   }
   const [, order, code] = /^([<>|=]?)(.*)$/s.exec(descr.value)!;
   const dtype = DTYPE_OF.get(code!);
   if (dtype === undefined) {
     const kind = code === "O" ? "Python objects (a pickle)" : `'${descr.value}'`;
-    throw new TypeError(
+    throw new InputTypeError(
       refusal(descr.at, `one of ${[...DTYPE_OF.keys()].join(" ")}, found ${kind}`),
     );
   }
@@ -140,20 +143,22 @@ function readDescr(descr: Literal, refusal: Refusal): { dtype: DType; littleEndi
 
 function readShape(shape: Literal, dtype: DType, refusal: Refusal): number[] {
   if (shape.kind !== "tuple") {
-    throw new SyntaxError(refusal(shape.at, `the shape as a tuple, found ${shape.kind}`));
+    throw new InputSyntaxError(refusal(shape.at, `the shape as a tuple, found ${shape.kind}`));
   }
   const sizes = shape.items.map((item) => {
     if (item.kind !== "integer") {
-      throw new SyntaxError(refusal(item.at, `a size as an integer, found ${item.kind}`));
+      throw new InputSyntaxError(refusal(item.at, `a size as an integer, found ${item.kind}`));
     }
     if (item.value < 0 || !Number.isSafeInteger(item.value)) {
-      throw new RangeError(refusal(item.at, `a size from 0 to 2^53 - 1, found ${item.value}`));
+      throw new InputRangeError(refusal(item.at, `a size from 0 to 2^53 - 1, found ${item.value}`));
     }
     return item.value;
   });
   const bytes = sizes.includes(0) ? 0 : elementCount(sizes) * dtypeBytes(dtype);
   if (!Number.isSafeInteger(bytes)) {
-    throw new RangeError(refusal(shape.at, `a shape of fewer than 2^53 bytes, found [${sizes}]`));
+    throw new InputRangeError(
+      refusal(shape.at, `a shape of fewer than 2^53 bytes, found [${sizes}]`),
+    );
   }
   return sizes;
 }
@@ -173,7 +178,7 @@ export function encodeNpyHeader(dtype: DType, shape: readonly number[]): Uint8Ar
   const padding = 64 - (10 + used + 1) % 64;
   const text = dict + " ".repeat(growth + padding) + "\n";
   if (text.length > MAX_TEXT_BYTES) {
-    throw new RangeError(`Cannot write a .npy header: ${shape.length} axes do not fit`);
+    throw new InputRangeError(`Cannot write a .npy header: ${shape.length} axes do not fit`);
   }
   const header = new Uint8Array(10 + text.length);
   header.set([...MAGIC, 1, 0, text.length & 0xff, text.length >> 8]);

@@ -1,4 +1,5 @@
 import { Inflate } from "fflate";
+import { InputSyntaxError } from "../errors.ts";
 import type { ByteSource } from "./bytes.ts";
 
 /** Deflate makes at most this many bytes of one. */
@@ -55,7 +56,7 @@ async function* inflate(
       // A copy, because the stream keeps what it has not used.
       stream.push(piece.slice(0, count), offset + count >= packed.size);
     } catch (error) {
-      throw new SyntaxError(
+      throw new InputSyntaxError(
         `Cannot read ${path}: byte ${made} of the inflated data: expected deflated data, found ${
           error instanceof Error ? error.message : error
         }`,
@@ -64,13 +65,17 @@ async function* inflate(
     for (const data of ready) {
       made += data.length;
       if (made > size) {
-        throw new SyntaxError(`Cannot read ${path}: expected ${size} inflated bytes, found more`);
+        throw new InputSyntaxError(
+          `Cannot read ${path}: expected ${size} inflated bytes, found more`,
+        );
       }
       yield data;
     }
     ready.length = 0;
   }
   if (made < size) {
-    throw new SyntaxError(`Cannot read ${path}: expected ${size} inflated bytes, found ${made}`);
+    throw new InputSyntaxError(
+      `Cannot read ${path}: expected ${size} inflated bytes, found ${made}`,
+    );
   }
 }

@@ -1,4 +1,5 @@
 import { Zip, ZipPassThrough } from "fflate";
+import { InputRangeError, InputSyntaxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeOutput } from "./atomic_write.ts";
 import { type ByteSource, MAX_PIPE_BYTES, openBytes } from "./bytes.ts";
@@ -74,7 +75,9 @@ export async function* openEach(
 export async function readNpz(path: string): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = [];
   for await (const { name, source } of openEach(path)) {
-    if (name === undefined) throw new SyntaxError(`Cannot read ${path}: it is no .npz archive`);
+    if (name === undefined) {
+      throw new InputSyntaxError(`Cannot read ${path}: it is no .npz archive`);
+    }
     tensors.push([name, await source.read()]);
   }
   return Object.fromEntries(tensors);
@@ -92,7 +95,7 @@ export async function writeNpz(path: string, tensors: Record<string, Tensor>): P
     return sum + data.byteLength + encodeNpyHeader(dtype, shape).length + 6 * name.length + 256;
   }, 0);
   if (size > MAX_ARCHIVE_BYTES) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot write ${path}: ${size} bytes are more than an .npz of 4 GiB holds`,
     );
   }
@@ -149,7 +152,9 @@ async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
   const members = new Map<string, ZipEntry>();
   for (const entry of await readZipDirectory(bytes, path)) {
     const name = memberName(entry.name);
-    if (members.has(name)) throw new SyntaxError(`Cannot read ${path}: it has two members ${name}`);
+    if (members.has(name)) {
+      throw new InputSyntaxError(`Cannot read ${path}: it has two members ${name}`);
+    }
     members.set(name, entry);
   }
   return members;
@@ -164,14 +169,14 @@ function findMember(members: Members, member: string | undefined, file: string):
   const list = names.join(", ") || "none";
   if (member === undefined) {
     if (names.length === 1) return members.get(names[0]!)!;
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot read ${file}: expected one member, found ${names.length}: name one of ` +
         `${list}, as in ${file}:${names[0] ?? "x"}`,
     );
   }
   const found = members.get(member) ?? members.get(memberName(member));
   if (found === undefined) {
-    throw new RangeError(`Cannot read ${file}: there is no member ${member}, only: ${list}`);
+    throw new InputRangeError(`Cannot read ${file}: there is no member ${member}, only: ${list}`);
   }
   return found;
 }

@@ -1,5 +1,7 @@
 /** The small part of Python's literals that stands in `.npy` headers. */
 
+import { InputSyntaxError } from "../errors.ts";
+
 /** A parsed literal; `at` is its offset in bytes. Structures keep their nodes, so that errors can point. */
 export type Literal =
   | { readonly kind: "string"; readonly at: number; readonly value: string }
@@ -35,7 +37,7 @@ export function parseLiteral(text: string, base = 0): Literal {
   };
   const fail = (expected: string): never => {
     const { kind, text, at } = peek();
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `byte ${at}: expected ${expected}, found ${kind === "end" ? "the end of the header" : text}`,
     );
   };
@@ -105,7 +107,7 @@ function tokenize(text: string, base: number): Token[] {
     if (groups === undefined) {
       const at = offset + text.slice(offset).search(/[^ \t\r\n\f]/);
       const code = text.charCodeAt(at).toString(16).padStart(2, "0");
-      throw new SyntaxError(
+      throw new InputSyntaxError(
         `byte ${base + at}: expected a Python literal, found the byte 0x${code}`,
       );
     }

@@ -1,3 +1,4 @@
+import { InputRangeError, InputSyntaxError } from "../errors.ts";
 import { convertValues } from "../tensor/convert.ts";
 import {
   arrayConstructor,
@@ -62,7 +63,7 @@ function checkSize(size: number, header: NpyHeader, path: string): void {
   const end = npyFileBytes(header);
   if (size === end) return;
   const data = `${end - dataOffset} bytes of data ([${shape}] ${dtype})`;
-  throw new SyntaxError(
+  throw new InputSyntaxError(
     size < end
       ? `Cannot read ${path}: byte ${size}: expected ${data}, found the end of the file after ${
         size - dataOffset
@@ -116,7 +117,7 @@ class NpySource implements TensorSource {
     maxElements: number = chunkElements(this.dtype, dtype),
   ): AsyncGenerator<TypedArrayOf<D>, void, undefined> {
     if (!Number.isSafeInteger(maxElements) || maxElements < 1) {
-      throw new RangeError(`Cannot read ${this.path} in chunks of ${maxElements} elements`);
+      throw new InputRangeError(`Cannot read ${this.path} in chunks of ${maxElements} elements`);
     }
     if (!this.#transposed) return yield* this.#fileChunks(dtype, maxElements);
     const { data } = await this.readAs(dtype);

@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeOutput } from "./atomic_write.ts";
 import { encodeNpyHeader } from "./header.ts";
@@ -20,7 +21,7 @@ export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
 /** @throws {TypeError} for a path of an archive, or of a member of one. */
 export function refuseArchive(path: string): void {
   if (/\.npz(:|$)/i.test(path)) {
-    throw new TypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
+    throw new InputTypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
   }
 }
 

@@ -1,4 +1,5 @@
 import { crc32 } from "node:zlib";
+import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { type ByteSource, readExactly, sliceBytes } from "./bytes.ts";
 import { inflatedBytes, MAX_INFLATION } from "./inflate.ts";
 
@@ -45,7 +46,7 @@ export function isZipStart(start: Uint8Array): boolean {
  */
 export async function readZipDirectory(bytes: ByteSource, path: string): Promise<ZipEntry[]> {
   const fail = (at: number, expected: string): never => {
-    throw new SyntaxError(`Cannot read ${path}: byte ${at}: expected ${expected}`);
+    throw new InputSyntaxError(`Cannot read ${path}: byte ${at}: expected ${expected}`);
   };
   const { start, size, count } = await findDirectory(bytes, path);
   if (start + size > bytes.size || size > MAX_DIRECTORY_BYTES) {
@@ -109,17 +110,17 @@ export async function openZipEntry(
 ): Promise<ByteSource> {
   const refusal = (expected: string) =>
     `Cannot read ${path}: byte ${entry.offset}: expected ${expected}`;
-  if (entry.encrypted) throw new TypeError(refusal("an entry that is not encrypted"));
+  if (entry.encrypted) throw new InputTypeError(refusal("an entry that is not encrypted"));
   const local = new Uint8Array(30);
   if (entry.offset + local.length > bytes.size) {
-    throw new SyntaxError(refusal("a zip local header, found the end of the file"));
+    throw new InputSyntaxError(refusal("a zip local header, found the end of the file"));
   }
   await readExactly(bytes, local, entry.offset, path);
   const view = viewOf(local);
-  if (view.getUint32(0, true) !== LOCAL) throw new SyntaxError(refusal("a zip local header"));
+  if (view.getUint32(0, true) !== LOCAL) throw new InputSyntaxError(refusal("a zip local header"));
   const start = entry.offset + 30 + view.getUint16(26, true) + view.getUint16(28, true);
   if (start + entry.compressedSize > bytes.size) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       refusal(`${entry.compressedSize} bytes of data, found the end of the file`),
     );
   }
@@ -128,13 +129,13 @@ export async function openZipEntry(
     ? entry.size === entry.compressedSize
     : entry.size <= MAX_INFLATION * entry.compressedSize;
   if (!possible) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       refusal(`sizes that agree, found ${entry.size} bytes from ${entry.compressedSize}`),
     );
   }
   if (entry.method === 0) return checkedBytes(packed, entry, path);
   if (entry.method === 8) return checkedBytes(inflatedBytes(packed, entry.size, path), entry, path);
-  throw new TypeError(refusal(`a stored or deflated entry, found zip method ${entry.method}`));
+  throw new InputTypeError(refusal(`a stored or deflated entry, found zip method ${entry.method}`));
 }
 
 /** Where the central directory is: at the end of the file, behind a comment of up to 64 KiB. */
@@ -146,7 +147,7 @@ async function findDirectory(bytes: ByteSource, path: string) {
   let end = tail.length - END_BYTES;
   while (end >= 0 && view.getUint32(end, true) !== END) end--;
   if (end < 0) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot read ${path}: byte ${tailStart}: expected the end record of a zip archive`,
     );
   }
@@ -157,7 +158,7 @@ async function findDirectory(bytes: ByteSource, path: string) {
     await readExactly(bytes, record, Math.min(at, bytes.size), path);
     const wide = viewOf(record);
     if (wide.getUint32(0, true) !== END64) {
-      throw new SyntaxError(`Cannot read ${path}: byte ${at}: expected a zip64 end record`);
+      throw new InputSyntaxError(`Cannot read ${path}: byte ${at}: expected a zip64 end record`);
     }
     const [count, size, start] = [32, 40, 48].map((i) => Number(wide.getBigUint64(i, true)));
     return { count: count!, size: size!, start: start! };
@@ -201,7 +202,7 @@ function checkedBytes(bytes: ByteSource, entry: ZipEntry, path: string): ByteSou
         crc = crc32(into.subarray(checked - offset, count), crc);
         checked = offset + count;
         if (checked === bytes.size && crc !== entry.crc) {
-          throw new SyntaxError(
+          throw new InputSyntaxError(
             `Cannot read ${path}: byte ${entry.offset}: expected data with the checksum ` +
               `${hex(entry.crc)}, found ${hex(crc)}`,
           );

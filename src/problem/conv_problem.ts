@@ -1,3 +1,4 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
 /** What is computed: the output, the gradient of the input, or the gradient of the filter. */
@@ -90,12 +91,12 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   const paddingEnd = init.paddingEnd ?? paddingBegin;
   const dilation = init.dilation ?? every(1);
   if (rank < 1 || rank > 3) {
-    throw new TypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
+    throw new InputTypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
   }
   const axes = { filterSize: init.filterSize, stride, paddingBegin, paddingEnd, dilation };
   for (const [what, values] of Object.entries(axes)) {
     if (values.length !== rank) {
-      throw new TypeError(
+      throw new InputTypeError(
         `Cannot convolve: ${spell(what)} [${values}] has ${values.length} values, ` +
           `the input has ${rank} spatial axes`,
       );
@@ -103,7 +104,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   }
   const atLeast = (minimum: number, what: string, values: readonly number[]) => {
     if (values.some((value) => !Number.isSafeInteger(value) || value < minimum)) {
-      throw new RangeError(`Cannot convolve: ${what} is ${values}, expected >= ${minimum}`);
+      throw new InputRangeError(`Cannot convolve: ${what} is ${values}, expected >= ${minimum}`);
     }
   };
   atLeast(0, "batch", [init.batch]);
@@ -116,7 +117,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   atLeast(0, "padding", [...paddingBegin, ...paddingEnd]);
   atLeast(1, "dilation", dilation);
   if (init.inChannels % groups !== 0 || init.outChannels % groups !== 0) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot convolve: ${groups} groups do not divide ` +
         `${init.inChannels} input and ${init.outChannels} output channels`,
     );
@@ -133,7 +134,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   );
   derived.forEach((size, axis) => {
     if (size < 1) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot convolve: filter size ${
           dilatedSize(init.filterSize[axis]!, dilation[axis]!)
         } (dilated) ` +
@@ -146,7 +147,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   });
   const outputSize = init.outputSize ?? derived;
   if (outputSize.length !== rank || outputSize.some((size, axis) => size !== derived[axis])) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot convolve: output size is ${outputSize.join("x")}, ` +
         `input, filter, stride, padding and dilation give ${derived.join("x")}`,
     );

@@ -1,3 +1,4 @@
+import { InputSyntaxError } from "../errors.ts";
 import { suggestion } from "./closest.ts";
 
 /** A key of a descriptor with its values: several where the text holds a list or a range. */
@@ -17,8 +18,8 @@ const KEYS = [
 const MAX_VALUES = 100_000;
 
 /** A `SyntaxError` about `column` (from 0) of a line: the sentence, then the line and a caret. */
-export function syntaxError(text: string, column: number, what: string): SyntaxError {
-  return new SyntaxError(
+export function syntaxError(text: string, column: number, what: string): InputSyntaxError {
+  return new InputSyntaxError(
     `Cannot parse problem: ${what}, at column ${column + 1}\n  ${text}\n  ${" ".repeat(column)}^`,
   );
 }

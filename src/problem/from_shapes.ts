@@ -1,3 +1,4 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./conv_problem.ts";
 
 /** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
@@ -29,7 +30,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   const [first, second] = operands(init);
   const rank = first.shape.length - 2;
   if (second.shape.length !== first.shape.length) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot convolve: ${first.what} has ${first.shape.length} axes [${
         first.shape.join(", ")
       }], ` +
@@ -37,7 +38,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
     );
   }
   if (rank < 1 || rank > 3) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot convolve: ${first.what} has ${first.shape.length} axes, expected 3 to 5`,
     );
   }
@@ -50,7 +51,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   if (op === "fwd") {
     const [input, filter] = [first.shape, second.shape];
     if (filter[1]! * groups !== input[1]) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot convolve: filter has ${filter[1]} input channels, ` +
           `input has ${input[1]} (groups = ${groups})`,
       );
@@ -67,7 +68,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   if (op === "bwd-data") {
     const [output, filter] = [first.shape, second.shape];
     if (filter[0] !== output[1]) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot convolve: filter has ${filter[0]} output channels, ` +
           `the output's gradient has ${output[1]}`,
       );
@@ -88,7 +89,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   }
   const [input, output] = [first.shape, second.shape];
   if (input[0] !== output[0]) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot convolve: input has a batch of ${input[0]}, the output's gradient of ${output[0]}`,
     );
   }
@@ -117,7 +118,7 @@ interface Operand {
 /** The two operands of the operation. */
 function operands(init: ShapesInit): [Operand, Operand] {
   const need = (what: string, shape: readonly number[] | undefined): Operand => {
-    if (!shape) throw new TypeError(`Cannot convolve: ${init.op} needs ${what}`);
+    if (!shape) throw new InputTypeError(`Cannot convolve: ${init.op} needs ${what}`);
     return { what, shape };
   };
   const input = () => need("input", init.input);
@@ -141,7 +142,7 @@ function chosen(
   return derived.map((sizes, axis) => {
     if (sizes.length === 1) return sizes[0]!;
     const found = sizes.length === 0 ? "no size" : `sizes ${sizes.join(" and ")}`;
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot derive the ${what} size: ${found} of spatial axis ${axis} ` +
         `${sizes.length === 0 ? "fits" : "fit"} the other shapes, choose with ${option}`,
     );
@@ -152,7 +153,7 @@ function chosen(
 function perAxis(what: string, values: readonly number[], rank: number): number[] {
   if (values.length === 1) return new Array<number>(rank).fill(values[0]!);
   if (values.length === rank) return [...values];
-  throw new TypeError(
+  throw new InputTypeError(
     `Cannot convolve: ${what} [${values.join(", ")}] has ${values.length} values, ` +
       `expected 1 or ${rank}, one a spatial axis`,
   );
@@ -172,7 +173,7 @@ export function bothSides(
     return { paddingBegin: values.slice(0, rank), paddingEnd: values.slice(rank) };
   }
   if (values.length !== 1 && values.length !== rank) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot convolve: padding [${values.join(", ")}] has ${values.length} values, ` +
         `expected 1, ${rank} (one a spatial axis) or ${2 * rank} (all before, then all after)`,
     );

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import type { GemmAccumulate, GemmDType, GemmProblem } from "./gemm_problem.ts";
 
 /** In what a product is computed. */
@@ -17,14 +18,14 @@ export function checkGemmArithmetic(
   { dtype, accumulate }: { dtype: GemmDType; accumulate?: GemmAccumulate },
 ): void {
   if (accumulate === "f16" && dtype !== "f16") {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot multiply: only f16 products can be summed in f16, the dtype is ${dtype}`,
     );
   }
   if (dtype === "f32" || dtype === "f16") {
     for (const name of ["alpha", "beta"] as const) {
       if (Number.isFinite(Math.fround(problem[name]))) continue;
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot multiply: ${name} is ${
           problem[name]
         }, beyond f32, in which ${dtype} products are scaled`,
@@ -35,13 +36,13 @@ export function checkGemmArithmetic(
   for (const name of ["alpha", "beta"] as const) {
     const factor = problem[name];
     if (factor !== (factor | 0)) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot multiply: ${name} is ${factor}, i8 products take whole numbers of 32 bits`,
       );
     }
   }
   if (problem.activation !== "none" && problem.activation !== "relu") {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot multiply: ${problem.activation} leads out of the integers, i8 products take relu`,
     );
   }

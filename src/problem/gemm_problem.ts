@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import type { DType } from "../tensor/dtype.ts";
 import type { Activation } from "./epilogue.ts";
 
@@ -57,12 +58,12 @@ export function gemmProblem(
   for (const name of ["m", "n", "k", "batch"] as const) {
     const size = problem[name];
     if (!Number.isSafeInteger(size) || size < 0) {
-      throw new RangeError(`Cannot multiply: ${name} is ${size}, expected >= 0`);
+      throw new InputRangeError(`Cannot multiply: ${name} is ${size}, expected >= 0`);
     }
   }
   for (const name of ["alpha", "beta"] as const) {
     if (!Number.isFinite(problem[name])) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot multiply: ${name} is ${problem[name]}, expected a finite number`,
       );
     }

@@ -2,6 +2,7 @@
  * Products as text: `m n k [ta tb] [xB]`, where ta and tb are n or t (how A and B are stored), and xB is a
  * batch of B.
  */
+import { InputSyntaxError, placedError } from "../errors.ts";
 import { type GemmProblem, gemmProblem, type Transpose } from "./gemm_problem.ts";
 
 /** What a line says of a product. */
@@ -15,7 +16,7 @@ export type GemmSize = Pick<GemmProblem, "m" | "n" | "k" | "transpose" | "batch"
 export function parseGemm(text: string): GemmProblem {
   const words = [...text.matchAll(/\S+/g)].map(({ 0: word, index }) => ({ word, index }));
   const fail = (index: number, what: string) =>
-    new SyntaxError(
+    new InputSyntaxError(
       `Cannot parse product: ${what}, at column ${index + 1}\n  ${text}\n  ${" ".repeat(index)}^`,
     );
   const [m, n, k] = (["m", "n", "k"] as const).map((name, place) => {
@@ -68,7 +69,7 @@ export function parseGemmSuite(text: string, source: string): GemmProblem[] {
     const product = line.replace(/#.*/, "").trimEnd();
     if (product.trim() === "") return [];
     if (++count > MAX_PRODUCTS) {
-      throw new SyntaxError(
+      throw new InputSyntaxError(
         `${source}:${
           index + 1
         }: Cannot read the suite: there are more than ${MAX_PRODUCTS} products`,
@@ -77,8 +78,7 @@ export function parseGemmSuite(text: string, source: string): GemmProblem[] {
     try {
       return [parseGemm(product)];
     } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      throw new SyntaxError(`${source}:${index + 1}: ${error.message}`);
+      throw placedError(error, `${source}:${index + 1}`);
     }
   });
 }

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
@@ -128,7 +129,7 @@ function finished(
     const value = activate(activation, combine(alpha, values[i]!, beta, own, shift));
     values[i] = add(value, skip);
     if (integers && Number.isNaN(values[i])) {
-      throw new RangeError(
+      throw new InputRangeError(
         `Cannot multiply: result [${row}, ${column}] is beyond the 32 bits that i8 products make`,
       );
     }

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -30,7 +31,7 @@ export function checkedOperand(
     );
   }
   if (count >= 2 ** 31) {
-    throw new RangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
+    throw new InputRangeError(`${doing}: ${which} has ${count} elements, 2^31 are too many`);
   }
   return operand.data;
 }

@@ -1,3 +1,4 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import {
   type ConvProblem,
@@ -116,7 +117,7 @@ function samplePays(
   total: number,
 ): boolean {
   if (!(sample.count > 0)) {
-    throw new RangeError(`Cannot sample a reference: count is ${sample.count}, expected > 0`);
+    throw new InputRangeError(`Cannot sample a reference: count is ${sample.count}, expected > 0`);
   }
   const channels = problem.op === "bwd-data" ? problem.inChannels : problem.outChannels;
   return total > 0 && Math.ceil(sample.count / channels) * channels < total;
@@ -128,10 +129,12 @@ function checkEpilogue(
   bias: ReferenceInputs["bias"],
 ): void {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
-    throw new TypeError(`Cannot compute the ${problem.op} reference: only fwd has an epilogue`);
+    throw new InputTypeError(
+      `Cannot compute the ${problem.op} reference: only fwd has an epilogue`,
+    );
   }
   if (epilogue.bias && bias?.length !== problem.outChannels) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot compute the ${problem.op} reference: bias has ${bias?.length ?? 0} values, ` +
         `the output has ${problem.outChannels} channels`,
     );

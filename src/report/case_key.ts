@@ -1,3 +1,4 @@
+import { isInputError } from "../errors.ts";
 import { type ConvProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor, printDescriptor } from "../problem/descriptor.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -28,8 +29,7 @@ function parseProblem(text: string, op: string): CaseProblem {
     const operation = OPERATIONS.find((one): one is Operation => one === op);
     return operation === undefined ? null : { conv: parseDescriptor(text, operation) };
   } catch (error) {
-    const malformed = [SyntaxError, RangeError, TypeError].some((kind) => error instanceof kind);
-    if (malformed) return null;
+    if (isInputError(error)) return null;
     throw error;
   }
 }

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import { caseLabel } from "./case_label.ts";
 import type { ReadCase } from "./record_schema.ts";
 
@@ -24,7 +25,7 @@ export function onlyCases(cases: readonly ReadCase[], words: readonly string[]):
     const field = FIELDS.findIndex((of) => cases.some((record) => of(record) === word));
     if (field >= 0) return field;
     if (cases.some((record) => names(record, word))) return FIELDS.length;
-    throw new RangeError(`Cannot report: no case has "${word}"`);
+    throw new InputRangeError(`Cannot report: no case has "${word}"`);
   });
   return cases.filter((record) =>
     [...byField].every(([field, choices]) =>

@@ -1,3 +1,4 @@
+import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import {
   CaseSchema,
   EnvironmentSchema,
@@ -48,14 +49,14 @@ function parseLine(line: string, last: boolean, where: string): { readonly kind:
   try {
     value = JSON.parse(line);
   } catch {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       last
         ? `Cannot read ${where}: the last record is cut off after ${line.length} characters`
         : `Cannot read ${where}: the line is no JSON: ${excerpt(line)}`,
     );
   }
   if (typeof value !== "object" || value === null || !("kind" in value)) {
-    throw new TypeError(`Cannot read ${where}: no record, expected an object with a "kind"`);
+    throw new InputTypeError(`Cannot read ${where}: no record, expected an object with a "kind"`);
   }
   return value;
 }

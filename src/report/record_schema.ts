@@ -4,6 +4,7 @@
  */
 
 import * as v from "valibot";
+import { InputTypeError } from "../errors.ts";
 
 /** What a double holds: JSON's larger numbers are read as infinite. */
 export const finiteNumber = v.pipe(
@@ -128,7 +129,7 @@ export function readRecord<S extends v.GenericSchema>(
   if (result.success) return result.output;
   const issue = result.issues[0];
   const path = v.getDotPath(issue) ?? "the record";
-  throw new TypeError(
+  throw new InputTypeError(
     path === "schema" && issue.received !== "undefined"
       ? `Cannot read ${where}: the record is of version ${issue.received}, this wgconv reads 1`
       : `Cannot read ${where}: ${path} is ${issue.received}, expected ${issue.expected}`,

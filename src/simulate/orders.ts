@@ -9,8 +9,8 @@ export interface SimulationOrder extends SumOrder {
 const ORDERS = { few: 12, many: 4 };
 /** Outputs that are few. */
 const FEW = 16;
-/** What is looked at once more: so many of the outputs, in so many orders. */
-const MORE = { outputs: 192, orders: 24 };
+/** What is looked at once more: so many of the outputs, from so many starts of their sums. */
+const MORE = { outputs: 192, starts: 16 };
 
 /** What of given outputs is simulated: as many as are affordable, spread over them, in so many orders. */
 export function closerLook<T>(
@@ -27,10 +27,9 @@ export function moreOrders<T>(
   size: UnitSize,
   random: () => number,
 ): { outputs: readonly T[]; orders: SimulationOrder[] } {
-  const orders = Array.from({ length: MORE.orders }, (_, round) => ({
-    separate: round % 2 === 1,
-    start: Math.floor(random() * size.units),
-  }));
+  // All starts where there are few: the kernel's own is one of them.
+  const orders = distinct(MORE.starts, size.units, random)
+    .flatMap((start) => [false, true].map((separate) => ({ separate, start })));
   const count = Math.min(MORE.outputs, affordable(size, orders.length));
   return { outputs: spread(outputs, count), orders };
 }

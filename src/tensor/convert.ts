@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from "./dtype.ts";
 import { type Tensor, tensor } from "./tensor.ts";
 
@@ -60,7 +61,7 @@ export function convertValues<D extends DType>(
   const range = RANGES[dtype];
   const checked = range !== undefined && !fits(RANGES[fromDType], range);
   const refuse = (index: number) => {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot convert ${origin.what} to ${dtype}: element ${origin.start + index} is ${
         from[index]
       }`,

@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { convertValues } from "./convert.ts";
 import { arrayConstructor, type DType, type TensorData } from "./dtype.ts";
 import { normalQuantile, RandomWords } from "./random.ts";
@@ -53,7 +54,7 @@ export function fillTensor<D extends DType>(
 ): Tensor<D> {
   const real = dtype === "f16" || dtype === "f32" || dtype === "f64";
   if (!real && !WHOLE.includes(kind)) {
-    throw new TypeError(
+    throw new InputTypeError(
       `Cannot fill with ${kind}: ${dtype} takes only the fills ${WHOLE.join(", ")}`,
     );
   }

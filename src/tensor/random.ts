@@ -3,6 +3,8 @@
  * point only + - * / and sqrt, which IEEE 754 leaves no choice in (`Math.log` and kin differ).
  */
 
+import { InputRangeError } from "../errors.ts";
+
 /** Seeds are whole numbers from 0 to this. */
 export const MAX_SEED = Number.MAX_SAFE_INTEGER;
 
@@ -27,7 +29,7 @@ export class RandomWords {
   /** @throws {RangeError} for a seed that is no whole number from 0 to {@linkcode MAX_SEED}. */
   constructor(seed: number) {
     if (!Number.isSafeInteger(seed) || seed < 0) {
-      throw new RangeError(`Cannot draw random numbers: seed ${seed} is no whole number >= 0`);
+      throw new InputRangeError(`Cannot draw random numbers: seed ${seed} is no whole number >= 0`);
     }
     const next = splitMix64(BigInt(seed));
     // Two words in a row of SplitMix64 are never both zero, so neither is the state.

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from "./dtype.ts";
 
 /** A dense host tensor in C (row-major) order. What its axes mean is said by a {@linkcode Layout} beside it. */
@@ -23,11 +24,11 @@ export function tensor<D extends DType>(
   data: TypedArrayOf<D>,
 ): Tensor<D> {
   if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
-    throw new RangeError(`Cannot make a tensor: shape [${shape}] is not made of sizes >= 0`);
+    throw new InputRangeError(`Cannot make a tensor: shape [${shape}] is not made of sizes >= 0`);
   }
   const count = elementCount(shape);
   if ((data as TensorData).length !== count) {
-    throw new RangeError(
+    throw new InputRangeError(
       `Cannot make a tensor: shape [${shape}] has ${count} elements, data has ${data.length}`,
     );
   }

@@ -1,3 +1,4 @@
+import { InputRangeError, InputSyntaxError } from "../errors.ts";
 import { MAX_ALPHA } from "./points.ts";
 
 /** An output tile and the filter it is for, an entry a spatial axis: F(n,r), or F(n0xn1,r0xr1). */
@@ -13,7 +14,7 @@ export interface WinogradTile {
  * @throws {RangeError} where an axis has sizes below 1 or n + r − 1 above 16
  */
 export function parseTile(text: string): WinogradTile {
-  const fail = (what: string) => new SyntaxError(`Cannot read tile "${text}": ${what}`);
+  const fail = (what: string) => new InputSyntaxError(`Cannot read tile "${text}": ${what}`);
   const match = /^f\(([\dx]+),([\dx]+)\)$/i.exec(text.replace(/\s/g, ""));
   const [n, r] = [match?.[1], match?.[2]].map(sizes);
   if (n === undefined || r === undefined) throw fail("expected F(6,3) or F(2x2,3x3)");
@@ -44,6 +45,6 @@ function sizes(text: string | undefined): number[] | undefined {
   return valid ? parts.map(Number) : undefined;
 }
 
-function rangeError(text: string, what: string): RangeError {
-  return new RangeError(`Cannot use tile ${text}: ${what}`);
+function rangeError(text: string, what: string): InputRangeError {
+  return new InputRangeError(`Cannot use tile ${text}: ${what}`);
 }

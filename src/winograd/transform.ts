@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import { cookToom, plainMatrices } from "./cook_toom.ts";
 import type { Matrix } from "./matrix.ts";
 import { interpolationPoints, MAX_ALPHA } from "./points.ts";
@@ -55,11 +56,13 @@ export function makeTransform(
   scaling: Scaling,
 ): WinogradTransform {
   if (!Number.isInteger(n) || !Number.isInteger(r) || n < 1 || r < 1) {
-    throw new RangeError(`Cannot make F(${n},${r}): both must be whole numbers >= 1`);
+    throw new InputRangeError(`Cannot make F(${n},${r}): both must be whole numbers >= 1`);
   }
   const alpha = n + r - 1;
   if (alpha > MAX_ALPHA) {
-    throw new RangeError(`Cannot make F(${n},${r}): n + r - 1 is ${alpha}, above ${MAX_ALPHA}`);
+    throw new InputRangeError(
+      `Cannot make F(${n},${r}): n + r - 1 is ${alpha}, above ${MAX_ALPHA}`,
+    );
   }
   const points = choose(n, r);
   const matrices = points.length === 0 ? plainMatrices(n, r) : cookToom(n, r, points);

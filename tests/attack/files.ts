@@ -1,3 +1,4 @@
+import { isInputError } from "../../src/errors.ts";
 import { unzipSync, zipSync } from "fflate";
 import {
   encodeNpyHeader,
@@ -139,8 +140,6 @@ function oddArchive(draw: Draw, files: readonly Uint8Array[]): Uint8Array<ArrayB
   return Uint8Array.from(zip, (byte) => byte === "y".charCodeAt(0) ? "x".charCodeAt(0) : byte);
 }
 
-const CLASSES = [SyntaxError, TypeError, RangeError];
-
 /** Reads a tensor as commands do; undefined where it is refused in a sentence. */
 async function readOrRefuse<T>(size: number, read: () => Promise<T>): Promise<T | undefined> {
   const before = Deno.memoryUsage().external;
@@ -156,9 +155,9 @@ async function readOrRefused<T>(read: () => Promise<T>): Promise<T | undefined> 
   try {
     return await read();
   } catch (error) {
-    if (!(error instanceof Error) || !CLASSES.some((kind) => error.constructor === kind)) {
+    if (!isInputError(error)) {
       throw new Finding(
-        `refused by no built-in error: ${error instanceof Error ? error.stack : error}`,
+        `refused by no error of the input: ${error instanceof Error ? error.stack : error}`,
       );
     }
     if (!/^Cannot read /.test(error.message)) {

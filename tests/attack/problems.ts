@@ -1,3 +1,4 @@
+import { isInputError } from "../../src/errors.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import type { Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
@@ -117,7 +118,7 @@ function planned(make: () => Plan): Plan | string {
   try {
     return make();
   } catch (error) {
-    if (!(error instanceof RangeError || error instanceof UnsupportedError)) throw error;
+    if (!(isInputError(error) || error instanceof UnsupportedError)) throw error;
     const fault = messageFault(error.message);
     if (fault !== undefined) throw new Finding(fault);
     return "refused";

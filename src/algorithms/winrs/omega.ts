@@ -1,3 +1,5 @@
+import { InputRangeError } from "../../errors.ts";
+
 /**
  * A kernel Ω_α(n, r) of WinRS: n neighbouring columns of ∇W from r neighbouring columns of ∇Y by the
  * one-dimensional Winograd convolution F(n, r).
@@ -44,7 +46,7 @@ export function omegaName({ alpha, n, r }: Omega): string {
 export function parseOmega(text: string): Omega {
   const found = OMEGAS.find((omega) => omegaName(omega) === text);
   if (found) return found;
-  throw new RangeError(
+  throw new InputRangeError(
     `Cannot choose a WinRS kernel: "${text}" is none of ${OMEGAS.map(omegaName).join(", ")}`,
   );
 }

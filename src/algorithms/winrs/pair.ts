@@ -1,3 +1,4 @@
+import { InputRangeError, InputSyntaxError } from "../../errors.ts";
 import { admissible, type Omega, omegaName, parseOmega } from "./omega.ts";
 import { DEFAULT_THROUGHPUT, throughputOf } from "./throughput.ts";
 
@@ -85,7 +86,7 @@ export function parsePair(text: string, filterWidth: number, outputWidth: number
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
     if (filterWidth % omega.n !== 0) {
-      throw new RangeError(`Cannot choose WinRS kernels: ${unfitKernel(omega, filterWidth)}`);
+      throw new InputRangeError(`Cannot choose WinRS kernels: ${unfitKernel(omega, filterWidth)}`);
     }
   }
   const candidates = covers(outputWidth, first, second);
@@ -104,7 +105,7 @@ export function parsePair(text: string, filterWidth: number, outputWidth: number
 export function parseKernels(text: string): Omega[] {
   const names = text.split(",").map((name) => name.trim());
   if (names.length > 2 || new Set(names).size < names.length) {
-    throw new SyntaxError(
+    throw new InputSyntaxError(
       `Cannot choose WinRS kernels: "${text}" is not one kernel or two different ones, as a8n3r6,a4n3r2`,
     );
   }
