@@ -29,7 +29,8 @@ export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
 
 export type { Rival } from "./src/algorithms/cost/choose.ts";
-export { type DeviceRates, H200_RATES } from "./src/algorithms/cost/rates.ts";
+export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
+export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
 export * from "./src/algorithms/gemm/plan.ts";
 export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";

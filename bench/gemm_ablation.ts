@@ -6,6 +6,7 @@
  * Candidates take turns, a sample of each after the other; medians. Results are not checked here
  * (tests/drivers/gemm_main.ts does that).
  */
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
 import { upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
@@ -84,7 +85,7 @@ async function prepare(
     ...choice,
     ...(policy === "auto" ? {} : { policy }),
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   });
   const buffers = resources.use(createPlanBuffers(gpu, plan));
   const made = choice.dtype === "i8" ? "int8" : "uniform11";

@@ -5,6 +5,7 @@
  * The policy is the planner's for each balance. MS is what a sample of one balance takes. TFLOP/s, medians; a
  * balance that comes to the plan of another has its figure. `predicted` is stream-K's gain over the better of the other two.
  */
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
 import { type Balance, balanceOf } from "../src/algorithms/cut.ts";
 import { cutGemm, planGemm } from "../src/algorithms/gemm/plan.ts";
@@ -33,7 +34,7 @@ async function compare(problem: GemmProblem) {
     dtype: "f32" as const,
     balance,
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   });
   using resources = new DisposableStack();
   let shared: Record<string, GPUBuffer> | undefined;

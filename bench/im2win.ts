@@ -8,6 +8,7 @@
  * The forward operation; rates are TFLOP/s of direct flops. Rivals are sampled in turn. Results are not checked
  * here: `wgconv bench` and the tests do.
  */
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { type PlanMemory, planMemory } from "../src/algorithms/memory.ts";
 import type { BufferRole, Plan } from "../src/algorithms/plan.ts";
@@ -58,7 +59,7 @@ function convRequest(gpu: GpuDevice, problem: ConvProblem, layout: Layout): Plan
     epilogue: NO_EPILOGUE,
     algorithm: "im2win",
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   };
 }
 
@@ -171,7 +172,7 @@ async function gemmRate(gpu: GpuDevice, problem: ConvProblem, layout: Layout, im
     problem: gemmProblem({ m, n, k, transpose }),
     dtype: "f32",
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   });
   const [ms = 0] = await timeAll(gpu, [plan], [{ label: "gemm", plan, on: 0 }]);
   return { m, n, k, transpose, kernel: plan.kernel, ...rateOf(2 * m * n * k, ms) };

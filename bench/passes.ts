@@ -3,6 +3,7 @@
  *   deno run -A bench/passes.ts DESCRIPTOR OPS LAYOUTS
  * OPS and LAYOUTS are comma lists. Microseconds; a pass alone is timed without the ones before it.
  */
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { timePlan } from "../src/bench/timing.ts";
@@ -28,7 +29,7 @@ for (const op of OPERATIONS.filter((one) => ops.split(",").includes(one))) {
       epilogue: NO_EPILOGUE,
       algorithm: "implicit-gemm",
       limits: gpu.limits,
-      workgroupsInFlight: gpu.workgroupsInFlight,
+      device: modelOf(gpu.workgroupsInFlight),
     });
     console.log(`${op} ${layout}: ${(await microseconds(plan)).toFixed(1)} us whole`);
     for (const pass of plan.passes) {

@@ -5,6 +5,7 @@
  * the first empty for the planner's choice; `without` lists techniques of the main loop, with + between them. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
  */
 import type { Balance } from "../src/algorithms/cut.ts";
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/request.ts";
 import { download, upload } from "../src/gpu/buffers.ts";
@@ -89,7 +90,7 @@ async function time(
     ...(balance === "" ? {} : { balance: balance as Balance }),
     ...(mainLoop === undefined ? {} : { variant: mainLoop }),
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   });
   using buffers = createPlanBuffers(gpu, plan);
   plan.buffers.forEach((buffer, place) => {

@@ -4,6 +4,7 @@
  * Comma lists. TILES: of the forward operations, `auto` for the default. MIB: limits of the workspace, 0 for the default.
  * Direct TFLOP/s; microseconds; a pass alone is timed without the ones before it.
  */
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { timePlan } from "../src/bench/timing.ts";
@@ -56,7 +57,7 @@ async function measure(
     ...(tile === "auto" ? {} : { tile }),
     ...(limit === 0 ? {} : { maxWorkspaceBytes: limit * 1024 * 1024 }),
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   });
   using buffers = createPlanBuffers(gpu, plan);
   plan.buffers.forEach(({ bytes }, place) => {

@@ -10,6 +10,7 @@
  * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */
+import { H200, modelOf } from "../src/algorithms/device/h200.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
 import {
   dataElements,
@@ -26,11 +27,7 @@ import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts"
 import { parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
 import { configureOptions, planConfiguration } from "../src/algorithms/winrs/plan.ts";
 import { gridSegments, mostRows } from "../src/algorithms/winrs/segments.ts";
-import {
-  DEFAULT_THROUGHPUT,
-  throughputOf,
-  type ThroughputTable,
-} from "../src/algorithms/winrs/throughput.ts";
+import { throughputOf, type ThroughputTable } from "../src/algorithms/winrs/throughput.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { openDevice } from "../src/gpu/device.ts";
@@ -66,7 +63,7 @@ function requestFor(problem: ConvProblem): PlanRequest {
     epilogue: NO_EPILOGUE,
     algorithm: "winrs",
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   };
 }
 
@@ -121,7 +118,7 @@ function impliedRate(
 ): number {
   const options = optionsFor(problem);
   const at = (rate: number) => {
-    const throughput = { [omegaName(pair.first)]: rate };
+    const throughput = { ...H200.rates.winrs, [omegaName(pair.first)]: rate };
     return configureAs(problem, pair, segmentation, { ...options, throughput }).predictedMs;
   };
   const fixed = at(1e15);
@@ -200,12 +197,12 @@ for (const [kernel, rate] of Object.entries(measured)) {
 
 /** Kernels that were not measured are taken to fall as short of the default rates as the others do. */
 const shortfall = geomean(
-  Object.entries(measured).map(([name, rate]) => rate / DEFAULT_THROUGHPUT[name]!),
+  Object.entries(measured).map(([name, rate]) => rate / H200.rates.winrs[name]!),
 );
 const table: ThroughputTable = Object.fromEntries(
   OMEGAS.map(omegaName).map((
     name,
-  ) => [name, measured[name] ?? shortfall * DEFAULT_THROUGHPUT[name]!]),
+  ) => [name, measured[name] ?? shortfall * H200.rates.winrs[name]!]),
 );
 let within = 0;
 const rateOfChoices: number[] = [];

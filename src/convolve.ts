@@ -1,3 +1,4 @@
+import { modelOf } from "./algorithms/device/h200.ts";
 import type { Plan } from "./algorithms/plan.ts";
 import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
@@ -62,7 +63,7 @@ export async function convolve(
     { ...NO_EPILOGUE, bias: operands.bias !== undefined };
   const plan = planConv({
     algorithm: "auto",
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
     ...wanted,
     problem,
     dtype: "f32",

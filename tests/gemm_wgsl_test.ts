@@ -1,5 +1,6 @@
 /** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts has f32's own. */
 import assert from "#assert";
+import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
@@ -53,7 +54,7 @@ function kernels(): Kernel[] {
   for (const arithmetic of [{ dtype: "f32" }, ...ARITHMETIC] as const) {
     for (const sizes of ["constant", "uniform"] as const) {
       for (const size of [165, 168]) {
-        const streamed = { balance: "stream-k", workgroupsInFlight: 4, sizes } as const;
+        const streamed = { balance: "stream-k", device: softwareDevice(4), sizes } as const;
         add({ size, residual: true, bias: "column" }, { ...arithmetic, ...streamed });
       }
     }

@@ -3,6 +3,7 @@
  * layouts and algorithms in both size modes. Names of kernels are left out, so that they may change where texts do not.
  */
 import { createHash } from "node:crypto";
+import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
@@ -43,7 +44,7 @@ const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] 
 export function* planHashes(): Generator<string> {
   const devices: readonly [string, Partial<PlanRequest>][] = [
     ["large", { limits: LARGE }],
-    ["software", { limits: DEFAULT_LIMITS, workgroupsInFlight: 2 }],
+    ["software", { limits: DEFAULT_LIMITS, device: softwareDevice(2) }],
   ];
   for (const descriptor of PROBLEMS) {
     for (const op of OPERATIONS) {

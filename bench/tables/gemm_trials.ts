@@ -2,7 +2,7 @@
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { cutGemm } from "../../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
-import { H200_RATES } from "../../src/algorithms/cost/rates.ts";
+import { H200 } from "../../src/algorithms/device/h200.ts";
 import { policyTile, TILE_POLICIES } from "../../src/kernels/policy.ts";
 import { gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { cell, lines, tableOf, textTables } from "./read.ts";
@@ -76,7 +76,7 @@ function policies(): string {
     const cut = expectPlanned(
       cutGemm({ problem, dtype: "f32", policy: policy.name, limits: LIMITS }),
     );
-    const predicted = m * n * k / cut.cost * H200_RATES.packed;
+    const predicted = m * n * k / cut.cost * H200.rates.packed;
     rows.push([
       `${m} ${n} ${k} ${way}`,
       policy.name,

@@ -14,12 +14,12 @@ import {
   type TilePolicy,
 } from "../kernels/policy.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { FEW_MULTIPROCESSORS, loopCost, residentWorkgroups } from "./loop_cost.ts";
+import { H200 } from "./device/h200.ts";
+import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
+import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 import { type Planned, refusal } from "./refusal.ts";
-
-export { occupancyRate } from "./loop_cost.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {
@@ -76,11 +76,6 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
   return head !== undefined ? "stream-k" : splits > 1 ? "split-k" : "none";
 }
 
-// An H200's ratios: its 25 T multiply-adds a second against 1.5 T elements moved (some in the cache), and
-// 3 µs a dispatch.
-export const MULTIPLY_ADDS_PER_ELEMENT = 16;
-export const MULTIPLY_ADDS_PER_DISPATCH = 75e6;
-
 /** Iterations of a loop over steps; what a kernel's end takes must fit beside it. */
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
@@ -101,15 +96,12 @@ export function policyFits(
 /** How a product may be cut, beside what it is. */
 export interface CutLimits {
   readonly limits: DeviceLimits;
-  /** What the device runs side by side. */
-  readonly multiprocessors: number;
+  readonly device: DeviceModel;
   readonly candidates?: readonly TilePolicy[];
   /** The user's number of splits, taken as it is up to what the problem and the workspace allow. */
   readonly splits?: number | undefined;
   readonly balance?: Balance | undefined;
   readonly maxWorkspaceBytes?: number | undefined;
-  /** Whether loops that are too long are cut short: forced splits then go with a policy of fewer steps, if there is one. */
-  readonly software?: boolean;
   readonly variant?: MainLoopVariant | undefined;
 }
 
@@ -124,7 +116,7 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
  * is a candidate.
  */
 export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
-  const { candidates = TILE_POLICIES, multiprocessors, splits, balance = "auto" } = asked;
+  const { candidates = TILE_POLICIES, device, splits, balance = "auto" } = asked;
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
     for (const cut of cuts) {
@@ -137,11 +129,12 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const each = function* (cutsOf: typeof evenCuts) {
     for (const policy of candidates) yield* cutsOf(product, policy, asked);
   };
-  const even = (asked.software ? cheapest(each(evenCuts), short) : undefined) ??
+  // Loops that are too long are cut short: forced splits go with a policy of fewer steps, if there is one.
+  const even = (device.software ? cheapest(each(evenCuts), short) : undefined) ??
     cheapest(each(evenCuts));
   if (even === undefined) return undefined;
   const tried = balance === "stream-k" ||
-    balance === "auto" && splits === undefined && multiprocessors >= FEW_MULTIPROCESSORS;
+    balance === "auto" && splits === undefined && device.multiprocessors >= FEW_MULTIPROCESSORS;
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
   if (streamed === undefined) return even;
   return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
@@ -161,8 +154,8 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
-    const loop = loopCost(product, policy, asked.multiprocessors, tiles * splits, perSplit);
-    const reduce = splits === 1 ? 0 : reduceCost(splits, product.elements);
+    const loop = loopCost(asked.device, product, policy, tiles * splits, perSplit);
+    const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
 }
@@ -172,11 +165,11 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
  * waves too. With one wave less the depth has fewer splits, each of more steps.
  */
 function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
-  const { multiprocessors } = asked;
+  const { device } = asked;
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const slots = residentWorkgroups(policy) * multiprocessors;
+  const slots = residentWorkgroups(device, policyWarps(policy)) * device.multiprocessors;
   const whole = Math.floor(tiles / slots) * slots;
   for (const head of [whole, whole - slots]) {
     const tail = tiles - head;
@@ -184,12 +177,12 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const elements = tail * policy.rows * policy.columns;
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
-    const before = loopCost(product, policy, multiprocessors, head, steps);
+    const before = loopCost(device, product, policy, head, steps);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const cost = before + loopCost(product, policy, multiprocessors, tail * splits, perSplit) +
-        reduceCost(splits, elements) + MULTIPLY_ADDS_PER_DISPATCH + packingCost(product, policy);
+      const cost = before + loopCost(device, product, policy, tail * splits, perSplit) +
+        reduceCost(device, splits, elements) + device.costs.dispatch + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }
   }
@@ -231,8 +224,8 @@ function* splitsBetween(least: number, most: number): Generator<number> {
 }
 
 /** Cost of partial results: written, read, and their sums written in a pass of its own. */
-function reduceCost(splits: number, elements: number): number {
-  return (2 * splits + 1) * elements * MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
+function reduceCost({ costs }: DeviceModel, splits: number, elements: number): number {
+  return (2 * splits + 1) * elements * costs.element + costs.dispatch;
 }
 
 /** What a request says of cutting. */
@@ -242,13 +235,10 @@ export interface CutRequest {
   readonly balance?: Balance;
   readonly limits: DeviceLimits;
   readonly variant?: MainLoopVariant;
-  readonly workgroupsInFlight?: number | undefined;
+  readonly device?: DeviceModel;
   /** Most bytes of workspace; partial results must fit in. */
   readonly maxWorkspaceBytes?: number;
 }
-
-/** Multiprocessors assumed where nobody measured: an H200's 132 with two workgroups each. */
-const DEFAULT_WORKGROUPS_IN_FLIGHT = 264;
 
 /**
  * The user's policy and splits, or the cheapest that the device can run. Refused if the policy is unknown or does not fit
@@ -258,13 +248,11 @@ export function cutProduct(
   request: CutRequest,
   product: Product,
 ): Planned<Cut> {
-  const { limits } = request;
+  const { limits, device = H200 } = request;
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
-  const inFlight = request.workgroupsInFlight ?? DEFAULT_WORKGROUPS_IN_FLIGHT;
-  const multiprocessors = Math.max(1, Math.round(inFlight / 2));
   let candidates = TILE_POLICIES.filter(fits);
   // SwiftShader took 24 GB to compile a thin policy's loads.
-  if (multiprocessors < FEW_MULTIPROCESSORS) {
+  if (device.multiprocessors < FEW_MULTIPROCESSORS) {
     candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
   }
   if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {
@@ -295,11 +283,10 @@ export function cutProduct(
   }
   const asked = {
     limits,
-    multiprocessors,
+    device,
     splits,
     balance,
     maxWorkspaceBytes,
-    software: request.workgroupsInFlight !== undefined,
     variant: request.variant,
   };
   const cut = chooseCut(product, { ...asked, candidates });

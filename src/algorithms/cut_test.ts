@@ -2,6 +2,7 @@ import assert from "#assert";
 import { findPolicy } from "../kernels/policy.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { type Balance, balanceOf, chooseCut, cutProduct, type Product } from "./cut.ts";
+import { H200 } from "./device/h200.ts";
 import { cutGemm, planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { expectPlanned } from "./refusal.ts";
@@ -41,7 +42,7 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
     const tiles = Math.ceil(rows / 64) * Math.ceil(columns / 128) * batches;
     const cut = chooseCut(product(rows, columns, steps, batches), {
       limits,
-      multiprocessors: 132,
+      device: H200,
       candidates: [wide],
       balance: "stream-k",
     })!;

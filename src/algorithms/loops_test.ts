@@ -4,6 +4,7 @@ import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type GemmDType, gemmProblem } from "../problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
+import { softwareDevice } from "./device/h200.ts";
 import { planGemm } from "./gemm/plan.ts";
 import { longestLoops, MOST_ITERATIONS } from "./loops.ts";
 import { DEFAULT_LIMITS, type Pass, type Plan } from "./plan.ts";
@@ -18,7 +19,7 @@ const LIMITS = {
   maxStorageBufferBindingSize: 2 ** 31 - 4,
   maxBufferSize: 2 ** 31 - 4,
 };
-const SOFTWARE = { limits: LIMITS, workgroupsInFlight: 4 };
+const SOFTWARE = { limits: LIMITS, device: softwareDevice(4) };
 
 /** The plan, or nothing where it is refused: for its loops, or as one that is not supported. */
 function planned(make: () => Plan): Plan | undefined {

@@ -11,6 +11,7 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { chooseCut } from "./cut.ts";
+import { H200, softwareDevice } from "./device/h200.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv, supportedAlgorithms } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
@@ -204,7 +205,7 @@ Deno.test("planConv() refuses a named algorithm that enlarges errors more than i
 });
 
 Deno.test("auto says why it compares no times, and takes direct on a CPU where implicit GEMM does not fit", () => {
-  const software = request(conv2, { workgroupsInFlight: 4 });
+  const software = request(conv2, { device: softwareDevice(4) });
   assert.match(planConv(software).notes.at(-1)!, /^auto: implicit-gemm, since nothing predicts/);
   const small = planConv({ ...software, maxWorkspaceBytes: 0 });
   assert.equal(small.algorithm, "direct");
@@ -227,11 +228,11 @@ Deno.test("chooseCut() never makes a split without steps, and honours a forced o
     b: FLAT,
   };
   for (const multiprocessors of [1, 8, 132]) {
-    const { splits } = chooseCut(product, { limits: h200, multiprocessors })!;
+    const { splits } = chooseCut(product, { limits: h200, device: { ...H200, multiprocessors } })!;
     assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
   }
-  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 4 })!.splits, 4);
-  assert.equal(chooseCut(product, { limits: h200, multiprocessors: 132, splits: 99 })!.splits, 10);
+  assert.equal(chooseCut(product, { limits: h200, device: H200, splits: 4 })!.splits, 4);
+  assert.equal(chooseCut(product, { limits: h200, device: H200, splits: 99 })!.splits, 10);
 });
 
 Deno.test("planConv() plans or refuses problems of absurd sizes without counting through them", () => {

@@ -2,7 +2,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
-import type { DeviceRates } from "./cost/rates.ts";
+import type { DeviceModel } from "./device/model.ts";
 import type { Balance } from "./cut.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { TuningTable } from "./tuning.ts";
@@ -64,13 +64,8 @@ export interface PlanRequest {
   /** Optimisations of the main loop that are not as tuned, for algorithms that are one product on it. */
   readonly variant?: MainLoopVariant;
   readonly limits: DeviceLimits;
-  /** Workgroups of 256 threads the device keeps busy at once; the planner's guess when absent. */
-  readonly workgroupsInFlight?: number | undefined;
-  /**
-   * What the device reaches, for `auto` to predict times with. Where absent an NVIDIA H200's, or none where
-   * `workgroupsInFlight` is said, as of software devices.
-   */
-  readonly rates?: DeviceRates;
+  /** What the device is and reaches: what cuts and predicted times depend on. An NVIDIA H200 where absent. */
+  readonly device?: DeviceModel;
   /** What was measured to be fastest on the device; `auto` takes it. */
   readonly tuning?: TuningTable;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */

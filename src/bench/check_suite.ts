@@ -1,3 +1,4 @@
+import { softwareDevice } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord } from "../report/record.ts";
@@ -29,7 +30,7 @@ const PROTOCOL = { samples: 1, fillMs: 0 };
  * Plans are made for the limits that every device has and for a number of workgroups in flight, so that every
  * device runs the same kernels and one baseline serves all.
  */
-const PLANNING = { limits: DEFAULT_LIMITS, workgroupsInFlight: 64 };
+const PLANNING = { limits: DEFAULT_LIMITS, device: softwareDevice(64) };
 
 /** What a check covers. */
 export type CheckPlan =

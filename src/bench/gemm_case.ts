@@ -1,4 +1,5 @@
 import type { Balance } from "../algorithms/cut.ts";
+import { modelOf } from "../algorithms/device/h200.ts";
 import type { GemmRequest } from "../algorithms/gemm/plan.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
@@ -32,7 +33,7 @@ export function gemmRequest(
     ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
   };
 }
 

@@ -1,3 +1,4 @@
+import { modelOf } from "../algorithms/device/h200.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
@@ -254,7 +255,7 @@ function planRequest(
     epilogue: NO_EPILOGUE,
     algorithm,
     limits: gpu.limits,
-    workgroupsInFlight: gpu.workgroupsInFlight,
+    device: modelOf(gpu.workgroupsInFlight),
     ...planning,
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),

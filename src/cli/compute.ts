@@ -1,3 +1,4 @@
+import { modelOf } from "../algorithms/device/h200.ts";
 import { planConv } from "../algorithms/planner.ts";
 import { caseRecord, type CaseSetup, convSetup } from "../bench/case_record.ts";
 import { convCoverage } from "../bench/check.ts";
@@ -53,7 +54,7 @@ export async function computeOnGpu(
       epilogue,
       algorithm: options.algorithm,
       limits: gpu.limits,
-      workgroupsInFlight: gpu.workgroupsInFlight,
+      device: modelOf(gpu.workgroupsInFlight),
       ...(tuning === undefined ? {} : { tuning }),
       ...planningOptions(options),
     });

@@ -1,3 +1,4 @@
+import { modelOf } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
@@ -94,7 +95,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: Subject,
   options: ProblemOptions,
-  device: Pick<PlanRequest, "limits" | "workgroupsInFlight">,
+  device: Pick<PlanRequest, "limits" | "device">,
 ): PlanRequest {
   const { problem, layout, filterLayout, epilogue } = subject;
   return {
@@ -112,7 +113,7 @@ function planRequest(
 async function thisDevice(backend: (typeof BACKENDS)[number]) {
   const { openDevice } = await import("../gpu/device.ts");
   using gpu = await openDevice({ backend });
-  return { limits: gpu.limits, workgroupsInFlight: gpu.workgroupsInFlight };
+  return { limits: gpu.limits, device: modelOf(gpu.workgroupsInFlight) };
 }
 
 /**

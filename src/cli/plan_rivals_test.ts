@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { softwareDevice } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv } from "../algorithms/planner.ts";
 import { ALGORITHM_NAMES, type PlanRequest } from "../algorithms/request.ts";
@@ -29,7 +30,7 @@ Deno.test("allPlans() predicts the time of every algorithm that can, the least m
 });
 
 Deno.test("allPlans() predicts nothing for a CPU", () => {
-  const rows = allPlans({ ...REQUEST, workgroupsInFlight: 4 });
+  const rows = allPlans({ ...REQUEST, device: softwareDevice(4) });
   assert.ok(rows.every(({ predicted_ms }) => predicted_ms === undefined));
 });
 

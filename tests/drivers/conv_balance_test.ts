@@ -1,5 +1,6 @@
 /** Convolutions whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
 import assert from "#assert";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/request.ts";
 import { checkResult } from "../../src/bench/check.ts";
@@ -37,7 +38,7 @@ async function run(
     balance: "stream-k",
     limits: gpu.limits,
     // One multiprocessor: waves of six tiles.
-    workgroupsInFlight: 2,
+    device: softwareDevice(2),
     sizes,
   });
   assert.match(plan.kernel, /_streamk(_|$)/);

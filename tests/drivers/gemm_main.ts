@@ -4,6 +4,7 @@
  * Every transpose, arithmetic and policy with every SHAREth epilogue (3; 1 for all of them), then variants
  * of the main loop, packed operands and odd sizes with baked sizes. Ends with `N passed, N failed`.
  */
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { TRANSPOSES } from "../../src/problem/gemm_problem.ts";
@@ -86,7 +87,7 @@ for (const arithmetic of arithmetics) {
           balance: "stream-k" as const,
           splits: undefined,
           // Two multiprocessors: whole waves are few tiles.
-          workgroupsInFlight: 4,
+          device: softwareDevice(4),
         },
       }))
     ),

@@ -1,5 +1,6 @@
 /** Products on the driver at hand, by the gate: the matrix of `gemm_matrix.ts`, and what it leaves out. */
 import assert from "#assert";
+import { modelOf, softwareDevice } from "../../src/algorithms/device/h200.ts";
 import type { GemmRequest } from "../../src/algorithms/gemm/plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
@@ -249,14 +250,14 @@ Deno.test("the planner's own choice agrees with the reference", async () => {
       ...choice,
       policy: undefined,
       splits: undefined,
-      workgroupsInFlight: gpu.workgroupsInFlight,
+      device: modelOf(gpu.workgroupsInFlight),
     });
     assert.ok(plan.multiplications > 0);
   }
 });
 
 /** Two multiprocessors: whole waves are few tiles of `tiny`. */
-const STREAMED = { balance: "stream-k", splits: undefined, workgroupsInFlight: 4 } as const;
+const STREAMED = { balance: "stream-k", splits: undefined, device: softwareDevice(4) } as const;
 
 Deno.test("stream-K agrees with the reference in every arithmetic, transpose and epilogue", async () => {
   using gpu = await open();
@@ -286,7 +287,7 @@ Deno.test("stream-K agrees with the reference in every arithmetic, transpose and
 Deno.test("stream-K of another policy, forced splits, baked sizes and several bindings gives the same", async () => {
   using gpu = await open();
   const problem = { m: 133, n: 260, k: 70, bias: "row", beta: 1 } as const;
-  await multiply(gpu, problem, { ...STREAMED, policy: "small", workgroupsInFlight: 2 });
+  await multiply(gpu, problem, { ...STREAMED, policy: "small", device: softwareDevice(2) });
   for (const sizes of ["constant", "uniform"] as const) {
     const { plan } = await multiply(gpu, problem, { ...STREAMED, sizes, splits: 5 });
     assert.match(plan.notes[0]!, /split in 5$/);
@@ -299,7 +300,7 @@ Deno.test("stream-K of another policy, forced splits, baked sizes and several bi
   // All tiles are fewer than a wave: none is whole.
   const { plan } = await multiply(gpu, { m: 40, n: 20, k: 70 }, {
     ...STREAMED,
-    workgroupsInFlight: 264,
+    device: softwareDevice(264),
   });
   assert.match(plan.kernel, /_streamk_tail$/);
 });

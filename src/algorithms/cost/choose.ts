@@ -1,5 +1,7 @@
 import { directFlops } from "../../problem/conv_problem.ts";
 import type { Plan } from "../plan.ts";
+import { H200 } from "../device/h200.ts";
+import { type DeviceModel, passTime, productTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
@@ -7,8 +9,6 @@ import { type Candidate, candidatesOf } from "./candidates.ts";
 import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
 import { im2colTime, im2winFusedTime, im2winTime, implicitTime, planTime } from "./products.ts";
-import { type DeviceRates, H200_RATES } from "./rates.ts";
-import { passTime, productTime } from "./time.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
 
 /** A candidate and what the model says of it: a time, or why there is none. */
@@ -16,12 +16,9 @@ export interface Rival extends Candidate {
   readonly predictedMs?: number;
 }
 
-/**
- * Whether a device is a CPU, which is what has its workgroups counted: large kernels take seconds to compile there, and
- * nothing predicts their times, unless the request has rates.
- */
-export function isSoftware({ workgroupsInFlight, rates }: PlanRequest): boolean {
-  return workgroupsInFlight !== undefined && rates === undefined;
+/** Whether a request is for a CPU: large kernels take seconds to compile there, and nothing predicts their times. */
+export function isSoftware({ device }: PlanRequest): boolean {
+  return device?.software ?? false;
 }
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
@@ -33,9 +30,8 @@ const EXACT_SLACK = 1.1;
 export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
-  rates: DeviceRates = H200_RATES,
 ): Planned<number> | undefined {
-  const time = predictTime(request, algorithm, rates);
+  const time = predictTime(request, algorithm, request.device ?? H200);
   return typeof time === "number" ? time / 1e3 : time;
 }
 
@@ -46,36 +42,35 @@ export function predictMs(
 export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
   if (plan.predictedMs !== undefined) return plan.predictedMs;
   if (plan.passes.length === 0 || isSoftware(request)) return undefined;
-  const rates = request.rates ?? H200_RATES;
   const algorithm = ALGORITHM_NAMES.find((name) => name === plan.algorithm);
-  const modelled = algorithm === undefined ? undefined : predictMs(request, algorithm, rates);
-  return typeof modelled === "number" ? modelled : planTime(plan, rates) / 1e3;
+  const modelled = algorithm === undefined ? undefined : predictMs(request, algorithm);
+  return typeof modelled === "number" ? modelled : planTime(plan, request.device ?? H200) / 1e3;
 }
 
 function predictTime(
   request: PlanRequest,
   algorithm: AlgorithmName,
-  rates: DeviceRates,
+  device: DeviceModel,
 ): Planned<number> | undefined {
   switch (algorithm) {
     case "implicit-gemm":
-      return implicitTime(request, rates);
+      return implicitTime(request, device);
     case "im2win-fused":
-      return im2winFusedTime(request, rates);
+      return im2winFusedTime(request, device);
     case "im2win":
-      return im2winTime(request, rates);
+      return im2winTime(request, device);
     case "im2col":
-      return request.problem.op === "fwd" ? im2colTime(request, rates) : undefined;
+      return request.problem.op === "fwd" ? im2colTime(request, device) : undefined;
     case "winograd2d-nonfused":
-      return nonfusedTime(request, rates);
+      return nonfusedTime(request, device);
     case "winograd2d":
-      return fusedTime(request, rates, 2);
+      return fusedTime(request, device, 2);
     case "winograd1d":
-      return fusedTime(request, rates, 1);
+      return fusedTime(request, device, 1);
     case "winrs":
-      return winrsTime(request, rates);
+      return winrsTime(request, device);
     case "direct":
-      return directTime(request, rates);
+      return directTime(request, device);
     default:
       return undefined;
   }
@@ -99,11 +94,10 @@ export function requestFor(
  * is planned: a candidate may still turn out not to fit the device.
  */
 export function rankRivals(request: PlanRequest): Rival[] {
-  const rates = request.rates ?? H200_RATES;
   const rivals: Rival[] = [];
   let fastest = Infinity;
   for (const candidate of candidatesOf(request, allowedAmplification(request))) {
-    const rival = priced(request, candidate, rates, fastest);
+    const rival = priced(request, candidate, fastest);
     fastest = Math.min(fastest, rival.predictedMs ?? Infinity);
     rivals.push(rival);
   }
@@ -114,18 +108,21 @@ export function rankRivals(request: PlanRequest): Rival[] {
   );
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
-  return request.tile === undefined ? [...first, lastResort(request, rates)] : first;
+  return request.tile === undefined ? [...first, lastResort(request)] : first;
 }
 
 /** What needs neither workspace nor tiles: where nothing else fits. */
-function lastResort(request: PlanRequest, rates: DeviceRates): Rival {
-  return { algorithm: "direct", amplification: 1, predictedMs: directTime(request, rates) / 1e3 };
+function lastResort(request: PlanRequest): Rival {
+  return {
+    algorithm: "direct",
+    amplification: 1,
+    predictedMs: directTime(request, request.device ?? H200) / 1e3,
+  };
 }
 
 function priced(
   request: PlanRequest,
   candidate: Candidate,
-  rates: DeviceRates,
   fastest: number,
 ): Rival {
   if (candidate.reason !== undefined) return candidate;
@@ -135,15 +132,15 @@ function priced(
     const bound = winrsBound(named, pairWithin(request, candidate.amplification)) / 1e3;
     if (bound > fastest) return { ...candidate, reason: `it takes ${figure(bound)} ms at least` };
   }
-  const predictedMs = predictMs(named, candidate.algorithm, rates);
+  const predictedMs = predictMs(named, candidate.algorithm);
   if (predictedMs === undefined) return candidate;
   return isRefusal(predictedMs)
     ? { ...candidate, reason: predictedMs.text }
     : { ...candidate, predictedMs };
 }
 
-function directTime({ problem }: PlanRequest, rates: DeviceRates): number {
-  return passTime(productTime(directFlops(problem) / 2, rates.direct), 0, rates);
+function directTime({ problem }: PlanRequest, device: DeviceModel): number {
+  return passTime(productTime(directFlops(problem) / 2, device.rates.direct), 0, device);
 }
 
 function figure(ms: number): string {

@@ -3,15 +3,16 @@ import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { H200, softwareDevice } from "../device/h200.ts";
+import { type DeviceModel, scaledModel } from "../device/model.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
-import { predictMs, predictPlanMs, rankRivals, requestFor } from "./choose.ts";
+import { predictMs, predictPlanMs, rankRivals, requestFor, type Rival } from "./choose.ts";
 import { rivalName } from "./plan_fastest.ts";
-import { H200_RATES } from "./rates.ts";
 
-const H200 = {
+const LIMITS = {
   ...DEFAULT_LIMITS,
   maxComputeWorkgroupStorageSize: 49_152,
   maxComputeInvocationsPerWorkgroup: 1024,
@@ -28,7 +29,7 @@ function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanReq
     filterLayout: filterLayoutFor(layout),
     epilogue: NO_EPILOGUE,
     algorithm: "auto",
-    limits: H200,
+    limits: LIMITS,
     ...more,
   };
 }
@@ -185,10 +186,14 @@ Deno.test("predictMs() prices the chunks that a small workspace brings", () => {
 
 Deno.test("predictMs() follows the rates it is given", () => {
   const named = request(CONV4);
-  const half = { ...H200_RATES, gathered: H200_RATES.gathered / 2 };
-  const [one, two] = [H200_RATES, half].map((rates) => predicted(named, "implicit-gemm", rates));
+  const having = (rates: Partial<DeviceModel["rates"]>): DeviceModel => ({
+    ...H200,
+    rates: { ...H200.rates, ...rates },
+  });
+  const half = having({ gathered: H200.rates.gathered / 2 });
+  const [one, two] = [H200, half].map((device) => predicted({ ...named, device }, "implicit-gemm"));
   assert.ok(two! > 1.9 * one! && two! < 2.1 * one!);
-  const slow = rankRivals(request(CONV4, { rates: { ...H200_RATES, stream: 0.05 } }));
+  const slow = rankRivals(request(CONV4, { device: having({ stream: 0.05 }) }));
   assert.notEqual(slow[0]!.algorithm, "winograd2d-nonfused");
 });
 
@@ -221,5 +226,31 @@ Deno.test("predictPlanMs() predicts nothing for a CPU, or where nothing runs", (
     notes: [],
   };
   assert.equal(predictPlanMs(request(CONV4), plan), undefined);
-  assert.equal(predictPlanMs(request(CONV4, { workgroupsInFlight: 4 }), plan), undefined);
+  assert.equal(predictPlanMs(request(CONV4, { device: softwareDevice(4) }), plan), undefined);
+});
+
+Deno.test("all rates times a constant scale every prediction by it, and keep the order of the rivals", () => {
+  const layers = [
+    ["mb32ic64ih56oc64kh3ph1", "fwd"],
+    ["mb32ic64ih28oc64kh5ph2", "bwd-filter"],
+    ["mb8ic3ih112oc64kh7sh2ph3", "fwd"],
+    ["mb16ic96ih14oc80kh3ph1", "bwd-data"],
+  ] as const;
+  for (const [descriptor, op] of layers) {
+    for (const layout of LAYOUTS) {
+      const problem = parseDescriptor(descriptor, op);
+      const given = { layout, filterLayout: filterLayoutFor(layout) };
+      const ranked = (device: DeviceModel) => rankRivals(request(problem, { ...given, device }));
+      const name = ({ algorithm, tile, pair }: Rival) => [algorithm, tile, pair].join(" ");
+      for (const factor of [0.1, 7]) {
+        const usual = ranked(H200), scaled = ranked(scaledModel(H200, factor));
+        assert.deepEqual(scaled.map(name), usual.map(name), `${descriptor} ${op} ${layout}`);
+        usual.forEach(({ predictedMs }, i) => {
+          if (predictedMs === undefined) return;
+          const share = scaled[i]!.predictedMs! * factor / predictedMs;
+          assert.ok(Math.abs(share - 1) < 1e-9, `${name(usual[i]!)}: ${share}`);
+        });
+      }
+    }
+  }
 });

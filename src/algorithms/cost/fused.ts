@@ -11,11 +11,10 @@ import type { PlanRequest } from "../request.ts";
 import { filterShape, sliceGeometry, type TileRun } from "../winograd_fused/geometry.ts";
 import { choosePolicy, flushEvery } from "../winograd_fused/policies.ts";
 import { tileRuns } from "../winograd_fused/tiles.ts";
-import type { DeviceRates } from "./rates.ts";
-import { moveTime, MULTIPROCESSORS, passTime, productTime, waveTime } from "./time.ts";
+import { type DeviceModel, moveTime, passTime, productTime, waveTime } from "../device/model.ts";
 
-/** Registers of a multiprocessor, and of a thread with up to 16 results, up to 64 and more. */
-const REGISTERS = { all: 65536, thin: 64, few: 128, many: 256 };
+/** Registers of a thread with up to 16 results, up to 64 and more. */
+const REGISTERS = { thin: 64, few: 128, many: 256 };
 /** Places of a small tile, of one slice. */
 const SMALL_TILE = 1024;
 /** Results of a thread that 64 and 128 registers hold. */
@@ -45,10 +44,10 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
  * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
  * multiplies and then stores its results. Refused if no policy fits the device.
  */
-export function fusedTime(request: PlanRequest, rates: DeviceRates, axes: 1 | 2): Planned<number> {
+export function fusedTime(request: PlanRequest, device: DeviceModel, axes: 1 | 2): Planned<number> {
   let sum = 0;
   for (const runs of runsOf(request, axes)) {
-    const time = runTime(request, rates, runs);
+    const time = runTime(request, device, runs);
     if (isRefusal(time)) return time;
     sum += time;
   }
@@ -57,7 +56,7 @@ export function fusedTime(request: PlanRequest, rates: DeviceRates, axes: 1 | 2)
 
 function runTime(
   request: PlanRequest,
-  rates: DeviceRates,
+  device: DeviceModel,
   runs: readonly TileRun[],
 ): Planned<number> {
   const { problem, layout } = request;
@@ -80,22 +79,27 @@ function runTime(
   const wide = results > FEW_RESULTS;
   const thin = results <= THIN_RESULTS;
   const registers = threads * REGISTERS[wide ? "many" : thin ? "thin" : "few"];
-  const resident = Math.max(1, Math.floor(REGISTERS.all / registers));
+  const resident = Math.max(1, Math.floor(device.registers / registers));
   const places = policy.rows * policy.columns;
-  const { one, oneWide, two, ...shares } = rates.sliced;
+  const { rates, shares, multiprocessors } = device;
+  const { one, oneWide, two } = rates.sliced;
   const rate = (runs.length > 1 ? two : wide ? oneWide : one) *
-    (registers > REGISTERS.all ? shares.spilled : 1) *
-    (thin ? shares.thin : runs.length === 1 && places <= SMALL_TILE ? shares.small : 1);
+    (registers > device.registers ? shares.sliced.spilled : 1) *
+    (thin
+      ? shares.sliced.thin
+      : runs.length === 1 && places <= SMALL_TILE
+      ? shares.sliced.small
+      : 1);
   const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
-  const multiply = productTime(MULTIPROCESSORS * products, rate);
+  const multiply = productTime(multiprocessors * products, rate);
   const store = moveTime(
-    MULTIPROCESSORS * places * elementCount(runs.map(({ n }) => n)),
+    multiprocessors * places * elementCount(runs.map(({ n }) => n)),
     lines ? rates.slicedStore.lines : rates.slicedStore.scattered,
   );
   // A thread of many results has as much to do side by side as two of few.
   const warps = threads / 32 * (wide ? 2 : 1);
-  const loop = multiply * waveTime(workgroups, resident, warps) +
-    store * Math.ceil(workgroups / MULTIPROCESSORS);
+  const loop = multiply * waveTime(device, workgroups, resident, warps) +
+    store * Math.ceil(workgroups / multiprocessors);
   const shape = filterShape(
     request,
     runs,
@@ -103,5 +107,6 @@ function runTime(
     policy.depth,
   );
   const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
-  return passTime(0, moveTime(2 * filter, rates.filterStream), rates) + loop + rates.dispatch;
+  return passTime(0, moveTime(2 * filter, rates.filterStream), device) + loop +
+    device.times.dispatch;
 }

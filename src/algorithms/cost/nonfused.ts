@@ -6,14 +6,13 @@ import { chooseChunks } from "../winograd_nonfused/workspace.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";
-import type { DeviceRates } from "./rates.ts";
-import { moveTime, passTime, productTime } from "./time.ts";
+import { type DeviceModel, moveTime, passTime, productTime } from "../device/model.ts";
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
  * products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
-export function nonfusedTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function nonfusedTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const { problem } = request;
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
@@ -28,18 +27,22 @@ export function nonfusedTime(request: PlanRequest, rates: DeviceRates): Planned<
     const made = operandElements[index]!;
     const source = elementCount(tensorShape(problem, which));
     if (role === "filter") {
-      once += passTime(0, moveTime(source + made, rates.filterStream), rates);
+      once += passTime(0, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      each += passTime(0, moveTime(source / chunks + made, rates.stream), rates);
+      each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
     }
   });
   const moved = operandElements[0]! + operandElements[1]! + splits * products;
-  each += passTime(productTime(cost, rates.packed), moveTime(moved, rates.stream), rates);
+  each += passTime(
+    productTime(cost, device.rates.packed),
+    moveTime(moved, device.rates.stream),
+    device,
+  );
   const results = resultElements(problem);
   const finish = passTime(
     0,
-    moveTime(products + (filterFirst ? results / chunks : results), rates.stream),
-    rates,
+    moveTime(products + (filterFirst ? results / chunks : results), device.rates.stream),
+    device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;
 }

@@ -4,12 +4,12 @@ import { type ConvProblem, convProblem, OPERATIONS } from "../../problem/conv_pr
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
+import { H200, softwareDevice } from "../device/h200.ts";
 import { DEFAULT_LIMITS, type DeviceLimits } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { expectPlanned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { planFastest } from "./plan_fastest.ts";
-import { H200_RATES } from "./rates.ts";
 
 function request(problem: ConvProblem, more: Partial<PlanRequest> = {}): PlanRequest {
   const layout = more.layout ?? "nchw";
@@ -76,9 +76,9 @@ Deno.test("auto leaves thin groups to direct, and software devices to implicit G
   assert.equal(thin.algorithm, "direct");
   assert.match(thin.notes.at(-1)!, /^auto: groups of 1 rows/);
   for (const workgroupsInFlight of [4, 128]) {
-    const cpu = request(CONV3, { workgroupsInFlight });
+    const cpu = request(CONV3, { device: softwareDevice(workgroupsInFlight) });
     assert.equal(planConv(cpu).algorithm, "implicit-gemm");
-    assert.notEqual(planConv({ ...cpu, rates: H200_RATES }).algorithm, "implicit-gemm");
+    assert.notEqual(planConv({ ...cpu, device: H200 }).algorithm, "implicit-gemm");
   }
 });
 

@@ -14,37 +14,33 @@ import { productOf } from "../implicit_gemm/plan.ts";
 import type { Plan } from "../plan.ts";
 import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import type { DeviceRates } from "./rates.ts";
 import {
+  type DeviceModel,
   moveTime,
-  MULTIPROCESSORS,
   passTime,
   productTime,
   residentWorkgroups,
   waveTime,
-} from "./time.ts";
-
-/** Rate of a product whose every element finds its own tap, of one whose steps lie within taps. */
-const LINEAR = 0.9;
+} from "../device/model.ts";
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
-export function implicitTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function implicitTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const { problem, layout } = request;
   const operands = operandsOf(request);
   const cut = cutProduct(request, productOf(request, operands));
   if (isRefusal(cut)) return cut;
   const { policy, cost } = cut;
   const rate = problem.op !== "bwd-filter"
-    ? rates.gathered
-    : rates.correlated[layout === "nhwc" ? "along" : "across"];
+    ? device.rates.gathered
+    : device.rates.correlated[layout === "nhwc" ? "along" : "across"];
   // Of a vector the first element finds it.
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
-  const share = operands.linear(policy) && alone ? LINEAR : 1;
-  return gatheredTime(request, rates, productTime(cost, share * rate), operands.pack(policy));
+  const share = operands.linear(policy) && alone ? device.shares.linear : 1;
+  return gatheredTime(request, device, productTime(cost, share * rate), operands.pack(policy));
 }
 
 /** Microseconds of im2win that builds its windows on the way. */
-export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function im2winFusedTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const { geometry, product, filter } = fusedProduct(request);
   const cut = cutProduct(request, product);
   if (isRefusal(cut)) return cut;
@@ -53,45 +49,41 @@ export function im2winFusedTime(request: PlanRequest, rates: DeviceRates): Plann
   // Four images share it, but they are four loads where one could take four channels.
   const alone = geometry.interleave === 1 ||
     request.layout === "nhwc" && geometry.channels % 4 === 0;
-  const share = linear && alone ? LINEAR : 1;
-  const time = productTime(cost, share * rates.gathered);
-  return gatheredTime(request, rates, time, filter(policy));
+  const share = linear && alone ? device.shares.linear : 1;
+  const time = productTime(cost, share * device.rates.gathered);
+  return gatheredTime(request, device, time, filter(policy));
 }
 
-/** Share of the streaming rate at which windows are written, and matrices: where channels lie together, and elsewhere. */
-const WINDOW_STREAM = { along: 0.8, across: 0.66 };
-const MATRIX_STREAM = { along: 0.7, across: 0.42 };
-
 /** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */
-export function im2winTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function im2winTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const windows = cutWindows(request);
   if (isRefusal(windows)) return windows;
   const { geometry, cut, chunks } = windows;
   const shape = windowShape(request, geometry, request.problem.batch, false);
-  const share = WINDOW_STREAM[request.layout === "nhwc" ? "along" : "across"];
+  const share = device.shares.windows[request.layout === "nhwc" ? "along" : "across"];
   const chunk = windowProduct(request, geometry, chunks[0]!.images);
-  return transformedTime(request, rates, {
+  return transformedTime(request, device, {
     cost: chunkedCost(request, cut, chunk, chunks.length),
     chunks: chunks.length,
     filter: windowFilter(request, geometry, cut.policy),
     elements: windowElements(shape),
-    rate: share * rates.stream,
+    rate: share * device.rates.stream,
   });
 }
 
 /** The same of im2col, forward. */
-export function im2colTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function im2colTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const matrices = cutMatrices(request);
   if (isRefusal(matrices)) return matrices;
   const { geometry, needs, cut: { cut, chunks } } = matrices;
   const matrix = windowMatrix(request, geometry, request.problem.batch, false);
-  const share = MATRIX_STREAM[request.layout === "nhwc" ? "along" : "across"];
-  return transformedTime(request, rates, {
+  const share = device.shares.matrices[request.layout === "nhwc" ? "along" : "across"];
+  return transformedTime(request, device, {
     cost: chunkedCost(request, cut, needs.product(chunks[0]!.images), chunks.length),
     chunks: chunks.length,
     filter: im2colFilter(request, geometry, cut.policy),
     elements: matrixElements(matrix),
-    rate: share * rates.stream,
+    rate: share * device.rates.stream,
   });
 }
 
@@ -106,7 +98,7 @@ function chunkedCost(request: PlanRequest, cut: Cut, chunk: Product, chunks: num
 /** A packed filter, then in each chunk the input transformed and its product. */
 function transformedTime(
   { problem }: PlanRequest,
-  rates: DeviceRates,
+  device: DeviceModel,
   { cost, chunks, filter, elements, rate }: {
     /** Of the products of all chunks, in multiply-adds. */
     readonly cost: number;
@@ -118,19 +110,23 @@ function transformedTime(
   },
 ): number {
   const count = (which: ConvTensor) => elementCount(tensorShape(problem, which));
-  const packing = passTime(0, moveTime(2 * packedElements(filter), rates.filterStream), rates);
+  const packing = passTime(
+    0,
+    moveTime(2 * packedElements(filter), device.rates.filterStream),
+    device,
+  );
   const transform = moveTime(count("input") + elements, rate);
   const product = Math.max(
-    productTime(cost, rates.packed),
-    moveTime(elements + count("output"), rates.stream),
+    productTime(cost, device.rates.packed),
+    moveTime(elements + count("output"), device.rates.stream),
   );
-  return packing + transform + product + 2 * chunks * rates.dispatch;
+  return packing + transform + product + 2 * chunks * device.times.dispatch;
 }
 
 /** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
 function gatheredTime(
   { problem }: PlanRequest,
-  rates: DeviceRates,
+  device: DeviceModel,
   product: number,
   pack: PackShape | undefined,
 ): number {
@@ -138,24 +134,24 @@ function gatheredTime(
     .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
   const packing = pack === undefined
     ? 0
-    : passTime(0, moveTime(2 * packedElements(pack), rates.filterStream), rates);
-  return packing + passTime(product, moveTime(elements, rates.stream), rates);
+    : passTime(0, moveTime(2 * packedElements(pack), device.rates.filterStream), device);
+  return packing + passTime(product, moveTime(elements, device.rates.stream), device);
 }
 
 /**
  * Microseconds of a plan by its passes: each takes as long as its workgroups' multiplications, or as all that it binds
  * takes to move. Rougher than a model of its own: all main loops are alike to it.
  */
-export function planTime(plan: Plan, rates: DeviceRates): number {
+export function planTime(plan: Plan, device: DeviceModel): number {
   return plan.passes.reduce((sum, { kernel, grid, bindings, multiplications }) => {
     const workgroups = elementCount(grid);
     const warps = elementCount(kernel.workgroupSize) / 32;
-    const waves = waveTime(workgroups, residentWorkgroups(warps), warps);
+    const waves = waveTime(device, workgroups, residentWorkgroups(device, warps), warps);
     const product = productTime(
-      multiplications / workgroups * MULTIPROCESSORS * waves,
-      rates.planned,
+      multiplications / workgroups * device.multiprocessors * waves,
+      device.rates.planned,
     );
     const elements = bindings.reduce((all, { size }) => all + size / 4, 0);
-    return sum + passTime(product, moveTime(elements, rates.stream), rates);
+    return sum + passTime(product, moveTime(elements, device.rates.stream), device);
   }, 0);
 }

@@ -1,6 +1,8 @@
 import { directFlops } from "../../problem/conv_problem.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
+import { H200 } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "../winrs/axes.ts";
@@ -9,7 +11,6 @@ import { DIRECT, type Omega, omegaName } from "../winrs/omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "../winrs/pair.ts";
 import { configureOptions } from "../winrs/plan.ts";
 import { throughputOf } from "../winrs/throughput.ts";
-import type { DeviceRates } from "./rates.ts";
 
 /** α whose kernels lose most where channels do not lie innermost. */
 const LARGE_ALPHA = 16;
@@ -27,9 +28,9 @@ export function pairAmplification({ first, second }: KernelPair): number {
 }
 
 /** The pair that is fastest by its rates alone among kernels that enlarge errors by `most` at most. */
-export function pairWithin({ problem }: PlanRequest, most: number): KernelPair {
+export function pairWithin({ problem, device = H200 }: PlanRequest, most: number): KernelPair {
   const { filterWidth, outputWidth } = reduceAxes(problem);
-  const throughput = throughputOf();
+  const throughput = throughputOf(device.rates.winrs);
   return fastestPair(
     filterWidth,
     outputWidth,
@@ -44,17 +45,17 @@ export function pairText({ first, second }: KernelPair): string {
 }
 
 /** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
-export function winrsBound({ problem }: PlanRequest, pair: KernelPair): number {
+export function winrsBound({ problem, device = H200 }: PlanRequest, pair: KernelPair): number {
   const { outputWidth } = reduceAxes(problem);
-  const rate = outputWidth / pairCost(pair, throughputOf());
+  const rate = outputWidth / pairCost(pair, throughputOf(device.rates.winrs));
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 
 /** Microseconds of WinRS as it would be configured: {@linkcode configure}'s, by layout. */
-export function winrsTime(request: PlanRequest, rates: DeviceRates): Planned<number> {
+export function winrsTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const options = configureOptions(request);
   if (isRefusal(options)) return options;
   const { pair, predictedMs } = configure(request.problem, options);
   const across = request.layout !== "nhwc" && pair.first.alpha === LARGE_ALPHA;
-  return 1e3 * predictedMs * (across ? rates.winrsAcross : 1);
+  return 1e3 * predictedMs * (across ? device.shares.winrsAcross : 1);
 }

@@ -3,7 +3,7 @@ import type { SizeMode } from "../../kernels/module.ts";
 import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
 import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
-import { MULTIPLY_ADDS_PER_DISPATCH, MULTIPLY_ADDS_PER_ELEMENT } from "../cut.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { PlanBuffers } from "../tensors.ts";
@@ -49,9 +49,13 @@ export function operandShapes(
  * What the main loop gains by a packed operand, as a share of its time (docs/performance.md): stores across a
  * tile of A, and loads of single elements, cost it that much.
  */
-function packingGain({ along, vector }: OperandShape, extent: number): number {
-  if (vector === 1) return 0.1;
-  return along === "depth" && extent >= 128 ? 0.08 : 0;
+function packingGain(
+  { shares: { packing } }: DeviceModel,
+  { along, vector }: OperandShape,
+  extent: number,
+): number {
+  if (vector === 1) return packing.single;
+  return along === "depth" && extent >= 128 ? packing.across : 0;
 }
 
 /**
@@ -61,16 +65,24 @@ function packingGain({ along, vector }: OperandShape, extent: number): number {
  * @param extent Places of a tile.
  * @param other Places of the other operand.
  */
-export function packingPays(matrix: OperandShape, extent: number, other: number): boolean {
+export function packingPays(
+  device: DeviceModel,
+  matrix: OperandShape,
+  extent: number,
+  other: number,
+): boolean {
   if (matrix.bytes !== undefined) return true;
   const { places, depth, batches } = matrix;
   const products = batches * places * depth * other;
-  return products * packingGain(matrix, extent) > packingCost(matrix);
+  return products * packingGain(device, matrix, extent) > packingCost(device, matrix);
 }
 
 /** Reading an operand and writing it once more, in multiply-adds. */
-export function packingCost({ places, depth, batches }: OperandShape): number {
-  return 2 * batches * places * depth * MULTIPLY_ADDS_PER_ELEMENT + MULTIPLY_ADDS_PER_DISPATCH;
+export function packingCost(
+  { costs }: DeviceModel,
+  { places, depth, batches }: OperandShape,
+): number {
+  return 2 * batches * places * depth * costs.element + costs.dispatch;
 }
 
 /** The pass that packs an operand to [batch][padded depth][padded places]. */

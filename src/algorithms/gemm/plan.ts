@@ -36,6 +36,8 @@ import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
+import { H200 } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { PlanBuffers } from "../tensors.ts";
 import { type GemmElements, gemmElements } from "./arithmetic.ts";
@@ -63,20 +65,22 @@ export interface GemmRequest {
   /** Optimisations of the main loop that are not as tuned, for ablations. */
   readonly variant?: MainLoopVariant;
   readonly limits: DeviceLimits;
-  readonly workgroupsInFlight?: number | undefined;
+  /** What the device reaches; an NVIDIA H200 where absent. */
+  readonly device?: DeviceModel;
   readonly sizes?: SizeMode;
 }
 
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
 export function cutGemm(request: GemmRequest): Planned<Cut> {
-  const { m, n, k, batch } = request.problem;
+  const { device = H200, problem: { m, n, k, batch } } = request;
   const elements = elementsOf(request);
   const { a, b } = operandShapes(request.problem, elements);
   const words = Math.ceil(k / elements.packed);
   const tile = (shape: OperandShape, other: number) => ({
     ...shape,
     value: elements.tile,
-    packing: (extent: number) => packingPays(shape, extent, other) ? packingCost(shape) : undefined,
+    packing: (extent: number) =>
+      packingPays(device, shape, extent, other) ? packingCost(device, shape) : undefined,
   });
   return cutProduct(request, {
     rows: m,
@@ -148,7 +152,7 @@ export function planGemm(request: GemmRequest): Plan {
 export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   checkGemmArithmetic(asked.problem, asked);
   const request = withTile(asked);
-  const { problem, limits } = request;
+  const { problem, limits, device = H200 } = request;
   const types = elementsOf(request);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
@@ -215,9 +219,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   });
-  const long = request.workgroupsInFlight !== undefined && !isRefusal(plan)
-    ? refuseLongLoops(plan)
-    : undefined;
+  const long = device.software && !isRefusal(plan) ? refuseLongLoops(plan) : undefined;
   return long ?? plan;
 
   /** The main loop over all tiles or a range of them, to the result or to partial results. */
@@ -286,7 +288,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       const vector = variant.vectorLoads ? widest : 1;
       return module.tensor(name, "read", vector, buffers.split(from), types.operand, types.tile);
     };
-    if (!packingPays(matrix, extent, other)) {
+    if (!packingPays(device, matrix, extent, other)) {
       const vector = variant.vectorLoads ? matrix.vector : 1;
       const loader = (module: ModuleBuilder) =>
         matrixLoader(module, name, access(module, unpacked, matrix.vector), {

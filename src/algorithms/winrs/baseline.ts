@@ -1,3 +1,5 @@
+import { H200 } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { Omega } from "./omega.ts";
 import type { KernelPair } from "./pair.ts";
@@ -10,7 +12,7 @@ export interface CacheBlock {
   readonly perMultiprocessor?: number;
 }
 
-/** What Algorithm 1 leaves open: of the device and of taste. Defaults are for an H200. */
+/** What Algorithm 1 leaves open: of the device and of taste. */
 export interface SegmentParameters {
   /** Workgroups that run at one time on the whole device, where one fills a multiprocessor. */
   readonly workgroupsInFlight: number;
@@ -36,21 +38,25 @@ export interface SegmentParameters {
   readonly minAccumulations: number;
 }
 
-/** For an H200 of 132 multiprocessors. */
-export const DEFAULT_SEGMENT_PARAMETERS: SegmentParameters = {
-  workgroupsInFlight: 132,
-  enoughRounds: 4,
-  roundsPerIntensity: 0.6,
-  minRounds: 3,
-  maxRounds: 6,
-  workspaceShare: 0.5,
-  reductionShare: 0.05,
-  bandwidth: 4,
-  rate: 80,
-  unevenness: 0.05,
-  launch: 0.004,
-  minAccumulations: 512,
-};
+/** The parameters for a device. */
+export function segmentParameters(
+  { multiprocessors, rates, times, shares }: DeviceModel,
+): SegmentParameters {
+  return {
+    workgroupsInFlight: multiprocessors,
+    enoughRounds: 4,
+    roundsPerIntensity: 0.6,
+    minRounds: 3,
+    maxRounds: 6,
+    workspaceShare: 0.5,
+    reductionShare: 0.05,
+    bandwidth: rates.winrsBuckets,
+    rate: rates.winrsOverall,
+    unevenness: shares.winrsUneven,
+    launch: times.winrsKernel / 1e3,
+    minAccumulations: 512,
+  };
+}
 
 /** The largest cache block of the paper for f32. */
 export function paperBlock({ alpha }: Omega): CacheBlock {
@@ -118,7 +124,7 @@ export function baselineSegments(
   problem: ConvProblem,
   pair: KernelPair,
   block: CacheBlock = paperBlock(pair.first),
-  parameters: SegmentParameters = DEFAULT_SEGMENT_PARAMETERS,
+  parameters: SegmentParameters = segmentParameters(H200),
 ): number {
   const inFlight = workgroupsInFlight(block, parameters);
   const { batch } = problem;

@@ -2,15 +2,16 @@ import assert from "#assert";
 import fc from "fast-check";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
+import { H200 } from "../device/h200.ts";
 import {
   baselineSegments,
   blockCount,
   dataElements,
-  DEFAULT_SEGMENT_PARAMETERS,
   filterElements,
   intensity,
   mostSegments,
   paperBlock,
+  segmentParameters,
 } from "./baseline.ts";
 import { OMEGAS, parseOmega } from "./omega.ts";
 import { fastestPair } from "./pair.ts";
@@ -24,7 +25,7 @@ function baseline(text: string, inFlight = 132): number {
   const found = problem(text);
   const pair = fastestPair(found.filterSize.at(-1)!, found.outputSize.at(-1)!, nominal);
   return baselineSegments(found, pair, paperBlock(pair.first), {
-    ...DEFAULT_SEGMENT_PARAMETERS,
+    ...segmentParameters(H200),
     workgroupsInFlight: inFlight,
   });
 }
@@ -88,7 +89,7 @@ Deno.test("baselineSegments() is a whole number from 1 that Z_max bounds", () =>
       filterSize: [filter, filter],
     });
     const pair = fastestPair(filter, size - filter + 1, nominal);
-    const parameters = { ...DEFAULT_SEGMENT_PARAMETERS, workgroupsInFlight: inFlight };
+    const parameters = { ...segmentParameters(H200), workgroupsInFlight: inFlight };
     const count = baselineSegments(made, pair, paperBlock(pair.first), parameters);
     assert.ok(Number.isInteger(count) && count >= 1);
     assert.ok(count <= mostSegments(made, parameters));

@@ -1,14 +1,16 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { H200 } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { reduceAxes, type ReducedAxes } from "./axes.ts";
 import {
   baselineSegments,
   blockCount,
   type CacheBlock,
-  DEFAULT_SEGMENT_PARAMETERS,
   filterElements,
   mostSegments,
   paperBlock,
   type SegmentParameters,
+  segmentParameters,
   workgroupsInFlight,
 } from "./baseline.ts";
 import { clippedFilterRow } from "./clipping.ts";
@@ -32,7 +34,9 @@ export interface Configuration {
 
 /** What {@linkcode configure} takes: a device's figures, and what the user forces. */
 export interface ConfigureOptions {
-  /** Direct TFLOP/s of the kernels on the device. */
+  /** An H200 where absent; what follows takes the place of its figures. */
+  readonly device?: DeviceModel;
+  /** Direct TFLOP/s of the kernels. */
   readonly throughput?: ThroughputTable;
   /** The cache block a kernel runs with. */
   readonly block?: (omega: Omega) => CacheBlock;
@@ -62,8 +66,8 @@ const COUNT_SLACK = 2;
  */
 export function configure(problem: ConvProblem, options: ConfigureOptions = {}): Configuration {
   const axes = reduceAxes(problem);
-  const throughput = throughputOf(options.throughput);
-  const { segments, parameters = DEFAULT_SEGMENT_PARAMETERS, block = paperBlock } = options;
+  const { throughput, parameters, block } = figuresOf(options);
+  const { segments } = options;
   const pairs = options.pair
     ? [options.pair]
     : segments === undefined
@@ -96,6 +100,16 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
   };
 }
 
+/** What a configuration goes by. */
+function figuresOf(options: ConfigureOptions) {
+  const { device = H200, block = paperBlock } = options;
+  return {
+    throughput: throughputOf(options.throughput ?? device.rates.winrs),
+    parameters: options.parameters ?? segmentParameters(device),
+    block,
+  };
+}
+
 /** The configuration of a pair and segments that are given. */
 export function configureAs(
   problem: ConvProblem,
@@ -104,8 +118,7 @@ export function configureAs(
   options: ConfigureOptions = {},
 ): Configuration {
   const axes = reduceAxes(problem);
-  const throughput = throughputOf(options.throughput);
-  const { parameters = DEFAULT_SEGMENT_PARAMETERS, block = paperBlock } = options;
+  const { throughput, parameters, block } = figuresOf(options);
   const { first, second } = pair;
   return {
     axes,
@@ -167,12 +180,12 @@ function nearlyFastest(
 }
 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
-export function rivalPairs(problem: ConvProblem): string[] {
+export function rivalPairs(problem: ConvProblem, device: DeviceModel = H200): string[] {
   const axes = reduceAxes(problem);
   const { stride, dilation, filterSize, outputSize } = problem;
   if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];
   if ([...filterSize, ...outputSize].includes(0)) return [];
-  const pairs = nearlyFastest(axes, throughputOf(), RIVAL_SLACK);
+  const pairs = nearlyFastest(axes, throughputOf(device.rates.winrs), RIVAL_SLACK);
   const names = pairs.map(({ first, second }) =>
     (second ? [first, second] : [first]).map(omegaName).join()
   );

@@ -3,12 +3,13 @@ import fc from "fast-check";
 import { parseSuite } from "../../bench/suite.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
+import { H200 } from "../device/h200.ts";
 import {
   type CacheBlock,
   dataElements,
-  DEFAULT_SEGMENT_PARAMETERS,
   mostSegments,
   paperBlock,
+  segmentParameters,
 } from "./baseline.ts";
 import { configure, type ConfigureOptions, rivalPairs } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
@@ -104,7 +105,7 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
       assert.ok(pair.width >= axes.outputWidth, omegaName(pair.first));
       assert.equal(segmentation.rowStarts.at(-1), axes.outputRows);
       assert.equal(segmentation.columnStarts.at(-1), axes.outputWidth);
-      assert.ok(segmentation.count <= mostSegments(problem, DEFAULT_SEGMENT_PARAMETERS));
+      assert.ok(segmentation.count <= mostSegments(problem, segmentParameters(H200)));
       assert.ok(Number.isFinite(predictedMs) && predictedMs > 0);
     }),
     { numRuns: 60 },

@@ -1,6 +1,7 @@
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
+import { H200 } from "../device/h200.ts";
 import { admissible, type Omega, omegaName, parseOmega } from "./omega.ts";
-import { DEFAULT_THROUGHPUT, throughputOf } from "./throughput.ts";
+import { throughputOf, type ThroughputTable } from "./throughput.ts";
 
 /**
  * The kernels that share the columns of ∇Y: `first` takes k0 tiles from the left edge, `second`, where there
@@ -76,12 +77,17 @@ export function pairCost(
 
 /**
  * The pair that `a8n3r6,a4n3r2` names, or one kernel alone, whose last tile may be filled with zeros. Of the
- * ways to share the columns it takes the cheapest by the default rates.
+ * ways to share the columns it takes the cheapest by the rates.
  *
  * @throws {RangeError} if a kernel is unknown, or its n does not divide the filter's width.
  * @throws {SyntaxError} if the text names none or more than two kernels, or one twice.
  */
-export function parsePair(text: string, filterWidth: number, outputWidth: number): KernelPair {
+export function parsePair(
+  text: string,
+  filterWidth: number,
+  outputWidth: number,
+  rates: ThroughputTable = H200.rates.winrs,
+): KernelPair {
   checkWidths(filterWidth, outputWidth);
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
@@ -93,7 +99,7 @@ export function parsePair(text: string, filterWidth: number, outputWidth: number
   return cheapest(
     candidates.length > 0 ? candidates : covers(outputWidth, second!),
     outputWidth,
-    throughputOf(DEFAULT_THROUGHPUT),
+    throughputOf(rates),
   );
 }
 

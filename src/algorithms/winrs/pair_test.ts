@@ -2,7 +2,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { omegaName, OMEGAS } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost, parsePair, possiblePairs } from "./pair.ts";
-import { DEFAULT_THROUGHPUT, NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
+import { NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
 
 const nominal = throughputOf(NOMINAL_THROUGHPUT);
 
@@ -115,12 +115,4 @@ Deno.test("parsePair() refuses unknown kernels, wrong numbers of them and a wron
 Deno.test("fastestPair() refuses widths that are no positive whole numbers", () => {
   assert.throws(() => fastestPair(0, 4, nominal), RangeError);
   assert.throws(() => fastestPair(3, 1.5, nominal), RangeError);
-});
-
-Deno.test("throughputOf() falls back to the default and refuses a rate of 0", () => {
-  const measured = throughputOf({ a8n3r6: 70, a4n3r2: 0 });
-  assert.equal(measured(OMEGAS[3]!), 70);
-  assert.equal(measured(OMEGAS[4]!), DEFAULT_THROUGHPUT.a8n4r5);
-  assert.throws(() => measured(OMEGAS[2]!), /the throughput of a4n3r2 is 0/);
-  assert.equal(nominal(OMEGAS[3]!), 67.5);
 });

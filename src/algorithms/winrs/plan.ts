@@ -7,13 +7,14 @@ import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, reducePass } from "../passes.ts";
 import { isSoftware } from "../cost/choose.ts";
+import { H200 } from "../device/h200.ts";
 import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { reduceAxes } from "./axes.ts";
-import { dataElements, DEFAULT_SEGMENT_PARAMETERS, type SegmentParameters } from "./baseline.ts";
+import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
@@ -38,34 +39,31 @@ export type RequestedConfiguration =
 
 /** {@linkcode RequestedConfiguration} of a request that WinRS supports; refused if no policy fits the device. */
 export function configureOptions(request: PlanRequest): Planned<RequestedConfiguration> {
-  const { problem, limits } = request;
+  const { problem, limits, device = H200 } = request;
   const axes = reduceAxes(problem);
   const strided = problem.stride[axes.widthAxis] !== 1 || problem.dilation[axes.widthAxis] !== 1;
   const pair = request.pair ?? (strided ? omegaName(DIRECT) : undefined);
   const kernels = pair === undefined ? admissible(axes.filterWidth) : parseKernels(pair);
   const refused = refusePolicies(request, kernels);
   if (refused !== undefined) return refused;
-  const inFlight = request.workgroupsInFlight;
   const room = Math.min(
     limits.maxBufferSize,
     limits.maxStorageBufferBindingSize,
     request.maxWorkspaceBytes ?? Infinity,
   );
-  const parameters: SegmentParameters = {
-    ...DEFAULT_SEGMENT_PARAMETERS,
-    workspaceShare: Math.min(
-      DEFAULT_SEGMENT_PARAMETERS.workspaceShare,
-      room / (4 * Math.max(1, dataElements(problem))),
-    ),
-    ...(inFlight === undefined
-      ? {}
-      : { workgroupsInFlight: Math.max(1, Math.round(inFlight / 2)) }),
-  };
+  const defaults = segmentParameters(device);
+  const workspaceShare = Math.min(
+    defaults.workspaceShare,
+    room / (4 * Math.max(1, dataElements(problem))),
+  );
   return {
-    block: (omega) => cacheBlock(policyOf(request, omega), slicesOf(omega)),
-    ...(pair === undefined ? {} : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth) }),
+    device,
+    block: (omega) => cacheBlock(device, policyOf(request, omega), slicesOf(omega)),
+    ...(pair === undefined
+      ? {}
+      : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, device.rates.winrs) }),
     ...(request.splits === undefined ? {} : { segments: request.splits }),
-    parameters,
+    parameters: { ...defaults, workspaceShare },
   };
 }
 

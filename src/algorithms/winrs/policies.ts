@@ -1,4 +1,5 @@
 import { parseSlicePolicy, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
@@ -57,16 +58,20 @@ function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined
   return POLICIES[omega.alpha]!.find(fits);
 }
 
-/** Registers of a multiprocessor, and of a thread with up to 64 sums and with more. */
-const REGISTERS = { multiprocessor: 65_536, few: 128, many: 256 };
+/** Registers of a thread with up to 64 sums and with more. */
+const REGISTERS = { few: 128, many: 256 };
 
 /** The cache block of a kernel's policy, and the workgroups of it that a multiprocessor holds by their registers. */
-export function cacheBlock(policy: SlicePolicy, slices: number): CacheBlock {
+export function cacheBlock(
+  device: DeviceModel,
+  policy: SlicePolicy,
+  slices: number,
+): CacheBlock {
   const each = policy.threadRows * policy.threadColumns > 64 ? REGISTERS.many : REGISTERS.few;
   const registers = sliceThreads(policy) * slices * each;
   return {
     outChannels: policy.rows,
     inChannels: policy.columns,
-    perMultiprocessor: Math.max(1, Math.floor(REGISTERS.multiprocessor / registers)),
+    perMultiprocessor: Math.max(1, Math.floor(device.registers / registers)),
   };
 }

@@ -12,38 +12,15 @@ export const NOMINAL_THROUGHPUT: ThroughputTable = Object.fromEntries(
 );
 
 /**
- * Those of an H200 in nhwc, used where nothing else is given: what {@linkcode throughputTable} makes of
- * `bench/winrs_sweep.ts 95 nhwc '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`,
- * whose records are in `bench/results/h200-2026-11-20/winrs_sweep.txt`.
- */
-export const DEFAULT_THROUGHPUT: ThroughputTable = {
-  a2n1r1: 33.8,
-  a4n2r3: 54.2,
-  a4n3r2: 52.3,
-  a8n3r6: 73.1,
-  a8n4r5: 82.5,
-  a8n5r4: 81.8,
-  a8n6r3: 81.5,
-  a8n7r2: 59.0,
-  a16n5r12: 101.9,
-  a16n6r11: 114.5,
-  a16n7r10: 127.3,
-  a16n8r9: 133.1,
-  a16n9r8: 125.5,
-};
-
-/**
- * A table's rate of a kernel, as {@linkcode fastestPair} takes it; the default rate where the table is silent.
+ * A table's rate of a kernel, as {@linkcode fastestPair} takes it.
  *
- * @throws {RangeError} from the function returned, if the rate is not positive.
+ * @throws {RangeError} from the function returned, if the rate is missing or not positive.
  */
-export function throughputOf(
-  table: ThroughputTable = DEFAULT_THROUGHPUT,
-): (omega: Omega) => number {
+export function throughputOf(table: ThroughputTable): (omega: Omega) => number {
   return (omega) => {
     const name = omegaName(omega);
-    const rate = table[name] ?? DEFAULT_THROUGHPUT[name]!;
-    if (rate > 0) return rate;
+    const rate = table[name];
+    if (rate !== undefined && rate > 0) return rate;
     throw new RangeError(`Cannot choose WinRS kernels: the throughput of ${name} is ${rate}`);
   };
 }

@@ -1,6 +1,7 @@
 import assert from "#assert";
+import { H200 } from "../device/h200.ts";
 import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
-import { DEFAULT_THROUGHPUT, throughputOf, throughputTable } from "./throughput.ts";
+import { throughputOf, throughputTable } from "./throughput.ts";
 
 Deno.test("throughputTable() takes the sweep's records and passes over everything else", () => {
   const record = { kind: "tuning", algorithm: "winrs", kernel: "a8n3r6", gflops: 61_500 };
@@ -14,13 +15,13 @@ Deno.test("throughputTable() takes the sweep's records and passes over everythin
   assert.deepEqual(throughputTable(lines.join("\n")), { a8n3r6: 61.5, a4n3r2: 40 });
 });
 
-Deno.test("throughputOf() falls back to the default rate and refuses one that is not positive", () => {
+Deno.test("throughputOf() gives the table's rate and refuses one that is missing or not positive", () => {
   const rate = throughputOf({ a8n3r6: 61.5, a4n3r2: 0 });
   assert.equal(rate(parseOmega("a8n3r6")), 61.5);
-  assert.equal(rate(parseOmega("a4n2r3")), DEFAULT_THROUGHPUT["a4n2r3"]);
+  assert.throws(() => rate(parseOmega("a4n2r3")), /a4n2r3 is undefined/);
   assert.throws(() => rate(parseOmega("a4n3r2")), RangeError);
 });
 
-Deno.test("every kernel has a default rate", () => {
-  for (const omega of OMEGAS) assert.ok(DEFAULT_THROUGHPUT[omegaName(omega)]! > 0);
+Deno.test("an H200's model has the rate of every kernel", () => {
+  for (const omega of OMEGAS) assert.ok(H200.rates.winrs[omegaName(omega)]! > 0);
 });

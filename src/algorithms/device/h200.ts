@@ -1,0 +1,88 @@
+import type { DeviceModel } from "./model.ts";
+
+/**
+ * An NVIDIA H200, the device that is assumed where none is said.
+ *
+ * - `rates`, but those of WinRS and `direct`, `times.dispatch` and `shares.sliced`: fitted to
+ *   `bench/results/h200-2026-11-20/variants.jsonl` (`bench/variants.ts`); `bench/planner_check.ts` shows how well. Of `direct`
+ *   nothing was measured.
+ * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
+ *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
+ * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
+ *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
+ *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
+ * - `warps`, `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance.md, Policies). 8 warps of `large` and `huge` never
+ *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
+ * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
+ */
+export const H200: DeviceModel = {
+  name: "NVIDIA H200",
+  software: false,
+  multiprocessors: 132,
+  registers: 65_536,
+  warps: { busy: 12, power: 1.6 },
+  rates: {
+    packed: 52,
+    gathered: 46.5,
+    correlated: { along: 44, across: 39 },
+    sliced: { one: 37, oneWide: 35, two: 24.7 },
+    slicedStore: { lines: 2.1, scattered: 0.44 },
+    planned: 42,
+    direct: 5,
+    stream: 4.5,
+    filterStream: 2.3,
+    winrs: {
+      a2n1r1: 33.8,
+      a4n2r3: 54.2,
+      a4n3r2: 52.3,
+      a8n3r6: 73.1,
+      a8n4r5: 82.5,
+      a8n5r4: 81.8,
+      a8n6r3: 81.5,
+      a8n7r2: 59.0,
+      a16n5r12: 101.9,
+      a16n6r11: 114.5,
+      a16n7r10: 127.3,
+      a16n8r9: 133.1,
+      a16n9r8: 125.5,
+    },
+    winrsOverall: 80,
+    winrsBuckets: 4,
+  },
+  times: { dispatch: 2.9, winrsKernel: 4 },
+  shares: {
+    policies: {
+      tiny: 0.25,
+      sliver: 0.3,
+      flat: 0.6,
+      narrow: 0.6,
+      small: 0.86,
+      wide: 0.96,
+      tall: 1,
+      broad: 0.93,
+      large: 1.03,
+      huge: 1.12,
+    },
+    storedAcross: 0.92,
+    dealtUnevenly: 0.6,
+    packing: { single: 0.1, across: 0.08 },
+    linear: 0.9,
+    sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
+    windows: { along: 0.8, across: 0.66 },
+    matrices: { along: 0.7, across: 0.42 },
+    winrsAcross: 1.5,
+    winrsUneven: 0.05,
+  },
+  costs: { element: 16, dispatch: 75e6 },
+};
+
+/** A CPU that runs so many workgroups of 256 threads side by side. Its figures are an H200's: nothing predicts its times. */
+export function softwareDevice(workgroupsInFlight: number): DeviceModel {
+  const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
+  return { ...H200, name: "software", software: true, multiprocessors };
+}
+
+/** The model of an opened device: a software device says how many workgroups it runs side by side. */
+export function modelOf(workgroupsInFlight: number | undefined): DeviceModel {
+  return workgroupsInFlight === undefined ? H200 : softwareDevice(workgroupsInFlight);
+}

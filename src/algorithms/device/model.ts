@@ -1,0 +1,135 @@
+import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
+
+/** Rates in TFLOP/s of products (two flops a multiply-add), in TB/s of memory. */
+export interface DeviceRates {
+  /** The main loop on operands that lie as it reads them: transformed or packed. */
+  readonly packed: number;
+  /** The main loop where it gathers images on the way: implicit GEMM, forward and backward-data. */
+  readonly gathered: number;
+  /** The same where it gathers both operands, backward-filter: with lines along the depth (nhwc), and across. */
+  readonly correlated: { readonly along: number; readonly across: number };
+  /** Fused Winograd's products on busy multiprocessors: one tiled axis with up to 64 results a thread, with more, and two. */
+  readonly sliced: { readonly one: number; readonly oneWide: number; readonly two: number };
+  /** Memory: what all of a fused kernel's workgroups store, as whole lines (channels innermost) and as single elements. */
+  readonly slicedStore: { readonly lines: number; readonly scattered: number };
+  /** Products in plans that have no model of their own, filling and storing of tiles included. */
+  readonly planned: number;
+  /** One thread a result. */
+  readonly direct: number;
+  /** Memory: passes that read and write beside products. */
+  readonly stream: number;
+  /** Memory: the pass that transforms or packs a filter, small and strided. */
+  readonly filterStream: number;
+  /** Each kernel of WinRS by name, in flops of the direct algorithm. */
+  readonly winrs: Readonly<Record<string, number>>;
+  /** What WinRS reaches altogether, and (memory) what its buckets move at. */
+  readonly winrsOverall: number;
+  readonly winrsBuckets: number;
+}
+
+/** Shares of a rate that are left, and other ratios: no units. */
+export interface DeviceShares {
+  /** The main loop's inner loop by the policy's name, of the best one's. */
+  readonly policies: Readonly<Record<string, number>>;
+  /** A tile side of 128 that is stored across: its stores meet in the same banks. */
+  readonly storedAcross: number;
+  /** A side that the threads do not share row by row: every load has its own place. */
+  readonly dealtUnevenly: number;
+  /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
+  readonly packing: { readonly single: number; readonly across: number };
+  /** A product whose every element finds its own tap, of one whose steps lie within taps. */
+  readonly linear: number;
+  /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
+  readonly sliced: { readonly small: number; readonly thin: number; readonly spilled: number };
+  /** Of `stream`: windows (im2win) and matrices (im2col) that are written, channels innermost and elsewhere. */
+  readonly windows: { readonly along: number; readonly across: number };
+  readonly matrices: { readonly along: number; readonly across: number };
+  /** Time of WinRS with α = 16 over the predicted one, where channels do not lie innermost. */
+  readonly winrsAcross: number;
+  /** How much longer than the mean the slowest workgroup of WinRS takes. */
+  readonly winrsUneven: number;
+}
+
+/** What a device is and what it reaches: all that predicted times and cuts depend on, and nothing else does. */
+export interface DeviceModel {
+  readonly name: string;
+  /** A CPU: nothing predicts its times, loops are kept short, and what unrolls much takes seconds to compile. */
+  readonly software: boolean;
+  readonly multiprocessors: number;
+  /** 32-bit registers of a multiprocessor. */
+  readonly registers: number;
+  /** Warps that keep a multiprocessor's arithmetic busy; fewer reach 1 − (1 − warps / busy) ^ power of it. */
+  readonly warps: { readonly busy: number; readonly power: number };
+  readonly rates: DeviceRates;
+  /** Microseconds: a dispatch beside its work, and a further kernel of WinRS. */
+  readonly times: { readonly dispatch: number; readonly winrsKernel: number };
+  readonly shares: DeviceShares;
+  /** What an element moved and a dispatch cost where a product is cut, in multiply-adds of the whole device. */
+  readonly costs: { readonly element: number; readonly dispatch: number };
+}
+
+/** The model with all rates times `factor`, and times over it: a device that does the same so much faster. */
+export function scaledModel(model: DeviceModel, factor: number): DeviceModel {
+  return {
+    ...model,
+    rates: scaledNumbers(model.rates, factor),
+    times: scaledNumbers(model.times, 1 / factor),
+  };
+}
+
+function scaledNumbers<T extends object>(values: T, factor: number): T {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [
+      name,
+      typeof value === "number" ? value * factor : scaledNumbers(value, factor),
+    ]),
+  ) as T;
+}
+
+/** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
+export function occupancyRate({ warps: { busy, power } }: DeviceModel, warps: number): number {
+  return warps >= busy ? 1 : 1 - (1 - warps / busy) ** power;
+}
+
+/** Workgroups of so many warps that a multiprocessor of the main loop runs side by side. */
+export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: number): number {
+  return Math.max(1, Math.floor(busy / warps));
+}
+
+/** Warps of a policy's workgroup. */
+export function policyWarps(policy: TilePolicy): number {
+  return policyThreads(policy) / 32;
+}
+
+/**
+ * Time of workgroups spread over the device, in times of one that a multiprocessor runs at full rate: whole waves, then
+ * what is left, which runs with fewer warps.
+ *
+ * @param resident Workgroups that a multiprocessor runs side by side.
+ */
+export function waveTime(
+  device: DeviceModel,
+  workgroups: number,
+  resident: number,
+  warps: number,
+): number {
+  const slots = resident * device.multiprocessors;
+  const wave = (each: number) => each === 0 ? 0 : each / occupancyRate(device, each * warps);
+  const left = Math.ceil((workgroups % slots) / device.multiprocessors);
+  return Math.floor(workgroups / slots) * wave(resident) + wave(left);
+}
+
+/** Microseconds of `multiplyAdds` at `teraflops`. */
+export function productTime(multiplyAdds: number, teraflops: number): number {
+  return 2 * multiplyAdds / (teraflops * 1e6);
+}
+
+/** Microseconds of moving f32 elements at `terabytes` a second. */
+export function moveTime(elements: number, terabytes: number): number {
+  return 4 * elements / (terabytes * 1e6);
+}
+
+/** A pass takes as long as the slower of its arithmetic and its traffic, and what a dispatch costs. */
+export function passTime(product: number, movement: number, { times }: DeviceModel): number {
+  return Math.max(product, movement) + times.dispatch;
+}
