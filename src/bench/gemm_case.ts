@@ -1,5 +1,6 @@
 import type { Balance } from "../algorithms/cut.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { GemmRequest } from "../algorithms/gemm/plan.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
@@ -15,6 +16,8 @@ export interface GemmChoice {
   readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned. */
   readonly variant?: MainLoopVariant;
+  /** What the device reaches, in place of what is known of it. */
+  readonly device?: DeviceModel;
 }
 
 /** The request that plans a product for a device. */
@@ -22,7 +25,7 @@ export function gemmRequest(
   gpu: GpuDevice,
   problem: GemmProblem,
   { dtype, accumulate }: GemmArithmetic,
-  { policy, splits, balance, variant }: GemmChoice,
+  { policy, splits, balance, variant, device }: GemmChoice,
 ): GemmRequest {
   return {
     problem,
@@ -33,7 +36,7 @@ export function gemmRequest(
     ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits: gpu.limits,
-    device: modelOf(gpu.workgroupsInFlight),
+    device: device ?? modelOf(gpu.workgroupsInFlight),
   };
 }
 

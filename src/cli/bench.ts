@@ -11,6 +11,7 @@ import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
 import { commandWrites } from "./failure.ts";
+import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import type { GpuDevice } from "../gpu/device.ts";
@@ -94,6 +95,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       wholeNumber(0),
     )
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option("--exact", "no Winograd algorithm")
     .option(
       "--tuning <file>",
@@ -234,6 +236,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     caches: options.cache,
     planning: {
       ...(flush === undefined ? {} : { flush }),
+      ...deviceOption(options.deviceModel),
       ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
       ...(exact === undefined ? {} : { exact }),
       ...(variant === undefined ? {} : { variant }),
@@ -249,7 +252,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 /** What decides a figure beside the case itself. */
 function environmentOptions(bench: BenchPlan): Record<string, string | number> {
   const { check, fill, provider = "wgconv", protocol, planning = {} } = bench;
-  const { flush, maxWorkspaceBytes, exact, variant } = planning;
+  const { flush, maxWorkspaceBytes, exact, variant, device } = planning;
   return {
     check,
     fill,
@@ -259,6 +262,7 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     "fill-ms": protocol.fillMs,
     ...(flush === undefined ? {} : { flush }),
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
+    ...(device === undefined ? {} : { "device-model": device.name }),
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };

@@ -15,6 +15,7 @@ import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { caseReport } from "../report/case_report.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
+import { DEVICE_MODEL_HELP } from "./device_model.ts";
 import { commandWrites } from "./failure.ts";
 import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
 import { searchPolicies } from "./gemm_search.ts";
@@ -127,6 +128,7 @@ function gemmOptions() {
       commaList,
     )
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
+    .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option(
       "--balance <how>",
       `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only`,

@@ -21,6 +21,7 @@ import { CPU_DEVICE } from "../report/environment.ts";
 import { convertDType } from "../tensor/convert.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
+import { deviceOption } from "./device_model.ts";
 import type { GemmOptions } from "./gemm.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { progress } from "./output.ts";
@@ -120,6 +121,7 @@ export function choiceOf(options: GemmOptions): GemmChoice {
   return {
     policy,
     ...(splits === undefined ? {} : { splits }),
+    ...deviceOption(options.deviceModel),
     balance,
     ...(variant === undefined ? {} : { variant }),
   };

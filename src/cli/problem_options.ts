@@ -4,6 +4,7 @@ import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
+import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
 import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
@@ -65,6 +66,7 @@ export function problemCommand(name: string) {
     .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
     .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
     .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
@@ -95,6 +97,7 @@ export function planningOptions(options: ProblemOptions) {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),
     ...(flush === undefined ? {} : { flush }),
+    ...deviceOption(options.deviceModel),
     ...(pair === undefined ? {} : { pair }),
     ...(tile === undefined ? {} : { tile }),
     ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
