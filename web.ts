@@ -28,14 +28,15 @@ export * from "./src/problem/gemm_problem.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
 
-export type { Rival } from "./src/algorithms/cost/choose.ts";
+export type { Rival } from "./src/algorithms/rival.ts";
 export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
 export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
 export * from "./src/algorithms/gemm/plan.ts";
 export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
-export * from "./src/algorithms/request.ts";
+export { ALGORITHM_NAMES, type AlgorithmName } from "./src/algorithms/names.ts";
+export type { PlanRequest } from "./src/algorithms/request.ts";
 
 export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";
 export * from "./src/gpu/buffers.ts";

@@ -7,7 +7,8 @@
  */
 import { modelOf } from "../src/algorithms/device/h200.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
-import { type Balance, balanceOf } from "../src/algorithms/cut.ts";
+import { balanceOf } from "../src/algorithms/cut.ts";
+import type { Balance } from "../src/algorithms/balance.ts";
 import { cutGemm, planGemm } from "../src/algorithms/gemm/plan.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { upload } from "../src/gpu/buffers.ts";

@@ -4,14 +4,12 @@
  * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
  * counted apart. -v lists every case.
  */
-import { predictMs, rankRivals, requestFor, type Rival } from "../src/algorithms/cost/choose.ts";
+import { predictMs, rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
+import type { Rival } from "../src/algorithms/rival.ts";
 import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
-import {
-  ALGORITHM_NAMES,
-  type AlgorithmName,
-  type PlanRequest,
-} from "../src/algorithms/request.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
+import { ALGORITHM_NAMES, type AlgorithmName } from "../src/algorithms/names.ts";
 import { defaultTile } from "../src/algorithms/winograd_nonfused/tiles.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";

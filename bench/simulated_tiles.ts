@@ -8,7 +8,8 @@ import {
   transformCounts,
   type TransformName,
 } from "../src/winograd/counts.ts";
-import { type LinearProgram, linearProgram, type Term } from "../src/winograd/linear_program.ts";
+import { linearProgram } from "../src/winograd/linear_program.ts";
+import type { LinearProgram, Term } from "../src/winograd/program.ts";
 import type { WinogradTransform } from "../src/winograd/transform.ts";
 
 /** Evaluates straight-line code in some arithmetic. */

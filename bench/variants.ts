@@ -4,10 +4,10 @@
  * Lists are separated by semicolons. A variant is algorithm:tile:policy:splits:pair:flush:without:balance, all but
  * the first empty for the planner's choice; `without` lists techniques of the main loop, with + between them. One line a case: TFLOP/s of direct flops, relative L2 distance from the first, workspace.
  */
-import type { Balance } from "../src/algorithms/cut.ts";
+import type { Balance } from "../src/algorithms/balance.ts";
 import { modelOf } from "../src/algorithms/device/h200.ts";
 import { planConv } from "../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../src/algorithms/request.ts";
+import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { download, upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";

@@ -6,7 +6,7 @@
  * misses the target: MARE 4e-7 for r ≤ 3, 6e-7 for other α ≤ 8, 2e-6 for α = 16.
  */
 import { planConv } from "../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../src/algorithms/request.ts";
+import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";
 import { fillOperand } from "../src/bench/operands.ts";

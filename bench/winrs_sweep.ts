@@ -10,6 +10,7 @@
  * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */
+import { pipelinesOf } from "../src/gpu/pipelines.ts";
 import { H200, modelOf } from "../src/algorithms/device/h200.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
 import {
@@ -76,7 +77,7 @@ function trial(phase: string, problem: ConvProblem, configuration: Configuration
 async function compiled(trials: readonly Trial[], until: number): Promise<Trial[]> {
   const ready: Trial[] = [];
   for (const one of trials) {
-    const known = one.plan.passes.every(({ kernel }) => gpu.pipelines.has(kernel.name));
+    const known = one.plan.passes.every(({ kernel }) => pipelinesOf(gpu).has(kernel.name));
     if (!known && elapsed() > until) continue;
     for (const { kernel } of one.plan.passes) await pipelineOf(gpu, kernel);
     ready.push(one);

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { ALGORITHM_NAMES } from "../src/algorithms/request.ts";
+import { ALGORITHM_NAMES } from "../src/algorithms/names.ts";
 import { readNpy, writeNpy } from "../src/npy/mod.ts";
 import { tensor } from "../src/tensor/tensor.ts";
 import { VERSION } from "../src/version.ts";

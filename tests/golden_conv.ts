@@ -1,6 +1,6 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../src/algorithms/request.ts";
+import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { checkAgainst, type Checked } from "../src/bench/check.ts";
 import { referenceInputs } from "../src/bench/operands.ts";
 import { convResult, runPlan } from "../src/bench/gpu_case.ts";

@@ -5,7 +5,6 @@ import {
   variantPolicy,
 } from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import type { TileLoader } from "../kernels/loader.ts";
 import {
   findPolicy,
   policyThreads,
@@ -14,44 +13,14 @@ import {
   type TilePolicy,
 } from "../kernels/policy.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { Balance } from "./balance.ts";
 import { H200 } from "./device/h200.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
 import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
+import type { Product, TileAccess } from "./product.ts";
 import { type Planned, refusal } from "./refusal.ts";
-
-/** A product before it is cut: `batches` of rows x columns x depth. */
-export interface Product {
-  readonly rows: number;
-  readonly columns: number;
-  readonly batches: number;
-  /** Depth in steps of a policy: padding depends on the tile's depth. */
-  steps(policy: TilePolicy): number;
-  /** Elements of the result, all batches. */
-  readonly elements: number;
-  /** Bytes of a partial result; 4 where absent. */
-  readonly partialBytes?: number;
-  /** Whether a cut may run some tiles whole and others split: stream-K. */
-  readonly streams?: boolean;
-  /** Workspace of a policy beside partial results; 0 where absent. */
-  workspaceBytes?(policy: TilePolicy): number;
-  readonly a: TileAccess;
-  readonly b: TileAccess;
-}
-
-/** What of a tile's loads decides whether and how well a policy runs. */
-export type TileAccess =
-  & Pick<TileLoader, "along">
-  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>
-  & {
-    /** What packing the operand for tiles of so many places costs, in multiply-adds; undefined where it is read as it is. */
-    packing?(extent: number): number | undefined;
-  };
-
-/** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
-export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
-export type Balance = typeof BALANCES[number];
 
 export interface Cut {
   /** What a variant without a micro-kernel makes of it, where that is asked for. */

@@ -1,7 +1,9 @@
 import assert from "#assert";
 import { findPolicy } from "../kernels/policy.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
-import { type Balance, balanceOf, chooseCut, cutProduct, type Product } from "./cut.ts";
+import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
+import type { Balance } from "./balance.ts";
+import type { Product } from "./product.ts";
 import { H200 } from "./device/h200.ts";
 import { cutGemm, planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";

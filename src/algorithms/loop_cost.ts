@@ -1,7 +1,7 @@
 import { dealsRows, vectorSide } from "../kernels/loader.ts";
 import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
-import type { Product, TileAccess } from "./cut.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups, waveTime } from "./device/model.ts";
+import type { Product, TileAccess } from "./product.ts";
 
 /** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
 export const FEW_MULTIPROCESSORS = 16;

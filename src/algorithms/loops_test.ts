@@ -9,7 +9,8 @@ import { planGemm } from "./gemm/plan.ts";
 import { longestLoops, MOST_ITERATIONS } from "./loops.ts";
 import { DEFAULT_LIMITS, type Pass, type Plan } from "./plan.ts";
 import { planConv } from "./planner.ts";
-import { ALGORITHM_NAMES, type PlanRequest } from "./request.ts";
+import type { PlanRequest } from "./request.ts";
+import { ALGORITHM_NAMES } from "./names.ts";
 
 /** Lavapipe's, of two cores. */
 const LIMITS = {

@@ -1,6 +1,6 @@
 import type { Kernel } from "../kernels/kernel.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { Rival } from "./cost/choose.ts";
+import type { Rival } from "./rival.ts";
 
 /**
  * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,

@@ -3,32 +3,10 @@ import type { ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
-import type { Balance } from "./cut.ts";
+import type { Balance } from "./balance.ts";
 import type { DeviceLimits } from "./plan.ts";
-import type { TuningTable } from "./tuning.ts";
-
-/** Names users give algorithms; `auto` lets the planner choose. */
-export type AlgorithmName =
-  | "direct"
-  | "implicit-gemm"
-  | "im2col"
-  | "im2win"
-  | "im2win-fused"
-  | "winograd2d-nonfused"
-  | "winograd2d"
-  | "winograd1d"
-  | "winrs";
-export const ALGORITHM_NAMES: readonly AlgorithmName[] = [
-  "direct",
-  "implicit-gemm",
-  "im2col",
-  "im2win",
-  "im2win-fused",
-  "winograd2d-nonfused",
-  "winograd2d",
-  "winograd1d",
-  "winrs",
-];
+import type { AlgorithmName } from "./names.ts";
+import type { TuningTable } from "./tuned_choice.ts";
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
 export interface PlanRequest {
@@ -70,4 +48,9 @@ export interface PlanRequest {
   readonly tuning?: TuningTable;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
   readonly sizes?: "constant" | "uniform";
+}
+
+/** Whether a request is for a CPU: large kernels take seconds to compile there, and nothing predicts their times. */
+export function isSoftware({ device }: PlanRequest): boolean {
+  return device?.software ?? false;
 }

@@ -1,25 +1,9 @@
 import { allowedAmplification } from "./cost/accuracy.ts";
-import type { ConvProblem } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Plan } from "./plan.ts";
 import { isRefusal, type Planned } from "./refusal.ts";
-import type { AlgorithmName, PlanRequest } from "./request.ts";
-
-/** What was the fastest for a problem, measured on the device. */
-export interface TunedChoice {
-  /** The problem that was measured. */
-  readonly problem: ConvProblem;
-  readonly algorithm: AlgorithmName;
-  /** The planner's choice where absent. */
-  readonly policy?: string;
-  readonly tile?: string;
-  readonly pair?: string;
-  /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
-  readonly kernels: readonly string[];
-}
-
-/** Choices by {@linkcode problemClass}. */
-export type TuningTable = ReadonlyMap<string, TunedChoice>;
+import type { PlanRequest } from "./request.ts";
+import type { TunedChoice } from "./tuned_choice.ts";
 
 /** Problems that differ in nothing but a similar batch are of one class. */
 export function problemClass(

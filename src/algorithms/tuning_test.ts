@@ -4,7 +4,8 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
-import { kernelNames, OUTDATED_TUNING, problemClass, type TunedChoice } from "./tuning.ts";
+import { kernelNames, OUTDATED_TUNING, problemClass } from "./tuning.ts";
+import type { TunedChoice } from "./tuned_choice.ts";
 
 const REQUEST: PlanRequest = {
   problem: parseDescriptor("mb4ic16ih14oc32kh3ph1"),

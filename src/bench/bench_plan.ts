@@ -1,4 +1,5 @@
-import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
+import type { PlanRequest } from "../algorithms/request.ts";
+import type { AlgorithmName } from "../algorithms/names.ts";
 import { type ConvProblem, directFlops, type Operation } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import type { ReadCase } from "../report/record_schema.ts";

@@ -1,4 +1,4 @@
-import type { Balance } from "../algorithms/cut.ts";
+import type { Balance } from "../algorithms/balance.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { GemmRequest } from "../algorithms/gemm/plan.ts";

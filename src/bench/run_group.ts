@@ -3,7 +3,7 @@ import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import type { TuningTable } from "../algorithms/tuning.ts";
+import type { TuningTable } from "../algorithms/tuned_choice.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import {
   createPlanBuffers,

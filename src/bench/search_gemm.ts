@@ -1,4 +1,5 @@
-import { type Balance, balanceOf, type Cut } from "../algorithms/cut.ts";
+import { balanceOf, type Cut } from "../algorithms/cut.ts";
+import type { Balance } from "../algorithms/balance.ts";
 import { cutGemm, tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";

@@ -2,7 +2,7 @@ import { execute } from "../gpu/execute.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { PreparedPlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
-import { median, medianAbsoluteDeviation } from "./stats.ts";
+import { median, medianAbsoluteDeviation } from "../report/stats.ts";
 
 /** How a plan is timed. */
 export interface TimingProtocol {

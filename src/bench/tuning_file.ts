@@ -1,6 +1,7 @@
 import * as v from "valibot";
-import { ALGORITHM_NAMES } from "../algorithms/request.ts";
-import { problemClass, type TunedChoice, type TuningTable } from "../algorithms/tuning.ts";
+import { ALGORITHM_NAMES } from "../algorithms/names.ts";
+import { problemClass } from "../algorithms/tuning.ts";
+import type { TunedChoice, TuningTable } from "../algorithms/tuned_choice.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";

@@ -1,5 +1,5 @@
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { type Baseline, baselineDiff, parseBaseline, printBaseline } from "../bench/baseline.ts";
 import {
   type CheckPlan,

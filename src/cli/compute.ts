@@ -21,7 +21,7 @@ import { referenceConv } from "../reference/reference.ts";
 import { CPU_DEVICE } from "../report/environment.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { fromCanonical } from "../bench/canonical.ts";
-import type { ConvOptions } from "./conv.ts";
+import type { ConvOptions } from "./conv_options.ts";
 import { planningOptions } from "./problem_options.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";

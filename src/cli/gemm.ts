@@ -1,55 +1,22 @@
-import { Command, InvalidArgumentError } from "#cli-types";
-import { BALANCES } from "../algorithms/cut.ts";
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
-import { gemmSetup } from "../bench/gemm_case.ts";
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
+import { gemmSetup } from "../bench/gemm_case.ts";
 import { gemmFeatures } from "../bench/gemm_operands.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { BACKENDS } from "../gpu/provider.ts";
-import { TILE_POLICIES } from "../kernels/policy.ts";
-import { variantNames } from "../kernels/main_loop_variant.ts";
 import { writeNpy } from "../npy/mod.ts";
-import { ACTIVATIONS } from "../problem/epilogue.ts";
-import { GEMM_DTYPES, gemmElement, type GemmProblem, TRANSPOSES } from "../problem/gemm_problem.ts";
+import { gemmElement, type GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { caseReport } from "../report/case_report.ts";
-import { FILL_KINDS } from "../tensor/fill.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { DEVICE_MODEL_HELP } from "./device_model.ts";
 import { commandWrites } from "./failure.ts";
 import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
 import { searchPolicies } from "./gemm_search.ts";
+import { type GemmOptions, gemmOptions } from "./gemm_options.ts";
 import { gemmFiles, openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { readText } from "../read_text.ts";
 import { reportSuite } from "./records.ts";
-import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
-
-const EXAMPLES = `
-D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
-op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
-Any dtype is read and rounded to --dtype. A path may be file.npz:member, or - for stdin and stdout.
-With --size, --bias-side, --residual and a --beta other than 0 make operands of their own.
-i8 products are exact: C, bias, residual and result are i32, alpha and beta whole numbers. What may
-exceed 32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is
-2^31 or more, --check full computes every result and lets the product pass if none exceeds them.
-f16 needs the device's shader-f16, f64 its shader-f64.
-A line of a suite is m n k [ta tb]; # starts a comment.
-
-Examples:
-  wgconv gemm --a a.npy --b b.npy --output y.npy
-  wgconv gemm --a x.npy --b w.npy --transpose nt --bias b.npy --activation gelu --output y.npy
-  wgconv gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta -1 --output y.npy --check full
-  wgconv gemm --size 4096,4096,4096 --runs 15 --json
-  wgconv gemm --size 256,256,65536 --search
-  wgconv gemm --size 2048,2048,2048 --balance stream-k
-  wgconv gemm --size 4096,4096,4096 --dtype i8
-  wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
-  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
-
-Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
@@ -79,81 +46,6 @@ export function gemmCommand() {
     }
     writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
   });
-}
-
-/** What the options of `wgconv gemm` parse to. */
-export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
-
-function gemmOptions() {
-  const policies = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
-  return new Command("gemm")
-    .description("Multiply matrices: run it on the GPU, check it against FP64, time it, write it.")
-    .option("--a <file>", "A, m x k, or k x m where it is transposed")
-    .option("--b <file>", "B, k x n, or n x k where it is transposed")
-    .option("--c [file]", "C, m x n; beta is 1 where it is not given")
-    .option("--bias [file]", "values added to every row or column")
-    .option(
-      "--bias-side <side>",
-      "row: m values, one a row; column: n values; default column",
-      oneOf(["row", "column"] as const),
-    )
-    .option("--residual [file]", "m x n, added after the activation")
-    .option("--output <file>", "where the result goes; - is stdout")
-    .option("--size <m,n,k>", "seeded data of this size in place of files")
-    .option("--batch <n>", "products of --size", wholeNumber(0))
-    .option("--suite <file>", "products, one a line; may be given several times", gather)
-    .option("--fill <kind>", `made data: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
-    .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
-    .option("--transpose <ab>", `${TRANSPOSES.join(", ")}; default nn`, oneOf(TRANSPOSES))
-    .option("--alpha <x>", "factor of the product", finite, 1)
-    .option("--beta <x>", "factor of C", finite)
-    .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
-    .option(
-      "--dtype <name>",
-      `of A and B: ${GEMM_DTYPES.join(", ")}; the others' of i8 is i32`,
-      oneOf(GEMM_DTYPES),
-      "f32" as const,
-    )
-    .option(
-      "--accumulate <name>",
-      "of f16: f32, or f16 in short chains that are added to f32",
-      oneOf(["f32", "f16"] as const),
-      "f32" as const,
-    )
-    .option("--policy <name>", policies.join(", "), oneOf(policies), "auto")
-    .option("--without <list>", `optimisations to leave out: ${ON.join(", ")}`, commaList)
-    .option(
-      "--with <list>",
-      `optimisations to add: ${OFF.join(", ")} (of f16; thin products have it)`,
-      commaList,
-    )
-    .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
-    .option("--device-model <file>", DEVICE_MODEL_HELP)
-    .option(
-      "--balance <how>",
-      `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only`,
-      oneOf(BALANCES),
-      "auto" as const,
-    )
-    .option("--search", "time every policy and print the ranking")
-    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
-    .option("--runs <n>", "timed samples; default 5, of suites and searches 15", wholeNumber(1))
-    .option(
-      "--fill-ms <ms>",
-      "time that the calls of a sample fill; default one call, of suites and searches 5",
-      wholeNumber(0),
-    )
-    .option(
-      "--device <name>",
-      "gpu, or cpu: the reference, no driver needed",
-      oneOf(["gpu", "cpu"] as const),
-      "gpu" as const,
-    )
-    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
-    .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
-    .option("--json", "print JSON records")
-    .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
-    .addHelpText("after", EXAMPLES);
 }
 
 /** @throws {TypeError} for options that a search would leave aside. */
@@ -220,15 +112,4 @@ async function runSuites(options: GemmOptions): Promise<void> {
         onCase,
       ),
   );
-}
-
-/** Names of the main loop's optimisations that are on, and of those that are off. */
-const ON = variantNames(true);
-const OFF = variantNames(false);
-
-/** Parses a finite number such as -0.5. */
-function finite(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError("expected a finite number such as -0.5.");
 }

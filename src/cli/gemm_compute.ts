@@ -22,7 +22,7 @@ import { convertDType } from "../tensor/convert.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
 import { deviceOption } from "./device_model.ts";
-import type { GemmOptions } from "./gemm.ts";
+import type { GemmOptions } from "./gemm_options.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { progress } from "./output.ts";
 import { type Computed, cpuNote, runJob } from "./run_job.ts";

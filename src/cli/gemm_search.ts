@@ -11,7 +11,7 @@ import { formatMilliseconds } from "../report/format.ts";
 import type { TuningRecord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
 import type { Writes } from "./failure.ts";
-import type { GemmOptions } from "./gemm.ts";
+import type { GemmOptions } from "./gemm_options.ts";
 import { choiceOf, readGemm } from "./gemm_compute.ts";
 import type { GemmSubject } from "./gemm_subject.ts";
 import { printer, progress } from "./output.ts";

@@ -9,7 +9,7 @@ import {
 } from "../problem/gemm_problem.ts";
 import { checkGemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import { parseGemm } from "../problem/gemm_suite.ts";
-import type { GemmOptions } from "./gemm.ts";
+import type { GemmOptions } from "./gemm_options.ts";
 
 /** What `wgconv gemm` works on: a product, and the files its operands come from, if any. */
 export interface GemmSubject extends Disposable {

@@ -4,7 +4,8 @@ import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
-import type { AlgorithmName, PlanRequest } from "../algorithms/request.ts";
+import type { PlanRequest } from "../algorithms/request.ts";
+import type { AlgorithmName } from "../algorithms/names.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 

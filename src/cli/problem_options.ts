@@ -1,5 +1,5 @@
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";

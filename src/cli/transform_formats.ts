@@ -2,7 +2,7 @@ import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { appliedMatrix } from "../winograd/counts.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import { type Matrix, type Rational, toNumbers } from "../winograd/matrix.ts";
-import type { WgslFloat } from "../winograd/program_text.ts";
+import type { WgslFloat } from "../winograd/program.ts";
 import { distinctAxes, SYMBOLS, type TransformDescription } from "./transform_report.ts";
 
 /** One JSON document: exact matrices as text, counts, limits. */

@@ -1,5 +1,5 @@
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/request.ts";
+import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import type { BenchPlan } from "../bench/bench_plan.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";

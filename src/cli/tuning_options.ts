@@ -1,6 +1,7 @@
 import { join } from "#path";
 import type { Plan } from "../algorithms/plan.ts";
-import { OUTDATED_TUNING, type TuningTable } from "../algorithms/tuning.ts";
+import { OUTDATED_TUNING } from "../algorithms/tuning.ts";
+import type { TuningTable } from "../algorithms/tuned_choice.ts";
 import {
   otherDevice,
   parseTuning,

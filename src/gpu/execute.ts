@@ -1,3 +1,5 @@
+import type { Work } from "./work.ts";
+import { nsPerTick } from "./calibrate.ts";
 import type { GpuDevice } from "./device.ts";
 import type { PreparedPlan } from "./prepare.ts";
 import { schedule, type TimedPass } from "./schedule.ts";
@@ -63,33 +65,23 @@ export async function execute(
   };
   const work: Work = { encode, samples, repeats, warmup, estimateNs: options.estimateNs };
   const clock = options.clock ?? (gpu.timestamps ? "timestamp" : "wall");
-  const nsPerTick = clock === "timestamp" ? await gpu.nsPerTick() : 1;
+  const tickNs = clock === "timestamp" ? await nsPerTick(gpu) : 1;
   const samplesNs = await gpu.exclusive(() =>
-    clock === "wall" ? timeByWall(gpu, work) : timeByDevice(gpu, work, nsPerTick)
+    clock === "wall" ? timeByWall(gpu, work) : timeByDevice(gpu, work, tickNs)
   );
   return { samplesNs, clock };
 }
 
-/** What is to be run and timed. */
-export interface Work {
-  /** Encodes runs `from` to `from + runs`. */
-  readonly encode: (pass: GPUComputePassEncoder, from: number, runs: number) => void;
-  readonly samples: number;
-  readonly repeats: number;
-  readonly warmup: number;
-  readonly estimateNs?: number;
-}
-
 const DOING = "Cannot execute";
 
-async function timeByDevice(gpu: GpuDevice, work: Work, nsPerTick: number): Promise<number[]> {
+async function timeByDevice(gpu: GpuDevice, work: Work, tickNs: number): Promise<number[]> {
   const { samples, repeats } = work;
   const many = samples * repeats > FEW_RUNS;
   let estimate = work.estimateNs;
   if (many && estimate === undefined) {
     warmUp(gpu, work, Math.max(1, work.warmup));
     const [ticks = 0] = await runTimed(gpu, work, [[{ sample: 0, from: 0, runs: 1 }]]);
-    estimate = ticks * nsPerTick;
+    estimate = ticks * tickNs;
   } else if (work.warmup > 0) {
     warmUp(gpu, work, work.warmup);
   }
@@ -98,7 +90,7 @@ async function timeByDevice(gpu: GpuDevice, work: Work, nsPerTick: number): Prom
     const ticks = await runTimed(gpu, work, batch);
     batch.flat().forEach((pass, index) => {
       samplesNs[pass.sample] = (samplesNs[pass.sample] ?? 0) +
-        (ticks[index] ?? 0) * nsPerTick / repeats;
+        (ticks[index] ?? 0) * tickNs / repeats;
     });
   }
   return samplesNs;

@@ -1,3 +1,5 @@
+import { nsPerTick } from "./calibrate.ts";
+import { pipelinesOf } from "./pipelines.ts";
 import assert from "#assert";
 import type { Kernel } from "../kernels/kernel.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
@@ -45,7 +47,7 @@ Deno.test("execute() runs passes in order, each with its uniforms, on one pipeli
   await execute(gpu, prepared, { samples: 3, repeats: 2 });
   const z = await readFloats(gpu, buffers.get("output"), COUNT);
   assert.deepEqual(z, Array.from({ length: COUNT }, (_, i) => 3 * 12 * i + 10 * i + 1));
-  assert.equal(gpu.pipelines.size, 1);
+  assert.equal(pipelinesOf(gpu).size, 1);
 });
 
 /** Copies two halves of a tensor, bound separately, to the output. */
@@ -156,7 +158,7 @@ Deno.test("execute() throws an error of the device, and works again after it", a
   const plan = saxpyPlan();
   using buffers = saxpyBuffers(gpu, plan);
   using prepared = await preparePlan(gpu, plan, buffers);
-  await gpu.nsPerTick();
+  await nsPerTick(gpu);
   gpu.device.createBuffer({ size: 2 ** 52, usage: 0x80 });
   await assert.rejects(execute(gpu, prepared), {
     name: "DeviceError",
@@ -229,5 +231,5 @@ Deno.test("preparePlan() refuses what the device cannot run before WebGPU sees i
         "Cannot run test_saxpy: needs 1048576 bytes of workgroup memory, the device's",
       ),
   );
-  assert.equal(gpu.pipelines.size, 0);
+  assert.equal(pipelinesOf(gpu).size, 0);
 });

@@ -1,10 +1,7 @@
 import type { DeviceLimits } from "../algorithms/plan.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
 import type { AdapterSummary } from "./adapter.ts";
-import { measureNsPerTick } from "./calibrate.ts";
-import type { CachedPipeline } from "./pipelines.ts";
 import type { GpuProvider } from "./provider.ts";
-import type { PassTimer } from "./timer.ts";
 
 const LOST = "the device was lost";
 /** How long a device may take to say that it is lost after calls have failed of it. */
@@ -31,12 +28,7 @@ export class GpuDevice implements Disposable {
   readonly workgroupsInFlight: number | undefined;
   /** Whether passes can be timed on the device. */
   readonly timestamps: boolean;
-  /** Pipelines by kernel name (`pipelines.ts`). */
-  readonly pipelines: Map<string, CachedPipeline> = new Map();
-  /** The query set and its buffers, made at first use (`timer.ts`). */
-  timer?: PassTimer;
 
-  #nsPerTick?: Promise<number>;
   #queue: Promise<unknown> = Promise.resolve();
   #scopes: Promise<void>[] = [];
   #errors: Error[] = [];
@@ -59,19 +51,6 @@ export class GpuDevice implements Disposable {
     this.device.lost.then((info) => {
       if (!this.#closed) this.#lost = oneLine(info.message || info.reason);
     });
-  }
-
-  /**
-   * Nanoseconds per timestamp tick. Deno hands out raw ticks and hides their length, so it is measured
-   * against the clock once, at the first call (about 0.2 s); 1 for Dawn, which converts.
-   */
-  nsPerTick(): Promise<number> {
-    this.#nsPerTick ??= this.exclusive(() => measureNsPerTick(this)).catch((error) => {
-      // An error of other work that surfaced here is no reason not to try again.
-      this.#nsPerTick = undefined;
-      throw error;
-    });
-    return this.#nsPerTick;
   }
 
   /**
@@ -153,8 +132,6 @@ export class GpuDevice implements Disposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.timer?.destroy();
-    this.pipelines.clear();
     this.device.destroy();
     this.provider.close();
   }

@@ -25,6 +25,15 @@ const BUFFER_TYPES: Readonly<Record<BindingKind, GPUBufferBindingType>> = {
   uniform: "uniform",
 };
 
+const caches = new WeakMap<GpuDevice, Map<string, CachedPipeline>>();
+
+/** A device's pipelines by kernel name. */
+export function pipelinesOf(gpu: GpuDevice): Map<string, CachedPipeline> {
+  let pipelines = caches.get(gpu);
+  if (pipelines === undefined) caches.set(gpu, pipelines = new Map());
+  return pipelines;
+}
+
 /**
  * The kernel's pipeline, compiled once a device and name.
  *
@@ -32,7 +41,8 @@ const BUFFER_TYPES: Readonly<Record<BindingKind, GPUBufferBindingType>> = {
  * @throws {DeviceError} where it does not compile, with the line of WGSL
  */
 export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKernel> {
-  const cached = gpu.pipelines.get(kernel.name);
+  const pipelines = pipelinesOf(gpu);
+  const cached = pipelines.get(kernel.name);
   if (cached !== undefined) {
     if (cached.wgsl === kernel.wgsl) return cached.compiled;
     throw new TypeError(`Cannot compile ${kernel.name}: other WGSL has the same name`);
@@ -42,11 +52,9 @@ export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKern
     gpu.provider.enableLines(kernel.features) + kernel.wgsl,
     kernel,
   );
-  gpu.pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });
+  pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });
   // A pipeline that a plan still runs is kept by that plan.
-  if (gpu.pipelines.size > MOST_PIPELINES) {
-    gpu.pipelines.delete(gpu.pipelines.keys().next().value!);
-  }
+  if (pipelines.size > MOST_PIPELINES) pipelines.delete(pipelines.keys().next().value!);
   return compiled;
 }
 

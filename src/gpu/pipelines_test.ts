@@ -1,3 +1,4 @@
+import { pipelinesOf } from "./pipelines.ts";
 import assert from "#assert";
 import { openDevice } from "./device.ts";
 import { MOST_PIPELINES, pipelineOf } from "./pipelines.ts";
@@ -7,6 +8,6 @@ Deno.test("pipelineOf() keeps the latest pipelines, and no more than it may", as
   using gpu = await openDevice();
   const named = (index: number) => ({ ...SAXPY, name: `test_saxpy_${index}` });
   for (let index = 0; index <= MOST_PIPELINES; index++) await pipelineOf(gpu, named(index));
-  assert.equal(gpu.pipelines.size, MOST_PIPELINES);
-  assert.deepEqual([0, 1].map((index) => gpu.pipelines.has(named(index).name)), [false, true]);
+  assert.equal(pipelinesOf(gpu).size, MOST_PIPELINES);
+  assert.deepEqual([0, 1].map((index) => pipelinesOf(gpu).has(named(index).name)), [false, true]);
 });

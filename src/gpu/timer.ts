@@ -5,6 +5,9 @@ import type { GpuDevice } from "./device.ts";
 /** Passes one timer can time between two reads. */
 export const TIMED_PASSES = 256;
 
+/** Made at first use; a device that is destroyed frees what its timer has. */
+const timers = new WeakMap<GpuDevice, PassTimer>();
+
 /**
  * A query set with the buffers that bring its ticks to the CPU. A device has one (query sets cannot be
  * freed in Deno), so its users take turns through `GpuDevice.exclusive`.
@@ -34,8 +37,9 @@ export class PassTimer {
 
   /** The device's timer. */
   static of(gpu: GpuDevice): PassTimer {
-    gpu.timer ??= new PassTimer(gpu);
-    return gpu.timer;
+    let timer = timers.get(gpu);
+    if (timer === undefined) timers.set(gpu, timer = new PassTimer(gpu));
+    return timer;
   }
 
   /** Begins the compute pass whose time is the `index`th of the next read. */
@@ -61,10 +65,5 @@ export class PassTimer {
     const ticks = new BigUint64Array(this.#staging.getMappedRange(0, 16 * passes)).slice();
     this.#staging.unmap();
     return ticks;
-  }
-
-  destroy(): void {
-    this.#resolved.destroy();
-    this.#staging.destroy();
   }
 }

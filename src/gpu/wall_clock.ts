@@ -1,5 +1,5 @@
 import type { GpuDevice } from "./device.ts";
-import type { Work } from "./execute.ts";
+import type { Work } from "./work.ts";
 
 /** A sample must last this long, so that the wait's own time is small beside it. */
 const SAMPLE_MS = 50;

@@ -1,4 +1,4 @@
-import { median as medianOf, medianAbsoluteDeviation } from "../bench/stats.ts";
+import { median as medianOf, medianAbsoluteDeviation } from "./stats.ts";
 import { formatMilliseconds } from "./format.ts";
 import { leastP, rankTest } from "./ranks.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";

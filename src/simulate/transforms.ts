@@ -1,5 +1,6 @@
 import { appliedMatrix, type TransformName } from "../winograd/counts.ts";
-import { linearProgram, type Term } from "../winograd/linear_program.ts";
+import { linearProgram } from "../winograd/linear_program.ts";
+import type { Term } from "../winograd/program.ts";
 import type { WinogradTransform } from "../winograd/transform.ts";
 
 /**

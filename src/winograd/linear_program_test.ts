@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { type LinearProgram, linearProgram, plainOperations, type Term } from "./linear_program.ts";
+import { linearProgram, plainOperations } from "./linear_program.ts";
+import type { LinearProgram, Term } from "./program.ts";
 import { identity, type Matrix, type Rational, rational, transpose, ZERO } from "./matrix.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { openValidator } from "../gpu/validate.ts";

@@ -1,11 +1,4 @@
-import type { LinearProgram, Term } from "./linear_program.ts";
-
-export type WgslFloat = "f32" | "vec2f" | "vec4f";
-
-export interface ProgramText {
-  readonly statements: string[];
-  readonly outputs: string[];
-}
+import type { LinearProgram, ProgramText, Term, WgslFloat } from "./program.ts";
 
 /** A program as WGSL: the one interpretation of its steps that shaders use. */
 export function programText(

@@ -1,5 +1,5 @@
 import type Fraction from "fraction.js";
-import type { LinearProgram, Step, Term } from "./linear_program.ts";
+import type { LinearProgram, Step, Term } from "./program.ts";
 import { isExactF32, type Matrix, ONE } from "./matrix.ts";
 
 /** A sum of nodes times factors that are not 0. */

@@ -1,9 +1,6 @@
 /** Random convolutions and products, drawn from a seed. */
-import {
-  ALGORITHM_NAMES,
-  type AlgorithmName,
-  type PlanRequest,
-} from "../../src/algorithms/request.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { ALGORITHM_NAMES, type AlgorithmName } from "../../src/algorithms/names.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import {
   type ConvProblem,

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../../src/algorithms/request.ts";
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";

@@ -2,7 +2,8 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
-import type { AlgorithmName, PlanRequest } from "../../src/algorithms/request.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";

@@ -2,7 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
-import type { AlgorithmName } from "../../src/algorithms/request.ts";
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand } from "../../src/bench/operands.ts";

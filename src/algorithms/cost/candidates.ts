@@ -1,6 +1,8 @@
+import type { Candidate } from "../rival.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
-import type { AlgorithmName, PlanRequest } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
+import type { AlgorithmName } from "../names.ts";
 import { windowGeometry, windowReason } from "../im2win/geometry.ts";
 import { reduceAxes } from "../winrs/axes.ts";
 import { admissible, DIRECT } from "../winrs/omega.ts";
@@ -10,17 +12,6 @@ import { defaultTile, nonfusedReason, plannedTile } from "../winograd_nonfused/t
 import { inaccuracy } from "./accuracy.ts";
 import { fusedAmplification } from "./fused.ts";
 import { enlarged, pairAmplification, pairText, pairWithin } from "./winrs.ts";
-
-/** An algorithm that `auto` may take, as a request says it. */
-export interface Candidate {
-  readonly algorithm: AlgorithmName;
-  readonly tile?: string;
-  readonly pair?: string;
-  /** How much it enlarges rounding errors. */
-  readonly amplification: number;
-  /** Why it is none for the request. */
-  readonly reason?: string;
-}
 
 /** Steps of non-fused tiles, where α ≤ 8 allows: F(2x2,3x3), F(4x4,3x3), F(6x6,3x3) and what is like them. */
 const STEPS = [2, 4, 6];

@@ -3,23 +3,15 @@ import type { Plan } from "../plan.ts";
 import { H200 } from "../device/h200.ts";
 import { type DeviceModel, passTime, productTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import { ALGORITHM_NAMES, type AlgorithmName, type PlanRequest } from "../request.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { ALGORITHM_NAMES, type AlgorithmName } from "../names.ts";
 import { allowedAmplification } from "./accuracy.ts";
-import { type Candidate, candidatesOf } from "./candidates.ts";
+import { candidatesOf } from "./candidates.ts";
+import type { Candidate, Rival } from "../rival.ts";
 import { fusedTime } from "./fused.ts";
 import { nonfusedTime } from "./nonfused.ts";
 import { im2colTime, im2winFusedTime, im2winTime, implicitTime, planTime } from "./products.ts";
 import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
-
-/** A candidate and what the model says of it: a time, or why there is none. */
-export interface Rival extends Candidate {
-  readonly predictedMs?: number;
-}
-
-/** Whether a request is for a CPU: large kernels take seconds to compile there, and nothing predicts their times. */
-export function isSoftware({ device }: PlanRequest): boolean {
-  return device?.software ?? false;
-}
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
 const SLACK = 1.03;

@@ -9,7 +9,8 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { allowedAmplification } from "./accuracy.ts";
-import { predictMs, predictPlanMs, rankRivals, requestFor, type Rival } from "./choose.ts";
+import { predictMs, predictPlanMs, rankRivals, requestFor } from "./choose.ts";
+import type { Rival } from "../rival.ts";
 import { rivalName } from "./plan_fastest.ts";
 
 const LIMITS = {

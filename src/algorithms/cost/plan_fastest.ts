@@ -1,7 +1,8 @@
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { rankRivals, requestFor, type Rival } from "./choose.ts";
+import { rankRivals, requestFor } from "./choose.ts";
+import type { Rival } from "../rival.ts";
 
 /** Rivals that the note of a choice names. */
 const NAMED = 3;

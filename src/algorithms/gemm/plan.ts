@@ -31,7 +31,8 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Balance, type Cut, cutArithmetic, cutProduct } from "../cut.ts";
+import { type Cut, cutArithmetic, cutProduct } from "../cut.ts";
+import type { Balance } from "../balance.ts";
 import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";

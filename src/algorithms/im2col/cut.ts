@@ -1,6 +1,7 @@
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
-import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
+import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
+import type { Product } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 

@@ -1,7 +1,8 @@
 import { windowVector } from "../../kernels/loaders/im2win.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
-import { type Cut, cutProduct, partialResultElements, type Product } from "../cut.ts";
+import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
+import type { Product } from "../product.ts";
 import { streamsOf } from "../cut_passes.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";

@@ -10,7 +10,8 @@ import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
-import { cutArithmetic, cutProduct, type Product } from "../cut.ts";
+import { cutArithmetic, cutProduct } from "../cut.ts";
+import type { Product } from "../product.ts";
 
 /** The product of a request's operands, before it is cut. */
 export function productOf(request: PlanRequest, operands: Operands): Product {

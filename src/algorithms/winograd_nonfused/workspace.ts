@@ -1,7 +1,8 @@
 import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
-import { type Cut, cutProduct, type Product } from "../cut.ts";
+import { type Cut, cutProduct } from "../cut.ts";
+import type { Product } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";

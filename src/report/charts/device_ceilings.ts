@@ -1,4 +1,10 @@
-import type { Ceilings } from "./roofline.ts";
+/** What the device reaches at most, where that is known. */
+export interface Ceilings {
+  /** GFLOP/s */
+  readonly peak?: number;
+  /** GB/s */
+  readonly bandwidth?: number;
+}
 
 /** What was measured: GFLOP/s from registers alone by dtype (`bench/ceilings.ts`), and GB/s of a copy. */
 const DEVICES: ReadonlyMap<string, { bandwidth: number; peak: ReadonlyMap<string, number> }> =

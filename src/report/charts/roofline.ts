@@ -1,14 +1,6 @@
-import { deviceCeilings } from "./device_ceilings.ts";
+import { type Ceilings, deviceCeilings } from "./device_ceilings.ts";
 import { byFacetOf, distinct, type Point } from "./points.ts";
 import { type Chart, colourScale, SHAPE_LEGEND } from "./theme.ts";
-
-/** What the device reaches at most, where that is known. */
-export interface Ceilings {
-  /** GFLOP/s */
-  readonly peak?: number;
-  /** GB/s */
-  readonly bandwidth?: number;
-}
 
 /**
  * Arithmetic intensity against throughput, and the device's ceilings: a chart a dtype.

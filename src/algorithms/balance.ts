@@ -1,0 +1,3 @@
+/** How tiles are spread over the device: all with their whole depth, all split, or only those beyond whole waves. */
+export const BALANCES = ["auto", "none", "split-k", "stream-k"] as const;
+export type Balance = typeof BALANCES[number];

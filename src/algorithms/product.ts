@@ -1,0 +1,30 @@
+import type { TileLoader } from "../kernels/loader.ts";
+import type { TilePolicy } from "../kernels/policy.ts";
+
+/** A product before it is cut: `batches` of rows x columns x depth. */
+export interface Product {
+  readonly rows: number;
+  readonly columns: number;
+  readonly batches: number;
+  /** Depth in steps of a policy: padding depends on the tile's depth. */
+  steps(policy: TilePolicy): number;
+  /** Elements of the result, all batches. */
+  readonly elements: number;
+  /** Bytes of a partial result; 4 where absent. */
+  readonly partialBytes?: number;
+  /** Whether a cut may run some tiles whole and others split: stream-K. */
+  readonly streams?: boolean;
+  /** Workspace of a policy beside partial results; 0 where absent. */
+  workspaceBytes?(policy: TilePolicy): number;
+  readonly a: TileAccess;
+  readonly b: TileAccess;
+}
+
+/** What of a tile's loads decides whether and how well a policy runs. */
+export type TileAccess =
+  & Pick<TileLoader, "along">
+  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>
+  & {
+    /** What packing the operand for tiles of so many places costs, in multiply-adds; undefined where it is read as it is. */
+    packing?(extent: number): number | undefined;
+  };

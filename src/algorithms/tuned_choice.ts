@@ -1,0 +1,18 @@
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { AlgorithmName } from "./names.ts";
+
+/** What was the fastest for a problem, measured on the device. */
+export interface TunedChoice {
+  /** The problem that was measured. */
+  readonly problem: ConvProblem;
+  readonly algorithm: AlgorithmName;
+  /** The planner's choice where absent. */
+  readonly policy?: string;
+  readonly tile?: string;
+  readonly pair?: string;
+  /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
+  readonly kernels: readonly string[];
+}
+
+/** Choices by {@linkcode problemClass}. */
+export type TuningTable = ReadonlyMap<string, TunedChoice>;

@@ -1,0 +1,50 @@
+import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { FORCE_INPUT } from "./outputs.ts";
+import { problemCommand } from "./problem_options.ts";
+import { oneOf, wholeNumber } from "./values.ts";
+
+const DEVICES = ["gpu", "cpu"] as const;
+
+const EXAMPLES = `
+Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
+chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
+to f32. A path may be file.npz:member, or - for stdin and stdout.
+
+Examples:
+  wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
+  wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
+  wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
+  wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
+  wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
+  wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm winograd2d --tile "F(2x2,3x3)" --check full
+  wgconv conv --input x.npy --filter w.npy --device cpu --output -  | wgconv tensor info -
+
+Exit 1 says that the accuracy check failed; the output is written nonetheless.`;
+
+/** `wgconv conv` and its options. */
+export function convOptions() {
+  return problemCommand("conv")
+    .description(
+      "Convolve, or take a gradient: run it on the GPU, check it against FP64, time it, write it.",
+    )
+    .option("--output <file>", "where the result goes, in --layout; - is stdout")
+    .option("--force", FORCE_INPUT)
+    .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
+    .option("--runs <n>", "timed runs", wholeNumber(1), 5)
+    .option(
+      "--device <name>",
+      "gpu, or cpu: the reference, no driver needed",
+      oneOf(DEVICES),
+      "gpu" as const,
+    )
+    .option(
+      "--tuning <file>",
+      "what wgconv tune measured, for auto; none for none (the user's own)",
+    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .addHelpText("after", EXAMPLES);
+}
+
+/** What they parse to. */
+export type ConvOptions = ReturnType<ReturnType<typeof convOptions>["opts"]>;
