@@ -26,7 +26,7 @@ export interface CliOptions {
   readonly clearEnv?: boolean;
   readonly cwd?: string;
   /** What the process reads from stdin; nothing unless given. */
-  readonly input?: Uint8Array<ArrayBuffer>;
+  readonly input?: Uint8Array<ArrayBuffer> | undefined;
   /** Seconds. */
   readonly deadline?: number;
 }

@@ -19,7 +19,7 @@ async function installed(command: string): Promise<boolean> {
 
 /** Runs a shell on a program; gives the lines it prints. */
 async function run(command: string, args: readonly string[], cwd?: string): Promise<string[]> {
-  const { code, stdout, stderr } = await start(command, args, { cwd });
+  const { code, stdout, stderr } = await start(command, args, cwd === undefined ? {} : { cwd });
   assert.equal(code, 0, stderr);
   assert.equal(stderr, "");
   return stdout.split("\n").filter((line) => line !== "");

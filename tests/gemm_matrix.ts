@@ -68,23 +68,22 @@ export function epiloguesOf(dtype: GemmDType): readonly Partial<GemmProblem>[] {
   return dtype === "i8" ? INTEGER_EPILOGUES : EPILOGUES;
 }
 
+/** What a product is planned with beside the defaults of {@linkcode multiply}; undefined leaves one to the planner. */
+export type Choice = { [field in keyof GemmRequest]?: GemmRequest[field] | undefined };
+
 /** Runs a product once and compares all of it with the reference. */
 export async function multiply(
   gpu: GpuDevice,
   init: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">,
-  choice: Partial<GemmRequest> = {},
+  choice: Choice = {},
 ) {
   const problem = gemmProblem(init);
   const { dtype = "f32" } = choice;
-  const plan = planGemm({
-    problem,
-    dtype,
-    policy: "tiny",
-    splits: 1,
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...choice,
-  });
+  const asked = { policy: "tiny", splits: 1, sizes: "uniform" as const, ...choice };
+  const said: Partial<GemmRequest> = Object.fromEntries(
+    Object.entries(asked).filter(([, value]) => value !== undefined),
+  );
+  const plan = planGemm({ limits: gpu.limits, ...said, problem, dtype });
   const fill = dtype === "i8" ? "int8" : dtype === "f64" ? "normal" : "uniform11";
   const operands = fillGemm(problem, dtype, fill, 7);
   const expected = gemmResult(problem, dtype);
@@ -98,7 +97,7 @@ export async function multiply(
 /** One of the matrix. */
 export interface MatrixCase {
   readonly problem: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
-  readonly choice: Partial<GemmRequest>;
+  readonly choice: Choice;
 }
 
 /** Policies that the device runs, whichever way f64 operands lie. */

@@ -52,7 +52,7 @@ Deno.test("checkPlan() refuses plans that contradict themselves", () => {
     [{ bindings: [{ buffer: 0, offset: 128, size: 4 }, whole(1), whole(2)] }, /no multiple of 256/],
     [{ bindings: [{ buffer: 0, offset: 256, size: 4000 }, whole(1), whole(2)] }, /covers 4000/],
     [{ bindings: [{ buffer: 0, offset: 0, size: 0 }, whole(1), whole(2)] }, /covers 0 bytes/],
-    [{ uniforms: undefined }, /its uniforms are missing/],
+    [{ uniforms: new Uint32Array(0) }, /its uniforms are missing/],
     [{ grid: [1, 1.5, 1] }, /the grid is 1 x 1\.5 x 1/],
   ];
   for (const [pass, message] of cases) refuses(saxpyPlan(pass), RangeError, message);

@@ -19,6 +19,6 @@ export interface DeviceOptions extends OpenOptions {
  * @throws {UnsupportedError} naming what is missing: the backend, the adapter, or features
  */
 export async function openDevice(options: DeviceOptions = {}): Promise<GpuDevice> {
-  const provider = await loadProvider(options.backend ?? "wgpu", { dawnFlags: options.dawnFlags });
+  const provider = await loadProvider(options.backend ?? "wgpu", options);
   return await openOn(provider, options);
 }

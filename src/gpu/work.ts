@@ -5,5 +5,5 @@ export interface Work {
   readonly samples: number;
   readonly repeats: number;
   readonly warmup: number;
-  readonly estimateNs?: number;
+  readonly estimateNs?: number | undefined;
 }

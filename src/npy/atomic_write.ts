@@ -37,7 +37,11 @@ export async function writeAtomically(
   removeOnSignal(temporary);
   try {
     {
-      using file = await Deno.open(temporary, { write: true, createNew: true, mode })
+      using file = await Deno.open(temporary, {
+        write: true,
+        createNew: true,
+        ...(mode === undefined ? {} : { mode }),
+      })
         .catch((error) => refuseWrite(path, error));
       await body((chunk) => writeAll(file, chunk, path));
       await file.sync().catch((error) => refuseWrite(path, error));

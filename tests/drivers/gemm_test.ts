@@ -1,7 +1,6 @@
 /** Products on the driver at hand, by the gate: the matrix of `gemm_matrix.ts`, and what it leaves out. */
 import assert from "#assert";
 import { modelOf, softwareDevice } from "../../src/algorithms/device/h200.ts";
-import type { GemmRequest } from "../../src/algorithms/gemm/plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { TUNED_VARIANT, VARIANT_TRAITS } from "../../src/kernels/main_loop_variant.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
@@ -11,6 +10,7 @@ import { arrayConstructor } from "../../src/tensor/dtype.ts";
 import {
   ARITHMETIC,
   type Arithmetic,
+  type Choice,
   EPILOGUES,
   epiloguesOf,
   FEATURES,
@@ -26,7 +26,7 @@ const ALL = EPILOGUES.at(-1)!;
 async function multiply(
   gpu: GpuDevice,
   problem: Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">,
-  choice: Partial<GemmRequest> = {},
+  choice: Choice = {},
 ) {
   const { plan, result, checked } = await run(gpu, problem, choice);
   if (checked !== undefined) {
