@@ -1,3 +1,5 @@
+import type { Algorithm } from "./algorithm.ts";
+import { algorithmOf, REGISTRY } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
@@ -5,75 +7,34 @@ import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
-import type { SizeMode } from "../kernels/module.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
-import { planDirect } from "./direct/plan.ts";
-import { planIm2col } from "./im2col/plan.ts";
-import { planIm2winFused } from "./im2win/fused.ts";
-import { windowReason } from "./im2win/geometry.ts";
-import { planIm2win } from "./im2win/plan.ts";
-import { planImplicitGemm } from "./implicit_gemm/plan.ts";
 import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
-import { ALGORITHM_NAMES, type AlgorithmName } from "./names.ts";
+import type { AlgorithmName } from "./names.ts";
 import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
-import { unsupportedReason } from "./winograd_fused/geometry.ts";
-import { planWinogradFused } from "./winograd_fused/plan.ts";
-import { planWinogradNonfused } from "./winograd_nonfused/plan.ts";
-import { planWinrs, winrsReason } from "./winrs/plan.ts";
-import { nonfusedReason } from "./winograd_nonfused/tiles.ts";
-
-interface Algorithm {
-  /** Why the problem cannot be done, or undefined if it can. */
-  supports(request: PlanRequest): string | undefined;
-  plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
-}
-
-const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm>> = {
-  "direct": { supports: () => undefined, plan: planDirect },
-  "implicit-gemm": { supports: () => undefined, plan: planImplicitGemm },
-  "im2col": { supports: () => undefined, plan: planIm2col },
-  "im2win": { supports: windowReason, plan: planIm2win },
-  "im2win-fused": { supports: windowReason, plan: planIm2winFused },
-  "winograd2d-nonfused": { supports: nonfusedReason, plan: planWinogradNonfused },
-  "winograd2d": {
-    supports: (request) => unsupportedReason(request, 2),
-    plan: planWinogradFused(2),
-  },
-  "winograd1d": {
-    supports: (request) => unsupportedReason(request, 1),
-    plan: planWinogradFused(1),
-  },
-  "winrs": { supports: winrsReason, plan: planWinrs },
-};
-
-/** Algorithms whose product runs on the main loop as it is, and so with its variants. */
-const VARIED: readonly AlgorithmName[] = ["implicit-gemm", "im2col", "im2win", "im2win-fused"];
-
-/** Algorithms that heed a request's `tile`. */
-const TILED: readonly AlgorithmName[] = ["winograd2d-nonfused", "winograd2d", "winograd1d"];
 
 /** Why an algorithm cannot do the problem, or undefined if it can. */
-function unsupported(name: AlgorithmName, request: PlanRequest): string | undefined {
+function unsupported({ name, heeds, refuse }: Algorithm, request: PlanRequest): string | undefined {
   // What was asked for by name must not be passed over in silence.
   if (request.algorithm === name) {
-    if (request.tile !== undefined && !TILED.includes(name)) return "it has no Winograd tiles";
-    if (request.pair !== undefined && name !== "winrs") return "it has no pairs of kernels";
+    if (request.tile !== undefined && !heeds.includes("tile")) return "it has no Winograd tiles";
+    if (request.pair !== undefined && !heeds.includes("pair")) return "it has no pairs of kernels";
   }
-  return request.variant !== undefined && !VARIED.includes(name)
+  return request.variant !== undefined && !heeds.includes("variant")
     ? "its kernels come in one variant only"
-    : ALGORITHMS[name].supports(request);
+    : refuse(request);
 }
 
 /** Every algorithm, with the reason where it does not support the problem. */
 export function supportedAlgorithms(
   request: PlanRequest,
 ): { name: AlgorithmName; reason?: string }[] {
-  return ALGORITHM_NAMES.map((name) => {
-    const reason = unsupported(name, request);
+  return REGISTRY.map((algorithm) => {
+    const { name } = algorithm;
+    const reason = unsupported(algorithm, request);
     return reason === undefined ? { name } : { name, reason };
   });
 }
@@ -243,8 +204,9 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   const huge = refuseHugeTensors(request);
   if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);
-  const name = request.algorithm;
-  const reason = unsupported(name, request);
+  const algorithm = algorithmOf(request.algorithm);
+  const { name } = algorithm;
+  const reason = unsupported(algorithm, request);
   if (reason !== undefined) {
     const other = alternative(request);
     return refusal(
@@ -255,7 +217,7 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   }
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";
-  const plan = ALGORITHMS[name].plan(request, mode);
+  const plan = algorithm.plan(request, mode);
   if (isRefusal(plan)) return plan;
   return refuseInaccuracy(request, plan) ??
     refuseAboveCeiling(request, plan) ??

@@ -15,3 +15,8 @@ export interface Candidate {
 export interface Rival extends Candidate {
   readonly predictedMs?: number;
 }
+
+/** A candidate that is none, since it multiplies as much as the direct algorithm. */
+export function pointless(algorithm: AlgorithmName): Candidate {
+  return { algorithm, amplification: 1, reason: "no tile of it saves multiplications here" };
+}

@@ -1,17 +1,13 @@
-import { directFlops } from "../../problem/conv_problem.ts";
 import type { Plan } from "../plan.ts";
 import { H200 } from "../device/h200.ts";
-import { type DeviceModel, passTime, productTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { ALGORITHM_NAMES, type AlgorithmName } from "../names.ts";
 import { allowedAmplification } from "./accuracy.ts";
+import { algorithmOf } from "../registry.ts";
 import { candidatesOf } from "./candidates.ts";
+import { planTime } from "./plan_time.ts";
 import type { Candidate, Rival } from "../rival.ts";
-import { fusedTime } from "./fused.ts";
-import { nonfusedTime } from "./nonfused.ts";
-import { im2colTime, im2winFusedTime, im2winTime, implicitTime, planTime } from "./products.ts";
-import { pairWithin, winrsBound, winrsTime } from "./winrs.ts";
 
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
 const SLACK = 1.03;
@@ -23,7 +19,7 @@ export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
 ): Planned<number> | undefined {
-  const time = predictTime(request, algorithm, request.device ?? H200);
+  const time = algorithmOf(algorithm).price?.(request, request.device ?? H200);
   return typeof time === "number" ? time / 1e3 : time;
 }
 
@@ -37,35 +33,6 @@ export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefi
   const algorithm = ALGORITHM_NAMES.find((name) => name === plan.algorithm);
   const modelled = algorithm === undefined ? undefined : predictMs(request, algorithm);
   return typeof modelled === "number" ? modelled : planTime(plan, request.device ?? H200) / 1e3;
-}
-
-function predictTime(
-  request: PlanRequest,
-  algorithm: AlgorithmName,
-  device: DeviceModel,
-): Planned<number> | undefined {
-  switch (algorithm) {
-    case "implicit-gemm":
-      return implicitTime(request, device);
-    case "im2win-fused":
-      return im2winFusedTime(request, device);
-    case "im2win":
-      return im2winTime(request, device);
-    case "im2col":
-      return request.problem.op === "fwd" ? im2colTime(request, device) : undefined;
-    case "winograd2d-nonfused":
-      return nonfusedTime(request, device);
-    case "winograd2d":
-      return fusedTime(request, device, 2);
-    case "winograd1d":
-      return fusedTime(request, device, 1);
-    case "winrs":
-      return winrsTime(request, device);
-    case "direct":
-      return directTime(request, device);
-    default:
-      return undefined;
-  }
 }
 
 /** The request with a candidate's algorithm, tile and pair. */
@@ -105,11 +72,8 @@ export function rankRivals(request: PlanRequest): Rival[] {
 
 /** What needs neither workspace nor tiles: where nothing else fits. */
 function lastResort(request: PlanRequest): Rival {
-  return {
-    algorithm: "direct",
-    amplification: 1,
-    predictedMs: directTime(request, request.device ?? H200) / 1e3,
-  };
+  const time = algorithmOf("direct").price!(request, request.device ?? H200) as number;
+  return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
 }
 
 function priced(
@@ -119,20 +83,13 @@ function priced(
 ): Rival {
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
-  if (candidate.algorithm === "winrs") {
-    // Segments take longer to choose than all else here: not where no choice of them could win.
-    const bound = winrsBound(named, pairWithin(request, candidate.amplification)) / 1e3;
-    if (bound > fastest) return { ...candidate, reason: `it takes ${figure(bound)} ms at least` };
-  }
+  const least = (algorithmOf(candidate.algorithm).atLeast?.(named, candidate) ?? 0) / 1e3;
+  if (least > fastest) return { ...candidate, reason: `it takes ${figure(least)} ms at least` };
   const predictedMs = predictMs(named, candidate.algorithm);
   if (predictedMs === undefined) return candidate;
   return isRefusal(predictedMs)
     ? { ...candidate, reason: predictedMs.text }
     : { ...candidate, predictedMs };
-}
-
-function directTime({ problem }: PlanRequest, device: DeviceModel): number {
-  return passTime(productTime(directFlops(problem) / 2, device.rates.direct), 0, device);
 }
 
 function figure(ms: number): string {

@@ -8,9 +8,9 @@ import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { filterShape, sliceGeometry, type TileRun } from "../winograd_fused/geometry.ts";
-import { choosePolicy, flushEvery } from "../winograd_fused/policies.ts";
-import { tileRuns } from "../winograd_fused/tiles.ts";
+import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
+import { choosePolicy, flushEvery } from "./policies.ts";
+import { tileRuns } from "./tiles.ts";
 import { type DeviceModel, moveTime, passTime, productTime, waveTime } from "../device/model.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */

@@ -5,12 +5,12 @@ import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { reduceAxes } from "../winrs/axes.ts";
-import { configure } from "../winrs/configure.ts";
-import { DIRECT, type Omega, omegaName } from "../winrs/omega.ts";
-import { fastestPair, type KernelPair, pairCost } from "../winrs/pair.ts";
-import { configureOptions } from "../winrs/plan.ts";
-import { throughputOf } from "../winrs/throughput.ts";
+import { reduceAxes } from "./axes.ts";
+import { configure } from "./configure.ts";
+import { DIRECT, type Omega, omegaName } from "./omega.ts";
+import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
+import { configureOptions } from "./plan.ts";
+import { throughputOf } from "./throughput.ts";
 
 /** α whose kernels lose most where channels do not lie innermost. */
 const LARGE_ALPHA = 16;

@@ -1,8 +1,8 @@
 import { isRefusal, type Planned } from "../refusal.ts";
 import { resultElements } from "../tensors.ts";
-import { geometryOf } from "../winograd_nonfused/geometry.ts";
-import { plannedTile } from "../winograd_nonfused/tiles.ts";
-import { chooseChunks } from "../winograd_nonfused/workspace.ts";
+import { geometryOf } from "./geometry.ts";
+import { plannedTile } from "./tiles.ts";
+import { chooseChunks } from "./workspace.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";

@@ -1,0 +1,26 @@
+import type { SizeMode } from "../kernels/module.ts";
+import type { DeviceModel } from "./device/model.ts";
+import type { AlgorithmName } from "./names.ts";
+import type { Plan } from "./plan.ts";
+import type { Planned } from "./refusal.ts";
+import type { PlanRequest } from "./request.ts";
+import type { Candidate } from "./rival.ts";
+
+/** Options of a request that only some algorithms heed. */
+export type HeededOption = "tile" | "pair" | "variant";
+
+/** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
+export interface Algorithm {
+  readonly name: AlgorithmName;
+  /** What it heeds beside the options that all do. */
+  readonly heeds: readonly HeededOption[];
+  /** Why it cannot do the problem, as a clause; undefined if it can. */
+  refuse(request: PlanRequest): string | undefined;
+  /** What `auto` weighs of it, within the enlargement of errors that is allowed; nothing where absent. */
+  candidates?(request: PlanRequest, allowed: number): Candidate[];
+  /** Microseconds that it takes at least, where that is found faster than its price. */
+  atLeast?(request: PlanRequest, candidate: Candidate): number;
+  /** Predicted microseconds; undefined, or absent, where nothing predicts them. */
+  price?(request: PlanRequest, device: DeviceModel): Planned<number> | undefined;
+  plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
+}

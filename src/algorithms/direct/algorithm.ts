@@ -1,0 +1,14 @@
+import { directFlops } from "../../problem/conv_problem.ts";
+import type { Algorithm } from "../algorithm.ts";
+import { passTime, productTime } from "../device/model.ts";
+import { planDirect } from "./plan.ts";
+
+/** One thread a result: the oracle on the GPU, and the last resort, since it needs no workspace. */
+export const direct: Algorithm = {
+  name: "direct",
+  heeds: [],
+  refuse: () => undefined,
+  price: ({ problem }, device) =>
+    passTime(productTime(directFlops(problem) / 2, device.rates.direct), 0, device),
+  plan: planDirect,
+};

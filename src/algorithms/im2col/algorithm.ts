@@ -1,0 +1,13 @@
+import type { Algorithm } from "../algorithm.ts";
+import { planIm2col } from "./plan.ts";
+import { im2colTime } from "./price.ts";
+
+/** Explicit matrices and a product. */
+export const im2col: Algorithm = {
+  name: "im2col",
+  heeds: ["variant"],
+  refuse: () => undefined,
+  price: (request, device) =>
+    request.problem.op === "fwd" ? im2colTime(request, device) : undefined,
+  plan: planIm2col,
+};

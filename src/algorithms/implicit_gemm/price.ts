@@ -1,0 +1,23 @@
+import { cutProduct } from "../cut.ts";
+import { type DeviceModel, productTime } from "../device/model.ts";
+import { gatheredTime } from "../product_time.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { operandsOf } from "./operands.ts";
+import { productOf } from "./plan.ts";
+
+/** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
+export function implicitTime(request: PlanRequest, device: DeviceModel): Planned<number> {
+  const { problem, layout } = request;
+  const operands = operandsOf(request);
+  const cut = cutProduct(request, productOf(request, operands));
+  if (isRefusal(cut)) return cut;
+  const { policy, cost } = cut;
+  const rate = problem.op !== "bwd-filter"
+    ? device.rates.gathered
+    : device.rates.correlated[layout === "nhwc" ? "along" : "across"];
+  // Of a vector the first element finds it.
+  const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
+  const share = operands.linear(policy) && alone ? device.shares.linear : 1;
+  return gatheredTime(request, device, productTime(cost, share * rate), operands.pack(policy));
+}

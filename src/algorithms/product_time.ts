@@ -1,0 +1,64 @@
+import { packedElements, type PackShape } from "../kernels/pack_strided.ts";
+import { type ConvTensor, tensorShape } from "../problem/conv_problem.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { type Cut, cutProduct } from "./cut.ts";
+import { type DeviceModel, moveTime, passTime, productTime } from "./device/model.ts";
+import type { Product } from "./product.ts";
+import { expectPlanned } from "./refusal.ts";
+import type { PlanRequest } from "./request.ts";
+
+/** Cost of a product in chunks, each of which ends with a wave of its own. */
+export function chunkedCost(
+  request: PlanRequest,
+  cut: Cut,
+  chunk: Product,
+  chunks: number,
+): number {
+  if (chunks === 1) return cut.cost;
+  const alike = { ...request, policy: cut.policy.name, splits: 1, balance: "none" } as const;
+  // What fits the whole batch fits a chunk.
+  return chunks * expectPlanned(cutProduct(alike, chunk)).cost;
+}
+
+/** A packed filter, then in each chunk the input transformed and its product. */
+export function transformedTime(
+  { problem }: PlanRequest,
+  device: DeviceModel,
+  { cost, chunks, filter, elements, rate }: {
+    /** Of the products of all chunks, in multiply-adds. */
+    readonly cost: number;
+    readonly chunks: number;
+    readonly filter: PackShape;
+    /** Of the transformed input, and TB/s at which it is written. */
+    readonly elements: number;
+    readonly rate: number;
+  },
+): number {
+  const count = (which: ConvTensor) => elementCount(tensorShape(problem, which));
+  const packing = passTime(
+    0,
+    moveTime(2 * packedElements(filter), device.rates.filterStream),
+    device,
+  );
+  const transform = moveTime(count("input") + elements, rate);
+  const product = Math.max(
+    productTime(cost, device.rates.packed),
+    moveTime(elements + count("output"), device.rates.stream),
+  );
+  return packing + transform + product + 2 * chunks * device.times.dispatch;
+}
+
+/** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
+export function gatheredTime(
+  { problem }: PlanRequest,
+  device: DeviceModel,
+  product: number,
+  pack: PackShape | undefined,
+): number {
+  const elements = (["input", "filter", "output"] as const)
+    .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
+  const packing = pack === undefined
+    ? 0
+    : passTime(0, moveTime(2 * packedElements(pack), device.rates.filterStream), device);
+  return packing + passTime(product, moveTime(elements, device.rates.stream), device);
+}

@@ -1,0 +1,15 @@
+import type { Algorithm } from "../algorithm.ts";
+import { nonfusedCandidates } from "./candidates.ts";
+import { planWinogradNonfused } from "./plan.ts";
+import { nonfusedTime } from "./price.ts";
+import { nonfusedReason } from "./tiles.ts";
+
+/** Winograd in separate passes. */
+export const winogradNonfused: Algorithm = {
+  name: "winograd2d-nonfused",
+  heeds: ["tile"],
+  refuse: nonfusedReason,
+  candidates: nonfusedCandidates,
+  price: nonfusedTime,
+  plan: planWinogradNonfused,
+};

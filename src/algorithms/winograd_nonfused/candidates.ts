@@ -1,0 +1,46 @@
+import { amplification2d } from "../../winograd/amplification.ts";
+import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
+import type { PlanRequest } from "../request.ts";
+import { type Candidate, pointless } from "../rival.ts";
+import { defaultTile, nonfusedReason, plannedTile } from "./tiles.ts";
+
+/** Steps of non-fused tiles, where α ≤ 8 allows: F(2x2,3x3), F(4x4,3x3), F(6x6,3x3) and what is like them. */
+const STEPS = [2, 4, 6];
+/** Steps of backward-filter's tiles: a step is what the transform takes for its filter. */
+const FILTER_STEPS = [2, 4];
+/** Largest α of the tiles above. */
+const ALPHA = 8;
+
+/** Non-fused Winograd as `auto` weighs it: a candidate a tile. */
+export function nonfusedCandidates(request: PlanRequest): Candidate[] {
+  const algorithm = "winograd2d-nonfused";
+  const reason = nonfusedReason(request);
+  if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
+  const tiles = request.tile === undefined ? nonfusedTiles(request) : [request.tile];
+  if (tiles.length === 0) return [pointless(algorithm)];
+  return tiles.map((tile) => ({
+    algorithm,
+    tile,
+    amplification: amplification2d(...plannedTile({ ...request, tile }).transforms),
+  }));
+}
+
+/** Tiles that multiply less than the direct algorithm: the default, and those of even steps. */
+function nonfusedTiles({ problem }: PlanRequest): string[] {
+  const { op, filterSize } = problem;
+  const backward = op === "bwd-filter";
+  const stepped = (backward ? FILTER_STEPS : STEPS).map((step): WinogradTile => {
+    const steps = filterSize.map((size) =>
+      size === 1 ? 1 : Math.max(2, Math.min(step, ALPHA + 1 - size))
+    );
+    return backward ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
+  });
+  const longest = Math.max(...filterSize);
+  const tiles = [defaultTile(problem), ...(longest > ALPHA + 1 ? [] : stepped)];
+  return [...new Set(tiles.filter(saves).map(formatTile))];
+}
+
+/** Whether a tile has fewer products than the direct algorithm. */
+function saves({ n, r }: WinogradTile): boolean {
+  return n.some((size, axis) => size > 1 && r[axis]! > 1);
+}
