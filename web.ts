@@ -35,7 +35,9 @@ export * from "./src/algorithms/gemm/plan.ts";
 export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
-export { ALGORITHM_NAMES, type AlgorithmName } from "./src/algorithms/names.ts";
+export type { Algorithm, HeededOption } from "./src/algorithms/algorithm.ts";
+export type { AlgorithmName } from "./src/algorithms/names.ts";
+export { algorithmNames, algorithms, registerAlgorithm } from "./src/algorithms/registry.ts";
 export type { PlanRequest } from "./src/algorithms/request.ts";
 
 export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";

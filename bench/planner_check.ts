@@ -4,12 +4,13 @@
  * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
  * counted apart. -v lists every case.
  */
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import { predictMs, rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
 import type { Rival } from "../src/algorithms/rival.ts";
 import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { ALGORITHM_NAMES, type AlgorithmName } from "../src/algorithms/names.ts";
+import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { defaultTile } from "../src/algorithms/winograd_nonfused/tiles.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
@@ -51,7 +52,7 @@ function read(line: string): void {
   if (record.kind !== "case" || !(record.time_ms?.median > 0)) return;
   const op = OPERATIONS.find((one) => one === record.op);
   const layout = LAYOUTS.find((one) => one === record.layout);
-  const algorithm = ALGORITHM_NAMES.find((one) => one === record.algorithm);
+  const algorithm = algorithmNames().find((one) => one === record.algorithm);
   if (op === undefined || layout === undefined || algorithm === undefined) return;
   const problem = parseDescriptor(record.problem, op);
   const name = `${problem.name ?? record.problem} ${op} ${layout}`;

@@ -2,13 +2,13 @@
  * What plans run, as hashes: the WGSL of each kernel, its bindings and its grid, for a matrix of problems, operations,
  * layouts and algorithms in both size modes. Names of kernels are left out, so that they may change where texts do not.
  */
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import { createHash } from "node:crypto";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { ALGORITHM_NAMES } from "../src/algorithms/names.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -50,7 +50,7 @@ export function* planHashes(): Generator<string> {
   for (const descriptor of PROBLEMS) {
     for (const op of OPERATIONS) {
       for (const layout of LAYOUTS) {
-        for (const algorithm of [...ALGORITHM_NAMES, "auto"] as const) {
+        for (const algorithm of [...algorithmNames(), "auto"] as const) {
           for (const [device, more] of devices) {
             const request = {
               problem: parseDescriptor(descriptor, op),

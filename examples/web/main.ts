@@ -4,8 +4,8 @@
  * page would: `web.ts`, bundled.
  */
 import {
-  ALGORITHM_NAMES,
   type AlgorithmName,
+  algorithmNames,
   checkConvolution,
   convolve,
   convProblem,
@@ -138,7 +138,7 @@ function again(before: () => Promise<void> = async () => {}): void {
 }
 
 filters.append(...Object.keys(FILTERS).map((name) => new Option(name)));
-algorithms.append(...["auto", ...ALGORITHM_NAMES].map((name) => new Option(name)));
+algorithms.append(...["auto", ...algorithmNames()].map((name) => new Option(name)));
 filters.addEventListener("change", () => again());
 algorithms.addEventListener("change", () => again());
 element<HTMLInputElement>("picture").addEventListener("change", (event) => {

@@ -1,3 +1,4 @@
+import { algorithmNames } from "./registry.ts";
 import assert from "#assert";
 import { UnsupportedError } from "../errors.ts";
 import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
@@ -10,7 +11,6 @@ import { longestLoops, MOST_ITERATIONS } from "./loops.ts";
 import { DEFAULT_LIMITS, type Pass, type Plan } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
-import { ALGORITHM_NAMES } from "./names.ts";
 
 /** Lavapipe's, of two cores. */
 const LIMITS = {
@@ -73,7 +73,7 @@ Deno.test("plans of every algorithm keep a software device's loops short, or are
   for (const shape of SHAPES) {
     for (const op of OPERATIONS) {
       for (const layout of LAYOUTS) {
-        for (const algorithm of [...ALGORITHM_NAMES, "auto"] as const) {
+        for (const algorithm of [...algorithmNames(), "auto"] as const) {
           for (const splits of [undefined, 1, 3]) {
             const request: PlanRequest = {
               problem: convProblem({ ...shape, op }),

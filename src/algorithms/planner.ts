@@ -1,5 +1,5 @@
 import type { Algorithm } from "./algorithm.ts";
-import { algorithmOf, REGISTRY } from "./registry.ts";
+import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
@@ -32,7 +32,7 @@ function unsupported({ name, heeds, refuse }: Algorithm, request: PlanRequest): 
 export function supportedAlgorithms(
   request: PlanRequest,
 ): { name: AlgorithmName; reason?: string }[] {
-  return REGISTRY.map((algorithm) => {
+  return algorithms().map((algorithm) => {
     const { name } = algorithm;
     const reason = unsupported(algorithm, request);
     return reason === undefined ? { name } : { name, reason };
@@ -205,6 +205,10 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);
   const algorithm = algorithmOf(request.algorithm);
+  if (algorithm === undefined) {
+    const names = algorithmNames().join(", ");
+    return refusal("problem", `there is no algorithm ${request.algorithm}, only ${names}`);
+  }
   const { name } = algorithm;
   const reason = unsupported(algorithm, request);
   if (reason !== undefined) {

@@ -1,3 +1,4 @@
+import { InputRangeError } from "../errors.ts";
 import type { Algorithm } from "./algorithm.ts";
 import { direct } from "./direct/algorithm.ts";
 import { im2col } from "./im2col/algorithm.ts";
@@ -8,8 +9,7 @@ import { winogradNonfused } from "./winograd_nonfused/algorithm.ts";
 import { winograd1d, winograd2d } from "./winograd_fused/algorithm.ts";
 import { winrs } from "./winrs/algorithm.ts";
 
-/** Every algorithm, in the order of lists; of equal candidates `auto` takes the first. */
-export const REGISTRY: readonly Algorithm[] = [
+const registry: Algorithm[] = [
   direct,
   implicitGemm,
   im2col,
@@ -21,7 +21,40 @@ export const REGISTRY: readonly Algorithm[] = [
   winrs,
 ];
 
-/** The algorithm of a name. */
-export function algorithmOf(name: AlgorithmName): Algorithm {
-  return REGISTRY.find((one) => one.name === name)!;
+/** Every algorithm, in the order of lists; of equal candidates `auto` takes the first. */
+export function algorithms(): readonly Algorithm[] {
+  return registry;
+}
+
+/** Their names. */
+export function algorithmNames(): AlgorithmName[] {
+  return registry.map(({ name }) => name);
+}
+
+/** The algorithm of a name; undefined if there is none. */
+export function algorithmOf(name: AlgorithmName): Algorithm | undefined {
+  return registry.find((one) => one.name === name);
+}
+
+/**
+ * Adds an algorithm, which is planned, listed, tuned and timed as the others from then on, until what is returned is
+ * disposed.
+ *
+ * @throws {RangeError} if there is one of its name, or it is called `auto`.
+ * @example
+ * ```ts
+ * import { algorithmNames, algorithms, registerAlgorithm } from "@wgconv/wgconv";
+ *
+ * const direct = algorithms().find(({ name }) => name === "direct")!;
+ * using _ = registerAlgorithm({ ...direct, name: "mine" });
+ * console.log(algorithmNames().at(-1)); // mine
+ * ```
+ */
+export function registerAlgorithm(algorithm: Algorithm): Disposable {
+  const { name } = algorithm;
+  if (name === "auto" || algorithmOf(name) !== undefined) {
+    throw new InputRangeError(`Cannot register ${name}: there is an algorithm of that name`);
+  }
+  registry.push(algorithm);
+  return { [Symbol.dispose]: () => void registry.splice(registry.indexOf(algorithm), 1) };
 }

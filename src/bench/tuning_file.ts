@@ -1,5 +1,5 @@
+import { algorithmNames } from "../algorithms/registry.ts";
 import * as v from "valibot";
-import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { problemClass } from "../algorithms/tuning.ts";
 import type { TunedChoice, TuningTable } from "../algorithms/tuned_choice.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
@@ -20,7 +20,7 @@ const TunedSchema = v.object({
   dtype: v.picklist(["f32"]),
   layout: v.picklist(LAYOUTS),
   filter_layout: v.picklist(FILTER_LAYOUTS),
-  algorithm: v.picklist(ALGORITHM_NAMES),
+  algorithm: v.lazy(() => v.picklist(algorithmNames())),
   policy: v.optional(v.string()),
   tile: v.optional(v.string()),
   pair: v.optional(v.string()),

@@ -22,7 +22,7 @@ import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
-import { ALGORITHM_CHOICES } from "./problem_options.ts";
+import { algorithmChoices } from "./problem_options.ts";
 import { openRecords } from "./record_stream.ts";
 import { comingCases, reportSuite, type Suite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
@@ -78,7 +78,7 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
     .option("--shard <i/n>", "the i-th of n parts, from 1: for several machines", parseShard)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
-    .option("--algorithm <list>", ALGORITHM_CHOICES.join(", "), someOf(ALGORITHM_CHOICES), [
+    .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
       "auto" as const,
     ])
     .option("--dtype <list>", "f32", someOf(["f32"] as const), ["f32" as const])

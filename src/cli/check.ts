@@ -1,5 +1,5 @@
+import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { type Baseline, baselineDiff, parseBaseline, printBaseline } from "../bench/baseline.ts";
 import {
   type CheckPlan,
@@ -67,8 +67,8 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
     .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), [...OPERATIONS])
-    .option("--algorithm <list>", ALGORITHM_NAMES.join(", "), someOf(ALGORITHM_NAMES), [
-      ...ALGORITHM_NAMES,
+    .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
+      ...algorithmNames(),
     ])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,

@@ -1,9 +1,9 @@
+import { algorithmNames } from "../algorithms/registry.ts";
 import assert from "#assert";
 import { softwareDevice } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import { planConv } from "../algorithms/planner.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
-import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
@@ -20,7 +20,7 @@ const REQUEST: PlanRequest = {
 
 Deno.test("allPlans() predicts the time of every algorithm that can, the least memory first", () => {
   const rows = allPlans(REQUEST);
-  assert.deepEqual(rows.map(({ algorithm }) => algorithm).sort(), [...ALGORITHM_NAMES].sort());
+  assert.deepEqual(rows.map(({ algorithm }) => algorithm).sort(), [...algorithmNames()].sort());
   for (const { algorithm, reason, predicted_ms } of rows) {
     assert.equal(reason === undefined, predicted_ms !== undefined && predicted_ms > 0, algorithm);
   }

@@ -1,5 +1,5 @@
+import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
@@ -9,7 +9,9 @@ import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
 import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
-export const ALGORITHM_CHOICES = ["auto", ...ALGORITHM_NAMES] as const;
+export function algorithmChoices(): string[] {
+  return ["auto", ...algorithmNames()];
+}
 
 /** A command with the options that say which problem is meant and how it is to be planned. */
 export function problemCommand(name: string) {
@@ -44,8 +46,8 @@ export function problemCommand(name: string) {
     )
     .option(
       "--algorithm <name>",
-      ALGORITHM_CHOICES.join(", "),
-      oneOf(ALGORITHM_CHOICES),
+      algorithmChoices().join(", "),
+      oneOf(algorithmChoices()),
       "auto" as const,
     )
     .option(

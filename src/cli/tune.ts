@@ -1,5 +1,5 @@
+import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { ALGORITHM_NAMES } from "../algorithms/names.ts";
 import type { BenchPlan } from "../bench/bench_plan.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
@@ -44,8 +44,8 @@ export function tuneCommand() {
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
-    .option("--algorithm <list>", ALGORITHM_NAMES.join(", "), someOf(ALGORITHM_NAMES), [
-      ...ALGORITHM_NAMES,
+    .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
+      ...algorithmNames(),
     ])
     .option(
       "--policy <list>",

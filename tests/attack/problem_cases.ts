@@ -1,6 +1,7 @@
 /** Random convolutions and products, drawn from a seed. */
+import { algorithmNames } from "../../src/algorithms/registry.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { ALGORITHM_NAMES, type AlgorithmName } from "../../src/algorithms/names.ts";
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import {
   type ConvProblem,
@@ -71,7 +72,7 @@ function drawPolicy(draw: Draw): string {
 const BUDGET = 1e6;
 
 function drawConv(draw: Draw): ConvCase {
-  const algorithm = draw.pick<AlgorithmName | "auto">(["auto", ...ALGORITHM_NAMES]);
+  const algorithm = draw.pick<AlgorithmName | "auto">(["auto", ...algorithmNames()]);
   const op = algorithm === "winrs" ? "bwd-filter" : draw.pick(OPERATIONS);
   const winograd = algorithm.startsWith("win");
   const rank = winograd ? draw.pick([1, 2, 2, 2]) : draw.pick([1, 2, 2, 3]);

@@ -1,11 +1,11 @@
 import type { Candidate } from "../rival.ts";
-import { REGISTRY } from "../registry.ts";
+import { algorithms } from "../registry.ts";
 import type { PlanRequest } from "../request.ts";
 import { inaccuracy } from "./accuracy.ts";
 
 /** Every algorithm that `auto` weighs for a request, those that it may not take with the reason. */
 export function candidatesOf(request: PlanRequest, allowed: number): Candidate[] {
-  const weighed = REGISTRY.flatMap(({ heeds, candidates }) =>
+  const weighed = algorithms().flatMap(({ heeds, candidates }) =>
     // Where a tile is said, only what has tiles can be meant.
     request.tile !== undefined && !heeds.includes("tile")
       ? []

@@ -2,7 +2,7 @@ import type { Plan } from "../plan.ts";
 import { H200 } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { ALGORITHM_NAMES, type AlgorithmName } from "../names.ts";
+import type { AlgorithmName } from "../names.ts";
 import { allowedAmplification } from "./accuracy.ts";
 import { algorithmOf } from "../registry.ts";
 import { candidatesOf } from "./candidates.ts";
@@ -19,7 +19,7 @@ export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
 ): Planned<number> | undefined {
-  const time = algorithmOf(algorithm).price?.(request, request.device ?? H200);
+  const time = algorithmOf(algorithm)?.price?.(request, request.device ?? H200);
   return typeof time === "number" ? time / 1e3 : time;
 }
 
@@ -30,8 +30,7 @@ export function predictMs(
 export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
   if (plan.predictedMs !== undefined) return plan.predictedMs;
   if (plan.passes.length === 0 || isSoftware(request)) return undefined;
-  const algorithm = ALGORITHM_NAMES.find((name) => name === plan.algorithm);
-  const modelled = algorithm === undefined ? undefined : predictMs(request, algorithm);
+  const modelled = predictMs(request, plan.algorithm);
   return typeof modelled === "number" ? modelled : planTime(plan, request.device ?? H200) / 1e3;
 }
 
@@ -72,7 +71,7 @@ export function rankRivals(request: PlanRequest): Rival[] {
 
 /** What needs neither workspace nor tiles: where nothing else fits. */
 function lastResort(request: PlanRequest): Rival {
-  const time = algorithmOf("direct").price!(request, request.device ?? H200) as number;
+  const time = algorithmOf("direct")!.price!(request, request.device ?? H200) as number;
   return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
 }
 
@@ -83,7 +82,7 @@ function priced(
 ): Rival {
   if (candidate.reason !== undefined) return candidate;
   const named = requestFor(request, candidate);
-  const least = (algorithmOf(candidate.algorithm).atLeast?.(named, candidate) ?? 0) / 1e3;
+  const least = (algorithmOf(candidate.algorithm)?.atLeast?.(named, candidate) ?? 0) / 1e3;
   if (least > fastest) return { ...candidate, reason: `it takes ${figure(least)} ms at least` };
   const predictedMs = predictMs(named, candidate.algorithm);
   if (predictedMs === undefined) return candidate;

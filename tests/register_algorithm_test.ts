@@ -1,0 +1,84 @@
+import assert from "#assert";
+import { planDirect } from "../src/algorithms/direct/plan.ts";
+import type { Algorithm } from "../src/algorithms/algorithm.ts";
+import { expectPlanned } from "../src/algorithms/refusal.ts";
+import { algorithmNames, algorithmOf, registerAlgorithm } from "../src/algorithms/registry.ts";
+import { planConv, supportedAlgorithms } from "../src/algorithms/planner.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { benchGroups, type BenchPlan } from "../src/bench/bench_plan.ts";
+import { runSuite } from "../src/bench/run_suite.ts";
+import { tuneSuite } from "../src/bench/tune_suite.ts";
+import { algorithmChoices } from "../src/cli/problem_options.ts";
+import { allPlans } from "../src/cli/plan_rivals.ts";
+import { openDevice } from "../src/gpu/device.ts";
+import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+
+/** `direct` under another name, which takes forward problems only and says that it takes no time. */
+const MINE: Algorithm = {
+  name: "mine",
+  heeds: [],
+  refuse: ({ problem }) => problem.op === "fwd" ? undefined : "it goes forward only",
+  candidates: () => [{ algorithm: "mine", amplification: 1 }],
+  price: () => 1,
+  plan: (request, mode) => ({ ...expectPlanned(planDirect(request, mode)), algorithm: "mine" }),
+};
+
+const REQUEST = {
+  problem: parseDescriptor("mb1ic4ih9oc4kh3", "fwd"),
+  dtype: "f32",
+  layout: "nchw",
+  filterLayout: "kcrs",
+  epilogue: NO_EPILOGUE,
+  algorithm: "auto",
+  limits: DEFAULT_LIMITS,
+} as const;
+
+const BENCH: BenchPlan = {
+  problems: parseDescriptors("mb1ic4ih9oc4kh3"),
+  ops: ["fwd"],
+  dtypes: ["f32"],
+  layouts: ["nchw"],
+  algorithms: ["mine"],
+  policies: ["auto"],
+  tiles: ["auto"],
+  caches: ["hot"],
+  check: "full",
+  fill: "normal",
+  seed: 1,
+  protocol: { samples: 2, fillMs: 0 },
+};
+
+Deno.test("an algorithm that is registered is planned, listed, weighed, run, timed and tuned", async () => {
+  assert.throws(() => planConv({ ...REQUEST, algorithm: "mine" }), /there is no algorithm mine/);
+  {
+    using _ = registerAlgorithm(MINE);
+    assert.equal(algorithmNames().at(-1), "mine");
+    assert.ok(algorithmChoices().includes("mine"));
+    assert.throws(() => registerAlgorithm(MINE), /Cannot register mine: there is an algorithm/);
+
+    assert.equal(planConv({ ...REQUEST, algorithm: "mine" }).algorithm, "mine");
+    assert.equal(planConv(REQUEST).algorithm, "mine", "auto takes what is said to be fastest");
+    const backward = { ...REQUEST, problem: parseDescriptor("mb1ic4ih9oc4kh3", "bwd-data") };
+    assert.deepEqual(
+      supportedAlgorithms(backward).at(-1),
+      { name: "mine", reason: "it goes forward only" },
+    );
+    assert.ok(allPlans(REQUEST).some(({ algorithm }) => algorithm === "mine"));
+
+    const records = await Array.fromAsync(
+      runSuite(BENCH, benchGroups(BENCH), () => openDevice(), () => {}),
+    );
+    assert.deepEqual(records.map(({ algorithm, verdict }) => [algorithm, verdict]), [[
+      "mine",
+      "pass",
+    ]]);
+
+    const tuned = await Array.fromAsync(
+      tuneSuite({ ...BENCH, algorithms: ["direct", "mine"] }, () => openDevice(), () => {}),
+    );
+    const rivals = tuned.flatMap((group) => group.records.map(({ algorithm }) => algorithm));
+    for (const name of ["direct", "mine"]) assert.ok(rivals.includes(name), `${rivals}`);
+  }
+  assert.equal(algorithmOf("mine"), undefined);
+});
