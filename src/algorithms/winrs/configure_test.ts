@@ -85,11 +85,12 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
     groups: fc.integer({ min: 1, max: 3 }),
     sizes: fc.array(fc.integer({ min: 14, max: 40 }), { minLength: 1, maxLength: 3 }),
     filters: fc.array(fc.integer({ min: 1, max: 14 }), { minLength: 3, maxLength: 3 }),
-    padding: fc.integer({ min: 0, max: 4 }),
+    begin: fc.integer({ min: 0, max: 4 }),
+    end: fc.integer({ min: 0, max: 4 }),
     stride: fc.integer({ min: 1, max: 2 }),
   });
   fc.assert(
-    fc.property(cases, ({ batch, channels, groups, sizes, filters, padding, stride }) => {
+    fc.property(cases, ({ batch, channels, groups, sizes, filters, begin, end, stride }) => {
       const problem = convProblem({
         op: "bwd-filter",
         batch,
@@ -98,7 +99,8 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
         groups,
         inputSize: sizes,
         filterSize: sizes.map((_, axis) => filters[axis]!),
-        paddingBegin: sizes.map(() => padding),
+        paddingBegin: sizes.map(() => begin),
+        paddingEnd: sizes.map(() => end),
         stride: sizes.map((_, axis) => axis === 0 && sizes.length > 1 ? stride : 1),
       });
       const { axes, pair, segmentation, predictedMs } = configure(problem);
