@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import type { SizeMode } from "../src/kernels/module.ts";
 import { dilatedSize } from "../src/problem/conv_problem.ts";
 
 /** What is drawn of a spatial axis: `more` places than the dilated filter has, padding counted. */
@@ -10,6 +11,15 @@ export interface RandomAxis {
   readonly begin: number;
   readonly end: number;
 }
+
+/**
+ * Where kernels have their sizes: one time in five in their text, as users' kernels have them. Each such case compiles
+ * pipelines of its own.
+ */
+export const sizeModes: fc.Arbitrary<SizeMode> = fc.constantFrom(
+  ...Array.from({ length: 4 }, () => "uniform" as const),
+  "constant",
+);
 
 /** One to three axes into which their filter fits, with every option of the definition. */
 export function randomAxes(most: { more: number; stride: number }): fc.Arbitrary<RandomAxis[]> {

@@ -1,6 +1,8 @@
 import assert from "#assert";
 import { F32, judge, measureAccuracy, NO_ERRORS, rmsLimit, type Yardstick } from "./mod.ts";
-import { errorStatistics } from "./statistics.ts";
+import type { ErrorGroup } from "./groups.ts";
+import type { Measured } from "./measure.ts";
+import { type ErrorStatistics, errorStatistics } from "./statistics.ts";
 
 const UNIT_ROUNDOFF = 2 ** -24;
 
@@ -71,3 +73,142 @@ Deno.test("errorStatistics() gives moments, and a tail for few errors", () => {
   const many = Float64Array.from({ length: 10_000 }, (_, i) => i);
   assert.equal(errorStatistics(many, many, { largestError: 0, relL2: 0 }).typical, 9989);
 });
+
+/** Errors of made-up statistics: of the least variance, so that limits are nearly those of endlessly many. */
+function errors(more: Partial<ErrorStatistics>): ErrorStatistics {
+  return { ...yardstick().sample, rms: 0, typical: 0, largest: 0, kurtosis: 1, ...more };
+}
+
+/** A yardstick of made-up statistics, that of closer looks with no errors where they are not given. */
+function madeUp(
+  sample: Partial<ErrorStatistics>,
+  own: Partial<ErrorStatistics> = {},
+  orders: readonly Partial<ErrorStatistics>[] = [{}],
+): Yardstick {
+  return { sample: errors(sample), of: () => errors(own), again: () => orders.map(errors) };
+}
+
+/** A comparison that found nothing but what is given: an RMS of all outputs, a group, or one output. */
+function found(
+  { ratio = 0, error, ...more }: Partial<Measured> & {
+    ratio?: number;
+    error?: number;
+  },
+): Measured {
+  const right = measured([1, 2], [1, 2]);
+  const members = Array.from({ length: 1024 }, (_, index) => ({ index, error: index + 1 }));
+  return {
+    ...right,
+    report: { ...right.report, max_bound_ratio: ratio },
+    outliers: ratio === 0 ? [] : [{ index: 7, ratio, scale: 1, error: error! }],
+    scaleNorm: 1,
+    effective: 1e9,
+    members: () => members,
+    weighty: () => members,
+    ...more,
+  };
+}
+
+function group(more: Partial<ErrorGroup>): ErrorGroup {
+  return {
+    name: "channel 3",
+    isRow: true,
+    count: 1e6,
+    independent: 1e6,
+    rms: 0,
+    largest: 0,
+    largestIndex: 7,
+    has: () => true,
+    ...more,
+  };
+}
+
+/** Holds that a figure passes up to a limit, to 2 %, and no further. */
+function holdLimit(
+  limit: number,
+  make: (value: number) => Measured,
+  against: Yardstick,
+  reason: RegExp,
+): void {
+  const within = judge(make(0.98 * limit), against, F32);
+  assert.deepEqual([within.verdict, within.reasons], ["pass", []], `${0.98 * limit}`);
+  assert.ok(within.of_limit <= 1);
+  const above = judge(make(1.02 * limit), against, F32);
+  assert.equal(above.verdict, "fail", `${1.02 * limit}`);
+  assert.match(above.reasons.join("; "), reason);
+  assert.ok(above.of_limit > 1);
+}
+
+const RMS_LOOKS: readonly [string, (rms: number, independent?: number) => Measured, RegExp][] = [
+  [
+    "the whole result",
+    (rms, independent = 1e9) => found({ relL2: rms, effective: independent }),
+    /^relative L2 error/,
+  ],
+  [
+    "a group",
+    (rms, independent = 1e9) => found({ groups: [group({ rms, independent })] }),
+    /^RMS error of channel 3 over the typical/,
+  ],
+];
+
+Deno.test("judge() allows an output 7 times the sample's 99.9th percentile", () => {
+  const sample = { rms: 1, typical: 10 };
+  holdLimit(70, (ratio) => found({ ratio, error: ratio }), madeUp(sample), /^bound ratio/);
+  assert.equal(judge(found({}), madeUp(sample), F32).bound_limit, 70);
+});
+
+Deno.test("judge() allows an output 4 times its own channel's 99.9th percentile", () => {
+  const look = (largest: number) =>
+    found({ ratio: largest, error: largest, groups: [group({ largest })] });
+  const sample = { rms: 1, typical: 1 };
+  holdLimit(400, look, madeUp(sample, { typical: 100 }), /^bound ratio/);
+  // Or of one of the many orders that are simulated before it fails.
+  holdLimit(400, look, madeUp(sample, {}, [{ typical: 1 }, { typical: 100 }]), /^bound ratio/);
+});
+
+Deno.test("judge() allows an output 3 times the largest error of its own in a dozen orders, and in many more", () => {
+  const sample = { rms: 1, typical: 1 };
+  const own = { largestError: 100, largest: 1 };
+  for (const look of [madeUp(sample, own), madeUp(sample, {}, [{ largestError: 1 }, own])]) {
+    holdLimit(300, (error) => found({ ratio: 1e4, error }), look, /^bound ratio/);
+  }
+  // An output of a channel that has no list of outliers goes by its error over its scale.
+  const large = { largest: 100, largestError: 1 };
+  holdLimit(
+    300,
+    (largest) => found({ ratio: largest, outliers: [], groups: [group({ largest })] }),
+    madeUp(sample, large),
+    /^bound ratio/,
+  );
+});
+
+for (const [what, look, reason] of RMS_LOOKS) {
+  Deno.test(`judge() allows an RMS of ${what} 2.5 times the sample's or that of its own outputs`, () => {
+    holdLimit(250, look, madeUp({ rms: 100 }), reason);
+    // Of 1024 members an RMS of the least kurtosis varies by 0.005.
+    holdLimit((2.5 + 5 * 0.005) * 100, look, madeUp({ rms: 1 }, { rms: 100 }), reason);
+  });
+
+  Deno.test(`judge() allows an RMS of ${what} 5 standard deviations more where outputs are few`, () => {
+    // √((3 - 1) / (4 · 2)) = 0.5
+    const few = (rms: number) => look(rms, 2);
+    holdLimit(2.5 + 5 * 0.5, few, madeUp({ rms: 1, kurtosis: 3 }), reason);
+  });
+
+  Deno.test(`judge() allows an RMS of ${what} 2.5 times that of many orders and 5 of its deviations`, () => {
+    const orders = [{ rms: 0.7 }, { rms: 1.3 }];
+    const mean = Math.sqrt((0.7 ** 2 + 1.3 ** 2) / 2);
+    holdLimit(2.5 * mean + 5 * 0.3, look, madeUp({ rms: 1.5 }, { rms: 0.1 }, orders), reason);
+  });
+
+  Deno.test(`judge() allows an RMS of ${what} one and a half times the largest of any one order`, () => {
+    const orders = Array.from({ length: 100 }, (_, i) => ({ rms: i === 42 ? 2 : 0.01 }));
+    holdLimit(1.5 * 2, look, madeUp({ rms: 1 }, {}, orders), reason);
+  });
+
+  Deno.test(`judge() allows an RMS of ${what} 3.8 times the sample's usual one, whatever orders show`, () => {
+    const usual = 1 + 3.1 * 0.005;
+    holdLimit(3.8 * usual, look, madeUp({ rms: 1 }, {}, [{ rms: 50 }, { rms: 100 }]), reason);
+  });
+}

@@ -4,7 +4,7 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
 import type { Balance } from "./balance.ts";
 import type { Product } from "./product.ts";
-import { H200 } from "./device/h200.ts";
+import { H200, softwareDevice } from "./device/h200.ts";
 import { cutGemm, planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { expectPlanned } from "./refusal.ts";
@@ -134,5 +134,41 @@ Deno.test("partial results keep within the workspace and a binding", () => {
     assert.ok(splitsOf(4 * bytes).splits <= 4);
     assert.equal(splitsOf(bytes - 1).head, undefined);
     assert.equal(splitsOf(bytes - 1).splits, 1);
+  }
+});
+
+Deno.test("split depth costs what as many tiles of less depth cost, the movement of partial results, and a dispatch", () => {
+  const policy = findPolicy("wide")!;
+  const device = { ...H200, costs: { element: 12, dispatch: 5e7 } };
+  const cost = (batches: number, steps: number, splits: number, elements: number) => {
+    const asked = { limits, device, candidates: [policy], splits };
+    return chooseCut({ ...product(256, 512, steps, batches), elements, streams: false }, asked)!
+      .cost;
+  };
+  const near = (value: number, expected: number) =>
+    assert.ok(Math.abs(value / expected - 1) < 1e-6, `${value}, not ${expected}`);
+  for (const splits of [2, 3, 8]) {
+    const sums = (elements: number) =>
+      cost(1, 8 * splits, splits, elements) - cost(splits, 8, 1, elements);
+    const [few, many] = [sums(1e6), sums(3e6)];
+    // Each partial result is written and read, each sum written.
+    near((many - few) / 2e6 / (2 * splits + 1), device.costs.element);
+    near(few - (many - few) / 2, device.costs.dispatch);
+  }
+});
+
+Deno.test("filling and storing take a tile as long as two more steps, on large and small devices", () => {
+  for (const device of [H200, softwareDevice(4)]) {
+    const cost = (steps: number) =>
+      chooseCut(product(256, 512, steps), {
+        limits,
+        device,
+        candidates: [findPolicy("wide")!],
+        balance: "none",
+      })!.cost;
+    for (const steps of [2, 10, 100]) {
+      const share = cost(steps) / cost(1);
+      assert.ok(Math.abs(share - (steps + 2) / 3) < 1e-9 * share, `${steps} steps: ${share}`);
+    }
   }
 });

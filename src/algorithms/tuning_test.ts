@@ -86,3 +86,19 @@ Deno.test("planConv() takes what was measured to be fastest within the bound rat
   assert.equal(algorithmAt(1), "");
   assert.equal(algorithmAt(1e4), "winograd2d-nonfused");
 });
+
+Deno.test("planConv() keeps what was measured to be fastest within the workspace allowed", () => {
+  for (const algorithm of ["winograd2d-nonfused", "im2col"] as const) {
+    const measured = tuned({ algorithm });
+    const whole = planConv(measured).workspaceBytes;
+    for (const maxWorkspaceBytes of [whole, whole - 1, whole * 3 / 4]) {
+      const plan = planConv({ ...measured, maxWorkspaceBytes });
+      // A batch of four is cut in chunks, and what runs is still what was measured.
+      assert.equal(plan.algorithm, algorithm);
+      assert.match(plan.notes.at(-1)!, /^measured to be the fastest/);
+      assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, `${plan.workspaceBytes}`);
+    }
+    const none = { maxWorkspaceBytes: 0 };
+    assert.deepEqual(planConv({ ...measured, ...none }), planConv({ ...REQUEST, ...none }));
+  }
+});

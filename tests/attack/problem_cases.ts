@@ -1,7 +1,8 @@
 /** Random convolutions and products, drawn from a seed. */
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { algorithmNames } from "../../src/algorithms/registry.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import type { SizeMode } from "../../src/kernels/module.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import {
   type ConvProblem,
@@ -35,7 +36,10 @@ export interface ConvCase {
   readonly epilogue: Epilogue;
   readonly fill: FillKind;
   readonly seed: number;
-  readonly choice: Pick<PlanRequest, "algorithm" | "policy" | "tile" | "splits" | "flush">;
+  readonly choice: Pick<
+    PlanRequest,
+    "algorithm" | "policy" | "tile" | "splits" | "flush" | "sizes"
+  >;
 }
 
 /** A product and how it is to be computed. */
@@ -46,7 +50,11 @@ export interface GemmCase {
   readonly accumulate: "f32" | "f16";
   readonly fill: FillKind;
   readonly seed: number;
-  readonly choice: { readonly policy: string; readonly splits?: number };
+  readonly choice: {
+    readonly policy: string;
+    readonly splits?: number;
+    readonly sizes: SizeMode;
+  };
 }
 
 /** Tiles to ask for, of each Winograd algorithm. */
@@ -66,6 +74,11 @@ const TILES: Readonly<Partial<Record<AlgorithmName, readonly string[]>>> = {
 /** A policy: nearly always the smallest, since its pipelines compile in a tenth of the others' time. */
 function drawPolicy(draw: Draw): string {
   return draw.chance(0.9) ? "tiny" : draw.pick(TILE_POLICIES).name;
+}
+
+/** Where kernels have their sizes: seldom in their text as users' kernels do, since each then compiles its own pipelines. */
+function drawSizes(draw: Draw): SizeMode {
+  return draw.chance(0.1) ? "constant" : "uniform";
 }
 
 /** Most products of a problem: plain loops take a moment for them. */
@@ -144,6 +157,7 @@ function drawConv(draw: Draw): ConvCase {
       ...(fused && draw.chance(0.95) ? { policy: draw.pick(["32x32x8_4x4", "16x16x4_4x4"]) } : {}),
       ...(!free && !fused && draw.chance(0.95) ? { policy: drawPolicy(draw) } : {}),
       ...(!free && !winograd && draw.chance(0.2) ? { splits: draw.int(1, 4) } : {}),
+      sizes: drawSizes(draw),
     },
   };
 }
@@ -192,6 +206,7 @@ function drawGemm(draw: Draw): GemmCase {
     choice: {
       policy: drawPolicy(draw),
       ...(draw.chance(0.3) ? { splits: draw.int(1, 4) } : {}),
+      sizes: drawSizes(draw),
     },
   };
 }

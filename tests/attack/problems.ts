@@ -33,7 +33,6 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
       epilogue,
       ...choice,
       limits: gpu.limits,
-      sizes: "uniform",
     })
   );
   if (typeof plan === "string") return plan;
@@ -83,7 +82,6 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
       ...(accumulate === "f16" ? { accumulate } : {}),
       ...choice,
       limits: gpu.limits,
-      sizes: "uniform",
     })
   );
   if (typeof plan === "string") return plan;

@@ -22,7 +22,7 @@ import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
-import { randomAxes, spatialSizes } from "../random_axes.ts";
+import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -123,9 +123,10 @@ Deno.test("random problems agree with the reference, split or not", async () => 
       fc.constantFrom(...runs),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(1, 2),
-      async (init, { algorithm, op }, layout, splits) => {
+      sizeModes,
+      async (init, { algorithm, op }, layout, splits, sizes) => {
         const problem = convProblem({ ...init, op });
-        await convolve(gpu, problem, { algorithm, layout, splits });
+        await convolve(gpu, problem, { algorithm, layout, splits, sizes });
       },
     ),
     { numRuns: full ? 600 : 50, seed: 20261120 },

@@ -1,8 +1,9 @@
 /** Random problems of one to three axes on the driver at hand, against the FP64 reference. */
 import assert from "#assert";
 import fc from "fast-check";
-import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { checkResult } from "../../src/bench/check.ts";
 import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
 import { fillOperand } from "../../src/bench/operands.ts";
@@ -18,7 +19,7 @@ import {
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
-import { randomAxes, spatialSizes } from "../random_axes.ts";
+import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -45,7 +46,7 @@ async function conv(
   algorithm: AlgorithmName,
   layout: Layout,
   epilogue: Epilogue = NO_EPILOGUE,
-  splits?: number,
+  more: Pick<PlanRequest, "splits" | "sizes"> = {},
 ) {
   const filterLayout = filterLayoutFor(layout);
   const plan = planConv({
@@ -56,9 +57,9 @@ async function conv(
     epilogue,
     algorithm,
     policy: "tiny",
-    ...(splits === undefined ? {} : { splits }),
     limits: gpu.limits,
     sizes: "uniform",
+    ...more,
   });
   const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
     samples: 1,
@@ -94,10 +95,11 @@ Deno.test("random problems agree with the reference, in every operation and layo
       fc.constantFrom(...OPERATIONS),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom<AlgorithmName>("direct", "implicit-gemm"),
-      async (init, op, layout, algorithm) => {
+      sizeModes,
+      async (init, op, layout, algorithm, sizes) => {
         const problem = convProblem({ ...init, op });
         const operands = operandsOf(problem, layout, operandTensors(op));
-        await conv(gpu, problem, operands, algorithm, layout);
+        await conv(gpu, problem, operands, algorithm, layout, NO_EPILOGUE, { sizes });
       },
     ),
     { numRuns: full ? 400 : 60, seed: 20261120 },
@@ -149,11 +151,13 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
     for (const algorithm of ["direct", "implicit-gemm"] as const) {
       for (const splits of algorithm === "direct" ? [1] : [1, 3]) {
         const epilogue = { bias: true, activation };
-        await conv(gpu, problem, { ...input, filter, bias }, algorithm, "nchw", epilogue, splits);
+        const given = { ...input, filter, bias };
+        await conv(gpu, problem, given, algorithm, "nchw", epilogue, { splits });
       }
     }
     const epilogue = { bias: false, activation };
-    await conv(gpu, problem, { ...input, filter }, "implicit-gemm", "nhwc", epilogue, 2);
+    const given = { ...input, filter };
+    await conv(gpu, problem, given, "implicit-gemm", "nhwc", epilogue, { splits: 2 });
   }
 });
 
@@ -186,5 +190,20 @@ Deno.test("an operation without products gives zeros, or the bias", async () => 
     const withBias = plan(noChannels, { bias: true, activation: "none" });
     const { result } = await runPlan(gpu, withBias, { bias }, convResult(noChannels), once);
     assert.deepEqual([...result], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+  }
+});
+
+Deno.test("baked sizes keep what is padded on one side only, in every operation and layout", async () => {
+  using gpu = await openDevice({ backend });
+  // The first axis is padded by one place at its end, the second at its beginning.
+  const sizes = { inputSize: [6, 5], filterSize: [2, 3], paddingBegin: [0, 1], paddingEnd: [1, 0] };
+  for (const op of OPERATIONS) {
+    const problem = convProblem({ ...sizes, op, batch: 2, inChannels: 3, outChannels: 4 });
+    for (const layout of LAYOUTS) {
+      const operands = operandsOf(problem, layout, operandTensors(op));
+      for (const algorithm of ["direct", "implicit-gemm"] as const) {
+        await conv(gpu, problem, operands, algorithm, layout, NO_EPILOGUE, { sizes: "constant" });
+      }
+    }
   }
 });

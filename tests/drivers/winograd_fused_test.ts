@@ -12,6 +12,7 @@ import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkedResult, operandsFor } from "../checked_plan.ts";
+import { sizeModes } from "../random_axes.ts";
 
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -248,7 +249,8 @@ Deno.test("random problems of one to three axes agree with the reference", async
     fc.constantFrom(...OPS),
     fc.constantFrom(...LAYOUTS),
     fc.boolean(),
-    async (axes, channels, op, layout, planar) => {
+    sizeModes,
+    async (axes, channels, op, layout, planar, sizes) => {
       const filterSize = axes.map(({ filter }) => filter);
       const problem = convProblem({
         ...channels,
@@ -263,8 +265,8 @@ Deno.test("random problems of one to three axes agree with the reference", async
         gpu,
         problem,
         planar && axes.length > 1
-          ? { layout, algorithm: "winograd2d", tile: "F(2x2,2x3)" }
-          : { layout, tile: "F(2,3)" },
+          ? { layout, sizes, algorithm: "winograd2d", tile: "F(2x2,2x3)" }
+          : { layout, sizes, tile: "F(2,3)" },
       );
       await checkedResult(gpu, request, operandsFor(request));
     },

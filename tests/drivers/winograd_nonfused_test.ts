@@ -12,6 +12,7 @@ import { formatTile } from "../../src/winograd/tile.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkedResult, operandsFor } from "../checked_plan.ts";
+import { sizeModes } from "../random_axes.ts";
 
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -234,7 +235,8 @@ Deno.test("random problems and tiles agree with the reference", async () => {
     }),
     fc.constantFrom(...OPERATIONS),
     fc.constantFrom(...LAYOUTS),
-    async (axes, channels, op, layout) => {
+    sizeModes,
+    async (axes, channels, op, layout, sizes) => {
       const filterSize = axes.map(({ filter }) => filter);
       const problem = convProblem({
         ...channels,
@@ -249,7 +251,7 @@ Deno.test("random problems and tiles agree with the reference", async () => {
       const tile = op === "bwd-filter"
         ? formatTile({ n: filterSize, r: steps })
         : formatTile({ n: steps, r: filterSize });
-      const request = requestFor(gpu, problem, { layout, tile });
+      const request = requestFor(gpu, problem, { layout, tile, sizes });
       await checkedResult(gpu, request, operandsFor(request));
     },
   );

@@ -8,6 +8,7 @@ import { convProblem } from "../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
+import { sizeModes } from "../random_axes.ts";
 import { checkWinrs, filterSizes, runWinrs, SMALLEST, winrsRequest } from "../winrs_conv.ts";
 
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -216,7 +217,8 @@ Deno.test("random problems of one to three axes agree with FP64", async () => {
     }),
     fc.constantFrom(...LAYOUTS),
     fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
-    async (axes, channels, layout, splits) => {
+    sizeModes,
+    async (axes, channels, layout, splits, sizes) => {
       const problem = convProblem({
         ...channels,
         op: "bwd-filter",
@@ -229,7 +231,7 @@ Deno.test("random problems of one to three axes agree with FP64", async () => {
         paddingBegin: axes.map(({ begin }) => begin),
         paddingEnd: axes.map(({ end }) => end),
       });
-      await checkWinrs(gpu, { problem, layout, policy: SMALLEST, splits });
+      await checkWinrs(gpu, { problem, layout, policy: SMALLEST, splits, sizes });
     },
   );
   await fc.assert(property, { numRuns: full ? 150 : 10, seed: 20261120 });

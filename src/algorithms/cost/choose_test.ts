@@ -255,3 +255,53 @@ Deno.test("all rates times a constant scale every prediction by it, and keep the
     }
   }
 });
+
+Deno.test("rankRivals() takes an exact algorithm up to a tenth slower than the fastest, and no slower one", () => {
+  /** With gathered products so slow that what is exact takes `over` times as long as the fastest. */
+  const ranked = (over: number) => {
+    const given = (gathered: number) => {
+      const device = { ...H200, rates: { ...H200.rates, gathered } };
+      const rivals = rankRivals(request(CONV4, { device }))
+        .filter(({ algorithm, predictedMs }) =>
+          algorithm !== "direct" && predictedMs !== undefined
+        );
+      const least = (enlarges: boolean) =>
+        Math.min(
+          ...rivals.filter(({ amplification }) => amplification > 1 === enlarges)
+            .map(({ predictedMs }) => predictedMs!),
+        );
+      return { first: rivals[0]!, over: least(false) / least(true) };
+    };
+    let [slow, fast] = [1, 1000];
+    for (let halved = 0; halved < 40; halved++) {
+      const middle = (slow + fast) / 2;
+      if (given(middle).over > over) slow = middle;
+      else fast = middle;
+    }
+    const found = given(fast);
+    assert.ok(Math.abs(found.over - over) < 1e-3, `${found.over}`);
+    return found.first.amplification;
+  };
+  for (const over of [0.99, 1.02, 1.05, 1.08, 1.095]) assert.equal(ranked(over), 1, `${over}`);
+  for (const over of [1.105, 1.15, 1.3]) assert.ok(ranked(over) > 1, `${over}`);
+});
+
+Deno.test("predictMs() stores whole lines of nhwc at one rate, single elements of nchw at another", () => {
+  // Few channels, so that stores take much of the time.
+  const thin = parseDescriptor("mb32ic16ih112oc64kh3ph1");
+  const ms = (layout: "nhwc" | "nchw", device = H200) =>
+    predicted(request(thin, { layout, device, tile: "F(6,3)" }), "winograd1d");
+  const { lines, scattered } = H200.rates.slicedStore;
+  const storing = (slicedStore: DeviceModel["rates"]["slicedStore"]): DeviceModel => ({
+    ...H200,
+    rates: { ...H200.rates, slicedStore },
+  });
+  const slowLines = storing({ lines: lines / 4, scattered });
+  const slowElements = storing({ lines, scattered: scattered / 4 });
+  assert.ok(ms("nhwc", slowLines) > 1.2 * ms("nhwc"));
+  assert.equal(ms("nhwc", slowElements), ms("nhwc"));
+  assert.ok(ms("nchw", slowElements) > 1.2 * ms("nchw"));
+  assert.equal(ms("nchw", slowLines), ms("nchw"));
+  // Single elements take several times as long as lines.
+  assert.ok(ms("nchw") > 1.2 * ms("nhwc"), `${ms("nchw")} and ${ms("nhwc")}`);
+});

@@ -85,11 +85,12 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
     groups: fc.integer({ min: 1, max: 3 }),
     sizes: fc.array(fc.integer({ min: 14, max: 40 }), { minLength: 1, maxLength: 3 }),
     filters: fc.array(fc.integer({ min: 1, max: 14 }), { minLength: 3, maxLength: 3 }),
-    padding: fc.integer({ min: 0, max: 4 }),
+    begin: fc.integer({ min: 0, max: 4 }),
+    end: fc.integer({ min: 0, max: 4 }),
     stride: fc.integer({ min: 1, max: 2 }),
   });
   fc.assert(
-    fc.property(cases, ({ batch, channels, groups, sizes, filters, padding, stride }) => {
+    fc.property(cases, ({ batch, channels, groups, sizes, filters, begin, end, stride }) => {
       const problem = convProblem({
         op: "bwd-filter",
         batch,
@@ -98,7 +99,8 @@ Deno.test("configure() covers any problem of one to three axes within Z_max", ()
         groups,
         inputSize: sizes,
         filterSize: sizes.map((_, axis) => filters[axis]!),
-        paddingBegin: sizes.map(() => padding),
+        paddingBegin: sizes.map(() => begin),
+        paddingEnd: sizes.map(() => end),
         stride: sizes.map((_, axis) => axis === 0 && sizes.length > 1 ? stride : 1),
       });
       const { axes, pair, segmentation, predictedMs } = configure(problem);
@@ -119,4 +121,29 @@ Deno.test("rivalPairs() names pairs that can be planned, and none where there is
   assert.equal(new Set(names).size, names.length);
   for (const name of names) parsePair(name, 3, 28);
   assert.deepEqual(rivalPairs(parseDescriptor("mb2ic8ih28oc8kh3sh2ph1", "bwd-filter")), []);
+});
+
+Deno.test("a last round of one workgroup takes as long as a full one", () => {
+  const problem = parseDescriptor("mb32ic256ih28oc256kh3ph1", "bwd-filter");
+  const pair = parsePair("a4n3r2", 3, 28);
+  const block = { outChannels: 64, inChannels: 64, perMultiprocessor: 1 };
+  const predicted = (workgroupsInFlight: number, unevenness = 0) =>
+    configure(problem, {
+      pair,
+      segments: 1,
+      block: () => block,
+      parameters: { ...segmentParameters(H200), workgroupsInFlight, unevenness, launch: 0 },
+    });
+  const [blocks] = predicted(1).blocks;
+  assert.equal(blocks, 3 * 4 * 4);
+  // A round's time is that of as many multiplications as workgroups in flight make.
+  const full = predicted(blocks).predictedMs;
+  const near = (ms: number, share: number) =>
+    assert.ok(Math.abs(ms / full - share) < 1e-9, `${ms / full}, not ${share}`);
+  near(predicted(blocks / 2).predictedMs, 1);
+  near(predicted(blocks - 1).predictedMs, 2 * (blocks - 1) / blocks);
+  near(predicted(blocks / 2 - 1).predictedMs, 3 * (blocks / 2 - 1) / blocks);
+  near(predicted(2 * blocks).predictedMs, 2);
+  // Uneven workgroups lengthen the last round.
+  near(predicted(blocks, 0.1).predictedMs, 1.1);
 });
