@@ -14,6 +14,13 @@ export {
 } from "./src/errors.ts";
 export { VERSION } from "./src/version.ts";
 export * from "./src/convolve.ts";
+export {
+  checkProduct,
+  type CheckProductOptions,
+  type Multiplied,
+  multiply,
+  type MultiplyOptions,
+} from "./src/multiply.ts";
 
 export * from "./src/tensor/dtype.ts";
 export * from "./src/tensor/fill.ts";

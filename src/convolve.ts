@@ -6,9 +6,9 @@ import type { Checked } from "./bench/check.ts";
 import type { CheckMode } from "./bench/coverage.ts";
 import type { HostOperands, Layouts } from "./bench/operands.ts";
 import { checkConvResult } from "./bench/conv_projection.ts";
+import { convResult, runOnce } from "./bench/gpu_case.ts";
 import { InputTypeError } from "./errors.ts";
-import { download, upload } from "./gpu/buffers.ts";
-import { type Clock, createPlanBuffers, execute, preparePlan } from "./gpu/execute.ts";
+import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
 import {
   type ConvProblem,
@@ -72,34 +72,22 @@ export async function convolve(
     epilogue,
     limits: gpu.limits,
   });
-  return await gpu.guard(() =>
-    run(gpu, { problem, epilogue, layout, filterLayout, plan }, operands, samples)
+  const roles = [...operandTensors(problem.op), ...(epilogue.bias ? ["bias" as const] : [])];
+  const used = Object.fromEntries(
+    roles.map((role) => {
+      const count = role === "bias"
+        ? problem.outChannels
+        : elementCount(tensorShape(problem, role));
+      return [role, operandOf(operands, role, count)];
+    }),
   );
-}
-
-async function run(
-  gpu: GpuDevice,
-  planned: Pick<Convolved, "problem" | "epilogue" | "layout" | "filterLayout" | "plan">,
-  operands: HostOperands,
-  samples: number,
-): Promise<Convolved> {
-  const { problem, epilogue, layout, filterLayout, plan } = planned;
+  const made = await gpu.guard(() => runOnce(gpu, plan, used, convResult(problem), samples));
   const which = resultTensor(problem.op);
-  const canonical = tensorShape(problem, which);
-  const result = new Float32Array(elementCount(canonical));
-  using buffers = createPlanBuffers(gpu, plan);
-  for (const role of operandTensors(problem.op)) {
-    const count = elementCount(tensorShape(problem, role));
-    upload(gpu, buffers.get(role), 0, operandOf(operands, role, count));
-  }
-  if (epilogue.bias) {
-    upload(gpu, buffers.get("bias"), 0, operandOf(operands, "bias", problem.outChannels));
-  }
-  using prepared = await preparePlan(gpu, plan, buffers);
-  const { samplesNs, clock } = await execute(gpu, prepared, { samples });
-  await download(gpu, buffers.get(which), 0, result.byteLength, new Uint8Array(result.buffer));
-  const shape = shapeInLayout(canonical, which === "filter" ? filterLayout : layout);
-  return { ...planned, result, shape, samplesNs, clock };
+  const shape = shapeInLayout(
+    tensorShape(problem, which),
+    which === "filter" ? filterLayout : layout,
+  );
+  return { problem, epilogue, layout, filterLayout, plan, shape, ...made };
 }
 
 /** How a result is checked. */

@@ -1,6 +1,7 @@
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { download, upload } from "../gpu/buffers.ts";
 import type { GpuDevice } from "../gpu/device.ts";
+import { execute, type Execution } from "../gpu/execute.ts";
 import { createPlanBuffers, type PlanBuffers, preparePlan } from "../gpu/prepare.ts";
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { TimeRecord } from "../report/record.ts";
@@ -68,6 +69,21 @@ export async function runPlan<D extends DType>(
   const start = performance.now();
   const fetched = await fetchResult(gpu, sets[0]!, result);
   return { time, result: fetched, readSeconds: (performance.now() - start) / 1000 };
+}
+
+/** Uploads the operands, runs the plan `samples` times, each timed, and fetches its result. */
+export async function runOnce<D extends DType>(
+  gpu: GpuDevice,
+  plan: Plan,
+  operands: PlanOperands,
+  result: PlanResult<D>,
+  samples: number,
+): Promise<Execution & { readonly result: TypedArrayOf<D> }> {
+  using buffers = createPlanBuffers(gpu, plan);
+  await uploadOperands(gpu, buffers, operands);
+  using prepared = await preparePlan(gpu, plan, buffers);
+  const timings = await execute(gpu, prepared, { samples });
+  return { ...timings, result: await fetchResult(gpu, buffers, result) };
 }
 
 /** Fetches a plan's result. */

@@ -1,0 +1,127 @@
+import { modelOf } from "./algorithms/device/h200.ts";
+import { type GemmRequest, planGemm } from "./algorithms/gemm/plan.ts";
+import type { Plan } from "./algorithms/plan.ts";
+import type { Checked } from "./bench/check.ts";
+import type { CheckMode } from "./bench/coverage.ts";
+import { type GemmData, gemmReads, gemmResult } from "./bench/gemm_operands.ts";
+import { checkGemmResult } from "./bench/gemm_projection.ts";
+import { refuseOverflow } from "./bench/gemm_range.ts";
+import { runOnce } from "./bench/gpu_case.ts";
+import { InputTypeError } from "./errors.ts";
+import type { Clock } from "./gpu/execute.ts";
+import type { GpuDevice } from "./gpu/gpu_device.ts";
+import {
+  type GemmDType,
+  gemmElement,
+  type GemmProblem,
+  gemmShape,
+} from "./problem/gemm_problem.ts";
+import { arrayConstructor, type DType, type TypedArrayOf } from "./tensor/dtype.ts";
+import { elementCount } from "./tensor/tensor.ts";
+
+/** How a product is to be done; what is absent is the planner's choice. */
+export interface MultiplyOptions
+  extends Partial<Omit<GemmRequest, "problem" | "limits" | "sizes">> {
+  /** Runs that are timed. Default 1. */
+  readonly samples?: number;
+}
+
+/** A product, and what made it. */
+export interface Multiplied {
+  readonly problem: GemmProblem;
+  readonly dtype: GemmDType;
+  readonly plan: Plan;
+  /** Row by row, one of the batch after the other: of A's dtype, i32 for i8. */
+  readonly result: TypedArrayOf<DType>;
+  readonly shape: readonly number[];
+  /** Nanoseconds of each run, by the device's clock or the wall's. */
+  readonly samplesNs: readonly number[];
+  readonly clock: Clock;
+}
+
+/**
+ * Does one matrix product, D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual: plans it, brings the operands to the
+ * device, runs the plan and fetches the result.
+ *
+ * @param operands Row-major: A and B in `options.dtype` (f32 where absent), the others as the result.
+ * @throws {TypeError} where an operand is missing, or of another size or type
+ * @throws {RangeError} where options contradict each other, or results of i8 may leave 32 bits
+ * @throws {UnsupportedError} where the device does not suffice; f16 and f64 need a feature that it was opened with
+ * @throws {DeviceError} on errors of the device
+ * @example
+ * ```ts no-run
+ * import { checkProduct, fillTensor, gemmProblem, multiply, openDevice } from "@wgconv/wgconv";
+ *
+ * using gpu = await openDevice();
+ * const operands = {
+ *   a: fillTensor("f32", [64, 96], "normal", 1).data,
+ *   b: fillTensor("f32", [96, 32], "normal", 2).data,
+ * };
+ * const product = await multiply(gpu, gemmProblem({ m: 64, n: 32, k: 96 }), operands);
+ * console.log(product.shape, (await checkProduct(product, operands)).verdict); // [ 64, 32 ] pass
+ * ```
+ */
+export async function multiply(
+  gpu: GpuDevice,
+  problem: GemmProblem,
+  operands: GemmData,
+  options: MultiplyOptions = {},
+): Promise<Multiplied> {
+  const { samples = 1, dtype = "f32", ...wanted } = options;
+  const used = Object.fromEntries(
+    gemmReads(problem).map((which) => [which, operandOf(problem, dtype, operands, which)]),
+  );
+  await refuseOverflow({ problem, dtype, check: "none" }, () => used);
+  const plan = planGemm({
+    device: modelOf(gpu.workgroupsInFlight),
+    ...wanted,
+    problem,
+    dtype,
+    limits: gpu.limits,
+  });
+  const { result, samplesNs, clock } = await gpu.guard(() =>
+    runOnce(gpu, plan, used, gemmResult(problem, dtype), samples)
+  );
+  return { problem, dtype, plan, result, shape: gemmShape(problem, "output"), samplesNs, clock };
+}
+
+/** How a product is checked. */
+export interface CheckProductOptions {
+  /** `auto` where absent: every result, by a projection of them where there are many. */
+  readonly mode?: CheckMode;
+  readonly seed?: number;
+}
+
+/** Checks a result of {@linkcode multiply} against the FP64 reference, by the limits of its plan. */
+export async function checkProduct(
+  { problem, dtype, plan, result }: Multiplied,
+  operands: GemmData,
+  { mode = "auto", seed = 1 }: CheckProductOptions = {},
+): Promise<Checked> {
+  const { arithmetic } = plan;
+  return await checkGemmResult({ problem, dtype, operands, result, arithmetic, mode, seed });
+}
+
+/** An operand, if it is what the problem has. */
+function operandOf(
+  problem: GemmProblem,
+  dtype: GemmDType,
+  operands: GemmData,
+  which: keyof GemmData,
+) {
+  const data = operands[which];
+  if (data === undefined) throw new InputTypeError(`Cannot multiply: ${which} is missing`);
+  const shape = gemmShape(problem, which);
+  const element = gemmElement(dtype, which);
+  if (!(data instanceof arrayConstructor(element))) {
+    throw new InputTypeError(`Cannot multiply: ${which} is no ${element} data`);
+  }
+  if (data.length !== elementCount(shape)) {
+    throw new InputTypeError(
+      `Cannot multiply: ${which} has ${data.length} elements, its shape [${shape}] has ${
+        elementCount(shape)
+      }`,
+    );
+  }
+  return data;
+}
