@@ -17,7 +17,7 @@ import {
 import type { PlanArithmetic } from "../src/problem/plan_arithmetic.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import { markdownTable } from "../src/report/table.ts";
-import { healthyResult, judgeCase, simulatedCase } from "../src/simulate/test_cases.ts";
+import { healthyResult, judgeCase, simulatedCase } from "../tests/support/simulated_cases.ts";
 import type { FillKind } from "../src/tensor/fill.ts";
 
 /** Kinds of data: those of `--fill`, constants of every mantissa, and flat pictures under random filters. */

@@ -11,7 +11,7 @@ import { rmsLimit, typicalRms } from "../src/accuracy/mod.ts";
 import { convProblem, type Operation } from "../src/problem/conv_problem.ts";
 import type { PlanArithmetic } from "../src/problem/plan_arithmetic.ts";
 import { markdownTable } from "../src/report/table.ts";
-import { healthyResult, judgeCase, simulatedCase } from "../src/simulate/test_cases.ts";
+import { healthyResult, judgeCase, simulatedCase } from "../tests/support/simulated_cases.ts";
 import type { FillKind } from "../src/tensor/fill.ts";
 import { MAX_ALPHA } from "../src/winograd/points.ts";
 

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { checkConvolution, convolve } from "./convolve.ts";
 import { DeviceError } from "./errors.ts";
 import { openDevice } from "./gpu/device.ts";
-import { loseDeviceAt } from "./gpu/test_plans.ts";
+import { loseDeviceAt } from "../tests/support/test_plans.ts";
 import { convProblem } from "./problem/conv_problem.ts";
 import { parseDescriptor } from "./problem/descriptor.ts";
 

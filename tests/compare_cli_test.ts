@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { ACCURACY, SAMPLES, stream, timeOf } from "../src/report/test_records.ts";
+import { ACCURACY, SAMPLES, stream, timeOf } from "./support/test_records.ts";
 import { temporaryDirectory, wgconv } from "./cli.ts";
 
 type Changes = Record<string, unknown>;

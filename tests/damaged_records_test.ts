@@ -24,7 +24,7 @@ import { parseRecords } from "../src/report/read_records.ts";
 import { delimitedTable, RECORD_COLUMNS, recordRow } from "../src/report/record_table.ts";
 import { markdownTable, textTable } from "../src/report/table.ts";
 import { VERSION } from "../src/version.ts";
-import { caseFields, ENVIRONMENT } from "../src/report/test_records.ts";
+import { caseFields, ENVIRONMENT } from "./support/test_records.ts";
 
 /** What stands where something else is expected. */
 const VALUES: fc.Arbitrary<unknown> = fc.oneof(

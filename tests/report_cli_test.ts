@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { stream, timeOf } from "../src/report/test_records.ts";
+import { stream, timeOf } from "./support/test_records.ts";
 import { temporaryDirectory, wgconv } from "./cli.ts";
 
 type Changes = Record<string, unknown>;

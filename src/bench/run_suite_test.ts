@@ -1,7 +1,7 @@
 import assert from "#assert";
 import type { Plan } from "../algorithms/plan.ts";
 import { openDevice } from "../gpu/device.ts";
-import { loseDeviceAt } from "../gpu/test_plans.ts";
+import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { runSuite, type SuiteHooks } from "./run_suite.ts";

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { ENVIRONMENT } from "../report/test_records.ts";
+import { ENVIRONMENT } from "../../tests/support/test_records.ts";
 import type { ReportRecord } from "../report/record.ts";
 import { commandWrites, ExitCode } from "./failure.ts";
 import { openRecords, type StreamOptions } from "./record_stream.ts";

@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS, type Pass, type Plan } from "../algorithms/plan.ts";
 import { UnsupportedError } from "../errors.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { checkPlan } from "./checks.ts";
-import { saxpyPlan } from "./test_plans.ts";
+import { saxpyPlan } from "../../tests/support/test_plans.ts";
 
 const DEVICE = { limits: DEFAULT_LIMITS, features: new Set<string>() };
 const whole = (buffer: number) => ({ buffer, offset: 0, size: 4000 });

@@ -11,7 +11,9 @@ const PROGRAM = `
 const { download } = await import("${import.meta.resolve("./buffers.ts")}");
 const { openDevice } = await import("${import.meta.resolve("./device.ts")}");
 const { execute, preparePlan } = await import("${import.meta.resolve("./execute.ts")}");
-const { saxpyBuffers, saxpyPlan } = await import("${import.meta.resolve("./test_plans.ts")}");
+const { saxpyBuffers, saxpyPlan } = await import("${
+  import.meta.resolve("../../tests/support/test_plans.ts")
+}");
 try {
   using gpu = await openDevice({ backend: "dawn", optionalFeatures: ["subgroups"] });
   const plan = saxpyPlan();

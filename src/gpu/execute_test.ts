@@ -6,7 +6,14 @@ import { DeviceError, UnsupportedError } from "../errors.ts";
 import { createBuffer, download, upload } from "./buffers.ts";
 import { type GpuDevice, openDevice } from "./device.ts";
 import { createPlanBuffers, execute, preparePlan } from "./execute.ts";
-import { COUNT, planOf, SAXPY, saxpyBuffers, saxpyPlan, saxpyUniforms } from "./test_plans.ts";
+import {
+  COUNT,
+  planOf,
+  SAXPY,
+  saxpyBuffers,
+  saxpyPlan,
+  saxpyUniforms,
+} from "../../tests/support/test_plans.ts";
 
 async function readFloats(gpu: GpuDevice, buffer: GPUBuffer, count: number): Promise<number[]> {
   const floats = new Float32Array(count);

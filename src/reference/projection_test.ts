@@ -9,7 +9,13 @@ import { convertLayout, filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { projectConv, type Projection } from "./projection.ts";
 import { referenceConv } from "./reference.ts";
-import { inputsOf, naiveConv, randomTensors, type Tensors, withOp } from "./test_data.ts";
+import {
+  inputsOf,
+  naiveConv,
+  randomTensors,
+  type Tensors,
+  withOp,
+} from "../../tests/support/reference_data.ts";
 
 const PROBLEMS: { readonly [what: string]: ConvProblemInit } = {
   plain: {

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { convProblem } from "../problem/conv_problem.ts";
 import { referenceConv } from "./reference.ts";
-import { inputsOf, randomTensors, withOp } from "./test_data.ts";
+import { inputsOf, randomTensors, withOp } from "../../tests/support/reference_data.ts";
 
 Deno.test("referenceConv() gives an empty result, or zeros, for empty tensors", async () => {
   const init = { batch: 0, inChannels: 2, outChannels: 3, inputSize: [4, 4], filterSize: [3, 3] };

@@ -12,7 +12,7 @@ import {
 import { LAYOUTS } from "../tensor/layout.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 import { referenceConv, type ReferenceResult } from "./reference.ts";
-import { inputsOf, naiveConv, randomTensors, withOp } from "./test_data.ts";
+import { inputsOf, naiveConv, randomTensors, withOp } from "../../tests/support/reference_data.ts";
 
 const axis = fc.record({
   input: fc.integer({ min: 1, max: 9 }),

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { accuracyChange } from "./accuracy_change.ts";
 import { parseRecords } from "./read_records.ts";
-import { ACCURACY, caseLine } from "./test_records.ts";
+import { ACCURACY, caseLine } from "../../tests/support/test_records.ts";
 
 type Changes = Record<string, unknown>;
 const read = (changes: Changes) => parseRecords(caseLine(changes), "test").cases[0]!;

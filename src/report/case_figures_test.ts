@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { caseFigures } from "./case_figures.ts";
 import { parseRecords } from "./read_records.ts";
-import { caseLine, timeOf } from "./test_records.ts";
+import { caseLine, timeOf } from "../../tests/support/test_records.ts";
 
 const figures = (changes: Record<string, unknown>) =>
   caseFigures(parseRecords(caseLine(changes), "test").cases[0]!);

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { canonicalProblem, caseKey, latestCases, questionKey, settingKey } from "./case_key.ts";
 import { parseRecords } from "./read_records.ts";
-import { caseLine, stream } from "./test_records.ts";
+import { caseLine, stream } from "../../tests/support/test_records.ts";
 
 const read = (changes: Record<string, unknown>) =>
   parseRecords(caseLine(changes), "test").cases[0]!;

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { onlyCases } from "./only.ts";
 import { parseRecords } from "./read_records.ts";
-import { stream } from "./test_records.ts";
+import { stream } from "../../tests/support/test_records.ts";
 
 const { cases } = parseRecords(
   stream(

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { compareRuns } from "./comparison.ts";
 import { pairCases } from "./pair_cases.ts";
 import { parseRecords } from "./read_records.ts";
-import { stream, timeOf } from "./test_records.ts";
+import { stream, timeOf } from "../../tests/support/test_records.ts";
 
 type Changes = Record<string, unknown>;
 const read = (...cases: Changes[]) => parseRecords(stream(...cases), "test").cases;

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { caseLine, ENVIRONMENT } from "./test_records.ts";
+import { caseLine, ENVIRONMENT } from "../../tests/support/test_records.ts";
 import { parseRecords } from "./read_records.ts";
 
 Deno.test("parseRecords() reads wgconv's lines and takes the device from the environment", () => {

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { parseRecords } from "./read_records.ts";
 import { speedChange } from "./speed_change.ts";
-import { caseLine, SAMPLES, timeOf } from "./test_records.ts";
+import { caseLine, SAMPLES, timeOf } from "../../tests/support/test_records.ts";
 
 const RULE = { threshold: 0.05, margin: 0.02 };
 const read = (changes: Record<string, unknown>) =>

@@ -4,7 +4,12 @@ import { convProblem, type Operation, OPERATIONS } from "../problem/conv_problem
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
 import type { FillKind } from "../tensor/fill.ts";
-import { healthyResult, judgeCase, type SimulatedCase, simulatedCase } from "./test_cases.ts";
+import {
+  healthyResult,
+  judgeCase,
+  type SimulatedCase,
+  simulatedCase,
+} from "../../tests/support/simulated_cases.ts";
 
 const FILLS: readonly FillKind[] = ["uniform01", "normal", "constant", "outliers", "mixed"];
 

@@ -8,11 +8,11 @@ import {
   type Operation,
   resultTensor,
   tensorShape,
-} from "../problem/conv_problem.ts";
-import { convertLayout, filterLayoutFor, type Layout } from "../tensor/layout.ts";
-import { elementCount, rowMajorStrides, tensor, unravelIndex } from "../tensor/tensor.ts";
-import type { ReferenceInputs } from "./reference.ts";
-import { randomStream } from "./sample.ts";
+} from "../../src/problem/conv_problem.ts";
+import { convertLayout, filterLayoutFor, type Layout } from "../../src/tensor/layout.ts";
+import { elementCount, rowMajorStrides, tensor, unravelIndex } from "../../src/tensor/tensor.ts";
+import type { ReferenceInputs } from "../../src/reference/reference.ts";
+import { randomStream } from "../../src/reference/sample.ts";
 
 /** X, W and Y (or their gradients) in canonical order. */
 export type Tensors = { readonly [T in ConvTensor]: Float64Array<ArrayBuffer> };

@@ -6,21 +6,25 @@ import {
   type JudgeOptions,
   measureAccuracy,
   type Measured,
-} from "../accuracy/mod.ts";
+} from "../../src/accuracy/mod.ts";
 import {
   accumulationLength,
   type ConvProblem,
   operandTensors,
   tensorShape,
-} from "../problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../problem/epilogue.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { ReferenceInputs, ReferenceResult } from "../reference/reference.ts";
-import { type FillKind, fillTensor } from "../tensor/fill.ts";
-import { rowMajorStrides } from "../tensor/tensor.ts";
-import type { Yardstick } from "../accuracy/yardstick.ts";
-import { convYardstick, type ConvYardstickRequest, simulateConv } from "./conv_yardstick.ts";
-import type { SimulationOrder } from "./orders.ts";
+} from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import type { PlanArithmetic } from "../../src/problem/plan_arithmetic.ts";
+import type { ReferenceInputs, ReferenceResult } from "../../src/reference/reference.ts";
+import { type FillKind, fillTensor } from "../../src/tensor/fill.ts";
+import { rowMajorStrides } from "../../src/tensor/tensor.ts";
+import type { Yardstick } from "../../src/accuracy/yardstick.ts";
+import {
+  convYardstick,
+  type ConvYardstickRequest,
+  simulateConv,
+} from "../../src/simulate/conv_yardstick.ts";
+import type { SimulationOrder } from "../../src/simulate/orders.ts";
 
 /** A convolution whose results are simulated. */
 export interface SimulatedCase {

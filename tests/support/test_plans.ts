@@ -1,8 +1,8 @@
-import type { Pass, Plan, PlanBuffer } from "../algorithms/plan.ts";
-import type { Kernel } from "../kernels/kernel.ts";
-import { upload } from "./buffers.ts";
-import type { GpuDevice } from "./device.ts";
-import { createPlanBuffers, type PlanBuffers } from "./execute.ts";
+import type { Pass, Plan, PlanBuffer } from "../../src/algorithms/plan.ts";
+import type { Kernel } from "../../src/kernels/kernel.ts";
+import { upload } from "../../src/gpu/buffers.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
+import { createPlanBuffers, type PlanBuffers } from "../../src/gpu/execute.ts";
 
 /*
  * Tiny hand-written kernels and plans for this room's tests.
