@@ -26,7 +26,8 @@ export function kernelNames(plan: Plan): string[] {
 }
 
 /** Note of a plan that could not take what was measured: kernels are not those any more. */
-export const OUTDATED_TUNING = "wgconv tune measured other kernels for this, they count no more";
+export const OUTDATED_TUNING =
+  "wgconv tune measured other kernels for this, they count no more: run it again";
 
 /** The kernels that a choice stands for now, whatever a request allows; undefined where it stands for none. */
 function measuredKernels(
