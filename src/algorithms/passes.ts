@@ -11,6 +11,7 @@ import {
   type TilePartials,
 } from "../kernels/tile_partials.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
+import { canonicalName } from "../kernels/kernel.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
 import { refusal } from "./refusal.ts";
 import type { PlanBuffers } from "./tensors.ts";
@@ -21,7 +22,7 @@ import type { PlanBuffers } from "./tensors.ts";
  * @param places For each tensor name the kernel binds, the plan's buffer, or bindings of a part of it.
  */
 export function pass(
-  { kernel, tensors, uniforms, iterations }: SizedKernel,
+  { kernel, tensors, uniforms, iterations, tooLarge }: SizedKernel,
   buffers: PlanBuffers,
   places: Readonly<Record<string, number | readonly PlanBinding[] | undefined>>,
   workgroups: number,
@@ -35,6 +36,10 @@ export function pass(
     }
     return typeof place === "number" ? buffers.bindings(place) : place;
   });
+  if (tooLarge !== undefined) {
+    const name = canonicalName(kernel);
+    buffers.refuse(refusal("problem", `${name}: ${tooLarge}, kernels count up to 2^32`));
+  }
   const grid = foldGrid(workgroups, limits.maxComputeWorkgroupsPerDimension);
   if (grid === undefined) {
     buffers.refuse(refusal("limit", `${workgroups} workgroups exceed the device's grid`));

@@ -21,6 +21,8 @@ export interface TensorAccess {
  */
 export interface ModuleBuilder {
   readonly mode: SizeMode;
+  /** The first size that 32 bits do not hold. */
+  tooLarge(): string | undefined;
   /** WGSL expression (u32) of a size. The same name always stands for the same value. */
   size(name: string, value: number): string;
   /** WGSL expression (u32) of a size that passes of one kernel differ in: a uniform in both modes. */
@@ -82,16 +84,19 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   const bound: string[] = [];
   const features = new Set<string>();
   const sizes = new Map<string, number>();
+  let tooLarge: string | undefined;
   return {
     mode,
+    tooLarge: () => tooLarge,
     size(name, value) {
       const known = sizes.get(name);
       if (known !== undefined && known !== value) {
         throw new Error(`Cannot make a kernel: size ${name} is ${known} and ${value}`);
       }
-      if (!Number.isInteger(value) || value < 0 || value > 0xffffffff) {
-        throw new RangeError(`Cannot make a kernel: size ${name} = ${value} is no 32-bit index`);
+      if (!Number.isInteger(value) || value < 0) {
+        throw new RangeError(`Cannot make a kernel: size ${name} = ${value} is no index`);
       }
+      if (value > 0xffffffff) tooLarge ??= `${name} is ${value}`;
       if (mode === "constant") return `${value}u`;
       sizes.set(name, value);
       return `sizes.${name}`;
@@ -180,6 +185,8 @@ export interface SizedKernel {
   readonly kernel: Kernel;
   /** Names of the tensors it binds, in order. */
   readonly tensors: readonly string[];
+  /** The first size that 32 bits do not hold: the kernel is none. */
+  readonly tooLarge?: string;
   readonly uniforms?: Uint32Array<ArrayBuffer>;
   /** Most iterations of its loops, all of them together, that a thread runs; 0 where it has none. */
   readonly iterations: number;
@@ -201,6 +208,7 @@ export function sizedKernel(
   iterations = 0,
 ): SizedKernel {
   const uniforms = module.uniforms();
+  const tooLarge = module.tooLarge();
   return {
     kernel: {
       name: mode === "constant" ? `${traits}.${hash(wgsl)}` : traits,
@@ -213,6 +221,7 @@ export function sizedKernel(
     tensors: module.tensors(),
     iterations,
     ...(uniforms === undefined ? {} : { uniforms }),
+    ...(tooLarge === undefined ? {} : { tooLarge }),
   };
 }
 
