@@ -24,11 +24,14 @@ Deno.test("moduleBuilder() bakes sizes, or keeps them in the order of one unifor
   assert.match(module.declarations(), /@binding\(1\) var<uniform> sizes: Sizes/);
 });
 
-Deno.test("moduleBuilder() refuses two values of one name, and what 32 bits cannot index", () => {
+Deno.test("moduleBuilder() refuses two values of one name, and tells what 32 bits cannot index", () => {
   const module = moduleBuilder("uniform");
   module.size("width", 7);
   assert.throws(() => module.size("width", 8), /size width is 7 and 8/);
-  assert.throws(() => module.size("count", 2 ** 32), RangeError);
+  module.size("most", 2 ** 32 - 1);
+  assert.equal(module.tooLarge(), undefined);
+  module.size("count", 2 ** 32);
+  assert.equal(module.tooLarge(), "count is 4294967296");
   assert.throws(() => module.size("half", 0.5), RangeError);
 });
 
