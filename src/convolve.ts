@@ -63,8 +63,8 @@ export async function convolve(
     { ...NO_EPILOGUE, bias: operands.bias !== undefined };
   const plan = planConv({
     algorithm: "auto",
-    device: modelOf(gpu.workgroupsInFlight),
     ...wanted,
+    device: modelOf(gpu.workgroupsInFlight, wanted.device),
     problem,
     dtype: "f32",
     layout,

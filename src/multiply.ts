@@ -73,8 +73,8 @@ export async function multiply(
   );
   await refuseOverflow({ problem, dtype, check: "none" }, () => used);
   const plan = planGemm({
-    device: modelOf(gpu.workgroupsInFlight),
     ...wanted,
+    device: modelOf(gpu.workgroupsInFlight, wanted.device),
     problem,
     dtype,
     limits: gpu.limits,

@@ -36,7 +36,7 @@ export function gemmRequest(
     ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits: gpu.limits,
-    device: device ?? modelOf(gpu.workgroupsInFlight),
+    device: modelOf(gpu.workgroupsInFlight, device),
   };
 }
 

@@ -64,7 +64,8 @@ export function gemmCandidates(
   const candidates = new Map<string, Candidate>();
   const add = (name: string, choice: Pick<GemmChoice, "splits" | "balance">) => {
     const asked = request(name, choice);
-    const cut = expectPlanned(cutGemm(asked));
+    const cut = cutGemm(asked);
+    if (isRefusal(cut)) return;
     const key = keyOf(cut);
     if (candidates.has(key)) return;
     const { policy, splits, cost } = cut;

@@ -11,7 +11,7 @@ import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
 import { commandWrites } from "./failure.ts";
-import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
+import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import type { GpuDevice } from "../gpu/device.ts";
@@ -262,7 +262,7 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     "fill-ms": protocol.fillMs,
     ...(flush === undefined ? {} : { flush }),
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
-    ...(device === undefined ? {} : { "device-model": device.name }),
+    ...(device === undefined ? {} : { "device-model": modelTrait(device) }),
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };

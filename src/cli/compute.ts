@@ -46,6 +46,7 @@ export async function computeOnGpu(
   const tuned = options.algorithm === "auto" ? readTuning(options.tuning) : undefined;
   const planned = (gpu: GpuDevice, epilogue: Epilogue) => {
     const tuning = tuningOf(tuned, gpu);
+    const planning = planningOptions(options);
     return planConv({
       problem,
       dtype: options.dtype,
@@ -54,9 +55,9 @@ export async function computeOnGpu(
       epilogue,
       algorithm: options.algorithm,
       limits: gpu.limits,
-      device: modelOf(gpu.workgroupsInFlight),
       ...(tuning === undefined ? {} : { tuning }),
-      ...planningOptions(options),
+      ...planning,
+      device: modelOf(gpu.workgroupsInFlight, planning.device),
     });
   };
   return await runJob({

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
@@ -8,17 +9,21 @@ import { readText } from "../read_text.ts";
 export const DEVICE_MODEL_HELP =
   "JSON file of what the device reaches, in place of an H200's figures";
 
+/** Fields that count something. */
+const COUNTS = ["multiprocessors", "registers"];
+
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
-function schemaLike(value: unknown): v.GenericSchema {
+function schemaLike(value: unknown, name = ""): v.GenericSchema {
+  if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
-    return v.pipe(v.number(), v.finite(), v.minValue(Number.MIN_VALUE));
+    return v.pipe(v.number(), v.minValue(1e-9), v.maxValue(1e12));
   }
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();
   }
   return v.strictObject(
     Object.fromEntries(
-      Object.entries(value).map(([name, field]) => [name, v.optional(schemaLike(field))]),
+      Object.entries(value).map(([name, field]) => [name, v.optional(schemaLike(field, name))]),
     ),
   );
 }
@@ -45,9 +50,12 @@ export function readDeviceModel(path: string): DeviceModel {
   const result = v.safeParse(schemaLike(H200), json);
   if (result.success) return merged(H200, result.output);
   const issue = result.issues[0];
+  const field = v.getDotPath(issue) ?? "the text";
   throw new InputTypeError(
-    `Cannot read ${path}: ${v.getDotPath(issue) ?? "the text"} is ${issue.received}, ` +
-      `expected ${issue.expected} of a device model`,
+    issue.expected === "never"
+      ? `Cannot read ${path}: a device model has no ${field}`
+      : `Cannot read ${path}: ${field} is ${issue.received}, expected ${issue.expected} of a ` +
+        "device model",
   );
 }
 
@@ -63,4 +71,10 @@ function jsonObject(text: string): unknown {
 /** The part of a `PlanRequest` that `--device-model` says. */
 export function deviceOption(path: string | undefined): { device?: DeviceModel } {
   return path === undefined ? {} : { device: readDeviceModel(path) };
+}
+
+/** A model in the options of a run: its name, and a hash of its figures. */
+export function modelTrait(model: DeviceModel): string {
+  const hash = createHash("sha256").update(JSON.stringify(model)).digest("hex");
+  return `${model.name} ${hash.slice(0, 8)}`;
 }

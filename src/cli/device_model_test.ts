@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { H200 } from "../algorithms/device/h200.ts";
+import { H200, modelOf } from "../algorithms/device/h200.ts";
 import { scaledModel } from "../algorithms/device/model.ts";
 import { deviceOption, readDeviceModel } from "./device_model.ts";
 
@@ -32,6 +32,17 @@ Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   refused("[1]", /expected a JSON object of a device model$/);
   refused('{"rates":{"packed":0}}', /rates\.packed is 0, expected >=/);
   refused('{"rates":{"packed":"52"}}', /rates\.packed is "52", expected number/);
-  refused('{"rates":{"speed":52}}', /rates\.speed is "speed", expected never/);
+  refused('{"rates":{"speed":52}}', /a device model has no rates\.speed$/);
+  refused('{"multiprocessors":0.4}', /multiprocessors is 0\.4, expected/);
+  refused('{"rates":{"packed":1e300}}', /rates\.packed is 1e\+300, expected <=/);
   refused('{"software":1}', /software is 1, expected boolean/);
+});
+
+Deno.test("modelOf() leaves a software device one, whatever figures are given", () => {
+  const given = scaledModel(H200, 2);
+  assert.equal(modelOf(undefined, given), given);
+  const { software, multiprocessors, rates } = modelOf(8, given);
+  assert.deepEqual([software, multiprocessors, rates.stream], [true, 4, 9]);
+  const other = { ...given, software: true, multiprocessors: 3 };
+  assert.equal(modelOf(8, other), other);
 });

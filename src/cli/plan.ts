@@ -95,8 +95,9 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: Subject,
   options: ProblemOptions,
-  device: Pick<PlanRequest, "limits" | "device">,
+  { limits, workgroupsInFlight }: ThisDevice,
 ): PlanRequest {
+  const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
   return {
     problem,
@@ -105,15 +106,22 @@ function planRequest(
     filterLayout,
     epilogue,
     algorithm: options.algorithm,
-    ...device,
-    ...planningOptions(options),
+    limits,
+    ...planning,
+    device: modelOf(workgroupsInFlight, planning.device),
   };
 }
 
-async function thisDevice(backend: (typeof BACKENDS)[number]) {
+/** What is planned for. */
+interface ThisDevice {
+  readonly limits: DeviceLimits;
+  readonly workgroupsInFlight?: number | undefined;
+}
+
+async function thisDevice(backend: (typeof BACKENDS)[number]): Promise<ThisDevice> {
   const { openDevice } = await import("../gpu/device.ts");
   using gpu = await openDevice({ backend });
-  return { limits: gpu.limits, device: modelOf(gpu.workgroupsInFlight) };
+  return { limits: gpu.limits, workgroupsInFlight: gpu.workgroupsInFlight };
 }
 
 /**

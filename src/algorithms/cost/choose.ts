@@ -28,8 +28,9 @@ export function predictMs(
  * nothing predicts.
  */
 export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
+  if (isSoftware(request)) return undefined;
   if (plan.predictedMs !== undefined) return plan.predictedMs;
-  if (plan.passes.length === 0 || isSoftware(request)) return undefined;
+  if (plan.passes.length === 0) return undefined;
   const modelled = predictMs(request, plan.algorithm);
   return typeof modelled === "number" ? modelled : planTime(plan, request.device ?? H200) / 1e3;
 }

@@ -78,11 +78,20 @@ export const H200: DeviceModel = {
 
 /** A CPU that runs so many workgroups of 256 threads side by side. Its figures are an H200's: nothing predicts its times. */
 export function softwareDevice(workgroupsInFlight: number): DeviceModel {
-  const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  return { ...H200, name: "software", software: true, multiprocessors };
+  return modelOf(workgroupsInFlight);
 }
 
-/** The model of an opened device: a software device says how many workgroups it runs side by side. */
-export function modelOf(workgroupsInFlight: number | undefined): DeviceModel {
-  return workgroupsInFlight === undefined ? H200 : softwareDevice(workgroupsInFlight);
+/**
+ * The model of an opened device. A software device says how many workgroups it runs side by side, and stays one whatever
+ * figures are given: its loops are cut short.
+ *
+ * @param given Figures in place of an H200's.
+ */
+export function modelOf(
+  workgroupsInFlight: number | undefined,
+  given: DeviceModel = H200,
+): DeviceModel {
+  if (workgroupsInFlight === undefined || given.software) return given;
+  const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
+  return { ...given, name: "software", software: true, multiprocessors };
 }
