@@ -13,8 +13,7 @@ const MAX_WORDS = [120, 90, 60];
 const AROUND = 40;
 
 // C0 but the line break and the tab, DEL and C1, then what turns the direction of text or separates lines.
-// deno-lint-ignore no-control-regex
-const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const CONTROL = /(?![\n\t])[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\ufeff]/gu;
 
 /** Text with its control characters as `\u001b`, which in JSON are the same; line breaks and tabs stay. */
 export function printable(text: string): string {

@@ -1,15 +1,12 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { MAX_MESSAGE, printable, printableCell, printableMessage } from "./printable.ts";
-
-/** C0 but the line break and the tab, DEL, C1, what turns the direction of text and breaks lines. */
-// deno-lint-ignore no-control-regex
-const HARMFUL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+import { harmful } from "../tests/support/harmful.ts";
 
 Deno.test("printable() escapes what moves the cursor or turns text, and JSON stays what it was", () => {
   const value = { name: "\x1b[2J\x9b31m\u202egpj.exe\x7f\u2028", count: 1 };
   const text = printable(JSON.stringify(value));
-  assert(!HARMFUL.test(text));
+  assert(harmful(text) === undefined);
   assert.deepEqual(JSON.parse(text), value);
   assert.equal(printable("größer → 3 µs\n\tx"), "größer → 3 µs\n\tx");
 });
@@ -51,7 +48,7 @@ Deno.test("printableMessage() of any text is short and harmless", () => {
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const message = printableMessage(pieces.join(""));
       assert(message.length <= MAX_MESSAGE, `${message.length}`);
-      assert(!HARMFUL.test(message));
+      assert(harmful(message) === undefined);
       assert(message.split("\n").length <= 3);
     }),
     { numRuns: 2000, seed: 1 },

@@ -1,3 +1,5 @@
+import { harmful } from "../support/harmful.ts";
+
 /** What happened in a case that held: a word or two, by which cases are counted. */
 export type Outcome = string;
 
@@ -31,16 +33,13 @@ export const LONGEST_MESSAGE = 300;
 const ENGINE =
   /undefined is not|Cannot read propert|Cannot destructure|is not a function|is not iterable|is not a constructor|is not defined|Cannot convert (undefined or null|object to|a (BigInt|Symbol))|Invalid array length|Maximum call stack|\bat file:\/\/|^\s+at \S/m;
 
-/** Control characters but for line breaks and tabs; also those of the second half of Latin-1, and of direction. */
-// deno-lint-ignore no-control-regex
-const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
-
 /** What is wrong with a text that a user reads; undefined where nothing is. */
 export function textFault(text: string): string | undefined {
-  const control = CONTROL.exec(text);
-  if (control) {
-    const code = text.charCodeAt(control.index).toString(16).padStart(4, "0");
-    return `the control character U+${code} reached the terminal: ${shown(text, control.index)}`;
+  const control = harmful(text);
+  if (control !== undefined) {
+    const code = control.charCodeAt(0).toString(16).padStart(4, "0");
+    const at = shown(text, text.indexOf(control));
+    return `the control character U+${code} reached the terminal: ${at}`;
   }
   const engine = ENGINE.exec(text);
   if (engine) return `the engine's own words reached the user: ${shown(text, engine.index)}`;

@@ -1,0 +1,142 @@
+/** Faults that are put into the system under a command, drawn from a seed. */
+import { Draw } from "./draw.ts";
+
+/** Shares of the kinds of faults: what opens a device or a process takes longer. */
+const SHARES = { write: 0.8, device: 0.14, signal: 0.06 };
+
+/** A command that writes a file, and what is at that place before. */
+export interface WriteCase {
+  readonly args: readonly string[];
+  readonly output: string;
+}
+
+const SMALL = ["mb1ic4ih8oc4kh3ph1", "--algorithm", "direct"];
+const CHECK = [
+  "check",
+  "--suite",
+  "suite.txt",
+  "--op",
+  "fwd",
+  "--algorithm",
+  "direct",
+  "--baseline",
+  "none",
+];
+
+/** Commands whose writes fail. */
+const WRITES: readonly ((output: string) => WriteCase)[] = [
+  (output) => ({ args: ["tensor", "make", output, "--shape", "40,50"], output }),
+  (output) => ({ args: ["tensor", "convert", "x.npy", output, "--dtype", "f64"], output }),
+  (output) => ({ args: ["tensor", "show", "x.npy", output, "--channel", "0"], output }),
+  (output) => ({ args: ["transform", "F(4x4,3x3)", "--output", output], output }),
+  (output) => ({ args: ["report", "run.jsonl", "--format", "csv", "--output", output], output }),
+  (output) => ({ args: ["report", "run.jsonl", "--format", "html", "--output", output], output }),
+  (output) => ({
+    args: ["conv", "--input", "x.npy", "--filter", "w.npy", "--device", "cpu", "--output", output],
+    output,
+  }),
+  (output) => ({
+    args: ["gemm", "--a", "a.npy", "--b", "b.npy", "--device", "cpu", "--output", output],
+    output,
+  }),
+];
+
+/** The same where a device computes. */
+const DEVICE_WRITES: readonly ((output: string) => WriteCase)[] = [
+  (output) => ({
+    args: ["bench", ...SMALL, "--runs", "1", "--fill-ms", "0", "--jsonl", output],
+    output,
+  }),
+  (output) => ({ args: [...CHECK, "--layout", "nchw", "--junit", output], output }),
+  (output) => ({ args: [...CHECK, "--layout", "nchw", "--jsonl", output], output }),
+  (output) => ({
+    args: ["tune", ...SMALL, "--policy", "tiny", "--runs", "1", "--output", output],
+    output,
+  }),
+];
+
+export type Operation = "write" | "sync" | "rename" | "open";
+
+export type Fault =
+  | {
+    readonly kind: "write";
+    readonly one: WriteCase;
+    readonly at: Operation;
+    readonly after: number;
+    readonly old: boolean;
+  }
+  | { readonly kind: "full"; readonly one: WriteCase }
+  | { readonly kind: "device"; readonly args: readonly string[]; readonly after: number }
+  | {
+    readonly kind: "signal";
+    readonly args: readonly string[];
+    readonly signal: "SIGINT" | "SIGTERM" | "SIGHUP";
+    readonly ms: number;
+  };
+
+export function faultOf(seed: number, number: number): Fault {
+  const draw = new Draw(seed, "faults", number);
+  const at = draw.word() / 2 ** 32;
+  if (at < SHARES.write) {
+    const make = draw.pick(draw.chance(0.05) ? DEVICE_WRITES : WRITES);
+    if (draw.chance(0.1)) return { kind: "full", one: make("/dev/full") };
+    return {
+      kind: "write",
+      one: make("new.npy"),
+      at: draw.pick(["write", "write", "sync", "rename", "open"] as const),
+      after: draw.pick([0, 0, 1, 2, draw.int(0, 10)]),
+      old: draw.chance(0.5),
+    };
+  }
+  if (at < SHARES.write + SHARES.device) {
+    return {
+      kind: "device",
+      args: draw.pick([
+        [
+          "conv",
+          "--problem",
+          "mb1ic4ih8oc4kh3ph1",
+          "--algorithm",
+          "implicit-gemm",
+          "--policy",
+          "tiny",
+          "--runs",
+          "2",
+        ],
+        ["gemm", "--size", "8,8,8", "--policy", "tiny", "--runs", "2"],
+        [
+          "bench",
+          "mb1ic4ih8oc4kh3ph1",
+          "mb1ic4ih9oc4kh3ph1",
+          "--algorithm",
+          "direct",
+          "--runs",
+          "2",
+          "--fill-ms",
+          "0",
+        ],
+        [...CHECK, "--layout", "nchw"],
+      ]),
+      after: draw.int(0, 60),
+    };
+  }
+  return {
+    kind: "signal",
+    args: draw.pick([
+      ["tensor", "make", "new.npy", "--shape", "3000,3000", "--fill", "normal"],
+      [
+        "conv",
+        "--problem",
+        "mb2ic16ih56oc16kh3ph1",
+        "--device",
+        "cpu",
+        "--check",
+        "none",
+        "--output",
+        "new.npy",
+      ],
+    ]),
+    signal: draw.pick(["SIGINT", "SIGTERM", "SIGHUP"] as const),
+    ms: draw.int(50, 1500),
+  };
+}
