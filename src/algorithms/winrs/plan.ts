@@ -66,11 +66,24 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   };
 }
 
-/** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */
-export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+/** α whose kernels lose most where channels do not lie innermost. */
+const LARGE_ALPHA = 16;
+
+/** What {@linkcode configure} chooses for a request, its time by the layout: what is priced is what is planned. */
+export function configured(request: PlanRequest): Planned<Configuration> {
   const options = configureOptions(request);
   if (isRefusal(options)) return options;
   const configuration = configure(request.problem, options);
+  const { layout, device = H200 } = request;
+  const across = layout !== "nhwc" && configuration.pair.first.alpha === LARGE_ALPHA;
+  const factor = across ? device.shares.winrsAcross : 1;
+  return { ...configuration, predictedMs: factor * configuration.predictedMs };
+}
+
+/** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */
+export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const configuration = configured(request);
+  if (isRefusal(configuration)) return configuration;
   const plan = planConfiguration(request, mode, configuration);
   if (isRefusal(plan)) return plan;
   const longest = longestLoops(plan);

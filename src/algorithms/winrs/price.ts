@@ -2,18 +2,14 @@ import { directFlops } from "../../problem/conv_problem.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { H200 } from "../device/h200.ts";
-import type { DeviceModel } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
-import { configure } from "./configure.ts";
 import { DIRECT, type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
-import { configureOptions } from "./plan.ts";
+import { configured } from "./plan.ts";
 import { throughputOf } from "./throughput.ts";
 
-/** α whose kernels lose most where channels do not lie innermost. */
-const LARGE_ALPHA = 16;
 /** Share of the rows at least that clipping leaves in layers as they are. */
 const KEPT = 0.85;
 
@@ -51,11 +47,8 @@ export function winrsBound({ problem, device = H200 }: PlanRequest, pair: Kernel
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 
-/** Microseconds of WinRS as it would be configured: {@linkcode configure}'s, by layout. */
-export function winrsTime(request: PlanRequest, device: DeviceModel): Planned<number> {
-  const options = configureOptions(request);
-  if (isRefusal(options)) return options;
-  const { pair, predictedMs } = configure(request.problem, options);
-  const across = request.layout !== "nhwc" && pair.first.alpha === LARGE_ALPHA;
-  return 1e3 * predictedMs * (across ? device.shares.winrsAcross : 1);
+/** Microseconds of WinRS as it would be configured. */
+export function winrsTime(request: PlanRequest): Planned<number> {
+  const configuration = configured(request);
+  return isRefusal(configuration) ? configuration : 1e3 * configuration.predictedMs;
 }
