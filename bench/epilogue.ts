@@ -36,12 +36,12 @@ function unfused(): Plan {
   const product = fused({});
   const buffers = new PlanBuffers(gpu.limits);
   for (const { name, role, bytes } of product.buffers) {
-    buffers.add(name, role === "output" ? "workspace" : role, bytes / 4);
+    buffers.add(name, role === "output" ? "workspace" : role, bytes / 4, "f32");
   }
   const partials = product.buffers.findIndex(({ role }) => role === "output");
-  const bias = buffers.add("bias", "bias", n);
-  const residual = buffers.add("residual", "residual", n * n);
-  const result = buffers.add("output", "output", n * n);
+  const bias = buffers.add("bias", "bias", n, "f32");
+  const residual = buffers.add("residual", "residual", n * n, "f32");
+  const result = buffers.add("output", "output", n * n, "f32");
   const steps: EpilogueFactory = (module, width) => [
     biasStep(module, "columns", buffers.split(bias)),
     activationStep("relu"),
@@ -49,7 +49,7 @@ function unfused(): Plan {
   ];
   const shape = { elements: n * n, splits: 1, rows: n, rowStride: n, columns: n, columnStride: 1 };
   const places = { partials, result, bias, residual };
-  const last = reducePass(shape, "constant", steps, buffers, places, gpu.limits);
+  const last = reducePass(shape, "constant", steps, buffers, places, gpu.limits, "f32");
   return { ...product, buffers: buffers.list, passes: [...product.passes, last] };
 }
 

@@ -1,3 +1,4 @@
+import type { ConvDType } from "../problem/conv_problem.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import type { DeviceModel } from "./device/model.ts";
 import type { AlgorithmName } from "./names.ts";
@@ -14,6 +15,8 @@ export interface Algorithm {
   readonly name: AlgorithmName;
   /** What it heeds beside the options that all do. */
   readonly heeds: readonly HeededOption[];
+  /** What tensors it takes; f32 alone where absent. */
+  readonly dtypes?: readonly ConvDType[];
   /** Why it cannot do the problem, as a clause; undefined if it can. */
   refuse(request: PlanRequest): string | undefined;
   /** What `auto` weighs of it, within the enlargement of errors that is allowed; nothing where absent. */

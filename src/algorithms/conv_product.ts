@@ -1,3 +1,5 @@
+import type { Accumulation } from "../elements/elements.ts";
+import type { Scalar } from "../elements/scalar.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import {
@@ -29,6 +31,8 @@ import type { PlanBuffers } from "./tensors.ts";
 /** Where a product's results go: strides in elements, as `OutputMap` has them. */
 export interface ProductTarget {
   readonly buffer: number;
+  /** What it holds. */
+  readonly element: Scalar;
   readonly row: number;
   readonly outer: number;
   readonly inner: number;
@@ -53,6 +57,7 @@ export interface ConvProduct {
   readonly module: ModuleBuilder;
   readonly policy: TilePolicy;
   readonly variant?: MainLoopVariant | undefined;
+  readonly accumulate: Accumulation;
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
@@ -78,7 +83,7 @@ export function paddedChannels(channels: number, tileDepth: number): number {
 
 /** The side along which four results of a product leave in one store. */
 export function targetVector(
-  target: Omit<ProductTarget, "buffer">,
+  target: Omit<ProductTarget, "buffer" | "element">,
   rows: number,
   variant: MainLoopVariant | undefined,
 ): OutputVector {
@@ -112,7 +117,7 @@ export function productPass(
     : "columns";
   const width = vector === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
-  const out = module.tensor("result", "write", width, buffers.split(target.buffer));
+  const out = module.tensor("result", "write", width, buffers.split(target.buffer), target.element);
   const epilogue = product.epilogue(
     module,
     width,
@@ -163,7 +168,7 @@ export function productPass(
     product.a,
     product.b,
     output,
-    { ...(variant === undefined ? {} : { variant }) },
+    { accumulation: product.accumulate, ...(variant === undefined ? {} : { variant }) },
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = mainLoopMultiplications(shape, policy, product.mode, variant);
@@ -178,6 +183,7 @@ export function packPass(
   buffers: PlanBuffers,
   at: { readonly unpacked: number; readonly packed: number },
   limits: DeviceLimits,
+  element: Scalar,
 ): Pass[] {
   if (packedElements(shape) === 0) return [];
   const kernel = packStridedKernel(
@@ -185,6 +191,7 @@ export function packPass(
     mode,
     buffers.split(at.unpacked),
     buffers.split(at.packed),
+    element,
   );
   return [pass(kernel, buffers, at, packWorkgroups(shape), limits)];
 }

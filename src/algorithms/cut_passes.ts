@@ -1,3 +1,4 @@
+import { sumOf } from "../elements/elements.ts";
 import { type EpilogueFactory, NO_STEPS } from "../kernels/epilogue.ts";
 import { mainLoopWorkgroups } from "../kernels/main_loop.ts";
 import { fullVariant } from "../kernels/main_loop_variant.ts";
@@ -46,15 +47,19 @@ export function cutPasses(
   request: PlanRequest,
   mode: SizeMode,
   shape: CutShape,
-  { buffers, bias }: Pick<ReturnType<typeof problemBuffers>, "buffers" | "bias">,
+  { elements: types, buffers, bias }: Pick<
+    ReturnType<typeof problemBuffers>,
+    "elements" | "buffers" | "bias"
+  >,
   make: (part: ProductPart) => Pass,
 ): { products: Pass[]; sums: Pass[] } {
   const { problem: { groups }, limits } = request;
   const { cut, rows, columns, target } = shape;
   const { policy, splits, head } = cut;
   const result = target.buffer;
+  const sum = sumOf(types);
   const elements = resultElements(request.problem);
-  const epilogue = convEpilogue(request.epilogue);
+  const epilogue = convEpilogue(request);
   const part = (
     more: Pick<ProductPart, "splits" | "streamed">,
     to: ProductTarget,
@@ -66,14 +71,23 @@ export function cutPasses(
     "partial results",
     "workspace",
     partialResultElements(cut, product),
+    sum,
   );
   const places = { partials, result, bias };
   if (head === undefined) {
-    const to = { ...target, buffer: partials, split: elements };
+    const to = { ...target, buffer: partials, element: sum, split: elements };
     return {
       products: [part({ splits }, to, NO_STEPS)],
       sums: [
-        reducePass(reduceShape(request, splits), mode, epilogue, buffers, places, limits),
+        reducePass(
+          reduceShape(request, splits),
+          mode,
+          epilogue,
+          buffers,
+          places,
+          limits,
+          types.result,
+        ),
       ],
     };
   }
@@ -88,7 +102,7 @@ export function cutPasses(
     vector: targetVector(target, rows, request.variant),
   };
   const before = { splits: 1, streamed: { range: { first: 0, count: head } } };
-  const to = { ...target, buffer: partials };
+  const to = { ...target, buffer: partials, element: sum };
   const row = (module: ModuleBuilder, row: string) =>
     `group * ${module.size("rows", rows)} + ${row}`;
   return {
@@ -96,6 +110,6 @@ export function cutPasses(
       ...(head === 0 ? [] : [part(before, target, epilogue)]),
       part({ splits, streamed: { range, partials: tail } }, to, NO_STEPS),
     ],
-    sums: [reduceTilesPass(tail, mode, epilogue, buffers, places, limits, "f32", row)],
+    sums: [reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result, row)],
   };
 }

@@ -1,9 +1,4 @@
-import {
-  foldGrid,
-  type SizedKernel,
-  type SizeMode,
-  type StorageElement,
-} from "../kernels/module.ts";
+import { foldGrid, type SizedKernel, type SizeMode } from "../kernels/module.ts";
 import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
 import {
   reduceTilesKernel,
@@ -11,6 +6,7 @@ import {
   type TilePartials,
 } from "../kernels/tile_partials.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
+import type { Scalar } from "../elements/scalar.ts";
 import { canonicalName } from "../kernels/kernel.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
 import { refusal } from "./refusal.ts";
@@ -62,7 +58,7 @@ export function reducePass(
   buffers: PlanBuffers,
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
-  element: StorageElement = "f32",
+  element: Scalar,
   onto = false,
 ): Pass {
   const splits = {
@@ -85,7 +81,7 @@ export function reduceTilesPass(
   buffers: PlanBuffers,
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
-  element: StorageElement = "f32",
+  element: Scalar,
   rowIndex?: Parameters<typeof reduceTilesKernel>[5],
 ): Pass {
   const splits = {

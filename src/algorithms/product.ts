@@ -23,7 +23,7 @@ export interface Product {
 /** What of a tile's loads decides whether and how well a policy runs. */
 export type TileAccess =
   & Pick<TileLoader, "along">
-  & Partial<Pick<TileLoader, "vector" | "vectorAlong">>
+  & Partial<Pick<TileLoader, "vector" | "vectorAlong" | "value">>
   & {
     /** What packing the operand for tiles of so many places costs, in multiply-adds; undefined where it is read as it is. */
     packing?(extent: number): number | undefined;

@@ -1,9 +1,10 @@
 import { packedElements, type PackShape } from "../kernels/pack_strided.ts";
-import { type ConvTensor, tensorShape } from "../problem/conv_problem.ts";
+import { type ConvTensor, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Cut, cutProduct } from "./cut.ts";
 import { type DeviceModel, moveTime, passTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
+import { operandBytes, resultBytes } from "./tensors.ts";
 import { expectPlanned } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
@@ -22,7 +23,7 @@ export function chunkedCost(
 
 /** A packed filter, then in each chunk the input transformed and its product. */
 export function transformedTime(
-  { problem }: PlanRequest,
+  request: PlanRequest,
   device: DeviceModel,
   { cost, chunks, filter, elements, rate }: {
     /** Of the products of all chunks, in multiply-adds. */
@@ -34,31 +35,37 @@ export function transformedTime(
     readonly rate: number;
   },
 ): number {
-  const count = (which: ConvTensor) => elementCount(tensorShape(problem, which));
+  const count = (which: ConvTensor) => elementCount(tensorShape(request.problem, which));
+  const bytes = operandBytes(request);
   const packing = passTime(
     0,
-    moveTime(2 * packedElements(filter), device.rates.filterStream),
+    moveTime(bytes * 2 * packedElements(filter), device.rates.filterStream),
     device,
   );
-  const transform = moveTime(count("input") + elements, rate);
+  const transform = moveTime(bytes * (count("input") + elements), rate);
   const product = Math.max(
     productTime(cost, device.rates.packed),
-    moveTime(elements + count("output"), device.rates.stream),
+    moveTime(bytes * elements + resultBytes(request) * count("output"), device.rates.stream),
   );
   return packing + transform + product + 2 * chunks * device.times.dispatch;
 }
 
 /** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
 export function gatheredTime(
-  { problem }: PlanRequest,
+  request: PlanRequest,
   device: DeviceModel,
   product: number,
   pack: PackShape | undefined,
 ): number {
-  const elements = (["input", "filter", "output"] as const)
-    .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
-  const packing = pack === undefined
-    ? 0
-    : passTime(0, moveTime(2 * packedElements(pack), device.rates.filterStream), device);
-  return packing + passTime(product, moveTime(elements, device.rates.stream), device);
+  const { problem } = request;
+  const bytes = (which: ConvTensor) =>
+    elementCount(tensorShape(problem, which)) *
+    (which === resultTensor(problem.op) ? resultBytes(request) : operandBytes(request));
+  const moved = bytes("input") + bytes("filter") + bytes("output");
+  const packing = pack === undefined ? 0 : passTime(
+    0,
+    moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
+    device,
+  );
+  return packing + passTime(product, moveTime(moved, device.rates.stream), device);
 }

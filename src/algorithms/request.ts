@@ -1,5 +1,5 @@
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { ConvDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
@@ -11,8 +11,10 @@ import type { TuningTable } from "./tuned_choice.ts";
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
 export interface PlanRequest {
   readonly problem: ConvProblem;
-  /** Element type of all tensors. */
-  readonly dtype: "f32";
+  /** Element type of the operands. */
+  readonly dtype: ConvDType;
+  /** Of the result and the bias; the operands' where absent. */
+  readonly outDtype?: ConvDType;
   /** Layout of activations: input and output, and their gradients. */
   readonly layout: Layout;
   readonly filterLayout: FilterLayout;

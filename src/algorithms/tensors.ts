@@ -5,12 +5,9 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import {
-  elementBytes,
-  splitTensor,
-  type StorageElement,
-  type TensorSplit,
-} from "../kernels/module.ts";
+import { splitTensor, type TensorSplit } from "../kernels/module.ts";
+import { type ElementChoice, type Elements, elementsOf, sumOf } from "../elements/elements.ts";
+import { type Scalar, scalarBytes } from "../elements/scalar.ts";
 import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -19,8 +16,8 @@ import { type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
 /** Bytes of a buffer: whole words, and never too small for a binding of one vec4. */
-export function bufferBytes(elements: number, element: StorageElement = "f32"): number {
-  const bytes = elementBytes(element);
+export function bufferBytes(elements: number, element: Scalar): number {
+  const bytes = scalarBytes(element);
   return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
 
@@ -41,14 +38,19 @@ function tooManyBytes(
  * count, or than the device can hold.
  */
 export function refuseHugeTensors(
-  { problem, limits }: Pick<PlanRequest, "problem" | "limits">,
+  request: Pick<PlanRequest, "problem" | "limits" | "dtype" | "outDtype">,
 ): Refusal | undefined {
+  const { problem, limits } = request;
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     const elements = elementCount(tensorShape(problem, which));
     if (elements >= 2 ** 32) {
       return refusal("problem", `${which} has ${elements} elements, kernels count up to 2^32`);
     }
-    const refused = tooManyBytes(which, bufferBytes(elements), limits);
+    const refused = tooManyBytes(
+      which,
+      bufferBytes(elements, tensorScalar(request, which)),
+      limits,
+    );
     if (refused !== undefined) return refused;
   }
   return undefined;
@@ -79,7 +81,7 @@ export class PlanBuffers {
     name: string,
     role: PlanBuffer["role"],
     elements: number,
-    element: StorageElement = "f32",
+    element: Scalar,
   ): number {
     const bytes = bufferBytes(elements, element);
     this.refuse(tooManyBytes(name, bytes, this.#limits));
@@ -124,8 +126,33 @@ export class PlanBuffers {
   }
 }
 
-/** The problem's tensors (and the bias) as the first buffers of a plan. */
+/** What one of the problem's tensors is made of. */
+function tensorScalar(
+  request: Pick<PlanRequest, "problem" | "dtype" | "outDtype">,
+  which: ConvTensor,
+): Scalar {
+  const { storage, result } = elementsOf(request);
+  return which === resultTensor(request.problem.op) ? result : storage;
+}
+
+/** Bytes of an element of the operands. */
+export function operandBytes(choice: ElementChoice): number {
+  return scalarBytes(elementsOf(choice).storage);
+}
+
+/** Bytes of a partial sum. */
+export function partialBytes(choice: ElementChoice): number {
+  return scalarBytes(sumOf(elementsOf(choice)));
+}
+
+/** Bytes of an element of the result. */
+export function resultBytes(choice: ElementChoice): number {
+  return scalarBytes(elementsOf(choice).result);
+}
+
+/** The problem's tensors (and the bias) as the first buffers of a plan, and what they are made of. */
 export function problemBuffers(request: PlanRequest): {
+  elements: Elements;
   buffers: PlanBuffers;
   tensor: Readonly<Record<ConvTensor, number>>;
   bias: number | undefined;
@@ -134,10 +161,18 @@ export function problemBuffers(request: PlanRequest): {
   const buffers = new PlanBuffers(request.limits);
   const tensor: Partial<Record<ConvTensor, number>> = {};
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
-    tensor[which] = buffers.add(which, which, elementCount(tensorShape(problem, which)));
+    tensor[which] = buffers.add(
+      which,
+      which,
+      elementCount(tensorShape(problem, which)),
+      tensorScalar(request, which),
+    );
   }
-  const bias = epilogue.bias ? buffers.add("bias", "bias", problem.outChannels) : undefined;
-  return { buffers, tensor: tensor as Record<ConvTensor, number>, bias };
+  const elements = elementsOf(request);
+  const bias = epilogue.bias
+    ? buffers.add("bias", "bias", problem.outChannels, elements.result)
+    : undefined;
+  return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, bias };
 }
 
 /** Output elements of a problem's result. */

@@ -5,9 +5,9 @@ import { PlanBuffers } from "./tensors.ts";
 Deno.test("bindings of a split buffer cover it once, and end where it ends", () => {
   const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 1000 };
   const buffers = new PlanBuffers(limits);
-  const whole = buffers.add("whole", "workspace", 250);
-  const uneven = buffers.add("uneven", "workspace", 600);
-  const even = buffers.add("even", "workspace", 2 * 192);
+  const whole = buffers.add("whole", "workspace", 250, "f32");
+  const uneven = buffers.add("uneven", "workspace", 600, "f32");
+  const even = buffers.add("even", "workspace", 2 * 192, "f32");
   assert.deepEqual(buffers.bindings(whole), [{ buffer: 0, offset: 0, size: 1000 }]);
   // Parts begin at multiples of 256 bytes.
   assert.deepEqual(buffers.bindings(uneven), [

@@ -1,4 +1,5 @@
 import { allowedAmplification } from "./cost/accuracy.ts";
+import { elementsOf, elementsTrait } from "../elements/elements.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { Plan } from "./plan.ts";
 import { isRefusal, type Planned } from "./refusal.ts";
@@ -7,16 +8,26 @@ import type { TunedChoice } from "./tuned_choice.ts";
 
 /** Problems that differ in nothing but a similar batch are of one class. */
 export function problemClass(
-  { problem, dtype, layout, filterLayout }: Pick<
+  { problem, dtype, outDtype, layout, filterLayout }: Pick<
     PlanRequest,
-    "problem" | "dtype" | "layout" | "filterLayout"
+    "problem" | "dtype" | "outDtype" | "layout" | "filterLayout"
   >,
 ): string {
   const { op, batch, groups, inChannels, outChannels, inputSize, filterSize } = problem;
   const { stride, paddingBegin, paddingEnd, dilation } = problem;
   const octave = Math.round(Math.log2(Math.max(1, batch)));
   const sizes = [inputSize, filterSize, stride, paddingBegin, paddingEnd, dilation];
-  return [op, dtype, layout, filterLayout, octave, groups, inChannels, outChannels, ...sizes]
+  return [
+    op,
+    elementsTrait(elementsOf({ dtype, ...(outDtype && { outDtype }) })),
+    layout,
+    filterLayout,
+    octave,
+    groups,
+    inChannels,
+    outChannels,
+    ...sizes,
+  ]
     .join("|");
 }
 

@@ -1,6 +1,6 @@
 import { type Activation, LEAKY_RELU_SLOPE } from "../problem/epilogue.ts";
 import { F64_BODIES, F64_FUNCTIONS } from "./activation_f64.ts";
-import { type Scalar, typeName } from "./scalar.ts";
+import { type Scalar, typeName } from "../elements/scalar.ts";
 
 /**
  * WGSL functions `activate` of one value and `activate4` of four. Empty for `none`: the caller leaves the

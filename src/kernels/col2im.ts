@@ -11,7 +11,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { zeroOf } from "./scalar.ts";
+import { type Scalar, zeroOf } from "../elements/scalar.ts";
 
 /** Threads' elements of the image side: one, or one of each of four images. */
 function resultVectors(matrix: ColumnMatrix): number {
@@ -34,18 +34,19 @@ export function col2imKernel(
   firstImage: number,
   from: TensorSplit,
   to: TensorSplit,
+  elements: { readonly matrix: Scalar; readonly result: Scalar },
 ): SizedKernel {
   const { axes, interleave, inner, rowOrder } = matrix;
   const module = moduleBuilder(mode);
-  const source = module.tensor("matrix", "read", interleave, from);
-  const result = module.tensor("result", "write", 1, to);
+  const source = module.tensor("matrix", "read", interleave, from, elements.matrix);
+  const result = module.tensor("result", "write", 1, to, elements.result);
   const size = (name: string, value: number) => module.size(name, value);
   const sizes = axisSizes(module, "axis", axes);
   const all = axes.map((_, d) => d);
   const { taps, rows, columns, leading } = matrixExtents(matrix);
   const spots = size("spots", spotsOf({ places: axes.map(({ places }) => places) }));
   const channels = size("channels", matrix.channels);
-  const name = `col2im_f32_${axes.length}d_${inner}_${rowOrder}_i${interleave}${
+  const name = `col2im_${elements.result}_${axes.length}d_${inner}_${rowOrder}_i${interleave}${
     matrix.chunked ? "_chunk" : ""
   }${splitTrait(from, to)}`;
   const first = matrix.chunked ? ` + ${module.parameter("first_image", firstImage)}` : "";
@@ -76,7 +77,7 @@ export function col2imKernel(
   const wgsl = render(template, {
     name,
     count: size("count", resultVectors(matrix)),
-    zero: zeroOf("f32", interleave),
+    zero: zeroOf(source.value, interleave),
     // The image is what is left, so that none of the others is.
     coordinates: peel("rest", ["image", "group", ...order], ["", groups, ...orderedExtents])
       .join("\n"),

@@ -7,6 +7,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
@@ -29,6 +30,7 @@ export interface DirectShape {
   /** Threads that share one result; more than one leaves partial results to be reduced. */
   readonly splits: number;
   readonly mode: SizeMode;
+  readonly elements: Elements;
 }
 
 /** The definition of the convolution, one thread a result: slow, simple, the oracle of the other kernels. */
@@ -37,14 +39,15 @@ export function directKernel(
   epilogue: EpilogueFactory,
   tensors: Readonly<Record<ConvTensor, TensorSplit>>,
 ): SizedKernel {
-  const { problem, layout, filterLayout, mode } = shape;
+  const { problem, layout, filterLayout, mode, elements } = shape;
   const { op } = problem;
   const result = resultTensor(op);
   const [left, right] = operandTensors(op);
   const module = moduleBuilder(mode);
-  const a = module.tensor(left, "read", 1, tensors[left]);
-  const b = module.tensor(right, "read", 1, tensors[right]);
-  const out = module.tensor(result, "write", 1, tensors[result]);
+  const a = module.tensor(left, "read", 1, tensors[left], elements.storage);
+  const b = module.tensor(right, "read", 1, tensors[right], elements.storage);
+  const stored = shape.splits > 1 ? sumOf(elements) : elements.result;
+  const out = module.tensor(result, "write", 1, tensors[result], stored);
   const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
   const axes = Array.from({ length: rank }, (_, d) => d);
@@ -58,9 +61,11 @@ export function directKernel(
       )
       .join(" + ");
   };
-  const name = `direct_${op.replace("-", "_")}_f32_${rank}d_${layout}_${filterLayout}${
-    epilogueTrait(steps)
-  }${splitTrait(tensors[left], tensors[right], tensors[result])}`;
+  const name = `direct_${op.replace("-", "_")}_${
+    elementsTrait(elements)
+  }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${
+    splitTrait(tensors[left], tensors[right], tensors[result])
+  }`;
   const terms = accumulationLength(problem);
   const text = termText(problem, size);
   const values = {

@@ -1,8 +1,8 @@
 import type { Activation } from "../problem/epilogue.ts";
 import { activationText } from "./activation.ts";
 import { F64_ITERATIONS } from "./activation_f64.ts";
-import type { ModuleBuilder, StorageElement, TensorAccess, TensorSplit } from "./module.ts";
-import { literalOf, type Scalar, typeName } from "./scalar.ts";
+import type { ModuleBuilder, TensorAccess, TensorSplit } from "./module.ts";
+import { literalOf, type Scalar, typeName } from "../elements/scalar.ts";
 
 /** Where a value, or a vector of four, lies in the result. Expressions are WGSL over u32. */
 export interface EpiloguePlace {
@@ -84,7 +84,7 @@ export function biasStep(
   side: "rows" | "columns",
   split: TensorSplit,
   index: (at: string) => string = (at) => at,
-  element: StorageElement = "f32",
+  element: Scalar = "f32",
 ): EpilogueStep {
   const bias = module.tensor("bias", "read", 1, split, element);
   return {

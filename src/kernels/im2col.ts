@@ -1,5 +1,6 @@
 import template from "../../shaders/im2col.wgsl" with { type: "text" };
 import { axisSizes, columnsOf, peel, spotsOf, type WindowAxis } from "./columns.ts";
+import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
@@ -70,33 +71,44 @@ export function im2colKernel(
   firstImage: number,
   from: TensorSplit,
   to: TensorSplit,
+  element: Scalar,
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const shared = sharedVector(matrix);
-  const source = module.tensor("source", "read", shared === "channels" ? 4 : 1, from);
-  const target = module.tensor("matrix", "write", 4, to);
+  const four = typeName(element, 4);
+  const source = module.tensor(
+    "source",
+    "read",
+    shared === "channels" ? 4 : 1,
+    from,
+    element,
+    element,
+  );
+  const target = module.tensor("matrix", "write", 4, to, element, element);
   const size = (name: string, value: number) => module.size(name, value);
   const { rows, columns, leading, lines } = matrixExtents(matrix);
-  const name = `im2col_f32_${matrix.axes.length}d_${matrix.inner}_${matrix.rowOrder}_${shared}${
-    matrix.chunked ? "_chunk" : ""
-  }${splitTrait(from, to)}`;
+  const name =
+    `im2col_${element}_${matrix.axes.length}d_${matrix.inner}_${matrix.rowOrder}_${shared}${
+      matrix.chunked ? "_chunk" : ""
+    }${splitTrait(from, to)}`;
   const batchStride = size("batch_stride", matrix.batchStride);
   const loads = shared === "channels"
     ? source.load("offset / 4u")
     : shared === "images"
-    ? `vec4f(${[0, 1, 2, 3].map((x) => source.load(`offset + ${x}u * ${batchStride}`)).join(", ")})`
+    ? `${four}(${
+      [0, 1, 2, 3].map((x) => source.load(`offset + ${x}u * ${batchStride}`)).join(", ")
+    })`
     : source.load("offset");
-  const zero = shared === "none" ? "0.0f" : "vec4f()";
-  const element = elementText(module, matrix, firstImage);
-  const four = (x: number) =>
+  const text = elementText(module, matrix, firstImage);
+  const single = (x: number) =>
     matrix.inner === "columns"
       ? `element(group, line, first + ${x}u)`
       : `element(group, first + ${x}u, line)`;
   const wgsl = render(template, {
     name,
-    type: shared === "none" ? "f32" : "vec4f",
-    element,
-    result: `select(${zero}, ${loads}, inside)`,
+    type: shared === "none" ? element : four,
+    element: text,
+    result: `select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside)`,
     count: size("count", matrixElements(matrix) / 4),
     vectors: size("vectors", leading / 4),
     lines: size("lines", lines),
@@ -104,7 +116,7 @@ export function im2colKernel(
     columns: size("columns", columns),
     store: target.store(
       "i",
-      shared === "none" ? `vec4f(${[0, 1, 2, 3].map(four).join(", ")})` : four(0),
+      shared === "none" ? `${four}(${[0, 1, 2, 3].map(single).join(", ")})` : single(0),
     ),
     declarations: module.declarations(),
   });

@@ -10,7 +10,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { zeroOf } from "./scalar.ts";
+import { zeroOf } from "../elements/scalar.ts";
 
 /**
  * An input tensor in window order. The axes but the last are *outer*: H, or D and H. For four images at a time,

@@ -1,4 +1,4 @@
-import type { Scalar } from "./scalar.ts";
+import type { Scalar } from "../elements/scalar.ts";
 
 /**
  * A loader brings one operand of a product from storage into its workgroup tile. It is text: the main

@@ -10,9 +10,10 @@ import {
   type SizeMode,
 } from "./module.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
-import { type Accumulation, fragments, microKernel, withoutMicroKernel } from "./micro_kernel.ts";
+import { fragments, microKernel, withoutMicroKernel } from "./micro_kernel.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import { zeroOf } from "./scalar.ts";
+import type { Accumulation } from "../elements/elements.ts";
+import { zeroOf } from "../elements/scalar.ts";
 import { tileBytes, type WorkgroupTile, workgroupTile } from "./workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */

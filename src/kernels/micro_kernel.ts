@@ -1,14 +1,8 @@
 import type { FullMainLoopVariant } from "./main_loop_variant.ts";
 import type { TilePolicy } from "./policy.ts";
-import type { Scalar } from "./scalar.ts";
-import { typeName, zeroOf } from "./scalar.ts";
+import type { Accumulation } from "../elements/elements.ts";
+import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import type { WorkgroupTile } from "./workgroup_tile.ts";
-
-/**
- * In what products are summed: `f32`; `f16`, in chains of {@linkcode F16_CHAIN} that are added to f32; `i32`
- * of int8, four products a step; `f64`.
- */
-export type Accumulation = "f32" | "f16" | "i32" | "f64";
 
 /** Products of one chain in f16 (docs/accuracy.md), rounded up to the tile's depth. */
 export const F16_CHAIN = 32;

@@ -1,6 +1,12 @@
 import { Eta } from "eta";
 import type { BindingKind, Kernel } from "./kernel.ts";
-import { type Scalar, typeName } from "./scalar.ts";
+import {
+  type Scalar,
+  scalarBytes,
+  scalarFeature,
+  sumScalar,
+  typeName,
+} from "../elements/scalar.ts";
 
 /** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
 export type SizeMode = "constant" | "uniform";
@@ -37,7 +43,7 @@ export interface ModuleBuilder {
     kind: "read" | "write",
     vector: 1 | 4,
     split: TensorSplit,
-    element?: StorageElement,
+    element?: Scalar,
     value?: Scalar,
   ): TensorAccess;
   /** WebGPU features the tensors need. */
@@ -48,19 +54,6 @@ export interface ModuleBuilder {
   bindings(): BindingKind[];
   /** Contents of the uniform binding, or undefined if there is none. */
   uniforms(): Uint32Array<ArrayBuffer> | undefined;
-}
-
-/** What a tensor holds in memory. int8 are words (`u32`) of four. */
-export type StorageElement = Scalar;
-
-/** Bytes of an element. */
-export function elementBytes(element: StorageElement): number {
-  return element === "f16" ? 2 : element === "f64" ? 8 : 4;
-}
-
-/** In what sums of an element are: f32 but for integers and f64. */
-export function sumElement(element: StorageElement): StorageElement {
-  return element === "f16" ? "f32" : element;
 }
 
 /** How a tensor is spread over bindings: `bytes` each, the last one the rest. */
@@ -105,10 +98,10 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       sizes.set(name, value);
       return `sizes.${name}`;
     },
-    tensor(name, kind, vector, split, element = "f32", value = sumElement(element)) {
+    tensor(name, kind, vector, split, element = "f32", value = sumScalar(element)) {
       bound.push(name);
-      if (element === "f16") features.add("shader-f16");
-      if (element === "f64") features.add("shader-f64");
+      const feature = scalarFeature(element);
+      if (feature !== undefined) features.add(feature);
       const type = vector === 4 ? `vec4<${element}>` : element;
       const loaded = (text: string) =>
         element === value ? text : `${typeName(value, vector)}(${text})`;
@@ -133,7 +126,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
           store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
         };
       }
-      const partVectors = split.partBytes / (elementBytes(element) * vector);
+      const partVectors = split.partBytes / (scalarBytes(element) * vector);
       const last = split.parts - 1;
       const choose = (line: (part: string, index: string) => string) =>
         names.map((part, place) => {

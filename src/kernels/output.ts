@@ -1,6 +1,6 @@
 import { applyEpilogue, epilogueIterations, type EpilogueStep } from "./epilogue.ts";
 import type { TensorAccess } from "./module.ts";
-import { type Scalar, typeName } from "./scalar.ts";
+import { type Scalar, typeName } from "../elements/scalar.ts";
 
 /** Where the thread tile lies, as WGSL expressions of the first row and column of each 4x4 fragment. */
 export interface FragmentPlaces {

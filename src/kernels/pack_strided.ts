@@ -7,10 +7,9 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
-  type StorageElement,
   type TensorSplit,
 } from "./module.ts";
-import { zeroOf } from "./scalar.ts";
+import { type Scalar, scalarBytes, zeroOf } from "../elements/scalar.ts";
 
 /** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
@@ -62,7 +61,7 @@ export function packStridedKernel(
   mode: SizeMode,
   source: TensorSplit,
   packed: TensorSplit,
-  element: StorageElement = "f32",
+  element: Scalar = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const from = module.tensor("unpacked", "read", 1, source, element);
@@ -120,6 +119,6 @@ export function packStridedKernel(
     wgsl,
     module,
     [32, 8, 1],
-    33 * 32 * (from.value === "f64" ? 8 : 4),
+    33 * 32 * scalarBytes(from.value),
   );
 }

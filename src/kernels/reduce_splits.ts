@@ -13,11 +13,9 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
-  type StorageElement,
-  sumElement,
   type TensorSplit,
 } from "./module.ts";
-import { zeroOf } from "./scalar.ts";
+import { type Scalar, sumScalar, zeroOf } from "../elements/scalar.ts";
 
 /** Partial results lie one after the other, each as the result does. */
 export interface ReduceShape {
@@ -59,12 +57,12 @@ export function reduceSplitsKernel(
   mode: SizeMode,
   epilogue: EpilogueFactory,
   splits: { partials: TensorSplit; result: TensorSplit },
-  element: StorageElement = "f32",
+  element: Scalar = "f32",
   onto = false,
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const { width, side } = reduceVector(shape);
-  const sumOf = sumElement(element);
+  const sumOf = sumScalar(element);
   const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);

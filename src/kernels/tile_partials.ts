@@ -15,13 +15,11 @@ import {
   sizedKernel,
   type SizeMode,
   splitTrait,
-  type StorageElement,
-  sumElement,
   type TensorSplit,
 } from "./module.ts";
 import type { OutputMap, OutputVector } from "./output.ts";
 import { policyTile, type TilePolicy } from "./policy.ts";
-import { zeroOf } from "./scalar.ts";
+import { type Scalar, sumScalar, zeroOf } from "../elements/scalar.ts";
 
 /**
  * Partial results of a range of tiles whose depth is split, and where their sums go. They lie
@@ -96,13 +94,13 @@ export function reduceTilesKernel(
   mode: SizeMode,
   epilogue: EpilogueFactory,
   splits: { partials: TensorSplit; result: TensorSplit },
-  element: StorageElement = "f32",
+  element: Scalar = "f32",
   rowIndex: (module: ModuleBuilder, row: string) => string = (_, row) => row,
 ): SizedKernel {
   const { policy, range, strides } = shape;
   const module = moduleBuilder(mode);
   const width = shape.vector === "none" ? 1 : 4;
-  const sumOf = sumElement(element);
+  const sumOf = sumScalar(element);
   const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => rowIndex(module, row));

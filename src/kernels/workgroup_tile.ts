@@ -1,6 +1,6 @@
 import type { TileLoader } from "./loader.ts";
 import type { FullMainLoopVariant } from "./main_loop_variant.ts";
-import { type Scalar, typeName } from "./scalar.ts";
+import { type Scalar, scalarBytes, typeName } from "../elements/scalar.ts";
 
 /** One operand's tile in workgroup memory: `depth` rows of vectors of four places. */
 export interface WorkgroupTile {
@@ -25,8 +25,8 @@ export function tileBytes(
   loader: Pick<TileLoader, "along" | "value">,
   doubleBuffer = false,
 ): number {
-  const scalar = { f16: 2, f64: 8, f32: 4, i32: 4, u32: 4 }[loader.value ?? "f32"];
-  return (doubleBuffer ? 2 : 1) * 4 * scalar * depth * rowVectors(extent, loader);
+  return (doubleBuffer ? 2 : 1) * 4 * scalarBytes(loader.value ?? "f32") * depth *
+    rowVectors(extent, loader);
 }
 
 /** Declares a tile and says how its vectors are reached; with two of each, `half` is which. */

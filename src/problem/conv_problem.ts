@@ -225,6 +225,10 @@ export function directFlops(problem: ConvProblem): number {
     (problem.inChannels / problem.groups) * elementCount(problem.filterSize);
 }
 
+/** Element type of a convolution's tensors. */
+export type ConvDType = "f32" | "f16";
+export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16"];
+
 /** Bytes of the three tensors at `elementBytes` each: the least an operation moves. */
 export function tensorBytes(problem: ConvProblem, elementBytes: number): number {
   return elementBytes *

@@ -22,7 +22,7 @@ export function planTime(plan: Plan, device: DeviceModel): number {
       multiplications / workgroups * device.multiprocessors * waves,
       device.rates.planned,
     );
-    const elements = bindings.reduce((all, { size }) => all + size / 4, 0);
-    return sum + passTime(product, moveTime(elements, device.rates.stream), device);
+    const bytes = bindings.reduce((all, { size }) => all + size, 0);
+    return sum + passTime(product, moveTime(bytes, device.rates.stream), device);
   }, 0);
 }

@@ -124,9 +124,9 @@ export function productTime(multiplyAdds: number, teraflops: number): number {
   return 2 * multiplyAdds / (teraflops * 1e6);
 }
 
-/** Microseconds of moving f32 elements at `terabytes` a second. */
-export function moveTime(elements: number, terabytes: number): number {
-  return 4 * elements / (terabytes * 1e6);
+/** Microseconds of moving so many bytes at `terabytes` a second. */
+export function moveTime(bytes: number, terabytes: number): number {
+  return bytes / (terabytes * 1e6);
 }
 
 /** A pass takes as long as the slower of its arithmetic and its traffic, and what a dispatch costs. */

@@ -1,4 +1,4 @@
-import { directFlops } from "../../problem/conv_problem.ts";
+import { CONV_DTYPES, directFlops } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { passTime, productTime } from "../device/model.ts";
 import { planDirect } from "./plan.ts";
@@ -7,6 +7,7 @@ import { planDirect } from "./plan.ts";
 export const direct: Algorithm = {
   name: "direct",
   heeds: [],
+  dtypes: CONV_DTYPES,
   refuse: () => undefined,
   price: ({ problem }, device) =>
     passTime(productTime(directFlops(problem) / 2, device.rates.direct), 0, device),

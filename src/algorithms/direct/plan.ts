@@ -1,3 +1,4 @@
+import { sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { directKernel } from "../../kernels/direct.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
@@ -22,35 +23,42 @@ const MOST_TERMS = MOST_ITERATIONS - 5_000;
 
 /** Plans the direct algorithm: works for every problem. */
 export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> {
-  const { problem } = request;
-  const { buffers, tensor, bias } = problemBuffers(request);
+  const { problem, limits } = request;
+  const { buffers, tensor, bias, elements: types } = problemBuffers(request);
   const elements = resultElements(problem);
   const splits = Math.max(1, Math.ceil(accumulationLength(problem) / MOST_TERMS));
   const perSplit = Math.ceil(accumulationLength(problem) / splits);
   const [left, right] = operandTensors(problem.op);
   const result = tensor[resultTensor(problem.op)];
   const partials = splits > 1
-    ? buffers.add("partial results", "workspace", splits * elements)
+    ? buffers.add("partial results", "workspace", splits * elements, sumOf(types))
     : result;
   const split = { input: WHOLE, filter: WHOLE, output: WHOLE };
   for (const which of [left, right] satisfies ConvTensor[]) {
     split[which] = buffers.split(tensor[which]);
   }
   split[resultTensor(problem.op)] = buffers.split(partials);
-  const epilogue = convEpilogue(request.epilogue);
+  const epilogue = convEpilogue(request);
   const kernel = directKernel(
-    { problem, layout: request.layout, filterLayout: request.filterLayout, splits, mode },
+    {
+      problem,
+      layout: request.layout,
+      filterLayout: request.filterLayout,
+      splits,
+      mode,
+      elements: types,
+    },
     splits > 1 ? NO_STEPS : epilogue,
     split,
   );
   const multiplications = directFlops(problem) / 2;
   const places = { ...tensor, bias, [resultTensor(problem.op)]: partials };
   const workgroups = Math.ceil(elements * splits / 64);
-  const passes = [pass(kernel, buffers, places, workgroups, request.limits, multiplications)];
+  const passes = [pass(kernel, buffers, places, workgroups, limits, multiplications)];
   if (splits > 1) {
     const shape = reduceShape(request, splits);
     passes.push(
-      reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, request.limits),
+      reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, limits, types.result),
     );
   }
   return buffers.plan({

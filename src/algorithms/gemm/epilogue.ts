@@ -7,15 +7,17 @@ import {
 } from "../../kernels/epilogue.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import type { PlanBuffers } from "../tensors.ts";
-import type { GemmElements } from "./arithmetic.ts";
+import { type Elements, sumOf } from "../../elements/elements.ts";
 
 /** α, then β·C, then bias, then the activation, then the residual. */
 export function gemmEpilogue(
   problem: GemmProblem,
-  { result, sum }: GemmElements,
+  elements: Elements,
   buffers: PlanBuffers,
   place: Partial<Record<GemmTensor, number>>,
 ): EpilogueFactory {
+  const { result } = elements;
+  const sum = sumOf(elements);
   return (module, width, rowIndex) => {
     const tensor = (name: "c" | "residual") =>
       module.tensor(name, "read", width, buffers.split(place[name]!), result);

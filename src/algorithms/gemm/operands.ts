@@ -7,9 +7,9 @@ import type { DeviceModel } from "../device/model.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { PlanBuffers } from "../tensors.ts";
-import type { GemmElements } from "./arithmetic.ts";
+import { depthOfValue, type Elements } from "../../elements/elements.ts";
 
-/** How an operand lies in memory, in elements of `GemmElements.operand`. */
+/** How an operand lies in memory, in values of `Elements.storage`. */
 export interface OperandShape {
   /** Rows of A or columns of B. */
   readonly places: number;
@@ -26,9 +26,10 @@ export interface OperandShape {
 /** How both operands lie. */
 export function operandShapes(
   problem: GemmProblem,
-  { packed }: Pick<GemmElements, "packed">,
+  elements: Pick<Elements, "storage">,
 ): { a: OperandShape; b: OperandShape } {
   const { m, n, k, transpose, batch: batches } = problem;
+  const packed = depthOfValue(elements);
   const operand = (places: number, along: "place" | "depth"): OperandShape => {
     if (packed === 4 && (along === "place" || k % 4 !== 0)) {
       const depth = Math.ceil(k / 4);
@@ -89,7 +90,7 @@ export function packingCost(
 export function packPass(
   matrix: OperandShape,
   padded: { places: number; depth: number },
-  { operand }: GemmElements,
+  { storage }: Elements,
   mode: SizeMode,
   limits: DeviceLimits,
   buffers: PlanBuffers,
@@ -122,6 +123,6 @@ export function packPass(
       : { rowStride: 1, channelStride: places }),
     tapStride: 0,
   };
-  const kernel = packStridedKernel(shape, mode, from, to, operand);
+  const kernel = packStridedKernel(shape, mode, from, to, storage);
   return pass(kernel, buffers, at, packWorkgroups(shape), limits);
 }

@@ -11,7 +11,6 @@ import {
 } from "../../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../../kernels/main_loop_variant.ts";
 import {
-  elementBytes,
   type ModuleBuilder,
   moduleBuilder,
   type SizeMode,
@@ -20,6 +19,14 @@ import {
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
 import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
 import { F16_CHAIN } from "../../kernels/micro_kernel.ts";
+import {
+  depthOfValue,
+  type Elements,
+  elementsOf,
+  elementsTrait,
+  sumOf,
+} from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
@@ -41,7 +48,6 @@ import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { PlanBuffers } from "../tensors.ts";
-import { type GemmElements, gemmElements } from "./arithmetic.ts";
 import { gemmEpilogue } from "./epilogue.ts";
 import {
   type OperandShape,
@@ -74,12 +80,12 @@ export interface GemmRequest {
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
 export function cutGemm(request: GemmRequest): Planned<Cut> {
   const { device = H200, problem: { m, n, k, batch } } = request;
-  const elements = elementsOf(request);
-  const { a, b } = operandShapes(request.problem, elements);
-  const words = Math.ceil(k / elements.packed);
+  const types = requestElements(request);
+  const { a, b } = operandShapes(request.problem, types);
+  const words = Math.ceil(k / depthOfValue(types));
   const tile = (shape: OperandShape, other: number) => ({
     ...shape,
-    value: elements.tile,
+    value: types.tile,
     packing: (extent: number) =>
       packingPays(device, shape, extent, other) ? packingCost(device, shape) : undefined,
   });
@@ -89,7 +95,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     batches: batch,
     steps: ({ depth }) => Math.ceil(words / depth),
     elements: batch * m * n,
-    partialBytes: elementBytes(elements.sum),
+    partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
     a: tile(a, n),
@@ -108,19 +114,21 @@ function withTile(request: GemmRequest): GemmRequest {
     : request;
 }
 
-/** What a request's tensors and sums are made of. */
-function elementsOf({ dtype, accumulate, variant }: GemmRequest): GemmElements {
-  return gemmElements(dtype, accumulate, fullVariant(variant).halfTile);
+/** The elements of a request; tiles stay f16 where its variant says so. */
+function requestElements(request: GemmRequest): Elements {
+  const elements = elementsOf(request);
+  return fullVariant(request.variant).halfTile && elements.storage === "f16"
+    ? { ...elements, tile: "f16" }
+    : elements;
 }
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
 function gemmSums(
-  { dtype, accumulate }: GemmRequest,
+  { accumulate: sums }: Elements,
   cut: Cut,
   steps: number,
   packed: number,
 ): PlanArithmetic {
-  const sums = dtype === "i8" ? "i32" : dtype === "f64" ? "f64" : accumulate ?? "f32";
   const { chain, segment } = cutArithmetic(cut, steps);
   const depth = cut.policy.depth * packed;
   return {
@@ -154,7 +162,8 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   checkGemmArithmetic(asked.problem, asked);
   const request = withTile(asked);
   const { problem, limits, device = H200 } = request;
-  const types = elementsOf(request);
+  const types = requestElements(request);
+  const packed = depthOfValue(types);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
   // Literal zero divisors do not compile; in a uniform they are harmless.
@@ -165,7 +174,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   if (isRefusal(cut)) return cut;
   const { splits, head } = cut;
   const { policy } = cut;
-  const depth = Math.ceil(k / types.packed);
+  const depth = Math.ceil(k / packed);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   const buffers = new PlanBuffers(limits);
@@ -173,7 +182,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   for (const which of [...gemmOperands(problem), "output"] as const) {
     const count = elementCount(gemmShape(problem, which));
     place[which] = which === "a" || which === "b"
-      ? buffers.add(which, which, Math.ceil(count / types.packed), types.operand)
+      ? buffers.add(which, which, Math.ceil(count / packed), types.storage)
       : buffers.add(which, which, count, types.result);
   }
   const result = place.output!;
@@ -193,7 +202,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     "partial results",
     "workspace",
     tail === undefined ? splits * elements : partialElements(tail),
-    types.sum,
+    sumOf(types),
   );
   const packs: Pass[] = [];
   const a = operand("a", shapes.a, place.a!, n);
@@ -214,7 +223,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       ? []
       : [...packs, ...products, ...(partials === undefined ? [] : [reduction(partials)])],
     multiplications,
-    arithmetic: gemmSums(request, cut, Math.ceil(depth / policy.depth), types.packed),
+    arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed),
     notes: [
       cutNote(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
@@ -231,7 +240,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     const whole = partials === undefined;
     const inTiles = !whole && tail !== undefined;
     const width = vector === "none" && !inTiles ? 1 : 4;
-    const element = whole ? types.result : types.sum;
+    const element = whole ? types.result : sumOf(types);
     const out = module.tensor("result", "write", width, buffers.split(target), element);
     const epilogueSteps = (whole ? epilogue : NO_STEPS)(module, width, (row) => row);
     const columns = module.size("n", n);
@@ -253,7 +262,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
     }`;
     const kernel = mainLoopKernel(
-      types.trait,
+      `gemm_${elementsTrait(types)}`,
       suffix,
       mode,
       module,
@@ -262,11 +271,11 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       aLoader,
       bLoader,
       mappedOutput(out, map, epilogueSteps),
-      { variant, accumulation: types.accumulation },
+      { variant, accumulation: types.accumulate },
     );
     expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);
-    const multiplications = types.packed * mainLoopMultiplications(shape, policy, mode, variant);
+    const multiplications = packed * mainLoopMultiplications(shape, policy, mode, variant);
     const places = { ...place, a: a.buffer, b: b.buffer, result: target };
     return pass(kernel, buffers, places, workgroups, limits, multiplications);
   }
@@ -287,7 +296,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     const extent = name === "a" ? policy.rows : policy.columns;
     const access = (module: ModuleBuilder, from: number, widest: 1 | 4) => {
       const vector = variant.vectorLoads ? widest : 1;
-      return module.tensor(name, "read", vector, buffers.split(from), types.operand, types.tile);
+      return module.tensor(name, "read", vector, buffers.split(from), types.storage, types.tile);
     };
     if (!packingPays(device, matrix, extent, other)) {
       const vector = variant.vectorLoads ? matrix.vector : 1;
@@ -303,16 +312,19 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       places: Math.ceil(matrix.places / extent) * extent,
       depth: Math.ceil(matrix.depth / tileDepth) * tileDepth,
     };
-    const packed = buffers.add(
+    const packedBuffer = buffers.add(
       `packed ${name}`,
       "workspace",
       batch * padded.places * padded.depth,
-      types.operand,
+      types.storage,
     );
-    packs.push(packPass(matrix, padded, types, mode, limits, buffers, { unpacked, packed }));
+    packs.push(packPass(matrix, padded, types, mode, limits, buffers, {
+      unpacked,
+      packed: packedBuffer,
+    }));
     const loader = (module: ModuleBuilder) =>
-      packedLoader(module, name, access(module, packed, 4), { ...padded, tileDepth });
-    return { buffer: packed, loader, trait: "p" };
+      packedLoader(module, name, access(module, packedBuffer, 4), { ...padded, tileDepth });
+    return { buffer: packedBuffer, loader, trait: "p" };
   }
 
   /** Two tiles of each operand may be more than the planner reckoned with. */

@@ -2,6 +2,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
 import type { Product } from "../product.ts";
+import { partialBytes } from "../tensors.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 
@@ -37,14 +38,14 @@ function chunkNeeds(
   { problem, limits, maxWorkspaceBytes }: PlanRequest,
   needs: Im2colNeeds,
   cut: Cut,
-  partialBytes: number,
+  more: number,
 ): ChunkNeeds {
   return {
     algorithm: "im2col",
     batch: problem.batch,
     multiple: needs.multiple,
     bytes: needs.bytes,
-    fixedBytes: needs.fixedBytes(cut.policy) + partialBytes,
+    fixedBytes: needs.fixedBytes(cut.policy) + more,
     maxBufferBytes: chunkBufferBytes(limits, needs.bytes(needs.multiple)),
     maxWorkspaceBytes,
   };
@@ -54,8 +55,7 @@ function chunkNeeds(
 export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2colCut> {
   const { problem, limits, maxWorkspaceBytes } = request;
   const elements = needs.product(problem.batch).elements;
-  const attempt = (cut: Cut, partialBytes: number) =>
-    batchChunks(chunkNeeds(request, needs, cut, partialBytes));
+  const attempt = (cut: Cut, more: number) => batchChunks(chunkNeeds(request, needs, cut, more));
   const done = (cut: Cut, chunks: readonly Chunk[], partials: number): Im2colCut => ({
     cut,
     chunks,
@@ -68,7 +68,7 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2
   let chunks = attempt(plain, 0);
   if (isRefusal(chunks)) return chunks;
   for (let again = 0; needs.summed && chunks.length > 1 && again < 8; again++) {
-    const more = attempt(plain, 4 * chunks.length * elements);
+    const more = attempt(plain, partialBytes(request) * chunks.length * elements);
     if (isRefusal(more)) return more;
     if (more.length === chunks.length) break;
     chunks = more;
@@ -80,13 +80,14 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2
     const cut = cutProduct(request, product);
     if (isRefusal(cut)) return cut;
     const partials = cut.splits * counted;
-    const partialBytes = needs.summed
-      ? 4 * partials * elements
-      : 4 * partialResultElements(cut, product);
+    const bytes = partialBytes(request);
+    const splitBytes = needs.summed
+      ? bytes * partials * elements
+      : bytes * partialResultElements(cut, product);
     const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
     const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(cut.policy) -
       needs.bytes(chunks[0]!.images).reduce((sum, one) => sum + one, 0);
-    if (partials === 1 || partialBytes <= Math.min(largest, room)) {
+    if (partials === 1 || splitBytes <= Math.min(largest, room)) {
       return done(cut, chunks, needs.summed ? partials : 1);
     }
   }

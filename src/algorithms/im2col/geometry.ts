@@ -1,5 +1,6 @@
+import type { Scalar } from "../../elements/scalar.ts";
 import type { WindowAxis } from "../../kernels/columns.ts";
-import { type ColumnMatrix, matrixElements, matrixExtents } from "../../kernels/im2col.ts";
+import { type ColumnMatrix, matrixExtents } from "../../kernels/im2col.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import { matrixLoader, type MatrixShape } from "../../kernels/loaders/matrix.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
@@ -110,11 +111,6 @@ export function gradientMatrix(
   };
 }
 
-/** Bytes of a matrix. */
-export function matrixBytes(matrix: ColumnMatrix): number {
-  return 4 * matrixElements(matrix);
-}
-
 /**
  * How a product reads a matrix whose places are its columns, and whose depth its rows; or, `turned`, the other
  * way round.
@@ -132,8 +128,8 @@ function operandShape(matrix: ColumnMatrix, turned: boolean) {
 }
 
 /** Which way threads read an operand: vectors of four either way, since the matrix is padded to them. */
-export function matrixAccess(matrix: ColumnMatrix, turned = false) {
-  return { along: operandShape(matrix, turned).along, vector: 4 as const };
+export function matrixAccess(matrix: ColumnMatrix, value: Scalar, turned = false) {
+  return { along: operandShape(matrix, turned).along, vector: 4 as const, value };
 }
 
 /** The loader of a matrix as a product's operand. */

@@ -1,3 +1,5 @@
+import { elementsOf, elementsTrait, sumOf } from "../../elements/elements.ts";
+import type { Scalar } from "../../elements/scalar.ts";
 import { col2imKernel, col2imWorkgroups } from "../../kernels/col2im.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import {
@@ -31,16 +33,22 @@ export interface Im2colContext {
   gradient(images: number): ColumnMatrix;
 }
 
+/** What the matrix of windows holds: sums that col2im adds up, for backward-data. */
+export function windowScalar(request: PlanRequest): Scalar {
+  const elements = elementsOf(request);
+  return request.problem.op === "bwd-data" ? sumOf(elements) : elements.storage;
+}
+
 /** The pass that writes a matrix; none where it is empty. */
 function matrixPass(
-  { mode, tensors: { buffers }, request: { limits } }: Im2colContext,
+  { mode, tensors: { buffers, elements }, request: { limits } }: Im2colContext,
   matrix: ColumnMatrix,
   first: number,
   at: { readonly source: number; readonly matrix: number },
 ): Pass[] {
   if (matrixElements(matrix) === 0) return [];
   const [from, to] = [buffers.split(at.source), buffers.split(at.matrix)];
-  const kernel = im2colKernel(matrix, mode, first, from, to);
+  const kernel = im2colKernel(matrix, mode, first, from, to, elements.storage);
   return [pass(kernel, buffers, at, im2colWorkgroups(matrix), limits)];
 }
 
@@ -49,17 +57,19 @@ function matrixBuffer(
   { cut, tensors }: Im2colContext,
   name: string,
   matrix: (images: number) => ColumnMatrix,
+  element: Scalar,
 ): number {
-  return tensors.buffers.add(name, "workspace", matrixElements(matrix(cut.chunks[0]!.images)));
+  const elements = matrixElements(matrix(cut.chunks[0]!.images));
+  return tensors.buffers.add(name, "workspace", elements, element);
 }
 
 /** The packed filter's buffer and pass. */
 function packedFilter({ request, geometry, cut, mode, tensors }: Im2colContext) {
-  const { buffers, tensor } = tensors;
+  const { buffers, tensor, elements: { storage } } = tensors;
   const shape = im2colFilter(request, geometry, cut.cut.policy);
-  const packed = buffers.add("packed filter", "workspace", packedElements(shape));
+  const packed = buffers.add("packed filter", "workspace", packedElements(shape), storage);
   const at = { unpacked: tensor.filter, packed };
-  return { shape, packed, passes: packPass(shape, mode, buffers, at, request.limits) };
+  return { shape, packed, passes: packPass(shape, mode, buffers, at, request.limits, storage) };
 }
 
 /** Where results of a chunk begin, where there are several. */
@@ -68,9 +78,11 @@ function beginAt({ cut }: Im2colContext, at: number, multiple: number) {
 }
 
 /** What the products of all operations share. */
-function common({ request, mode, cut, geometry }: Im2colContext, trait: string) {
+function common({ request, mode, cut, geometry, tensors }: Im2colContext, trait: string) {
+  const { elements } = tensors;
   return {
-    name: `im2col_${request.problem.op.replace("-", "_")}_f32`,
+    name: `im2col_${request.problem.op.replace("-", "_")}_${elementsTrait(elements)}`,
+    accumulate: elements.accumulate,
     trait: `${geometry.inner}_v${loadVector(request)}${trait}`,
     mode,
     policy: cut.cut.policy,
@@ -86,13 +98,14 @@ function filterProduct(
   buffer: number,
   part: Omit<ProductPart, "rows" | "columns" | "batches">,
 ): Pass {
-  const { request, mode, cut: { cut: { policy } }, tensors: { buffers, bias } } = context;
+  const { request, mode, cut: { cut: { policy } }, tensors } = context;
+  const { buffers, bias, elements: { storage, tile } } = tensors;
   const { shape, packed } = filter;
   const { rows: depth, columns } = matrixExtents(matrix);
   const module = moduleBuilder(mode);
   const vector = loadVector(request);
-  const a = module.tensor("packed", "read", vector, buffers.split(packed));
-  const b = module.tensor("matrix", "read", vector, buffers.split(buffer));
+  const a = module.tensor("packed", "read", vector, buffers.split(packed), storage, tile);
+  const b = module.tensor("matrix", "read", vector, buffers.split(buffer), storage, tile);
   return productPass(
     {
       ...common(context, ""),
@@ -119,13 +132,14 @@ function filterProduct(
 /** Forward: the matrix of windows, then the filter times it. */
 export function forward(context: Im2colContext): Pass[] {
   const { request, mode, geometry, cut, tensors } = context;
-  const { tensor } = tensors;
+  const { tensor, elements } = tensors;
   const filter = packedFilter(context);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows);
+  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
   const { output, outChannels, spots, interleave } = geometry;
   const stride = output[0]!;
   const target = {
     buffer: tensor.output,
+    element: elements.result,
     row: output[1]!,
     outer: interleave * stride,
     inner: output.at(-1)!,
@@ -133,7 +147,7 @@ export function forward(context: Im2colContext): Pass[] {
     period: interleave * spots,
     group: outChannels * output[1]!,
   };
-  const epilogue = convEpilogue(request.epilogue);
+  const epilogue = convEpilogue(request);
   const chunks = cut.chunks.map(({ first, images }) => {
     const windows = context.windows(images);
     return {
@@ -171,10 +185,13 @@ export function forward(context: Im2colContext): Pass[] {
 
 /** Backward-data: the filter times the gradient gives the matrix of windows, which col2im sums. */
 export function backwardData(context: Im2colContext): Pass[] {
-  const { mode, cut, tensors: { buffers, tensor }, request: { limits } } = context;
+  const { request, mode, cut, tensors: { buffers, tensor, elements } } = context;
+  const { limits } = request;
+  const { storage } = elements;
+  const summed = windowScalar(request);
   const filter = packedFilter(context);
-  const gradient = matrixBuffer(context, "gradient matrix", context.gradient);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows);
+  const gradient = matrixBuffer(context, "gradient matrix", context.gradient, storage);
+  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
   return [
     ...filter.passes,
     ...cut.chunks.flatMap(({ first, images }) => {
@@ -182,8 +199,24 @@ export function backwardData(context: Im2colContext): Pass[] {
       const windows = context.windows(images);
       const { leading, group, rows, columns } = matrixExtents(windows);
       const target: ProductTarget = windows.inner === "columns"
-        ? { buffer: matrix, row: leading, outer: 0, inner: 1, period: leading, group }
-        : { buffer: matrix, row: 1, outer: 0, inner: leading, period: columns, group };
+        ? {
+          buffer: matrix,
+          element: summed,
+          row: leading,
+          outer: 0,
+          inner: 1,
+          period: leading,
+          group,
+        }
+        : {
+          buffer: matrix,
+          element: summed,
+          row: 1,
+          outer: 0,
+          inner: leading,
+          period: columns,
+          group,
+        };
       if (matrixElements(windows) === 0) return [];
       const kernel = col2imKernel(
         windows,
@@ -191,6 +224,7 @@ export function backwardData(context: Im2colContext): Pass[] {
         first,
         buffers.split(matrix),
         buffers.split(tensor.input),
+        { matrix: summed, result: elements.result },
       );
       const places = { matrix, result: tensor.input };
       return [
@@ -210,17 +244,20 @@ export function backwardData(context: Im2colContext): Pass[] {
 
 /** Backward-filter: the gradient times the windows, both as matrices; chunks leave partial results. */
 export function backwardFilter(context: Im2colContext): Pass[] {
-  const { request, geometry, mode, cut, tensors: { buffers, tensor, bias } } = context;
+  const { request, geometry, mode, cut, tensors } = context;
+  const { buffers, tensor, bias, elements: types } = tensors;
+  const { storage, tile } = types;
   const { limits } = request;
-  const gradient = matrixBuffer(context, "gradient matrix", context.gradient);
-  const matrix = matrixBuffer(context, "im2col matrix", context.windows);
+  const gradient = matrixBuffer(context, "gradient matrix", context.gradient, storage);
+  const matrix = matrixBuffer(context, "im2col matrix", context.windows, windowScalar(request));
   const { filter, inChannels, outChannels, taps, rowOrder } = geometry;
   const elements = resultElements(request.problem);
   const partials = cut.partials > 1
-    ? buffers.add("partial results", "workspace", cut.partials * elements)
+    ? buffers.add("partial results", "workspace", cut.partials * elements, sumOf(types))
     : undefined;
   const target = {
     buffer: partials ?? tensor.filter,
+    element: partials === undefined ? types.result : sumOf(types),
     row: filter[0]!,
     group: outChannels * filter[0]!,
     ...(rowOrder === "channel"
@@ -233,8 +270,8 @@ export function backwardFilter(context: Im2colContext): Pass[] {
     const from = context.gradient(images);
     const windows = context.windows(images);
     const module = moduleBuilder(mode);
-    const a = module.tensor("gradient", "read", vector, buffers.split(gradient));
-    const b = module.tensor("matrix", "read", vector, buffers.split(matrix));
+    const a = module.tensor("gradient", "read", vector, buffers.split(gradient), storage, tile);
+    const b = module.tensor("matrix", "read", vector, buffers.split(matrix), storage, tile);
     const { splits } = cut.cut;
     const slot = splits * elements;
     const product = productPass(
@@ -265,6 +302,6 @@ export function backwardFilter(context: Im2colContext): Pass[] {
   if (partials === undefined) return products;
   const places = { partials, result: tensor.filter, bias };
   const shape = reduceShape(request, cut.partials);
-  const epilogue = convEpilogue(request.epilogue);
-  return [...products, reducePass(shape, mode, epilogue, buffers, places, limits)];
+  const epilogue = convEpilogue(request);
+  return [...products, reducePass(shape, mode, epilogue, buffers, places, limits, types.result)];
 }

@@ -1,3 +1,6 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
+import { matrixElements } from "../../kernels/im2col.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import type { SizeMode } from "../../kernels/module.ts";
@@ -9,7 +12,7 @@ import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { cutIm2col, type Im2colNeeds } from "./cut.ts";
 import {
   gradientMatrix,
@@ -17,10 +20,15 @@ import {
   type Im2colGeometry,
   im2colGeometry,
   matrixAccess,
-  matrixBytes,
   windowMatrix,
 } from "./geometry.ts";
-import { backwardData, backwardFilter, forward, type Im2colContext } from "./passes.ts";
+import {
+  backwardData,
+  backwardFilter,
+  forward,
+  type Im2colContext,
+  windowScalar,
+} from "./passes.ts";
 
 /** Plans im2col and a product: explicit matrices, in chunks of the batch where they exceed a limit. */
 export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> {
@@ -86,19 +94,20 @@ function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
   const windows = (images: number) => windowMatrix(request, geometry, images, false);
   const gradient = (images: number) => gradientMatrix(request, geometry, images, false);
   const filterBytes: Im2colNeeds["fixedBytes"] = (policy) =>
-    4 * packedElements(im2colFilter(request, geometry, policy));
+    operandBytes(request) * packedElements(im2colFilter(request, geometry, policy));
   const { inChannels, outChannels, taps, spots } = geometry;
   const batches = problem.groups;
   const elements = resultElements(problem);
-  const packed = { along: "place", vector: 4 } as const;
+  const value = elementsOf(request).tile;
+  const packed = { along: "place", vector: 4, value } as const;
   const { op } = problem;
   return {
     multiple: geometry.interleave,
     summed: op === "bwd-filter",
     splittable: op !== "bwd-data",
     bytes: (images) => [
-      matrixBytes(windows(images)),
-      ...(op === "fwd" ? [] : [matrixBytes(gradient(images))]),
+      scalarBytes(windowScalar(request)) * matrixElements(windows(images)),
+      ...(op === "fwd" ? [] : [operandBytes(request) * matrixElements(gradient(images))]),
     ],
     fixedBytes: (policy) => op === "bwd-filter" ? 0 : filterBytes(policy),
     product(images) {
@@ -111,12 +120,12 @@ function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
         rows: op === "bwd-data" ? taps * inChannels : outChannels,
         columns: op === "bwd-filter" ? taps * inChannels : columns,
         steps: ({ depth }) => Math.ceil(depths[op] / depth),
-        a: op === "bwd-filter" ? matrixAccess(gradient(images), true) : packed,
+        a: op === "bwd-filter" ? matrixAccess(gradient(images), value, true) : packed,
         b: op === "fwd"
-          ? matrixAccess(windows(images))
+          ? matrixAccess(windows(images), value)
           : op === "bwd-data"
-          ? matrixAccess(gradient(images))
-          : matrixAccess(windows(images), true),
+          ? matrixAccess(gradient(images), value)
+          : matrixAccess(windows(images), value, true),
       };
     },
   };

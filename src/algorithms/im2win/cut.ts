@@ -6,7 +6,7 @@ import type { Product } from "../product.ts";
 import { streamsOf } from "../cut_passes.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { resultElements } from "../tensors.ts";
+import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
 import {
   windowBytes,
   windowColumns,
@@ -62,8 +62,8 @@ function chunked(request: PlanRequest, geometry: WindowGeometry): Planned<Window
   const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
   const product = windowProduct(request, geometry, problem.batch);
   const fixedBytes = (cut: Cut) =>
-    4 * packedElements(windowFilter(request, geometry, cut.policy)) +
-    4 * partialResultElements(cut, product);
+    operandBytes(request) * packedElements(windowFilter(request, geometry, cut.policy)) +
+    partialBytes(request) * partialResultElements(cut, product);
   const best = cutProduct(request, product);
   if (isRefusal(best)) return best;
   const whole = bytes(problem.batch) <= maxBufferBytes &&

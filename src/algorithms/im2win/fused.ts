@@ -13,7 +13,7 @@ import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import {
   windowColumns,
   windowFilter,
@@ -53,7 +53,7 @@ export function fusedProduct(request: PlanRequest) {
     steps: (policy) => filter(policy).depth / policy.depth,
     elements: resultElements(problem),
     streams: streamsOf(request),
-    workspaceBytes: (policy) => 4 * packedElements(filter(policy)),
+    workspaceBytes: (policy) => operandBytes(request) * packedElements(filter(policy)),
     a: { along: "place", vector: 4 },
     b: access,
   };
@@ -73,17 +73,29 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<P
   const filter = filterOf(policy);
 
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias } = tensors;
-  const packed = buffers.add("filter in window order", "workspace", packedElements(filter));
+  const { buffers, tensor, bias, elements } = tensors;
+  const packed = buffers.add(
+    "filter in window order",
+    "workspace",
+    packedElements(filter),
+    elements.storage,
+  );
   const shape = {
     cut,
     rows,
     columns,
-    target: { ...windowTarget(geometry), buffer: tensor.output },
+    target: { ...windowTarget(geometry), buffer: tensor.output, element: elements.result },
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   const passes = [
-    ...packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits),
+    ...packPass(
+      filter,
+      mode,
+      buffers,
+      { unpacked: tensor.filter, packed },
+      limits,
+      elements.storage,
+    ),
     ...products,
     ...sums,
   ];
@@ -110,6 +122,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<P
     return productPass(
       {
         name: "im2win_fused_fwd_f32",
+        accumulate: elements.accumulate,
         trait: `${request.layout}_${problem.filterSize.length}d_${
           padded % policy.depth === 0 ? "tap" : "linear"
         }_i${interleave}b${access.sourceVector}`,

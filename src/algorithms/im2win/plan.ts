@@ -37,17 +37,34 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
   const columns = windowColumns(geometry, chunks[0]!.images);
 
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias } = tensors;
+  const { buffers, tensor, bias, elements } = tensors;
   const filter = windowFilter(request, geometry, policy);
-  const packed = buffers.add("filter in window order", "workspace", packedElements(filter));
+  const packed = buffers.add(
+    "filter in window order",
+    "workspace",
+    packedElements(filter),
+    elements.storage,
+  );
   const largest = shapeOf(chunks[0]!.images);
-  const windows = buffers.add("input in window order", "workspace", windowElements(largest));
-  const target = { ...windowTarget(geometry), buffer: tensor.output };
+  const windows = buffers.add(
+    "input in window order",
+    "workspace",
+    windowElements(largest),
+    elements.storage,
+  );
+  const target = { ...windowTarget(geometry), buffer: tensor.output, element: elements.result };
   const shape = { cut, rows, columns, target };
-  const pack = packPass(filter, mode, buffers, { unpacked: tensor.filter, packed }, limits);
+  const pack = packPass(
+    filter,
+    mode,
+    buffers,
+    { unpacked: tensor.filter, packed },
+    limits,
+    elements.storage,
+  );
   const passes: Pass[] = [];
   if (chunked) {
-    const epilogue = convEpilogue(request.epilogue);
+    const epilogue = convEpilogue(request);
     const multiple = chunks[0]!.images * geometry.output[0]!;
     for (const { first, images } of chunks) {
       const columns = windowColumns(geometry, images);
@@ -97,6 +114,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     return productPass(
       {
         name: "im2win_fwd_f32",
+        accumulate: elements.accumulate,
         trait: `i${interleave}b${vector}`,
         mode,
         module,

@@ -1,3 +1,4 @@
+import { CONV_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { planImplicitGemm } from "./plan.ts";
 import { implicitTime } from "./price.ts";
@@ -6,6 +7,7 @@ import { implicitTime } from "./price.ts";
 export const implicitGemm: Algorithm = {
   name: "implicit-gemm",
   heeds: ["variant"],
+  dtypes: CONV_DTYPES,
   refuse: () => undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],
   price: implicitTime,

@@ -1,3 +1,5 @@
+import { elementsOf } from "../../elements/elements.ts";
+import type { Scalar } from "../../elements/scalar.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import { correlationLoader, gradientLoader } from "../../kernels/loaders/correlation.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
@@ -15,6 +17,7 @@ import type { PlanRequest } from "../request.ts";
 type Along = TileLoader["along"];
 interface Access {
   readonly along: Along;
+  readonly value: Scalar;
   readonly vector: 1 | 4;
 }
 
@@ -75,6 +78,7 @@ function groupChannels(problem: ConvProblem): { input: number; output: number } 
 /** Forward and backward-data: packed filter times gathered image. */
 function gatherOperands(request: PlanRequest): Operands {
   const { problem, layout } = request;
+  const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
   const forward = problem.op === "fwd";
   const group = groupChannels(problem);
@@ -91,8 +95,8 @@ function gatherOperands(request: PlanRequest): Operands {
   const spots = elementCount(places);
   const batchInner = layout === "chwn";
   const b: Access = layout === "nhwc"
-    ? { along: "depth", vector: four(channels) }
-    : { along: "place", vector: batchInner ? four(problem.batch) : 1 };
+    ? { along: "depth", vector: four(channels), value: tile }
+    : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
   const linear = ({ depth }: TilePolicy) => paddedChannels(channels, depth) % depth !== 0;
   const spotStride = targetStrides.at(-1)!;
   const depthOf = (policy: TilePolicy) => taps * paddedChannels(channels, policy.depth);
@@ -112,14 +116,14 @@ function gatherOperands(request: PlanRequest): Operands {
   return {
     rows,
     columns: problem.batch * spots,
-    a: { along: "place", vector: four(4) },
+    a: { along: "place", vector: four(4), value: tile },
     b,
     depth: depthOf,
     pack,
     loaders(module, policy, split) {
       const shape = pack(policy);
-      const packed = module.tensor("packed", "read", four(4), split("a"));
-      const image = module.tensor(source, "read", b.vector, split("b"));
+      const packed = module.tensor("packed", "read", four(4), split("a"), storage, tile);
+      const image = module.tensor(source, "read", b.vector, split("b"), storage, tile);
       return [
         packedLoader(module, "a", packed, {
           places: shape.paddedRows,
@@ -164,6 +168,7 @@ function gatherOperands(request: PlanRequest): Operands {
 /** Backward-filter: output gradient times shifted input, deep along images and places. */
 function correlationOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
+  const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
   const group = groupChannels(problem);
   const inputStrides = stridesOf(request, "input");
@@ -175,11 +180,11 @@ function correlationOperands(request: PlanRequest): Operands {
   const channelsInner = layout === "nhwc" || filterLayout === "krsc";
   const alongDepth = batchInner ? four(problem.batch) : 1;
   const a: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.output) }
-    : { along: "depth", vector: batchInner ? alongDepth : four(spots) };
+    ? { along: "place", vector: four(group.output), value: tile }
+    : { along: "depth", vector: batchInner ? alongDepth : four(spots), value: tile };
   const b: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.input) }
-    : { along: "depth", vector: alongDepth };
+    ? { along: "place", vector: four(group.input), value: tile }
+    : { along: "depth", vector: alongDepth, value: tile };
   const depth = problem.batch * spots;
   return {
     rows: group.output,
@@ -189,8 +194,8 @@ function correlationOperands(request: PlanRequest): Operands {
     depth: () => depth,
     pack: () => undefined,
     loaders(module, policy, split) {
-      const gradient = module.tensor("output", "read", a.vector, split("a"));
-      const input = module.tensor("input", "read", b.vector, split("b"));
+      const gradient = module.tensor("output", "read", a.vector, split("a"), storage, tile);
+      const input = module.tensor("input", "read", b.vector, split("b"), storage, tile);
       const correlation = {
         batch: problem.batch,
         places: problem.outputSize,

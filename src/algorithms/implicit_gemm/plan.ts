@@ -1,3 +1,4 @@
+import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
@@ -8,7 +9,7 @@ import type { PlanRequest } from "../request.ts";
 import { packPass, productPass } from "../conv_product.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
 import type { Product } from "../product.ts";
@@ -23,7 +24,7 @@ export function productOf(request: PlanRequest, operands: Operands): Product {
     elements: resultElements(request.problem),
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
-      return pack === undefined ? 0 : 4 * packedElements(pack);
+      return pack === undefined ? 0 : operandBytes(request) * packedElements(pack);
     },
     streams: streamsOf(request),
     a: operands.a,
@@ -41,16 +42,16 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<
   if (isRefusal(cut)) return cut;
   const { policy } = cut;
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias } = tensors;
+  const { buffers, tensor, bias, elements: types } = tensors;
   const result = tensor[resultTensor(problem.op)];
   const passes: Pass[] = [];
 
   const pack = operands.pack(policy);
   let aBuffer = tensor.output;
   if (pack !== undefined) {
-    aBuffer = buffers.add("packed filter", "workspace", packedElements(pack));
+    aBuffer = buffers.add("packed filter", "workspace", packedElements(pack), types.storage);
     const places = { unpacked: tensor.filter, packed: aBuffer };
-    passes.push(...packPass(pack, mode, buffers, places, limits));
+    passes.push(...packPass(pack, mode, buffers, places, limits, types.storage));
   }
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];
@@ -60,7 +61,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<
     cut,
     rows,
     columns,
-    target: { ...operands.result, buffer: result },
+    target: { ...operands.result, buffer: result, element: types.result },
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   passes.push(...products, ...sums);
@@ -83,7 +84,8 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<
     const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
     return productPass(
       {
-        name: `implicit_gemm_${problem.op.replace("-", "_")}_f32`,
+        name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(types)}`,
+        accumulate: types.accumulate,
         trait: operands.trait(policy),
         mode,
         module,

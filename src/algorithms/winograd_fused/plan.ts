@@ -52,7 +52,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       `tile ${formatTile(tile)} has ${given}, winograd${axes}d tiles ${axes}`,
     );
   }
-  const { buffers, tensor, bias } = problemBuffers(request);
+  const { buffers, tensor, bias, elements } = problemBuffers(request);
   const source = problem.op === "fwd" ? tensor.input : tensor.output;
   const result = tensor[resultTensor(problem.op)];
   const sourceName = problem.op === "fwd" ? "input" : "output";
@@ -113,6 +113,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       }`,
       "workspace",
       shape.groups * slices * filterDepth(shape) * shape.paddedPlaces,
+      elements.storage,
     );
     const filterKernel = filterTransformKernel(tileName, shape, filter, mode, {
       filter: buffers.split(tensor.filter),

@@ -1,3 +1,4 @@
+import { sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -84,19 +85,20 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   });
 
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias } = tensors;
+  const { buffers, tensor, bias, elements } = tensors;
+  const sum = sumOf(elements);
   const needs = workspaceOf(request, chunk);
   const names = geometry.operands.map(({ role }) => `transformed ${role}`);
   const operands = [
-    buffers.add(names[0]!, "workspace", needs.operands[0]),
-    buffers.add(names[1]!, "workspace", needs.operands[1]),
+    buffers.add(names[0]!, "workspace", needs.operands[0], elements.storage),
+    buffers.add(names[1]!, "workspace", needs.operands[1], elements.storage),
   ] as const;
   const products = needs.products === 0
     ? undefined
-    : buffers.add("products", "workspace", needs.products);
+    : buffers.add("products", "workspace", needs.products, sum);
   const targets = needs.partials === 0 ? [products!] : Array.from(
     { length: needs.targets },
-    () => buffers.add("partial products", "workspace", needs.partials),
+    () => buffers.add("partial products", "workspace", needs.partials, sum),
   );
   const context: Context = { request, mode, tile, geometry, buffers, tensors, operands };
 
@@ -174,6 +176,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
           buffers,
           { partials: target, result: products! },
           limits,
+          sumOf(tensors.elements),
         ),
       );
       source = products!;
@@ -189,7 +192,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       stack: layout.result,
       start: window.start,
     };
-    const kernel = outputTransformKernel(shape, mode, convEpilogue(request.epilogue), {
+    const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
       matrices: buffers.split(source),
       result: window.split,
     });

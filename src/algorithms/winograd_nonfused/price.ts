@@ -1,5 +1,5 @@
 import { isRefusal, type Planned } from "../refusal.ts";
-import { resultElements } from "../tensors.ts";
+import { operandBytes, resultElements } from "../tensors.ts";
 import { geometryOf } from "./geometry.ts";
 import { plannedTile } from "./tiles.ts";
 import { chooseChunks } from "./workspace.ts";
@@ -14,6 +14,8 @@ import { type DeviceModel, moveTime, passTime, productTime } from "../device/mod
  */
 export function nonfusedTime(request: PlanRequest, device: DeviceModel): Planned<number> {
   const { problem } = request;
+  const bytes = operandBytes(request);
+  const moved = (elements: number, rate: number) => moveTime(bytes * elements, rate);
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
@@ -27,21 +29,21 @@ export function nonfusedTime(request: PlanRequest, device: DeviceModel): Planned
     const made = operandElements[index]!;
     const source = elementCount(tensorShape(problem, which));
     if (role === "filter") {
-      once += passTime(0, moveTime(source + made, device.rates.filterStream), device);
+      once += passTime(0, moved(source + made, device.rates.filterStream), device);
     } else {
-      each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
+      each += passTime(0, moved(source / chunks + made, device.rates.stream), device);
     }
   });
-  const moved = operandElements[0]! + operandElements[1]! + splits * products;
+  const elements = operandElements[0]! + operandElements[1]! + splits * products;
   each += passTime(
     productTime(cost, device.rates.packed),
-    moveTime(moved, device.rates.stream),
+    moved(elements, device.rates.stream),
     device,
   );
   const results = resultElements(problem);
   const finish = passTime(
     0,
-    moveTime(products + (filterFirst ? results / chunks : results), device.rates.stream),
+    moved(products + (filterFirst ? results / chunks : results), device.rates.stream),
     device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;

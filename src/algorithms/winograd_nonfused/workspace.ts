@@ -1,3 +1,5 @@
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
@@ -142,9 +144,10 @@ export function workspaceOf(
 /** Bytes of a workspace. */
 export function workspaceBytes(
   { operands, products, partials, targets }: WorkspaceElements,
+  element: Scalar,
 ): number {
   return [...operands, products, ...new Array<number>(targets).fill(partials)]
-    .reduce((sum, elements) => sum + (elements === 0 ? 0 : bufferBytes(elements)), 0);
+    .reduce((sum, elements) => sum + (elements === 0 ? 0 : bufferBytes(elements, element)), 0);
 }
 
 /**
@@ -158,16 +161,17 @@ export function chooseChunks(
 ): Planned<ChunkLayout> {
   const { problem: { batch }, limits, maxWorkspaceBytes } = request;
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const sum = sumOf(elementsOf(request));
   const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, products, images, cut);
   const cutAndLay = (images: number) => {
     const cut = cutProduct(request, chunkProduct(request, geometry, products, images));
     return isRefusal(cut) ? cut : lay(images, cut);
   };
-  const bytesOf = (layout: ChunkLayout) => workspaceBytes(workspaceOf(request, layout));
+  const bytesOf = (layout: ChunkLayout) => workspaceBytes(workspaceOf(request, layout), sum);
   const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
-    const bytes = [...own, layout.resultElements].map((elements) => 4 * elements);
+    const bytes = [...own, layout.resultElements].map((elements) => scalarBytes(sum) * elements);
     const moving = bytes.reduce((sum, value) => sum + value, 0);
     const small = bytes.every((value) => value <= bindings) &&
       (maxWorkspaceBytes !== undefined || moving <= DEFAULT_CHUNK_BYTES);

@@ -1,3 +1,4 @@
+import { sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
@@ -112,7 +113,7 @@ export function planConfiguration(
   const elements = resultElements(problem);
   const { count } = configuration.segmentation;
   const workspace = count > 1
-    ? buffers.add("buckets", "workspace", (count - 1) * elements)
+    ? buffers.add("buckets", "workspace", (count - 1) * elements, sumOf(operands.elements))
     : undefined;
   const shares = sharesOf(configuration);
   const kernels = shares.map((share) =>
@@ -137,7 +138,9 @@ export function planConfiguration(
       columnStride: 1,
     };
     const between = { partials: workspace, result: tensor.filter };
-    passes.push(reducePass(shape, mode, NO_STEPS, buffers, between, limits, "f32", true));
+    passes.push(
+      reducePass(shape, mode, NO_STEPS, buffers, between, limits, operands.elements.result, true),
+    );
   }
   const workspaceBytes = buffers.workspaceBytes();
   return buffers.plan({

@@ -1,5 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
+import { zeroOf } from "../../elements/scalar.ts";
 
 /**
  * The depth of backward-filter: (image, place) of the output gradient, in the order that lies
@@ -71,6 +72,7 @@ export function gradientLoader(
   const group = module.size("gradient_group", shape.channels * shape.channelStride / vector);
   return {
     vector,
+    value: gradient.value,
     along: shape.along,
     ...stepState("a"),
     place: (slot, row) =>
@@ -98,7 +100,7 @@ export function gradientLoader(
       ].join("\n"),
     placeStep: () => "",
     load: (p, k, target) =>
-      `      ${target} = select(${vector === 4 ? "vec4f()" : "0.0f"}, ${
+      `      ${target} = select(${zeroOf(gradient.value, vector)}, ${
         gradient.load(`a_base${p} + a_far${k}`)
       }, a_in${k});`,
   };
@@ -152,6 +154,7 @@ export function correlationLoader(
   const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
   return {
     vector,
+    value: input.value,
     along: shape.along,
     ...stepState("b"),
     place: (slot, column) => {
@@ -203,7 +206,7 @@ export function correlationLoader(
       const inside = all
         .filter((d) => module.mode === "uniform" || needsMask(axes[d]!, depth.places[d]!))
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
-      return `      ${target} = select(${vector === 4 ? "vec4f()" : "0.0f"}, ${
+      return `      ${target} = select(${zeroOf(input.value, vector)}, ${
         input.load(`b_base${p} + b_far${k}`)
       }, ${[`b_in${k}`, ...inside].join(" && ")});`;
     },

@@ -1,5 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
+import { zeroOf } from "../../elements/scalar.ts";
 
 /** One spatial axis as the gather sees it: `places` of the result, `taps` of the filter, `size` of the source. */
 export interface GatherAxis {
@@ -100,7 +101,7 @@ export function gatherLoader(
       };`,
     ].join("\n");
   };
-  const zero = vector === 4 ? "vec4f()" : "0.0f";
+  const zero = zeroOf(source.value, vector);
 
   const place = (slot: number, column: string) => {
     const lines = [`  let b_column${slot} = ${column};`];
@@ -130,6 +131,7 @@ export function gatherLoader(
         : `b_tap${d} += 1u; if (b_tap${d} == ${taps[d]}) { b_tap${d} = 0u; ${next(d - 1)} }`;
     return {
       vector,
+      value: source.value,
       along: shape.along,
       begin: [
         `  var b_block = first_step % ${blocks};`,
@@ -164,6 +166,7 @@ export function gatherLoader(
   }
   return {
     vector,
+    value: source.value,
     along: shape.along,
     begin: "  var b_step = first_step;",
     step: "",

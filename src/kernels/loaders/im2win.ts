@@ -3,7 +3,7 @@ import { axisSizes } from "../columns.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { zeroOf } from "../scalar.ts";
+import { zeroOf } from "../../elements/scalar.ts";
 
 /** Elements of one load of a window tensor that are not interleaved: four along the depth where all windows begin and end on fours. */
 export function windowVector(shape: WindowShape): 1 | 4 {

@@ -1,6 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
-import { zeroOf } from "../scalar.ts";
+import { zeroOf } from "../../elements/scalar.ts";
 
 /** One operand of a matrix product as it lies in memory, row-major, batches one after the other. */
 export interface MatrixShape {

@@ -1,6 +1,21 @@
 /** A WGSL scalar type; `u32` also stands for four packed int8. */
 export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32";
 
+/** Bytes of one value. */
+export function scalarBytes(scalar: Scalar): number {
+  return scalar === "f16" ? 2 : scalar === "f64" ? 8 : 4;
+}
+
+/** What values of a type are added up in: f32 of f16, else the type itself. */
+export function sumScalar(scalar: Scalar): Scalar {
+  return scalar === "f16" ? "f32" : scalar;
+}
+
+/** The WebGPU feature that a kernel with such values needs, if any. */
+export function scalarFeature(scalar: Scalar): string | undefined {
+  return scalar === "f16" || scalar === "f64" ? `shader-${scalar}` : undefined;
+}
+
 /** The type of one value, or of four. */
 export function typeName(scalar: Scalar, width: 1 | 4): string {
   if (width === 1) return scalar;

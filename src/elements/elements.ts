@@ -1,0 +1,69 @@
+import type { DType } from "../tensor/dtype.ts";
+import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
+
+/** Element type of a problem's operands. */
+export type OperandType = "f32" | "f16" | "i8" | "f64";
+
+/** In what products are summed: `f16` in short chains that are added to f32; `i32` of int8, four products a step. */
+export type Accumulation = "f32" | "f16" | "i32" | "f64";
+
+/** What the tensors, tiles and sums of a product or a convolution are made of: CUTLASS' element types of a kernel. */
+export interface Elements {
+  /** Operands in memory; `u32` are words of four int8 that follow each other along the depth. */
+  readonly storage: Scalar;
+  /** Operands in workgroup memory. */
+  readonly tile: Scalar;
+  readonly accumulate: Accumulation;
+  /** Results in memory, and what is added to them: bias, C, residual. */
+  readonly result: Scalar;
+}
+
+/** What a user says of elements. */
+export interface ElementChoice {
+  /** Of the operands. */
+  readonly dtype: OperandType;
+  /** Of f16 only; f32 where absent. */
+  readonly accumulate?: "f32" | "f16";
+  /** Of the results; as the operands where absent, i32 of int8. */
+  readonly outDtype?: "f32" | "f16";
+}
+
+/** The elements of a choice; tiles hold what sums are in, or f16 where those are. */
+export function elementsOf({ dtype, accumulate, outDtype }: ElementChoice): Elements {
+  if (dtype === "i8") return { storage: "u32", tile: "u32", accumulate: "i32", result: "i32" };
+  const chained = dtype === "f16" && accumulate === "f16";
+  return {
+    storage: dtype,
+    tile: chained ? "f16" : sumScalar(dtype),
+    accumulate: chained ? "f16" : dtype === "f64" ? "f64" : "f32",
+    result: outDtype ?? dtype,
+  };
+}
+
+/** What sums leave the loop in: of the epilogue, and of partial results where the depth is split. */
+export function sumOf({ accumulate }: Pick<Elements, "accumulate">): Scalar {
+  return sumScalar(accumulate);
+}
+
+/** Products along the depth that one value in memory holds. */
+export function depthOfValue({ storage }: Pick<Elements, "storage">): 1 | 4 {
+  return storage === "u32" ? 4 : 1;
+}
+
+/** As it stands in kernels' names: `f32`, `f16_sum16`, `f16_to_f32`. */
+export function elementsTrait({ storage, accumulate, result }: Elements): string {
+  const packed = storage === "u32";
+  return (packed ? "i8" : storage) + (accumulate === "f16" ? "_sum16" : "") +
+    (packed || result === storage ? "" : `_to_${result}`);
+}
+
+/** WebGPU features that kernels of a choice need. */
+export function elementFeatures(choice: ElementChoice): string[] {
+  const { storage, result } = elementsOf(choice);
+  return [...new Set([storage, result].flatMap((scalar) => scalarFeature(scalar) ?? []))];
+}
+
+/** Element type of the results of a choice, as tensors have it. */
+export function resultType(choice: ElementChoice): Extract<DType, Scalar> {
+  return elementsOf(choice).result;
+}
