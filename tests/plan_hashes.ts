@@ -9,7 +9,8 @@ import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
+import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { gemmProblem } from "../src/problem/gemm_problem.ts";
@@ -41,6 +42,32 @@ const PROBLEMS = [
 ];
 const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] as const;
 
+/** What else is asked for by name: elements, sums that are moved on, splits, pairs of WinRS. */
+const CHOICES: readonly (readonly [
+  string,
+  Partial<PlanRequest> & { readonly op?: Operation },
+])[] = [
+  ...OPERATIONS.flatMap((op) =>
+    (["direct", "implicit-gemm", "im2col"] as const).map((algorithm) =>
+      [`${op} ${algorithm} f16`, { op, algorithm, dtype: "f16" }] as const
+    )
+  ),
+  ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
+  ["fwd stream-k", { balance: "stream-k", policy: "small" }],
+  ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
+  ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],
+  ["bwd-filter winrs pair", { op: "bwd-filter", algorithm: "winrs", pair: "a8n3r6,a4n3r2" }],
+];
+const VARIANTS: readonly MainLoopVariant[] = [
+  { prefetch: false },
+  { doubleBuffer: true },
+  { doubleBuffer: true, arrays2d: false },
+  { unroll: false },
+  { peel: false },
+  { microKernel: false },
+  { vectorLoads: false },
+];
+
 /** Lines `problem operation layout algorithm device: hash`, sorted as they are made. */
 export function* planHashes(): Generator<string> {
   const devices: readonly [string, Partial<PlanRequest>][] = [
@@ -69,7 +96,37 @@ export function* planHashes(): Generator<string> {
       }
     }
   }
+  for (const descriptor of PROBLEMS.slice(0, 3)) {
+    for (const layout of LAYOUTS) {
+      for (const [name, more] of CHOICES) {
+        const request = {
+          problem: parseDescriptor(descriptor, more.op ?? "fwd"),
+          dtype: "f32",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+          epilogue: NO_EPILOGUE,
+          limits: LARGE,
+          algorithm: "implicit-gemm",
+          ...more,
+        } as const;
+        yield `${descriptor} ${layout} ${name}: ${
+          hashOf((sizes) => planConv({ ...request, sizes }))
+        }`;
+      }
+    }
+  }
   for (const [m, n, k] of PRODUCTS) {
+    for (const variant of VARIANTS) {
+      const problem = gemmProblem({ m, n, k });
+      const hash = hashOf((sizes) =>
+        planGemm({ problem, dtype: "f32", limits: LARGE, sizes, variant })
+      );
+      yield `${m},${n},${k} f32 ${JSON.stringify(variant)}: ${hash}`;
+    }
+    const chained = { dtype: "f16", accumulate: "f16", limits: LARGE } as const;
+    yield `${m},${n},${k} f16 summed in f16: ${
+      hashOf((sizes) => planGemm({ problem: gemmProblem({ m, n, k }), ...chained, sizes }))
+    }`;
     for (const dtype of ["f32", "f16", "i8"] as const) {
       for (const transpose of ["nn", "tn", "nt"] as const) {
         const problem = gemmProblem({ m, n, k, transpose });
@@ -86,7 +143,7 @@ function hashOf(planOf: (sizes: "constant" | "uniform") => Plan): string {
   try {
     for (const sizes of ["constant", "uniform"] as const) {
       for (const { kernel, bindings, uniforms, grid } of planOf(sizes).passes) {
-        hash.update(kernel.wgsl.replace(/\s+/g, " "));
+        hash.update(kernel.wgsl.replace(/\/\/.*/g, "").replace(/\s+/g, " ").trim());
         hash.update(JSON.stringify([bindings, kernel.bindings, grid, [...uniforms ?? []]]));
       }
     }
