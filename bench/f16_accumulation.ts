@@ -8,7 +8,7 @@ import { computeGemmReference } from "../src/bench/gemm_check.ts";
 import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
 import { runPlan } from "../src/bench/gpu_case.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { F16_CHAIN } from "../src/kernels/micro_kernel.ts";
+import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem } from "../src/problem/gemm_problem.ts";
 import type { ReferenceResult } from "../src/reference/reference.ts";
 

@@ -20,7 +20,7 @@ import { F32 } from "../src/accuracy/mod.ts";
 import { gemmPrecision } from "../src/bench/gemm_check.ts";
 import { fillGemm } from "../src/bench/gemm_operands.ts";
 import { gemmNoise, projectionNoise } from "../src/bench/projection_noise.ts";
-import { F16_CHAIN } from "../src/kernels/micro_kernel.ts";
+import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import type { GemmInputs } from "../src/reference/gemm.ts";
 import { projectGemm } from "../src/reference/gemm_projection.ts";

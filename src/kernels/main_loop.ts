@@ -1,20 +1,22 @@
-import template from "../../shaders/main_loop.wgsl" with { type: "text" };
 import type { OutputStore } from "./output.ts";
-import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
+import type { TileLoader } from "./loader.ts";
+import { dealtLoader } from "./loop/dealt_loader.ts";
 import {
   loopIterations,
   type ModuleBuilder,
-  render,
   type SizedKernel,
   sizedKernel,
   type SizeMode,
 } from "./module.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
-import { fragments, microKernel, withoutMicroKernel } from "./micro_kernel.ts";
+import { F16_CHAIN } from "./loop/accumulate.ts";
+import { fragments, innerProduct, type SumName, withoutMicroKernel } from "./loop/inner_product.ts";
+import { stepLoopText } from "./loop/step_loop.ts";
+import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 import type { Accumulation } from "../elements/elements.ts";
-import { zeroOf } from "../elements/scalar.ts";
-import { tileBytes, type WorkgroupTile, workgroupTile } from "./workgroup_tile.ts";
+import { sumScalar } from "../elements/scalar.ts";
+import { tileBytes, workgroupTile } from "./loop/workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
 export interface MainLoopShape {
@@ -125,71 +127,66 @@ export function mainLoopKernel(
 ): SizedKernel {
   const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
-  const threadsX = policy.columns / policy.threadColumns;
-  const threadsY = policy.rows / policy.threadRows;
-  const aSchedule = scheduleLoads(a, policy.rows, policy.depth, threads);
-  const bSchedule = scheduleLoads(b, policy.columns, policy.depth, threads);
+  const grid: ThreadGrid = {
+    rows: policy.rows / policy.threadRows,
+    columns: policy.columns / policy.threadColumns,
+    warp: policy.warp,
+  };
+  const [rowFragments, columnFragments] = [
+    fragments(policy.threadRows),
+    fragments(policy.threadColumns),
+  ];
   const name = `${traits}_${policyTile(policy)}_${suffix}${variantTrait(options.variant)}`;
-  const rowTiles = Math.ceil(shape.rows / policy.rows);
-  const columnTiles = Math.ceil(shape.columns / policy.columns);
   const aTile = workgroupTile("a", policy.rows, policy.depth, a, variant);
   const bTile = workgroupTile("b", policy.columns, policy.depth, b, variant);
   const steps = Math.ceil(shape.depth / policy.depth);
-  const micro = microKernel(policy, aTile, bTile, options.accumulation ?? "f32", {
-    ...variant,
-    last: peeledDepth(shape, policy, mode, variant),
+  const { accumulation = "f32" } = options;
+  const inner = innerProduct(accumulation);
+  const sum: SumName = (row, fragment) => `c${row}_${fragment}`;
+  const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
+  const workgroup = workgroupText(module, shape, policy);
+  const loaders = [
+    dealtLoader(a, "a", aTile, policy.rows, policy.depth, threads),
+    dealtLoader(b, "b", bTile, policy.columns, policy.depth, threads),
+  ] as const;
+  const epilogue = output.text({
+    fragmentRows: rowFragments,
+    fragmentColumns: columnFragments,
+    fragmentHeight: policy.threadRows === 1 ? 1 : 4,
+    sum: sumScalar(inner.sum),
+    row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
+    column: (j) => `first_column + bx${j} * 4u`,
   });
-  const tiles = { a: aTile, b: bTile };
-  const both = (text: (loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b") => string) =>
-    `${text(a, aSchedule, "a")}\n${text(b, bSchedule, "b")}`;
-  const values = {
+  const wgsl = stepLoopText({
     name,
-    policy,
+    summary: `${policy.rows} x ${policy.columns} results a workgroup, ${policy.threadRows} x ` +
+      `${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
+    declarations: [output.declarations],
     threads,
-    threadsX,
-    threadsY,
-    warpsX: threadsX / policy.warp[1],
-    aFragments: fragments(policy.threadRows),
-    bFragments: fragments(policy.threadColumns),
-    variant,
-    tiles: `${aTile.declaration}\n${bTile.declaration}`,
-    ...micro,
-    workgroups: module.size("workgroups", mainLoopWorkgroups(shape, policy)),
-    range: shape.range && {
-      first: module.size("first_tile", shape.range.first),
-      count: module.size("tile_count", shape.range.count),
+    workgroups,
+    workgroup,
+    places: `${threadPlace(grid, "t", "t")}\n${
+      fragmentPlaces(grid, rowFragments, columnFragments)
+    }`,
+    schedule: {
+      buffers: variant.doubleBuffer ? "alternate" : "one",
+      prefetch: variant.prefetch,
+      unroll: variant.unroll,
+      last: peeledDepth(shape, policy, mode, variant),
     },
-    rowTiles: module.size("row_tiles", rowTiles),
-    columnTiles: module.size("column_tiles", columnTiles),
-    splits: shape.range ? "" : module.size("splits", shape.splits),
-    allSteps: steps,
-    steps: module.size("steps", steps),
-    stepsPerSplit: module.size("steps_per_split", Math.ceil(steps / shape.splits)),
-    places: both((loader, schedule, operand) => placeText(loader, schedule, operand)),
-    begin: both((loader) => loader.begin),
-    registers: both((loader, schedule, operand) =>
-      schedule.loads.map((_, i) =>
-        `  var ${operand}_load${i} = ${zeroOf(loader.value ?? "f32", loader.vector)};`
-      ).join("\n")
-    ),
-    advance: both((loader) => loader.advance),
-    fetch: both((loader, schedule, operand) => fetchText(loader, schedule, operand)),
-    store: both((loader, schedule, operand) =>
-      storeText(loader, schedule, operand, tiles[operand])
-    ),
-    epilogue: output.text({
-      fragmentRows: fragments(policy.threadRows),
-      fragmentColumns: fragments(policy.threadColumns),
-      fragmentHeight: policy.threadRows === 1 ? 1 : 4,
-      sum: micro.sum,
-      row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
-      column: (j) => `first_column + bx${j} * 4u`,
-    }),
-  };
-  const wgsl = render(template, {
-    ...values,
-    declarations: `${module.declarations()}\n${output.declarations}`,
-  });
+    steps,
+    loaders,
+    tiles: [aTile, bTile],
+    depth: policy.depth,
+    inner,
+    threadTile: policy,
+    accumulate: {
+      into: "registers",
+      every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
+    },
+    sum,
+    output: epilogue,
+  }, module);
   return sizedKernel(
     name,
     mode,
@@ -202,52 +199,45 @@ export function mainLoopKernel(
   );
 }
 
-/** Iterations of loops inside one step: none, where the tile's depth is unrolled. */
-export function stepIterations({ depth }: TilePolicy, variant?: MainLoopVariant): number {
-  return fullVariant(variant).unroll ? 0 : loopIterations(depth);
-}
-
-function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
-  const first = operand === "a" ? "first_row" : "first_column";
+/** Declares the tile, batch and steps of workgroup `id`: tiles down the rows, then along the columns. */
+function workgroupText(
+  module: ModuleBuilder,
+  shape: MainLoopShape,
+  policy: TilePolicy,
+): string {
+  const { range, splits } = shape;
+  const first = range && module.size("first_tile", range.first);
+  const count = range && module.size("tile_count", range.count);
+  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
+  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const steps = Math.ceil(shape.depth / policy.depth);
+  const tile = range === undefined
+    ? [
+      `  let row_tile = id % ${rowTiles};`,
+      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
+      `  let batch = id / (${rowTiles} * ${columnTiles});`,
+      `  let group = batch / ${module.size("splits", splits)};`,
+      `  let split = batch % ${module.size("splits", splits)};`,
+    ]
+    : [
+      `  let tile = ${first} + id % ${count};`,
+      `  let split = id / ${count};`,
+      `  let row_tile = tile % ${rowTiles};`,
+      `  let column_tile = (tile / ${rowTiles}) % ${columnTiles};`,
+      `  let group = tile / (${rowTiles} * ${columnTiles});`,
+    ];
+  const all = module.size("steps", steps);
+  const each = module.size("steps_per_split", Math.ceil(steps / splits));
   return [
-    ...schedule.places.flatMap((place, slot) => [
-      `  let ${operand}_place${slot} = ${place};`,
-      loader.place(slot, `(${first} + ${operand}_place${slot})`),
-    ]),
-    ...schedule.depths.map((depth, slot) => `  let ${operand}_depth${slot} = ${depth};`),
+    ...tile,
+    `  let first_row = row_tile * ${policy.rows}u;`,
+    `  let first_column = column_tile * ${policy.columns}u;`,
+    `  let first_step = split * ${each};`,
+    `  let end_step = min(first_step + ${each}, ${all});`,
   ].join("\n");
 }
 
-function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
-  return [
-    loader.step,
-    ...schedule.depths.map((_, slot) => loader.depth(slot, `${operand}_depth${slot}`)),
-    ...schedule.places.map((_, slot) => loader.placeStep(slot)),
-    ...schedule.loads.map(({ placeSlot, depthSlot }, i) =>
-      loader.load(placeSlot, depthSlot, `${operand}_load${i}`)
-    ),
-  ].filter((line) => line !== "").join("\n");
-}
-
-function storeText(
-  loader: TileLoader,
-  schedule: LoadSchedule,
-  operand: "a" | "b",
-  tile: WorkgroupTile,
-): string {
-  return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
-    const place = `${operand}_place${placeSlot}`;
-    const depth = `${operand}_depth${depthSlot}`;
-    const loaded = `${operand}_load${i}`;
-    const value = loader.mask?.(placeSlot, loaded) ?? loaded;
-    const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
-    const lines = vectorSide(loader) === "place" && loader.vector === 4
-      ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]
-      : loader.vector === 1
-      ? [`    ${element(depth)} = ${value};`]
-      : [..."xyzw"].map((component, k) =>
-        `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
-      );
-    return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
-  }).join("\n");
+/** Iterations of loops inside one step: none, where the tile's depth is unrolled. */
+export function stepIterations({ depth }: TilePolicy, variant?: MainLoopVariant): number {
+  return fullVariant(variant).unroll ? 0 : loopIterations(depth);
 }

@@ -18,7 +18,7 @@ import {
 } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
 import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
-import { F16_CHAIN } from "../../kernels/micro_kernel.ts";
+import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
 import {
   depthOfValue,
   type Elements,

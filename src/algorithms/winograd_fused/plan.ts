@@ -17,7 +17,7 @@ import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
-import { slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
+import { filledTile, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -129,6 +129,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         depth: policy.depth,
         threads,
         offset: side === "a" ? 0 : policy.rows / 4,
+        fill: filledTile(policy),
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));

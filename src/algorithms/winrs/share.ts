@@ -14,7 +14,7 @@ import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
-import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import { filledTile, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -123,12 +123,14 @@ export function shareKernel(
     side: "a",
     extent: policy.rows,
     offset: 0,
+    fill: filledTile(policy),
   });
   const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
     ...at,
     side: "b",
     extent: policy.columns,
     offset: policy.rows / 4,
+    fill: filledTile(policy),
   });
   const loop = {
     slices,

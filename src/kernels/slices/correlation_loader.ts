@@ -2,7 +2,7 @@ import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes } from "./correlation.ts";
 import { decompose } from "./decompose.ts";
 import { type OperandPlace, OUTSIDE, storeItems } from "./image_loader.ts";
-import type { SliceLoader } from "./loop.ts";
+import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform } from "./patch.ts";
 import { scheduleItems } from "./policy.ts";
 
@@ -56,7 +56,7 @@ export function correlationLoader(
   shape: CorrelationShape,
   transform: PatchTransform,
   at: OperandPlace,
-): SliceLoader {
+): StepLoader {
   const size = correlationSizes(module);
   const p = `${at.side}_`;
   const { outer, width } = shape;
@@ -169,8 +169,7 @@ export function correlationLoader(
   // Threads agree on the tile then, so away from edges nothing needs a mask: 3 to 5 % of the time on an H200.
   const inner = () => storeItems(schedule, transform, at, () => [], (item, _, j) => name(item, j));
   return {
-    declarations: "",
-    begin,
+    places: begin,
     registers,
     fetch: `    {\n${fetch}\n    }`,
     store: together && edgeSize >= columns

@@ -1,6 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { OperandPlace } from "./image_loader.ts";
-import type { SliceLoader } from "./loop.ts";
+import type { StepLoader } from "../loop/step_loop.ts";
 
 /** The transformed filter as its pass leaves it: [group][slice][depth][places], padded to whole tiles. */
 export interface SlicedFilterShape {
@@ -15,7 +15,7 @@ export function filterLoader(
   filter: TensorAccess,
   { slices, places, depth }: SlicedFilterShape,
   at: OperandPlace,
-): SliceLoader {
+): StepLoader {
   const p = `${at.side}_`;
   const vectors = at.extent / 4;
   const count = slices * at.depth * vectors;
@@ -36,8 +36,7 @@ export function filterLoader(
   const guarded = (i: number, text: string) =>
     (i + 1) * at.threads <= count ? text : `    if (${p}index${i} < ${count}u) {\n${text}\n    }`;
   return {
-    declarations: "",
-    begin,
+    places: begin,
     registers: range.map((i) => `  var ${p}load${i} = vec4f();`).join("\n"),
     fetch: range.map((i) =>
       guarded(
@@ -48,7 +47,7 @@ export function filterLoader(
     store: range.map((i) =>
       guarded(
         i,
-        `    tile[fill][${p}slice${i}][${p}row${i}][${at.offset}u + ${p}vector${i}] = ${p}load${i};`,
+        `    tile[${at.fill}][${p}slice${i}][${p}row${i}][${at.offset}u + ${p}vector${i}] = ${p}load${i};`,
       )
     ).join("\n"),
   };

@@ -1,7 +1,7 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { decompose } from "./decompose.ts";
 import { paddedChannels, type SliceGeometry, tapCount, tileCount } from "./geometry.ts";
-import type { SliceLoader } from "./loop.ts";
+import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
 import { type ItemSchedule, scheduleItems } from "./policy.ts";
 
@@ -13,6 +13,8 @@ export interface OperandPlace {
   readonly threads: number;
   /** First vector of the operand in a tile row. */
   readonly offset: number;
+  /** WGSL of which tile is filled. */
+  readonly fill: string;
 }
 
 /** A column far outside of every tensor: every element of its patch is padding. */
@@ -28,7 +30,7 @@ export function imageLoader(
   geometry: SliceGeometry,
   transform: PatchTransform,
   at: OperandPlace,
-): SliceLoader {
+): StepLoader {
   const { outer, tiled } = geometry;
   const p = `${at.side}_`;
   const size = (name: string, value: number) => module.size(`image_${name}`, value);
@@ -179,8 +181,7 @@ export function imageLoader(
     ];
   };
   return {
-    declarations: "",
-    begin,
+    places: begin,
     registers,
     fetch: `    {\n${fetch}\n    }`,
     store: storeItems(
@@ -217,7 +218,7 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[fill][${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
+        `tile[${at.fill}][${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
       ),
     ].map((line) => `      ${line}`).join("\n");
   }).join("\n");

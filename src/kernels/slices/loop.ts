@@ -1,4 +1,8 @@
-import template from "../../../shaders/slice_loop.wgsl" with { type: "text" };
+import exchangeTemplate from "../../../shaders/exchange.wgsl" with { type: "text" };
+import { eachSum, innerProduct, type SumName } from "../loop/inner_product.ts";
+import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
+import { fragmentPlaces, type ThreadGrid, threadPlace } from "../loop/threads.ts";
+import type { WorkgroupTile } from "../loop/workgroup_tile.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -7,7 +11,7 @@ import {
   sizedKernel,
   type SizeMode,
 } from "../module.ts";
-import { type PatchTransform, transformResults, transformText } from "./patch.ts";
+import { type PatchTransform, transformText } from "./patch.ts";
 import {
   sliceBytes,
   type SlicePolicy,
@@ -15,19 +19,6 @@ import {
   sliceRowVectors,
   sliceThreads,
 } from "./policy.ts";
-
-/** Brings one operand of every slice into the tile: text, as the loaders of the main loop are. */
-export interface SliceLoader {
-  readonly declarations: string;
-  /** Declares what stays fixed for this thread. */
-  readonly begin: string;
-  /** Declares the registers between fetch and store. */
-  readonly registers: string;
-  /** Fills the registers for the step `at`. */
-  readonly fetch: string;
-  /** Transforms the registers and stores them into `tile[slice][depth][vector]`. */
-  readonly store: string;
-}
 
 /** A sliced product as the loop iterates over it. */
 export interface SliceLoopShape {
@@ -84,68 +75,69 @@ export function sliceLoopKernel(
   module: ModuleBuilder,
   shape: SliceLoopShape,
   policy: SlicePolicy,
-  a: SliceLoader,
-  b: SliceLoader,
+  a: StepLoader,
+  b: StepLoader,
   output: PatchTransform,
   store: SliceStore,
   flush: number,
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = perSlice * shape.slices;
-  const fragments = policy.threadColumns / 4;
-  const width = sliceRowVectors(policy, false);
-  const sums = policy.threadRows * fragments;
-  const round = sumsPerRound(policy, sums);
   const partial = shape.partial ?? 0;
-  const outputs = transformResults(output);
-  const text = transformText(
-    output,
-    "y",
-    (i, j) => `m${i * output.columns[0]!.length + j}`,
-    "vec4f",
+  const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
+    partial === 0 ? "" : "_partial"
+  }_${suffix}`;
+  const grid = sliceGrid(policy);
+  const fragments = policy.threadColumns / 4;
+  const sum: SumName = (row, fragment) => `c${row * fragments + fragment}`;
+  // A uniform, so that sums of any length share a kernel.
+  const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
+  const exchange = exchangeText(shape, policy, grid, output, store, sum);
+  const workgroups = (shape.anyBatches ? module.parameter : module.size)(
+    "workgroups",
+    sliceWorkgroups(shape, policy),
   );
-  const values = {
-    name: `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
-      partial === 0 ? "" : "_partial"
-    }_${suffix}`,
-    policy,
-    shape,
-    perSlice,
+  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
+  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const tile = sliceTile(shape, policy);
+  const wgsl = stepLoopText({
+    name,
+    summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
+      `${policy.threadRows} x ${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
+    declarations: [store.declarations],
     threads,
-    threadsX: policy.columns / policy.threadColumns,
-    threadsY: policy.rows / policy.threadRows,
-    warpColumns: Math.min(8, policy.columns / policy.threadColumns),
-    aFragments: policy.threadRows / 4,
-    bFragments: fragments,
-    rowVectors: sliceRowVectors(policy, shape.padded),
-    width,
-    sums,
-    round,
-    flush,
-    partial,
-    // A uniform, so that sums of any length share a kernel.
-    partialSteps: partial === 0 ? "" : module.parameter("partial_steps", partial),
-    free: partial > 0 && policy.buffers === 2 ? "free" : "0",
-    outputs,
-    positions: perSlice * round,
-    transform: text.statements,
-    stored: store.text(text.outputs),
-    workgroups: (shape.anyBatches ? module.parameter : module.size)(
-      "workgroups",
-      sliceWorkgroups(shape, policy),
-    ),
-    rowTiles: module.size("row_tiles", Math.ceil(shape.rows / policy.rows)),
-    columnTiles: module.size("column_tiles", Math.ceil(shape.columns / policy.columns)),
-    a,
-    b,
-  };
-  const wgsl = render(template, {
-    ...values,
-    declarations: [module.declarations(), a.declarations, b.declarations, store.declarations]
-      .filter((one) => one !== "").join("\n"),
-  });
+    workgroups,
+    workgroup: [
+      `  let row_tile = id % ${rowTiles};`,
+      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
+      `  let batch = id / (${rowTiles} * ${columnTiles});`,
+      `  let first_row = row_tile * ${policy.rows}u;`,
+      `  let first_column = column_tile * ${policy.columns}u;`,
+      shape.batchText,
+      `  let first_step = ${shape.firstStep};`,
+      `  let end_step = ${shape.endStep};`,
+    ].join("\n"),
+    places: [
+      `  let slice = t / ${perSlice}u;`,
+      `  let u = t % ${perSlice}u;`,
+      threadPlace(grid, "u", "t"),
+      fragmentPlaces(grid, policy.threadRows / 4, fragments, `${policy.rows / 4}u`),
+    ].join("\n"),
+    schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true, unroll: true },
+    steps: shape.steps,
+    loaders: [a, b],
+    tiles: [tile, tile],
+    depth: policy.depth,
+    inner: innerProduct("f32"),
+    threadTile: policy,
+    accumulate: partial === 0
+      ? { into: "registers", every: flush }
+      : { into: "store", every: partialSteps },
+    sum,
+    output: exchange,
+  }, module);
   return sizedKernel(
-    values.name,
+    name,
     mode,
     wgsl,
     module,
@@ -155,6 +147,65 @@ export function sliceLoopKernel(
       ? loopIterations(shape.steps)
       : loopIterations(Math.ceil(shape.steps / partial), 1) + shape.steps,
   );
+}
+
+/** How the threads of a slice lie on its results: by warps where there are whole ones of four rows. */
+function sliceGrid(policy: SlicePolicy): ThreadGrid {
+  const rows = policy.rows / policy.threadRows;
+  const columns = policy.columns / policy.threadColumns;
+  const wide = Math.min(8, columns);
+  return { rows, columns, warp: rows * columns >= 32 && rows >= 4 ? [32 / wide, wide] : undefined };
+}
+
+/** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */
+function sliceTile({ slices, padded }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
+  const vectors = sliceRowVectors(policy, padded);
+  const full = policy.buffers === 2 ? "full" : "0";
+  return {
+    scalar: "f32",
+    declaration: `var<workgroup> tile: array<array<array<array<vec4f, ${vectors}>, ` +
+      `${policy.depth}>, ${slices}>, ${policy.buffers}>;`,
+    bytes: sliceBytes(policy, slices, padded),
+    at: (depth, vector) => `tile[${full}][slice][${depth}][${vector}]`,
+  };
+}
+
+/** Sums of all slices through the tile's memory, round by round, to threads that transform and store results. */
+function exchangeText(
+  shape: SliceLoopShape,
+  policy: SlicePolicy,
+  grid: ThreadGrid,
+  output: PatchTransform,
+  store: SliceStore,
+  sum: SumName,
+): string {
+  const perSlice = sliceThreads(policy);
+  const sums = eachSum(policy, sum);
+  const round = sumsPerRound(policy, sums.length);
+  const columns = output.columns[0]!.length;
+  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
+  // Where sums are stored in parts, the other tile holds the step that comes next.
+  const free = (shape.partial ?? 0) > 0 && policy.buffers === 2;
+  const slices = Array.from({ length: shape.slices }, (_, slice) => slice);
+  return (free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "") +
+    render(exchangeTemplate, {
+      sums,
+      round,
+      perSlice,
+      threads: perSlice * shape.slices,
+      threadsX: grid.columns,
+      threadsY: grid.rows,
+      fragments: policy.threadColumns / 4,
+      width: sliceRowVectors(policy, false),
+      free: free ? "free" : "0",
+      positions: perSlice * round,
+      places: threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
+      products: slices.map((s) =>
+        `      let m${s} = tile[${free ? "free" : "0"}][${s}][line][vector];`
+      )
+        .concat(text.statements).join("\n"),
+      stored: store.text(text.outputs),
+    });
 }
 
 /** Vectors of sums that each thread passes on in one round through the tile's memory. */

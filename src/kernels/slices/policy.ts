@@ -97,3 +97,8 @@ function largestDivisor(whole: number, most: number): number {
   while (whole % divisor !== 0) divisor--;
   return divisor;
 }
+
+/** WGSL of the tile that a step fills: with two, the one that is not multiplied. */
+export function filledTile({ buffers }: SlicePolicy): string {
+  return buffers === 2 ? "fill" : "0";
+}

@@ -1,6 +1,6 @@
-import type { TileLoader } from "./loader.ts";
-import type { FullMainLoopVariant } from "./main_loop_variant.ts";
-import { type Scalar, scalarBytes, typeName } from "../elements/scalar.ts";
+import type { TileLoader } from "../loader.ts";
+import type { FullMainLoopVariant } from "../main_loop_variant.ts";
+import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
 
 /** One operand's tile in workgroup memory: `depth` rows of vectors of four places. */
 export interface WorkgroupTile {

@@ -1,0 +1,112 @@
+// <%= it.name %>: <%= it.summary %>
+
+<%= it.declarations %>
+
+@compute @workgroup_size(<%= it.threads %>)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let id = workgroup.x + workgroup.y * grid.x;
+  if (id >= <%= it.workgroups %>) { return; }
+<%= it.workgroup %>
+
+<%= it.places %>
+
+  // Loaders: what stays fixed for this thread, then the first tile.
+<%= it.begin %>
+<% if (it.prefetch) { -%>
+  {
+<%= it.first %>
+<%= it.fetch %>
+  }
+<% } -%>
+
+<%= it.sums %>
+<% if (it.buffers === "ahead") { -%>
+  {
+    let fill = 0u;
+<%= it.store %>
+<%= it.second %>
+<%= it.fetch %>
+  }
+  workgroupBarrier();
+<% } -%>
+
+<%
+const step = (last) => { -%>
+<%= it.current %>
+<% if (!it.prefetch) { -%>
+    {
+<%= it.fetch %>
+    }
+<% } -%>
+<%= it.store %>
+<% if (it.buffers !== "ahead") { -%>
+    workgroupBarrier();
+<% } -%>
+<% if (last) { -%>
+<%= it.multiplyLast %>
+<%= it.fold %>
+<% } else { -%>
+<% if (it.prefetch) { -%>
+    // The next tile travels to registers while this one is multiplied; past the end it is not used.
+    {
+<%= it.next %>
+<%= it.fetch %>
+    }
+<% } else { -%>
+<%= it.next %>
+<% } -%>
+<%= it.multiply %>
+<%= it.fold %>
+<% if (it.buffers !== "alternate") { -%>
+    workgroupBarrier();
+<% } -%>
+<% } -%>
+<% }; -%>
+<% if (it.parts) { -%>
+  // Sums go to memory every few steps, which keeps what one accumulator adds up short.
+  var next_step = first_step;
+  loop {
+  let part_step = next_step;
+  next_step = min(end_step, part_step + <%= it.parts.steps %>);
+  let again = part_step > first_step;
+<%= it.parts.clear %>
+  for (var step = part_step; step < next_step; step++) {
+<% step(false) -%>
+  }
+<%= it.finish %>
+
+<%= it.output %>
+  if (next_step >= end_step) { break; }
+  workgroupBarrier();
+  }
+<% } else { -%>
+<% if (it.multiplyLast) { -%>
+  let last_step = end_step - 1u;
+<% if (it.allSteps === 2) { -%>
+  {
+    let step = first_step;
+<% } else if (it.allSteps > 2) { -%>
+  for (var step = first_step; step < last_step; step++) {
+<% } -%>
+<% if (it.allSteps > 1) { -%>
+<% step(false) -%>
+  }
+<% } -%>
+  {
+    let step = last_step;
+<% step(true) -%>
+  }
+<% } else { -%>
+  for (var step = first_step; step < end_step; step++) {
+<% step(false) -%>
+  }
+<% } -%>
+<%= it.finish %>
+
+<%= it.output %>
+<% } -%>
+}

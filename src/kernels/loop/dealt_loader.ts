@@ -1,0 +1,70 @@
+import { zeroOf } from "../../elements/scalar.ts";
+import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "../loader.ts";
+import type { StepLoader } from "./step_loop.ts";
+import type { WorkgroupTile } from "./workgroup_tile.ts";
+
+/** A loader's text in the step loop: the loads of its tile, dealt out to the threads. */
+export function dealtLoader(
+  loader: TileLoader,
+  operand: "a" | "b",
+  tile: WorkgroupTile,
+  extent: number,
+  depth: number,
+  threads: number,
+): StepLoader {
+  const schedule = scheduleLoads(loader, extent, depth, threads);
+  const zero = zeroOf(loader.value ?? "f32", loader.vector);
+  return {
+    places: placeText(loader, schedule, operand),
+    begin: loader.begin,
+    registers: schedule.loads.map((_, i) => `  var ${operand}_load${i} = ${zero};`).join("\n"),
+    advance: loader.advance,
+    fetch: fetchText(loader, schedule, operand),
+    store: storeText(loader, schedule, operand, tile),
+  };
+}
+
+function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
+  const first = operand === "a" ? "first_row" : "first_column";
+  return [
+    ...schedule.places.flatMap((place, slot) => [
+      `  let ${operand}_place${slot} = ${place};`,
+      loader.place(slot, `(${first} + ${operand}_place${slot})`),
+    ]),
+    ...schedule.depths.map((depth, slot) => `  let ${operand}_depth${slot} = ${depth};`),
+  ].join("\n");
+}
+
+function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
+  return [
+    loader.step,
+    ...schedule.depths.map((_, slot) => loader.depth(slot, `${operand}_depth${slot}`)),
+    ...schedule.places.map((_, slot) => loader.placeStep(slot)),
+    ...schedule.loads.map(({ placeSlot, depthSlot }, i) =>
+      loader.load(placeSlot, depthSlot, `${operand}_load${i}`)
+    ),
+  ].filter((line) => line !== "").join("\n");
+}
+
+function storeText(
+  loader: TileLoader,
+  schedule: LoadSchedule,
+  operand: "a" | "b",
+  tile: WorkgroupTile,
+): string {
+  return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
+    const place = `${operand}_place${placeSlot}`;
+    const depth = `${operand}_depth${depthSlot}`;
+    const loaded = `${operand}_load${i}`;
+    const value = loader.mask?.(placeSlot, loaded) ?? loaded;
+    const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
+    const lines = vectorSide(loader) === "place" && loader.vector === 4
+      ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]
+      : loader.vector === 1
+      ? [`    ${element(depth)} = ${value};`]
+      : [..."xyzw"].map((component, k) =>
+        `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
+      );
+    return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
+  }).join("\n");
+}

@@ -1,0 +1,102 @@
+import type { Accumulation } from "../../elements/elements.ts";
+import { type Scalar, typeName, zeroOf } from "../../elements/scalar.ts";
+import type { TilePolicy } from "../policy.ts";
+import type { WorkgroupTile } from "./workgroup_tile.ts";
+
+/** The name of the sums of a thread's row `row` in its vector of columns `fragment`. */
+export type SumName = (row: number, fragment: number) => string;
+
+/** What a thread does with one row of both tiles: the place of a `Policy::Operator` of CUTLASS. */
+export interface InnerProduct {
+  /** What its sums are in. */
+  readonly sum: Scalar;
+  /** What of a tile goes into a product, `width` values wide. */
+  factor(tile: Scalar, text: string, width: 1 | 4): string;
+  /** Adds the products of one value of A and four of B to four sums. */
+  multiply(sums: string, a: string, b: string): string;
+}
+
+/** Fused multiply-adds in a floating type; a tile of another type is converted. */
+function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
+  return {
+    sum: scalar,
+    factor: (tile, text, width) => tile === scalar ? text : `${typeName(scalar, width)}(${text})`,
+    multiply: (sums, a, b) => `${sums} = fma(${typeName(scalar, 4)}(${a}), ${b}, ${sums});`,
+  };
+}
+
+/** Products of four int8 each, packed in words, summed in i32. */
+const DOT4: InnerProduct = {
+  sum: "i32",
+  factor: (_, text) => text,
+  multiply(sums, a, b) {
+    const dots = [..."xyzw"].map((one) => `dot4I8Packed(${a}, ${b}.${one})`);
+    return `${sums} += vec4<i32>(${dots.join(", ")});`;
+  },
+};
+
+/** How products are summed. */
+export function innerProduct(accumulate: Accumulation): InnerProduct {
+  return accumulate === "i32" ? DOT4 : fusedMultiplyAdd(accumulate);
+}
+
+/** The tile of results of a thread. */
+export type ThreadTile = Pick<TilePolicy, "threadRows" | "threadColumns">;
+
+/** The policy with 32 x 32 results, 1 x 4 a thread: without a tile of them. */
+export function withoutMicroKernel(policy: TilePolicy): TilePolicy {
+  return { ...policy, rows: 32, columns: 32, threadRows: 1, threadColumns: 4, warp: [4, 8] };
+}
+
+/** Vectors along a side of the thread tile; a side of one place is read as one element. */
+export function fragments(places: number): number {
+  return Math.ceil(places / 4);
+}
+
+/** Calls `text` with each row of the thread tile and vector of its columns, rows first. */
+export function eachSum(
+  { threadRows, threadColumns }: ThreadTile,
+  text: (row: number, fragment: number) => string,
+): string[] {
+  return Array.from(
+    { length: threadRows * fragments(threadColumns) },
+    (_, i) => text(Math.floor(i / fragments(threadColumns)), i % fragments(threadColumns)),
+  );
+}
+
+/** Declares sums, all zero. */
+export function declareSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string[] {
+  return eachSum(tile, (row, j) => `  var ${sum(row, j)} = ${zeroOf(scalar, 4)};`);
+}
+
+/** Sets sums to zero. */
+export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): string {
+  return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
+}
+
+/** Multiplies row `k` of both tiles; thread places are `ay{fragment}` and `bx{fragment}`. */
+export function multiplyRow(
+  inner: InnerProduct,
+  tile: ThreadTile,
+  k: string,
+  a: Pick<WorkgroupTile, "scalar" | "at">,
+  b: Pick<WorkgroupTile, "scalar" | "at">,
+  sum: SumName,
+): string {
+  const single = tile.threadRows === 1;
+  const aVector = (i: number) => single ? `${a.at(k, "ay0 / 4u")}[ay0 % 4u]` : a.at(k, `ay${i}`);
+  const factor = (row: number) => single ? "a0" : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
+  const of = (count: number, text: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => text(i));
+  return [
+    ...of(
+      fragments(tile.threadRows),
+      (i) => `      let a${i} = ${inner.factor(a.scalar, aVector(i), single ? 1 : 4)};`,
+    ),
+    ...of(
+      fragments(tile.threadColumns),
+      (j) => `      let b${j} = ${inner.factor(b.scalar, b.at(k, `bx${j}`), 4)};`,
+    ),
+    ...eachSum(tile, (row, j) => `      ${inner.multiply(sum(row, j), factor(row), `b${j}`)}`),
+  ].join("\n");
+}
