@@ -6,7 +6,7 @@
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { reducePass } from "../src/algorithms/passes.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
-import { PlanBuffers } from "../src/algorithms/tensors.ts";
+import { BufferList } from "../src/algorithms/tensors.ts";
 import { upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
@@ -34,7 +34,7 @@ function fused(epilogue: Partial<typeof EPILOGUE>): Plan {
 /** The product, then a pass that reads its result and writes it with the epilogue. */
 function unfused(): Plan {
   const product = fused({});
-  const buffers = new PlanBuffers(gpu.limits);
+  const buffers = new BufferList(gpu.limits);
   for (const { name, role, bytes } of product.buffers) {
     buffers.add(name, role === "output" ? "workspace" : role, bytes / 4, "f32");
   }

@@ -9,7 +9,6 @@ fn main(
 ) {
   let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
   if (i >= <%= it.count %>) { return; }
-  var rest = i;
 <%= it.coordinates %>
   var sum = <%= it.zero %>;
 <%= it.loops %>

@@ -12,13 +12,11 @@ fn main(
   if (id >= <%= it.count %> * <%= it.splits %>) { return; }
   let i = id % <%= it.count %>;
   let split = id / <%= it.count %>;
-  var rest = i;
 <%= it.coordinates %>
   let first = split * <%= it.termsPerSplit %>;
   let end = min(first + <%= it.termsPerSplit %>, <%= it.terms %>);
   var sum = 0.0f;
   for (var term = first; term < end; term++) {
-    var term_rest = term;
 <%= it.term %>
     if (inside) {
       sum = fma(<%= it.a %>, <%= it.b %>, sum);

@@ -26,7 +26,7 @@ import type { TilePolicy } from "../kernels/policy.ts";
 import { type TilePartials, tilePartialsMap } from "../kernels/tile_partials.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
-import type { PlanBuffers } from "./tensors.ts";
+import type { BufferList } from "./tensors.ts";
 
 /** Where a product's results go: strides in elements, as `OutputMap` has them. */
 export interface ProductTarget {
@@ -76,7 +76,7 @@ export interface ConvProduct {
 }
 
 /** Depth of one tap: padded to whole steps unless that wastes more than a fifth. */
-export function paddedChannels(channels: number, tileDepth: number): number {
+export function tapDepth(channels: number, tileDepth: number): number {
   const padded = Math.ceil(channels / tileDepth) * tileDepth;
   return padded <= 1.2 * channels ? padded : channels;
 }
@@ -104,7 +104,7 @@ export function targetVector(
 /** The pass of a product: its kernel, its multiplications. */
 export function productPass(
   product: ConvProduct,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   limits: DeviceLimits,
 ): Pass {
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
@@ -177,10 +177,10 @@ export function productPass(
 }
 
 /** The pass that packs a filter or matrix for a product; none where there is nothing to pack. */
-export function packPass(
+export function packFilterPass(
   shape: PackShape,
   mode: SizeMode,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   at: { readonly unpacked: number; readonly packed: number },
   limits: DeviceLimits,
   element: Scalar,

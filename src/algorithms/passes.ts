@@ -10,7 +10,7 @@ import type { Scalar } from "../elements/scalar.ts";
 import { canonicalName } from "../kernels/kernel.ts";
 import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
 import { refusal } from "./refusal.ts";
-import type { PlanBuffers } from "./tensors.ts";
+import type { BufferList } from "./tensors.ts";
 
 /**
  * A pass of `workgroups` workgroups.
@@ -19,7 +19,7 @@ import type { PlanBuffers } from "./tensors.ts";
  */
 export function pass(
   { kernel, tensors, uniforms, iterations, tooLarge }: SizedKernel,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   places: Readonly<Record<string, number | readonly PlanBinding[] | undefined>>,
   workgroups: number,
   limits: DeviceLimits,
@@ -55,7 +55,7 @@ export function reducePass(
   shape: ReduceShape,
   mode: SizeMode,
   epilogue: EpilogueFactory,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
   element: Scalar,
@@ -78,7 +78,7 @@ export function reduceTilesPass(
   shape: TilePartials,
   mode: SizeMode,
   epilogue: EpilogueFactory,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   places: { partials: number; result: number } & Readonly<Record<string, number | undefined>>,
   limits: DeviceLimits,
   element: Scalar,

@@ -57,7 +57,7 @@ export function refuseHugeTensors(
 }
 
 /** Collects a plan's buffers, and the first reason why the device cannot run what is made of them. */
-export class PlanBuffers {
+export class BufferList {
   readonly list: PlanBuffer[] = [];
   #refused: Refusal | undefined;
   readonly #limits: DeviceLimits;
@@ -153,12 +153,12 @@ export function resultBytes(choice: ElementChoice): number {
 /** The problem's tensors (and the bias) as the first buffers of a plan, and what they are made of. */
 export function problemBuffers(request: PlanRequest): {
   elements: Elements;
-  buffers: PlanBuffers;
+  buffers: BufferList;
   tensor: Readonly<Record<ConvTensor, number>>;
   bias: number | undefined;
 } {
   const { problem, epilogue } = request;
-  const buffers = new PlanBuffers(request.limits);
+  const buffers = new BufferList(request.limits);
   const tensor: Partial<Record<ConvTensor, number>> = {};
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     tensor[which] = buffers.add(

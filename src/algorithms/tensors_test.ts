@@ -1,10 +1,10 @@
 import assert from "#assert";
 import { DEFAULT_LIMITS } from "./plan.ts";
-import { PlanBuffers } from "./tensors.ts";
+import { BufferList } from "./tensors.ts";
 
 Deno.test("bindings of a split buffer cover it once, and end where it ends", () => {
   const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 1000 };
-  const buffers = new PlanBuffers(limits);
+  const buffers = new BufferList(limits);
   const whole = buffers.add("whole", "workspace", 250, "f32");
   const uneven = buffers.add("uneven", "workspace", 600, "f32");
   const even = buffers.add("even", "workspace", 2 * 192, "f32");

@@ -1,5 +1,6 @@
 import template from "../../shaders/col2im.wgsl" with { type: "text" };
-import { axisSizes, peel, spotsOf } from "./columns.ts";
+import { axisDigits, axisSizes, digitsText } from "./axes.ts";
+import { spotsOf } from "./columns.ts";
 import { type ColumnMatrix, matrixExtents } from "./im2col.ts";
 import {
   loopIterations,
@@ -79,8 +80,11 @@ export function col2imKernel(
     count: size("count", resultVectors(matrix)),
     zero: zeroOf(source.value, interleave),
     // The image is what is left, so that none of the others is.
-    coordinates: peel("rest", ["image", "group", ...order], ["", groups, ...orderedExtents])
-      .join("\n"),
+    coordinates: digitsText(
+      "i",
+      "rest",
+      axisDigits(["image", "group", ...order], ["", groups, ...orderedExtents]),
+    ),
     loops: all.map((d) =>
       [
         `  for (var tap${d} = 0u; tap${d} < ${sizes.taps[d]}; tap${d}++) {`,

@@ -10,6 +10,7 @@ import {
 import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
+import { axisDigits, digitsText } from "./axes.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   loopIterations,
@@ -104,10 +105,9 @@ function coordinatesText(
 ): string {
   const canonical = tensorShape(problem, result);
   const name = (axis: number) => axis < 2 ? `r${axis}` : `s${axis - 2}`;
-  return layoutAxes(layout, canonical.length - 2).reverse().map((axis) => {
-    const extent = size(`result${axis}`, canonical[axis]!);
-    return `  let ${name(axis)} = rest % ${extent}; rest /= ${extent};`;
-  }).join("\n");
+  const axes = layoutAxes(layout, canonical.length - 2);
+  const radices = axes.map((axis) => size(`result${axis}`, canonical[axis]!));
+  return digitsText("i", "rest", axisDigits(axes.map(name), radices));
 }
 
 interface TermText {
@@ -131,9 +131,13 @@ function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
     input: size(`input${d}`, problem.inputSize[d]!),
     output: size(`output${d}`, problem.outputSize[d]!),
   });
-  const peel = (prefix: string, extent: (d: number) => string) =>
-    [...axes].reverse().map((d) =>
-      `    let ${prefix}${d} = term_rest % ${extent(d)}; term_rest /= ${extent(d)};`
+  // The term is a channel, or an image, of each tap or place.
+  const parts = (outer: string, prefix: string, extent: (d: number) => string) =>
+    digitsText(
+      "term",
+      "term_rest",
+      axisDigits([outer, ...axes.map((d) => `${prefix}${d}`)], ["", ...axes.map(extent)]),
+      "    ",
     );
   // The input that a place of the output meets under a tap. Unsigned: below zero is huge.
   const reach = (place: string, tap: string) =>
@@ -148,34 +152,34 @@ function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
   if (problem.op === "bwd-filter") {
     return {
       term: [
-        ...peel("p", (d) => geometry(d).output),
+        parts("image", "p", (d) => geometry(d).output),
         ...reach("p", "s"),
         inside,
       ].join("\n"),
-      left: ["term_rest", `(r0 / ${groupOut} * ${groupIn} + r1)`],
-      right: ["term_rest", "r0"],
+      left: ["image", `(r0 / ${groupOut} * ${groupIn} + r1)`],
+      right: ["image", "r0"],
       leftSpatial: (d) => `at${d}`,
       rightSpatial: (d) => `p${d}`,
     };
   }
-  const taps = peel("tap", (d) => size(`taps${d}`, problem.filterSize[d]!));
+  const taps = parts("channel", "tap", (d) => size(`taps${d}`, problem.filterSize[d]!));
   if (problem.op === "fwd") {
     return {
       term: [
-        ...taps,
+        taps,
         ...reach("s", "tap"),
         inside,
       ].join("\n"),
-      left: ["r0", `(r1 / ${groupOut} * ${groupIn} + term_rest)`],
-      right: ["r1", "term_rest"],
+      left: ["r0", `(r1 / ${groupOut} * ${groupIn} + channel)`],
+      right: ["r1", "channel"],
       leftSpatial: (d) => `at${d}`,
       rightSpatial: (d) => `tap${d}`,
     };
   }
-  const outChannel = `(r1 / ${groupIn} * ${groupOut} + term_rest)`;
+  const outChannel = `(r1 / ${groupIn} * ${groupOut} + channel)`;
   return {
     term: [
-      ...taps,
+      taps,
       ...axes.flatMap((d) => {
         const g = geometry(d);
         return [

@@ -1,5 +1,6 @@
 import template from "../../shaders/im2col.wgsl" with { type: "text" };
-import { axisSizes, columnsOf, peel, spotsOf, type WindowAxis } from "./columns.ts";
+import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
+import { columnsOf, spotsOf } from "./columns.ts";
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import {
   type ModuleBuilder,
@@ -17,7 +18,7 @@ import {
  * window. With a filter of one tap it is the tensor itself, in the order of a product's columns.
  */
 export interface ColumnMatrix {
-  readonly axes: readonly WindowAxis[];
+  readonly axes: readonly Axis[];
   /** A multiple of `interleave`. */
   readonly images: number;
   /** How columns count; 1 where rows lie together. */
@@ -141,11 +142,11 @@ function elementText(module: ModuleBuilder, matrix: ColumnMatrix, firstImage: nu
     : [`column / ${spots}`, `column % ${spots}`];
   return [
     `  let channel = ${channel};`,
-    `  var tap = ${tap};`,
-    ...peel("tap", all.map((d) => `tap${d}`), sizes.taps),
+    `  let tap = ${tap};`,
+    digitsText("tap", "tap_rest", axisDigits(all.map((d) => `tap${d}`), sizes.taps)),
     `  let image = ${first}${image};`,
-    `  var spot = ${spot};`,
-    ...peel("spot", all.map((d) => `place${d}`), sizes.places),
+    `  let spot = ${spot};`,
+    digitsText("spot", "spot_rest", axisDigits(all.map((d) => `place${d}`), sizes.places)),
     // Unsigned: below zero is huge.
     ...all.map((d) =>
       `  let at${d} = place${d} * ${sizes.stride[d]} + tap${d} * ${sizes.dilation[d]} - ${

@@ -1,6 +1,6 @@
 import directTemplate from "../../shaders/im2win.wgsl" with { type: "text" };
 import stagedTemplate from "../../shaders/im2win_staged.wgsl" with { type: "text" };
-import { axisSizes, peel, type WindowAxis } from "./columns.ts";
+import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
 import {
   moduleBuilder,
   render,
@@ -24,7 +24,7 @@ import { zeroOf } from "../elements/scalar.ts";
  * `interleave` 4 each element is a vector of four images.
  */
 export interface WindowShape {
-  readonly axes: readonly WindowAxis[];
+  readonly axes: readonly Axis[];
   /** A multiple of `interleave`. */
   readonly images: number;
   readonly interleave: 1 | 4;
@@ -173,9 +173,8 @@ export function im2winKernel(
     const all = axes.map((_, d) => d);
     return [
       ...(outer.length === 0 ? [] : [
-        "    var m_rest = m; var u_rest = u;",
-        ...peel("m_rest", names("m"), sizes.places, "    "),
-        ...peel("u_rest", names("u"), sizes.taps, "    "),
+        digitsText("m", "m_rest", axisDigits(names("m"), sizes.places), "    "),
+        digitsText("u", "u_rest", axisDigits(names("u"), sizes.taps), "    "),
       ]),
       ...outer.map((d) =>
         `    let at${d} = m${d} * ${sizes.stride[d]} + u${d} * ${sizes.dilation[d]} - ${

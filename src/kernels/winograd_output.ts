@@ -15,8 +15,8 @@ import {
 import {
   type MatrixStack,
   stackPlace,
+  tensorTiles,
   threadCount,
-  tileCount,
   type TiledTensor,
   tileIndexText,
   tilesTrait,
@@ -51,7 +51,7 @@ export function outputWorkgroups(shape: OutputTransform): number {
 }
 
 function threadsOf(tensor: TiledTensor) {
-  return { tiles: tileCount(tensor), channels: tensor.channels };
+  return { tiles: tensorTiles(tensor), channels: tensor.channels };
 }
 
 function resultsOf({ matrices }: OutputTransform): number {

@@ -30,7 +30,7 @@ export interface TiledTensor {
 }
 
 /** Tiles of all images. */
-export function tileCount({ batch, axes }: TiledTensor): number {
+export function tensorTiles({ batch, axes }: TiledTensor): number {
   return batch * axes[0].tiles * axes[1].tiles;
 }
 

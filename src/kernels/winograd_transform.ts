@@ -13,8 +13,8 @@ import {
 import {
   type MatrixStack,
   stackPlace,
+  tensorTiles,
   threadCount,
-  tileCount,
   type TiledTensor,
   tileIndexText,
   tilesTrait,
@@ -71,7 +71,7 @@ export function patchTransformKernel(
   const to = module.tensor("matrices", "write", 1, splits.matrices);
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
-  const count = tileCount(tensor);
+  const count = tensorTiles(tensor);
   const padded = mode === "uniform" || threads.channels > tensor.channels || threads.tiles > count;
   const size = module.size;
   const origin = (axis: number, value: number) =>

@@ -6,14 +6,14 @@ import {
   scaleStep,
 } from "../../kernels/epilogue.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
-import type { PlanBuffers } from "../tensors.ts";
+import type { BufferList } from "../tensors.ts";
 import { type Elements, sumOf } from "../../elements/elements.ts";
 
 /** α, then β·C, then bias, then the activation, then the residual. */
 export function gemmEpilogue(
   problem: GemmProblem,
   elements: Elements,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   place: Partial<Record<GemmTensor, number>>,
 ): EpilogueFactory {
   const { result } = elements;

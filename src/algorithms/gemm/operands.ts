@@ -6,7 +6,7 @@ import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
-import type { PlanBuffers } from "../tensors.ts";
+import type { BufferList } from "../tensors.ts";
 import { depthOfValue, type Elements } from "../../elements/elements.ts";
 
 /** How an operand lies in memory, in values of `Elements.storage`. */
@@ -87,13 +87,13 @@ export function packingCost(
 }
 
 /** The pass that packs an operand to [batch][padded depth][padded places]. */
-export function packPass(
+export function packOperandPass(
   matrix: OperandShape,
   padded: { places: number; depth: number },
   { storage }: Elements,
   mode: SizeMode,
   limits: DeviceLimits,
-  buffers: PlanBuffers,
+  buffers: BufferList,
   at: { unpacked: number; packed: number },
 ): Pass {
   const { places, depth, batches, along, bytes } = matrix;

@@ -47,14 +47,14 @@ import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
-import { PlanBuffers } from "../tensors.ts";
+import { BufferList } from "../tensors.ts";
 import { gemmEpilogue } from "./epilogue.ts";
 import {
   type OperandShape,
   operandShapes,
   packingCost,
   packingPays,
-  packPass,
+  packOperandPass,
 } from "./operands.ts";
 
 /** All that planning a product needs to know. */
@@ -177,7 +177,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const depth = Math.ceil(k / packed);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
-  const buffers = new PlanBuffers(limits);
+  const buffers = new BufferList(limits);
   const place: Partial<Record<GemmTensor, number>> = {};
   for (const which of [...gemmOperands(problem), "output"] as const) {
     const count = elementCount(gemmShape(problem, which));
@@ -318,7 +318,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       batch * padded.places * padded.depth,
       types.storage,
     );
-    packs.push(packPass(matrix, padded, types, mode, limits, buffers, {
+    packs.push(packOperandPass(matrix, padded, types, mode, limits, buffers, {
       unpacked,
       packed: packedBuffer,
     }));

@@ -1,5 +1,5 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import type { WindowAxis } from "../../kernels/columns.ts";
+import type { Axis } from "../../kernels/axes.ts";
 import { type ColumnMatrix, matrixExtents } from "../../kernels/im2col.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import { matrixLoader, type MatrixShape } from "../../kernels/loaders/matrix.ts";
@@ -60,7 +60,7 @@ export function windowMatrix(
 ): ColumnMatrix {
   const { problem } = request;
   return {
-    axes: problem.filterSize.map((taps, d): WindowAxis => ({
+    axes: problem.filterSize.map((taps, d): Axis => ({
       taps,
       places: problem.outputSize[d]!,
       size: problem.inputSize[d]!,
@@ -90,7 +90,7 @@ export function gradientMatrix(
 ): ColumnMatrix {
   const { problem } = request;
   return {
-    axes: problem.outputSize.map((size, d): WindowAxis => ({
+    axes: problem.outputSize.map((size, d): Axis => ({
       taps: 1,
       places: size,
       size,

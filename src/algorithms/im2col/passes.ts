@@ -13,7 +13,7 @@ import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { packPass, productPass, type ProductTarget } from "../conv_product.ts";
+import { packFilterPass, productPass, type ProductTarget } from "../conv_product.ts";
 import { cutPasses, type ProductPart } from "../cut_passes.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
@@ -69,7 +69,11 @@ function packedFilter({ request, geometry, cut, mode, tensors }: Im2colContext) 
   const shape = im2colFilter(request, geometry, cut.cut.policy);
   const packed = buffers.add("packed filter", "workspace", packedElements(shape), storage);
   const at = { unpacked: tensor.filter, packed };
-  return { shape, packed, passes: packPass(shape, mode, buffers, at, request.limits, storage) };
+  return {
+    shape,
+    packed,
+    passes: packFilterPass(shape, mode, buffers, at, request.limits, storage),
+  };
 }
 
 /** Where results of a chunk begin, where there are several. */

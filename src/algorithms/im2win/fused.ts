@@ -5,7 +5,7 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { packPass, paddedChannels, productPass } from "../conv_product.ts";
+import { packFilterPass, productPass, tapDepth } from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
 import type { Product } from "../product.ts";
 import { cutNote } from "../cut_note.ts";
@@ -45,7 +45,7 @@ export function fusedProduct(request: PlanRequest) {
   const geometry = windowGeometry(request);
   const access = gatherAccess(request, geometry);
   const filter = (policy: TilePolicy) =>
-    windowFilter(request, geometry, policy, paddedChannels(geometry.channels, policy.depth));
+    windowFilter(request, geometry, policy, tapDepth(geometry.channels, policy.depth));
   const product: Product = {
     rows: geometry.rows,
     columns: windowColumns(geometry, problem.batch),
@@ -69,7 +69,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<P
   const cut = cutProduct(request, whole);
   if (isRefusal(cut)) return cut;
   const { policy } = cut;
-  const padded = paddedChannels(geometry.channels, policy.depth);
+  const padded = tapDepth(geometry.channels, policy.depth);
   const filter = filterOf(policy);
 
   const tensors = problemBuffers(request);
@@ -88,7 +88,7 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<P
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   const passes = [
-    ...packPass(
+    ...packFilterPass(
       filter,
       mode,
       buffers,

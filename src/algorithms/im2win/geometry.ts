@@ -1,4 +1,5 @@
-import { columnsOf, type WindowAxis } from "../../kernels/columns.ts";
+import type { Axis } from "../../kernels/axes.ts";
+import { columnsOf } from "../../kernels/columns.ts";
 import { windowExtents, type WindowShape } from "../../kernels/im2win.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
@@ -11,7 +12,7 @@ import type { PlanRequest } from "../request.ts";
 
 /** Forward convolution as im2win's product: K/g rows, images · places columns, taps · C/g deep. */
 export interface WindowGeometry {
-  readonly axes: readonly WindowAxis[];
+  readonly axes: readonly Axis[];
   /** Four images to a vector, where the batch divides into fours and results are of many products. */
   readonly interleave: 1 | 4;
   /** Rows of a group. */

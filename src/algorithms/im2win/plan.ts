@@ -6,7 +6,7 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { packPass, productPass } from "../conv_product.ts";
+import { packFilterPass, productPass } from "../conv_product.ts";
 import { cutArithmetic } from "../cut.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
@@ -54,7 +54,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
   );
   const target = { ...windowTarget(geometry), buffer: tensor.output, element: elements.result };
   const shape = { cut, rows, columns, target };
-  const pack = packPass(
+  const pack = packFilterPass(
     filter,
     mode,
     buffers,

@@ -1,7 +1,7 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
-import { correlationLoader, gradientLoader } from "../../kernels/loaders/correlation.ts";
+import { gradientLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
@@ -11,7 +11,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { paddedChannels } from "../conv_product.ts";
+import { tapDepth } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
 
 type Along = TileLoader["along"];
@@ -97,15 +97,15 @@ function gatherOperands(request: PlanRequest): Operands {
   const b: Access = layout === "nhwc"
     ? { along: "depth", vector: four(channels), value: tile }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
-  const linear = ({ depth }: TilePolicy) => paddedChannels(channels, depth) % depth !== 0;
+  const linear = ({ depth }: TilePolicy) => tapDepth(channels, depth) % depth !== 0;
   const spotStride = targetStrides.at(-1)!;
-  const depthOf = (policy: TilePolicy) => taps * paddedChannels(channels, policy.depth);
+  const depthOf = (policy: TilePolicy) => taps * tapDepth(channels, policy.depth);
   const pack = (policy: TilePolicy): PackShape => ({
     groups: problem.groups,
     rows,
     paddedRows: Math.ceil(rows / policy.rows) * policy.rows,
     channels,
-    paddedChannels: paddedChannels(channels, policy.depth),
+    paddedChannels: tapDepth(channels, policy.depth),
     taps,
     depth: Math.ceil(depthOf(policy) / policy.depth) * policy.depth,
     groupStride: group.output * filterStrides[0]!,
@@ -210,9 +210,10 @@ function correlationOperands(request: PlanRequest): Operands {
           placeStride: gradientStrides.at(-1)!,
           ...a,
         }),
-        correlationLoader(module, input, correlation, {
-          axes: problem.filterSize.map((size, d) => ({
-            taps: size,
+        shiftedInputLoader(module, input, correlation, {
+          axes: problem.filterSize.map((taps, d) => ({
+            places: problem.outputSize[d]!,
+            taps,
             size: problem.inputSize[d]!,
             stride: problem.stride[d]!,
             padding: problem.paddingBegin[d]!,

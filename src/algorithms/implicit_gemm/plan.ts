@@ -6,7 +6,7 @@ import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { packPass, productPass } from "../conv_product.ts";
+import { packFilterPass, productPass } from "../conv_product.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
@@ -51,7 +51,7 @@ export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<
   if (pack !== undefined) {
     aBuffer = buffers.add("packed filter", "workspace", packedElements(pack), types.storage);
     const places = { unpacked: tensor.filter, packed: aBuffer };
-    passes.push(...packPass(pack, mode, buffers, places, limits, types.storage));
+    passes.push(...packFilterPass(pack, mode, buffers, places, limits, types.storage));
   }
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];

@@ -7,7 +7,7 @@ import type { PatchTransform } from "../../kernels/slices/patch.ts";
 import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import type { PlanBuffers } from "../tensors.ts";
+import type { BufferList } from "../tensors.ts";
 import { filterShape } from "../winograd_fused/geometry.ts";
 
 /**
@@ -21,7 +21,7 @@ export function filterPass(
   trait: string,
   transform: PatchTransform,
   padded: { readonly extent: number; readonly depth: number },
-  buffers: PlanBuffers,
+  buffers: BufferList,
   places: { readonly filter: number; readonly transformed: number },
 ): Pass[] {
   const runs = request.problem.filterSize.map((r) => ({ n: 1, r, first: 0, count: 1 }));

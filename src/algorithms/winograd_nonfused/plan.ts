@@ -22,7 +22,7 @@ import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { type PlanBuffers, problemBuffers, resultElements } from "../tensors.ts";
+import { type BufferList, problemBuffers, resultElements } from "../tensors.ts";
 import { filterPass } from "./filter.ts";
 import { geometryOf, type WinogradGeometry } from "./geometry.ts";
 import { notesOf } from "./notes.ts";
@@ -42,7 +42,7 @@ interface Context {
   readonly mode: SizeMode;
   readonly tile: PlannedTile;
   readonly geometry: WinogradGeometry;
-  readonly buffers: PlanBuffers;
+  readonly buffers: BufferList;
   readonly tensors: ReturnType<typeof problemBuffers>;
   /** Of the transformed operands. */
   readonly operands: readonly [number, number];

@@ -1,7 +1,7 @@
 import { splitTensor, type TensorSplit } from "../../kernels/module.ts";
 import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
 import type { DeviceLimits, PlanBinding } from "../plan.ts";
-import type { PlanBuffers } from "../tensors.ts";
+import type { BufferList } from "../tensors.ts";
 
 /** Part of a tensor's buffer, as a pass binds it. */
 export interface Window {
@@ -14,7 +14,7 @@ export interface Window {
 const ALIGNMENT = 256;
 
 /** All of a buffer. */
-export function wholeWindow(buffers: PlanBuffers, buffer: number): Window {
+export function wholeWindow(buffers: BufferList, buffer: number): Window {
   return { bindings: buffers.bindings(buffer), split: buffers.split(buffer), start: 0 };
 }
 
@@ -23,7 +23,7 @@ export function wholeWindow(buffers: PlanBuffers, buffer: number): Window {
  * follows.
  */
 export function imageWindow(
-  buffers: PlanBuffers,
+  buffers: BufferList,
   buffer: number,
   tensor: TiledTensor,
   first: number,

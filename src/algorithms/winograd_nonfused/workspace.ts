@@ -2,7 +2,7 @@ import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { type MatrixStack, tileCount } from "../../kernels/winograd_tiles.ts";
+import { type MatrixStack, tensorTiles } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import type { Product } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
@@ -41,7 +41,7 @@ export interface ChunkLayout {
 /** Places of an operand in its product: the side that is not the depth. */
 function places(operand: WinogradOperand, images: number): { places: number; depth: number } {
   const tensor = operand.tensor(images);
-  const tiles = tileCount(tensor);
+  const tiles = tensorTiles(tensor);
   return operand.depth === "tile"
     ? { places: tensor.channels, depth: tiles }
     : { places: tiles, depth: tensor.channels };

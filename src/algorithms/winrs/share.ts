@@ -5,10 +5,10 @@ import {
   splitTrait,
 } from "../../kernels/module.ts";
 import {
-  type CorrelationAxis,
   correlationBatches,
   correlationBatchText,
   type CorrelationShape,
+  type GradientAxis,
 } from "../../kernels/slices/correlation.ts";
 import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
@@ -20,7 +20,7 @@ import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import type { PlanRequest } from "../request.ts";
-import { type PlanBuffers, type problemBuffers, resultElements } from "../tensors.ts";
+import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import type { Configuration } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { paddedTile, policyOf, slicesOf } from "./policies.ts";
@@ -181,7 +181,7 @@ export function shareKernel(
   };
 }
 
-function splitsOf(buffers: PlanBuffers, places: readonly (number | undefined)[]): string {
+function splitsOf(buffers: BufferList, places: readonly (number | undefined)[]): string {
   return splitTrait(
     ...places.flatMap((place) => place === undefined ? [] : [buffers.split(place)]),
   );
@@ -197,14 +197,14 @@ function correlationShape(
   const [input, gradient, filter] = (["input", "output", "filter"] as const).map((which) =>
     stridesInLayout(tensorShape(problem, which), which === "filter" ? filterLayout : layout)
   ) as [number[], number[], number[]];
-  const axis = (d: number): CorrelationAxis => ({
+  const axis = (d: number): GradientAxis => ({
     size: problem.inputSize[d]!,
     places: problem.outputSize[d]!,
     taps: problem.filterSize[d]!,
     stride: problem.stride[d]!,
     dilation: problem.dilation[d]!,
     padding: problem.paddingBegin[d]!,
-    inputStride: input[2 + d]!,
+    sourceStride: input[2 + d]!,
     gradientStride: gradient[2 + d]!,
     filterStride: filter[2 + d]!,
   });

@@ -1,4 +1,5 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import type { TileLoader } from "../loader.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
@@ -106,19 +107,8 @@ export function gradientLoader(
   };
 }
 
-/** One spatial axis of the input under backward-filter. */
-export interface CorrelationAxis {
-  readonly taps: number;
-  readonly size: number;
-  readonly stride: number;
-  readonly padding: number;
-  readonly dilation: number;
-  /** In elements. */
-  readonly sourceStride: number;
-}
-
-export interface CorrelationShape {
-  readonly axes: readonly CorrelationAxis[];
+export interface ShiftedInputShape {
+  readonly axes: readonly Axis[];
   /** Input channels of a group. */
   readonly channels: number;
   readonly channelStride: number;
@@ -130,11 +120,11 @@ export interface CorrelationShape {
 }
 
 /** B of backward-filter: columns are (channel, tap), depth runs over the input at each output place. */
-export function correlationLoader(
+export function shiftedInputLoader(
   module: ModuleBuilder,
   input: TensorAccess,
   depth: CorrelationDepth,
-  shape: CorrelationShape,
+  shape: ShiftedInputShape,
 ): TileLoader {
   const { axes, vector } = shape;
   const text: LoaderText = { operand: "b", module, depth };
@@ -161,60 +151,49 @@ export function correlationLoader(
       const [channel, tap] = shape.channelsInner
         ? [`b_column${slot} % ${channels}`, `b_column${slot} / ${channels}`]
         : [`b_column${slot} / ${tapCount}`, `b_column${slot} % ${tapCount}`];
-      const lines = [
+      const tapOf = (d: number) => `b_tap${slot}_${d}`;
+      const taps = axes.map((axis, d) => size(`taps${d}`, axis.taps));
+      return [
         `  let b_column${slot} = ${column};`,
-        `  var b_tap${slot} = ${tap};`,
-      ];
-      for (let d = axes.length - 1; d >= 0; d--) {
-        const axis = axes[d]!;
-        const taps = size(`taps${d}`, axis.taps);
-        const coordinate = d === 0 ? `b_tap${slot}` : `(b_tap${slot} % ${taps})`;
-        lines.push(
-          `  let b_shift${slot}_${d} = ${coordinate} * ${size(`dilation${d}`, axis.dilation)} - ${
+        digitsText(`(${tap})`, `b_taps${slot}_`, axisDigits(all.map(tapOf), taps)),
+        ...axes.map((axis, d) =>
+          `  let b_shift${slot}_${d} = ${tapOf(d)} * ${size(`dilation${d}`, axis.dilation)} - ${
             size(`padding${d}`, axis.padding)
-          };`,
-        );
-        if (d > 0) lines.push(`  b_tap${slot} /= ${taps};`);
-      }
-      lines.push(
+          };`
+        ),
         `  let b_base${slot} = group * ${group} + ${channelFar(`(${channel})`)} + ${
           all.map((d) => `b_shift${slot}_${d} * ${step[d]}`).join(" + ")
         };`,
-      );
-      return lines.join("\n");
+      ].join("\n");
     },
     depth: (slot, row) => {
-      const lines = [depthText(text, slot, row), `      var b_rest${slot} = b_spot${slot};`];
-      for (let d = axes.length - 1; d >= 0; d--) {
-        const width = size(`places${d}`, depth.places[d]!);
-        const coordinate = d === 0 ? `b_rest${slot}` : `(b_rest${slot} % ${width})`;
-        lines.push(
-          `      let b_at${slot}_${d} = ${coordinate} * ${size(`stride${d}`, axes[d]!.stride)};`,
-        );
-        if (d > 0) lines.push(`      b_rest${slot} /= ${width};`);
-      }
-      lines.push(
+      const placeOf = (d: number) => `b_place${slot}_${d}`;
+      const places = axes.map((axis, d) => size(`places${d}`, axis.places));
+      return [
+        depthText(text, slot, row),
+        digitsText(
+          `b_spot${slot}`,
+          `b_rest${slot}_`,
+          axisDigits(all.map(placeOf), places),
+          "      ",
+        ),
+        ...axes.map((axis, d) =>
+          `      let b_at${slot}_${d} = ${placeOf(d)} * ${size(`stride${d}`, axis.stride)};`
+        ),
         `      let b_far${slot} = ${batchFar(`b_image${slot}`)} + ${
           all.map((d) => `b_at${slot}_${d} * ${step[d]}`).join(" + ")
         };`,
-      );
-      return lines.join("\n");
+      ].join("\n");
     },
     placeStep: () => "",
     load: (p, k, target) => {
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       const inside = all
-        .filter((d) => module.mode === "uniform" || needsMask(axes[d]!, depth.places[d]!))
+        .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!))
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
       return `      ${target} = select(${zeroOf(input.value, vector)}, ${
         input.load(`b_base${p} + b_far${k}`)
       }, ${[`b_in${k}`, ...inside].join(" && ")});`;
     },
   };
-}
-
-/** Whether some tap of some place falls outside the input. */
-function needsMask(axis: CorrelationAxis, places: number): boolean {
-  const last = (places - 1) * axis.stride + (axis.taps - 1) * axis.dilation - axis.padding;
-  return axis.padding > 0 || last >= axis.size;
 }

@@ -1,23 +1,12 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import { type Axis, axisDigits, digitsText } from "../axes.ts";
 import type { TileLoader } from "../loader.ts";
 import { zeroOf } from "../../elements/scalar.ts";
-
-/** One spatial axis as the gather sees it: `places` of the result, `taps` of the filter, `size` of the source. */
-export interface GatherAxis {
-  readonly places: number;
-  readonly taps: number;
-  readonly size: number;
-  readonly stride: number;
-  readonly padding: number;
-  readonly dilation: number;
-  /** Stride of the source along this axis, in elements. */
-  readonly sourceStride: number;
-}
 
 export interface GatherShape {
   /** Forward: source = place·stride + tap·dilation − padding. Backward: place = source·stride + tap·dilation − padding, solved for source. */
   readonly direction: "forward" | "backward";
-  readonly axes: readonly GatherAxis[];
+  readonly axes: readonly Axis[];
   readonly batch: number;
   /** Source channels of a group. */
   readonly channels: number;
@@ -69,14 +58,9 @@ export function gatherLoader(
     : elements("channel_stride", shape.channelStride);
   const unit = (index: string, stride: string | undefined) =>
     stride === undefined ? `${index} / 4u` : `${index} * ${stride}`;
-  // The tap of a depth index, one coordinate an axis, innermost first.
-  const decomposeTap = (tap: string, name: (d: number) => string, indent: string) => {
-    const lines = [`${indent}var tap_rest = ${tap};`];
-    for (let d = axes.length - 1; d > 0; d--) {
-      lines.push(`${indent}${name(d)} = tap_rest % ${taps[d]}; tap_rest /= ${taps[d]};`);
-    }
-    return [...lines, `${indent}${name(0)} = tap_rest;`];
-  };
+  // The tap of a depth index, one coordinate an axis.
+  const tapsOf = (tap: string, name: (d: number) => string, indent: string) =>
+    digitsText(tap, `${name(0)}_rest`, axisDigits(axes.map((_, d) => name(d)), taps), indent);
   // Source coordinate and whether it exists, for origin `o` and tap `k`. Unsigned: below zero is huge.
   const reach = (d: number, o: string, k: string, suffix: string) =>
     direction === "forward"
@@ -104,24 +88,20 @@ export function gatherLoader(
   const zero = zeroOf(source.value, vector);
 
   const place = (slot: number, column: string) => {
-    const lines = [`  let b_column${slot} = ${column};`];
     const [image, spot] = shape.batchInner
       ? [`b_column${slot} % ${batch}`, `b_column${slot} / ${batch}`]
       : [`b_column${slot} / ${places}`, `b_column${slot} % ${places}`];
-    lines.push(
+    const at = (d: number) => `b_place${slot}_${d}`;
+    return [
+      `  let b_column${slot} = ${column};`,
       `  let b_base${slot} = ${unit(`(${image})`, batchStride)} + group * ${groupStride};`,
-      `  var b_spot${slot} = ${spot};`,
-    );
-    for (let d = axes.length - 1; d >= 0; d--) {
-      const coordinate = d === 0 ? `b_spot${slot}` : `(b_spot${slot} % ${widths[d]})`;
-      lines.push(
+      digitsText(`(${spot})`, `b_rest${slot}_`, axisDigits(axes.map((_, d) => at(d)), widths)),
+      ...axes.map((_, d) =>
         direction === "forward"
-          ? `  let b_origin${slot}_${d} = ${coordinate} * ${strides[d]} - ${paddings[d]};`
-          : `  let b_origin${slot}_${d} = ${coordinate} + ${paddings[d]};`,
-      );
-      if (d > 0) lines.push(`  b_spot${slot} /= ${widths[d]};`);
-    }
-    return lines.join("\n");
+          ? `  let b_origin${slot}_${d} = ${at(d)} * ${strides[d]} - ${paddings[d]};`
+          : `  let b_origin${slot}_${d} = ${at(d)} + ${paddings[d]};`
+      ),
+    ].join("\n");
   };
 
   if (perTap) {
@@ -137,7 +117,8 @@ export function gatherLoader(
         `  var b_block = first_step % ${blocks};`,
         ...axes.map((_, d) => `  var b_tap${d} = 0u;`),
         "  {",
-        ...decomposeTap(`first_step / ${blocks}`, (d) => `b_tap${d}`, "    "),
+        tapsOf(`(first_step / ${blocks})`, (d) => `first${d}`, "    "),
+        ...axes.map((_, d) => `    b_tap${d} = first${d};`),
         "  }",
       ].join("\n"),
       step: `      let b_channel = b_block * ${shape.tileDepth}u;`,
@@ -176,10 +157,7 @@ export function gatherLoader(
       [
         `      let b_k${slot} = b_step * ${shape.tileDepth}u + ${row};`,
         `      let b_far${slot} = ${unit(`(b_k${slot} % ${padded})`, channelStride)};`,
-        ...axes.map((_, d) => `      var b_tap${slot}_${d} = 0u;`),
-        "      {",
-        ...decomposeTap(`b_k${slot} / ${padded}`, (d) => `b_tap${slot}_${d}`, "        "),
-        "      }",
+        tapsOf(`(b_k${slot} / ${padded})`, (d) => `b_tap${slot}_${d}`, "      "),
         `      let b_in${slot} = b_k${slot} < ${padded} * ${tapCount};`,
       ].join("\n"),
     placeStep: () => "",

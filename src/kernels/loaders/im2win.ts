@@ -1,5 +1,5 @@
-import { type ColumnOrder, peel, reachesOutside, spotsOf, type WindowAxis } from "../columns.ts";
-import { axisSizes } from "../columns.ts";
+import { type Axis, axisDigits, axisSizes, digitsText, reachesOutside } from "../axes.ts";
+import { type ColumnOrder, spotsOf } from "../columns.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
@@ -25,7 +25,7 @@ function columnText(
   return [
     `  let b_column${slot} = ${column}${order.interleave === 4 ? " / 4u" : ""};`,
     `  let b_image${slot} = b_column${slot} / ${spots};`,
-    `  var b_spot${slot} = b_column${slot} % ${spots};`,
+    `  let b_spot${slot} = b_column${slot} % ${spots};`,
   ];
 }
 
@@ -87,7 +87,7 @@ export function windowLoader(
 
 /** What {@linkcode windowGatherLoader} reads: the input as it is. */
 export interface WindowGatherShape {
-  readonly axes: readonly WindowAxis[];
+  readonly axes: readonly Axis[];
   readonly interleave: 1 | 4;
   /** Of a group. */
   readonly channels: number;
@@ -133,10 +133,10 @@ export function windowGatherLoader(
   const zero = zeroOf("f32", vector);
   const channelFar = (index: string) => `${index} * ${size("channel_stride", shape.channelStride)}`;
   const tapsOf = (prefix: string, rest: string, indent: string) =>
-    peel(
+    digitsText(
       rest,
-      tapOrder.map((d) => `${prefix}${d}`),
-      tapOrder.map((d) => sizes.taps[d]!),
+      `${rest}_`,
+      axisDigits(tapOrder.map((d) => `${prefix}${d}`), tapOrder.map((d) => sizes.taps[d]!)),
       indent,
     );
 
@@ -175,7 +175,11 @@ export function windowGatherLoader(
       `  let b_base${slot} = b_image${slot} * ${interleave}u * ${batchStride} + group * ${
         size("group_stride", shape.channels * shape.channelStride)
       };`,
-      ...peel(`b_spot${slot}`, all.map((d) => `b_p${slot}_${d}`), sizes.places),
+      digitsText(
+        `b_spot${slot}`,
+        `b_spot_rest${slot}_`,
+        axisDigits(all.map((d) => `b_p${slot}_${d}`), sizes.places),
+      ),
       ...all.map((d) =>
         `  let b_origin${slot}_${d} = b_p${slot}_${d} * ${sizes.stride[d]} - ${sizes.padding[d]};`
       ),
@@ -201,8 +205,8 @@ export function windowGatherLoader(
         `  var b_block = first_step % ${blocks};`,
         ...all.map((d) => `  var b_tap${d} = 0u;`),
         "  {",
-        `    var rest = first_step / ${blocks};`,
-        ...tapsOf("first", "rest", "    "),
+        `    let rest = first_step / ${blocks};`,
+        tapsOf("first", "rest", "    "),
         ...all.map((d) => `    b_tap${d} = first${d};`),
         "  }",
       ].join("\n"),
@@ -230,8 +234,8 @@ export function windowGatherLoader(
       [
         `      let b_k${slot} = b_step * ${tileDepth}u + ${row};`,
         `      let b_c${slot} = b_k${slot} % ${padded};`,
-        `      var b_rest${slot} = b_k${slot} / ${padded};`,
-        ...tapsOf(`b_tap${slot}_`, `b_rest${slot}`, "      "),
+        `      let b_rest${slot} = b_k${slot} / ${padded};`,
+        tapsOf(`b_tap${slot}_`, `b_rest${slot}`, "      "),
         `      let b_far${slot} = ${channelFar(`b_c${slot}`)};`,
       ].join("\n"),
     placeStep: () => "",

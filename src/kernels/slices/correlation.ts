@@ -1,15 +1,8 @@
 import type { ModuleBuilder } from "../module.ts";
-import { decompose } from "./decompose.ts";
+import { type Axis, digitsText } from "../axes.ts";
 
-/** An axis whose filter taps are rows of ∇W of their own. Strides are in elements. */
-export interface CorrelationAxis {
-  readonly size: number;
-  readonly places: number;
-  readonly taps: number;
-  readonly stride: number;
-  readonly dilation: number;
-  readonly padding: number;
-  readonly inputStride: number;
+/** An axis whose filter taps are rows of ∇W of their own; its source is the input. */
+export interface GradientAxis extends Axis {
   readonly gradientStride: number;
   readonly filterStride: number;
 }
@@ -31,8 +24,8 @@ export interface CorrelationShape {
   readonly filterOutStride: number;
   readonly filterInStride: number;
   /** Outermost first; the outermost's rows without input are clipped. */
-  readonly outer: readonly CorrelationAxis[];
-  readonly width: CorrelationAxis;
+  readonly outer: readonly GradientAxis[];
+  readonly width: GradientAxis;
   readonly n: number;
   readonly r: number;
   /** Tiles of a row, the first one's column, and the segments that share them. */
@@ -100,7 +93,7 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     `  let row_end = max(row_start, min(segment_end, clip_end));`,
   ];
   return [
-    decompose("batch", "batch_rest", digits),
+    digitsText("batch", "batch_rest", digits),
     `  let bucket = segment_row * ${
       vary("bucket_columns", shape.bucketColumns)
     } + segment_column + ${vary("first_bucket", shape.firstBucket)};`,

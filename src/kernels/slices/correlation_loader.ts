@@ -1,6 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes } from "./correlation.ts";
-import { decompose } from "./decompose.ts";
+import { digitsText } from "../axes.ts";
 import { type OperandPlace, OUTSIDE, storeItems } from "./image_loader.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform } from "./patch.ts";
@@ -36,7 +36,7 @@ function depthText(
       size("first_column", shape.firstColumn)
     };`,
     `let ${name("row")} = row_start + ${row};`,
-    decompose(
+    digitsText(
       name("row"),
       `${p}row_rest${slot ?? ""}_`,
       shape.outer.map((axis, d) => ({
@@ -86,7 +86,7 @@ export function correlationLoader(
     ...Array.from({ length: columns }, (_, j) => `  var ${name(item, j)} = 0.0f;`),
     `  var ${p}c${item} = 0u;`,
   ]).join("\n");
-  const axisStride = (d: number) => input ? outer[d]!.inputStride : outer[d]!.gradientStride;
+  const axisStride = (d: number) => input ? outer[d]!.sourceStride : outer[d]!.gradientStride;
   // Where whole steps share a tile and a row, these are the same for every thread, and so cheap.
   const together = module.mode === "constant" && shape.imagesFirst && shape.batch > 0 &&
     shape.batch % at.depth === 0;
@@ -98,7 +98,7 @@ export function correlationLoader(
       } - ${size(`padding${d}`, outer[d]!.padding)})`
       : o;
   };
-  const widthStride = size(`${which}_width`, input ? width.inputStride : width.gradientStride);
+  const widthStride = size(`${which}_width`, input ? width.sourceStride : width.gradientStride);
   const batchStride = size(
     `${which}_batch`,
     input ? shape.inputBatchStride : shape.gradientBatchStride,

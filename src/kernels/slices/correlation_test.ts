@@ -3,17 +3,17 @@ import { moduleBuilder, WHOLE } from "../module.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { identity } from "../../winograd/matrix.ts";
 import {
-  type CorrelationAxis,
   correlationBatches,
   correlationBatchText,
   type CorrelationShape,
+  type GradientAxis,
 } from "./correlation.ts";
 import { correlationLoader } from "./correlation_loader.ts";
 import { correlationStore } from "./correlation_store.ts";
 import { tileTransforms } from "./patch.ts";
 
 /** Padding 1, stride and dilation 1; strides of memory do not matter here. */
-function axis(places: number, taps: number): CorrelationAxis {
+function axis(places: number, taps: number): GradientAxis {
   return {
     size: places + taps - 3,
     places,
@@ -21,7 +21,7 @@ function axis(places: number, taps: number): CorrelationAxis {
     stride: 1,
     dilation: 1,
     padding: 1,
-    inputStride: 1,
+    sourceStride: 1,
     gradientStride: 1,
     filterStride: 1,
   };

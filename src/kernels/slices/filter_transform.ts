@@ -8,7 +8,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "../module.ts";
-import { decompose } from "./decompose.ts";
+import { digitsText } from "../axes.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
 
 /** A filter axis: `taps` cut into `chunks` of r elements; an outer axis has r = 1 and a chunk a tap. */
@@ -119,7 +119,7 @@ export function filterTransformKernel(
     placeTiles: size("place_tiles", Math.ceil(shape.paddedPlaces / SIDE)),
     channelTiles: size("channel_tiles", Math.ceil(shape.paddedChannels / SIDE)),
     taps: size("tap_count", filterTaps(shape)),
-    digits: decompose(
+    digits: digitsText(
       "tap",
       "tap_rest",
       axes.map((axis, d) => ({ name: names[d]!, radix: size(`chunks${d}`, axis.chunks) }))

@@ -1,16 +1,9 @@
-/** A spatial axis that is not tiled: its taps are part of the depth. */
-export interface OuterAxis {
-  /** Of the source, its stride in elements and the zeros before it. */
-  readonly size: number;
-  readonly sourceStride: number;
-  /** May be negative: backward-data of a padding wider than the filter. */
-  readonly padding: number;
-  /** Of the target, its stride in elements. */
-  readonly places: number;
+import type { Axis } from "../axes.ts";
+
+/** An axis that is not tiled: its taps are part of the depth. Its padding may be negative: backward-data of a wide one. */
+export interface OuterAxis extends Axis {
+  /** Of the target, in elements. */
   readonly targetStride: number;
-  readonly taps: number;
-  readonly stride: number;
-  readonly dilation: number;
 }
 
 /** A spatial axis cut into tiles of F(n,r): tile i makes the places first + i·n to first + i·n + n − 1. */

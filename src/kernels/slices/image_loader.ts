@@ -1,5 +1,5 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { decompose } from "./decompose.ts";
+import { digitsText } from "../axes.ts";
 import { paddedChannels, type SliceGeometry, tapCount, tileCount } from "./geometry.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
@@ -64,7 +64,7 @@ export function imageLoader(
     ...schedule.places.flatMap((place, slot) => [
       `  let ${p}place${slot} = ${place};`,
       `  let ${p}unit${slot} = ${firstName} + ${p}place${slot};`,
-      decompose(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
+      digitsText(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
       // Where the patch begins; "negative" coordinates wrap around and fail every comparison.
       ...outer.map((axis, d) =>
         `  let ${p}from${slot}_${d} = ${p}outer${slot}_${d} * ${
@@ -115,7 +115,7 @@ export function imageLoader(
   const fetch = [
     `    let tap = at / ${blocks};`,
     `    let block = at % ${blocks};`,
-    decompose("tap", "tap_rest", tapDigits, "    "),
+    digitsText("tap", "tap_rest", tapDigits, "    "),
     // The same for every thread: how far this tap and block of channels lie from a patch's beginning.
     `    let far = ${
       [

@@ -1,6 +1,6 @@
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { decompose } from "./decompose.ts";
+import { digitsText } from "../axes.ts";
 import { type SliceGeometry, tileCount } from "./geometry.ts";
 import type { SliceStore } from "./loop.ts";
 
@@ -34,7 +34,7 @@ export function imageStore(
   /** Results of one tile (and four images or channels of it, in a vector), given its index and channel. */
   const tileText = (tile: string, channel: string, value: (i: number) => string) => {
     const lines = [
-      decompose(tile, "rest", digits, "        "),
+      digitsText(tile, "rest", digits, "        "),
       `        let base = ${
         [
           `(group * ${targets} + ${channel}) * ${channelStride}`,

@@ -1,0 +1,71 @@
+import type { ModuleBuilder } from "./module.ts";
+
+/** One spatial axis between the places of a result, the taps of a filter and a source. */
+export interface Axis {
+  readonly places: number;
+  readonly taps: number;
+  /** Of the source. */
+  readonly size: number;
+  readonly stride: number;
+  readonly padding: number;
+  readonly dilation: number;
+  /** Stride of the source along this axis, in elements. */
+  readonly sourceStride: number;
+}
+
+/** Whether some tap of some place falls outside the source. */
+export function reachesOutside({ places, taps, size, stride, padding, dilation }: Axis) {
+  return padding > 0 || (places - 1) * stride + (taps - 1) * dilation - padding >= size;
+}
+
+/** A digit of an index in a mixed radix; both are WGSL. */
+export interface Digit {
+  readonly name: string;
+  readonly radix: string;
+}
+
+/**
+ * Takes an index apart: `let name = ...` for each of its digits.
+ *
+ * @param rest Prefix of names for what is left.
+ * @param digits Innermost first; the outermost takes what is left.
+ */
+export function digitsText(
+  index: string,
+  rest: string,
+  digits: readonly Digit[],
+  indent = "  ",
+): string {
+  const lines: string[] = [];
+  let left = index;
+  digits.forEach(({ name, radix }, i) => {
+    if (i === digits.length - 1) {
+      lines.push(`${indent}let ${name} = ${left};`);
+      return;
+    }
+    lines.push(`${indent}let ${name} = ${left} % ${radix};`);
+    lines.push(`${indent}let ${rest}${i} = ${left} / ${radix};`);
+    left = `${rest}${i}`;
+  });
+  return lines.join("\n");
+}
+
+/** Digits of names and radices that are given outermost first, as axes are. */
+export function axisDigits(names: readonly string[], radices: readonly string[]): Digit[] {
+  return names.map((name, d) => ({ name, radix: radices[d] ?? "" })).reverse();
+}
+
+/** Names for a module's sizes of every axis, under one prefix. */
+export function axisSizes(module: ModuleBuilder, prefix: string, axes: readonly Axis[]) {
+  const each = (key: keyof Axis) =>
+    axes.map((axis, d) => module.size(`${prefix}_${key}${d}`, axis[key]));
+  return {
+    places: each("places"),
+    taps: each("taps"),
+    size: each("size"),
+    stride: each("stride"),
+    padding: each("padding"),
+    dilation: each("dilation"),
+    sourceStride: each("sourceStride"),
+  };
+}
