@@ -29,8 +29,11 @@ export interface ConvolveOptions
 
 /** A result, and what made it. */
 export interface Convolved extends Layouts {
+  /** What was computed. */
   readonly problem: ConvProblem;
+  /** What followed the sums. */
   readonly epilogue: Epilogue;
+  /** What ran. */
   readonly plan: Plan;
   /** Output, or the gradient that was asked for, as it lies in memory. */
   readonly result: Float32Array<ArrayBuffer>;
@@ -38,6 +41,7 @@ export interface Convolved extends Layouts {
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
   readonly samplesNs: readonly number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
@@ -94,6 +98,7 @@ export async function convolve(
 export interface CheckOptions {
   /** `auto` where absent: every output, by a projection of them where there are many. */
   readonly mode?: CheckMode;
+  /** Of the sample and the projection; 1 where absent. */
   readonly seed?: number;
   /**
    * The result of the same convolution without its activation, which is what can be projected. Without it a large

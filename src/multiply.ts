@@ -28,14 +28,19 @@ export interface MultiplyOptions
 
 /** A product, and what made it. */
 export interface Multiplied {
+  /** What was computed. */
   readonly problem: GemmProblem;
+  /** Of A and B. */
   readonly dtype: GemmDType;
+  /** What ran. */
   readonly plan: Plan;
   /** Row by row, one of the batch after the other: of A's dtype, i32 for i8. */
   readonly result: TypedArrayOf<DType>;
+  /** [m, n], with the batch in front where there is one. */
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
   readonly samplesNs: readonly number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
@@ -89,6 +94,7 @@ export async function multiply(
 export interface CheckProductOptions {
   /** `auto` where absent: every result, by a projection of them where there are many. */
   readonly mode?: CheckMode;
+  /** Of the sample and the projection; 1 where absent. */
   readonly seed?: number;
 }
 

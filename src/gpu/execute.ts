@@ -21,9 +21,11 @@ export type Clock = "timestamp" | "wall";
 export interface Execution {
   /** One figure a sample: nanoseconds of a single run of the plan. */
   readonly samplesNs: number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
+/** How often a plan runs, and what measures it. */
 export interface ExecuteOptions {
   /** Timed passes. Default 1. */
   readonly samples?: number;

@@ -3,8 +3,11 @@ import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./co
 
 /** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
 export interface ShapesInit {
+  /** What is computed; it says which two operands are needed. */
   op: Operation;
+  /** [N, C, (D,) H, W], of fwd and bwd-filter. */
   input?: readonly number[];
+  /** [K, C/g, (T,) R, S], of fwd and bwd-data. */
   filter?: readonly number[];
   /** The output's gradient, for both backward operations. */
   output?: readonly number[];
@@ -12,10 +15,13 @@ export interface ShapesInit {
   inputSize?: readonly number[];
   /** Spatial size of the result of bwd-filter; needed where stride or dilation leave several. */
   filterSize?: readonly number[];
+  /** G */
   groups: number;
+  /** One value for all, or one an axis; 1 where absent. */
   stride?: readonly number[];
   /** One value for all, one an axis, or all that come before and then all that come after. */
   padding?: readonly number[];
+  /** One value for all, or one an axis; 1 where absent. */
   dilation?: readonly number[];
 }
 

@@ -4,10 +4,12 @@ import type { Activation } from "./epilogue.ts";
 
 /** Which operands are stored transposed: A's letter, then B's. */
 export type Transpose = "nn" | "nt" | "tn" | "tt";
+/** All four, in the order of lists. */
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
 /** Element type of A and B; {@linkcode gemmElement} has the others'. */
 export type GemmDType = "f32" | "f16" | "i8" | "f64";
+/** All four, in the order of lists. */
 export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
 
 /** What products are summed in; only f16 ones leave a choice. */
@@ -21,20 +23,31 @@ export type BiasSide = "none" | "row" | "column";
  * row-major; op(A) is m x k, op(B) is k x n, C, D and the residual are m x n.
  */
 export interface GemmProblem {
+  /** Rows of op(A) and of the result. */
   readonly m: number;
+  /** Columns of op(B) and of the result. */
   readonly n: number;
+  /** Products that a result sums. */
   readonly k: number;
+  /** Independent products, one after the other in memory. */
   readonly batch: number;
+  /** How A and B lie in memory. */
   readonly transpose: Transpose;
+  /** Of op(A)·op(B). */
   readonly alpha: number;
   /** Of C, which is not read where this is 0. */
   readonly beta: number;
+  /** Whether a bias is added, and along which side it lies. */
   readonly bias: BiasSide;
+  /** What is applied before the residual. */
   readonly activation: Activation;
+  /** Whether a tensor of the result's shape is added last. */
   readonly residual: boolean;
+  /** For people. */
   readonly name?: string;
 }
 
+/** A tensor of a product. */
 export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
 
 /**

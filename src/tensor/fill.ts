@@ -21,6 +21,7 @@ export type FillKind =
   | "integer"
   | "int8";
 
+/** All of them, in the order of help texts. */
 export const FILL_KINDS: readonly FillKind[] = [
   "uniform01",
   "uniform11",

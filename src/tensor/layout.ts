@@ -10,7 +10,9 @@ export type Layout = "nchw" | "nhwc" | "chwn";
 /** Order of the axes of a filter: K output channels, C input channels of a group, R S the spatial axes. */
 export type FilterLayout = "kcrs" | "krsc" | "crsk";
 
+/** All three, in the order of help texts. */
 export const LAYOUTS: readonly Layout[] = ["nchw", "nhwc", "chwn"];
+/** All three; each goes with the layout at its place in `LAYOUTS`. */
 export const FILTER_LAYOUTS: readonly FilterLayout[] = ["kcrs", "krsc", "crsk"];
 
 /** The names with as many spatial axes as a tensor of one or three has. */

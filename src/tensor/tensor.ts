@@ -3,8 +3,11 @@ import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from
 
 /** A dense host tensor in C (row-major) order. What its axes mean is said by a {@linkcode Layout} beside it. */
 export interface Tensor<D extends DType = DType> {
+  /** Element type. */
   readonly dtype: D;
+  /** Sizes, outermost first; empty for a scalar. */
   readonly shape: readonly number[];
+  /** The elements, the last axis fastest. */
   readonly data: TypedArrayOf<D>;
 }
 

@@ -59,7 +59,9 @@ import {
 
 /** All that planning a product needs to know. */
 export interface GemmRequest {
+  /** Sizes, transposes and epilogue. */
   readonly problem: GemmProblem;
+  /** Of A and B. */
   readonly dtype: GemmDType;
   /** Of f16 only; f32 where absent. */
   readonly accumulate?: GemmAccumulate;
@@ -71,9 +73,11 @@ export interface GemmRequest {
   readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned, for ablations. */
   readonly variant?: MainLoopVariant;
+  /** The device's. */
   readonly limits: DeviceLimits;
   /** What the device reaches; an NVIDIA H200 where absent. */
   readonly device?: DeviceModel;
+  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems. */
   readonly sizes?: SizeMode;
 }
 
