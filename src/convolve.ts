@@ -53,6 +53,25 @@ export interface Convolved extends Layouts {
  * @throws {RangeError} where the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
  * @throws {DeviceError} on errors of the device
+ * @example
+ * ```ts
+ * import {
+ *   checkConvolution,
+ *   convolve,
+ *   fillTensor,
+ *   openDevice,
+ *   parseDescriptor,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = parseDescriptor("mb2ic8ih14oc16kh3ph1");
+ * const input = fillTensor("f32", [2, 14, 14, 8], "normal", 1).data;
+ * const filter = fillTensor("f32", [16, 3, 3, 8], "normal", 2).data;
+ * using gpu = await openDevice();
+ * const done = await convolve(gpu, problem, { input, filter }, { layout: "nhwc" });
+ * assert.deepEqual(done.shape, [2, 14, 14, 16]);
+ * assert.equal((await checkConvolution(done, { input, filter })).verdict, "pass");
+ * ```
  */
 export async function convolve(
   gpu: GpuDevice,

@@ -54,8 +54,9 @@ export interface Multiplied {
  * @throws {UnsupportedError} where the device does not suffice; f16 and f64 need a feature that it was opened with
  * @throws {DeviceError} on errors of the device
  * @example
- * ```ts no-run
+ * ```ts
  * import { checkProduct, fillTensor, gemmProblem, multiply, openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
  *
  * using gpu = await openDevice();
  * const operands = {
@@ -63,7 +64,8 @@ export interface Multiplied {
  *   b: fillTensor("f32", [96, 32], "normal", 2).data,
  * };
  * const product = await multiply(gpu, gemmProblem({ m: 64, n: 32, k: 96 }), operands);
- * console.log(product.shape, (await checkProduct(product, operands)).verdict); // [ 64, 32 ] pass
+ * assert.deepEqual(product.shape, [64, 32]);
+ * assert.equal((await checkProduct(product, operands)).verdict, "pass");
  * ```
  */
 export async function multiply(

@@ -97,6 +97,21 @@ export function outputSizeOf(
  *
  * @throws {TypeError} if the numbers of spatial axes disagree.
  * @throws {RangeError} if a value is out of its range, or the sizes do not fit together.
+ * @example
+ * ```ts
+ * import { convProblem } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { outputSize, stride } = convProblem({
+ *   batch: 32,
+ *   inChannels: 64,
+ *   outChannels: 64,
+ *   inputSize: [56, 56],
+ *   filterSize: [3, 3],
+ *   paddingBegin: [1, 1],
+ * });
+ * assert.deepEqual([outputSize, stride], [[56, 56], [1, 1]]);
+ * ```
  */
 export function convProblem(init: ConvProblemInit): ConvProblem {
   const rank = init.inputSize.length;
@@ -235,7 +250,17 @@ export function accumulationLength(problem: ConvProblem): number {
   }
 }
 
-/** Flops of the direct algorithm, 2·N·K·P·Q·(C/g)·R·S, for every operation alike. */
+/**
+ * Flops of the direct algorithm, 2·N·K·P·Q·(C/g)·R·S, for every operation alike.
+ *
+ * @example
+ * ```ts
+ * import { directFlops, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(directFlops(parseDescriptor("mb1ic3ih8oc4kh3")), 2 * 4 * 6 * 6 * 3 * 3 * 3);
+ * ```
+ */
 export function directFlops(problem: ConvProblem): number {
   return 2 * elementCount(tensorShape(problem, "output")) *
     (problem.inChannels / problem.groups) * elementCount(problem.filterSize);

@@ -30,6 +30,21 @@ export interface ShapesInit {
  *
  * @throws {TypeError} if ranks disagree or an operand is missing.
  * @throws {RangeError} if sizes disagree, or the result's size is ambiguous.
+ * @example
+ * ```ts
+ * import { problemFromShapes } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { outputSize } = problemFromShapes({
+ *   op: "fwd",
+ *   input: [1, 3, 32, 32],
+ *   filter: [8, 3, 3, 3],
+ *   groups: 1,
+ *   stride: [2],
+ *   padding: [1],
+ * });
+ * assert.deepEqual(outputSize, [16, 16]);
+ * ```
  */
 export function problemFromShapes(init: ShapesInit): ConvProblem {
   const { op, groups } = init;

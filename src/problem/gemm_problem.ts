@@ -54,6 +54,15 @@ export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
  * Makes a checked problem; what is left out is the plain product.
  *
  * @throws {RangeError} if a size is no integer >= 0, or a factor is not finite.
+ * @example
+ * ```ts
+ * import { gemmProblem, gemmShape } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = gemmProblem({ m: 4, n: 6, k: 8, transpose: "tn" });
+ * assert.deepEqual(gemmShape(problem, "a"), [8, 4]);
+ * assert.deepEqual(gemmShape(problem, "output"), [4, 6]);
+ * ```
  */
 export function gemmProblem(
   init: Pick<GemmProblem, "m" | "n" | "k"> & Partial<GemmProblem>,

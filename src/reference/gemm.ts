@@ -33,6 +33,17 @@ export interface GemmReferenceOptions {
  * @throws {TypeError} if an operand is missing or of another size.
  * @throws {RangeError} if a result of integers leaves 32 bits.
  * @throws as {@linkcode referenceConv}.
+ * @example
+ * ```ts
+ * import { gemmProblem, referenceGemm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { values } = await referenceGemm(gemmProblem({ m: 1, n: 1, k: 2 }), {
+ *   a: new Float32Array([1, 2]),
+ *   b: new Float32Array([3, 4]),
+ * });
+ * assert.deepEqual([...values], [11]);
+ * ```
  */
 export async function referenceGemm(
   problem: GemmProblem,

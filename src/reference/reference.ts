@@ -66,6 +66,18 @@ export interface ReferenceResult {
  * @throws {TypeError} if an operand is missing or of another size, or `epilogue` is given to a gradient.
  * @throws {RangeError} if an operand has 2³¹ elements or more, or the sample's count is not positive.
  * @throws the signal's reason if it is aborted.
+ * @example
+ * ```ts
+ * import { parseDescriptor, referenceConv } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { values, shape } = await referenceConv(parseDescriptor("mb1ic1iw3ow2oc1kw2"), {
+ *   input: { data: new Float32Array([1, 2, 3]), layout: "nchw" },
+ *   filter: { data: new Float32Array([10, 1]), layout: "kcrs" },
+ * });
+ * assert.deepEqual(shape, [1, 1, 2]);
+ * assert.deepEqual([...values], [12, 23]);
+ * ```
  */
 export async function referenceConv(
   problem: ConvProblem,

@@ -111,7 +111,21 @@ export function permute<D extends DType>(source: Tensor<D>, axes: readonly numbe
   return tensor(source.dtype, shape, data);
 }
 
-/** Copies a tensor from one layout to another; the same object when nothing changes. */
+/**
+ * Copies a tensor from one layout to another; the same object when nothing changes.
+ *
+ * @example
+ * ```ts
+ * import { convertLayout, tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * // One image of 1 x 2 places and two channels, each of which lies together in nchw.
+ * const image = tensor("f32", [1, 2, 1, 2], new Float32Array([1, 2, 10, 20]));
+ * const { shape, data } = convertLayout(image, "nchw", "nhwc");
+ * assert.deepEqual(shape, [1, 1, 2, 2]);
+ * assert.deepEqual([...data], [1, 10, 2, 20]);
+ * ```
+ */
 export function convertLayout<D extends DType, L extends Layout | FilterLayout>(
   source: Tensor<D>,
   from: L,

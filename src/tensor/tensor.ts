@@ -20,6 +20,15 @@ export function elementCount(shape: readonly number[]): number {
  * Wraps `data` as a tensor.
  *
  * @throws {RangeError} if a size is negative or fractional, or `data` has another number of elements than `shape`.
+ * @example
+ * ```ts
+ * import { tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { shape, data } = tensor("f32", [2, 2], new Float32Array([1, 2, 3, 4]));
+ * assert.deepEqual(shape, [2, 2]);
+ * assert.equal(data[3], 4);
+ * ```
  */
 export function tensor<D extends DType>(
   dtype: D,

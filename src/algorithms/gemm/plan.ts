@@ -151,6 +151,15 @@ function gemmSums(
  *
  * @throws {RangeError} if the policy is unknown, or as {@linkcode checkGemmArithmetic}.
  * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS, gemmProblem, planGemm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = gemmProblem({ m: 512, n: 512, k: 512 });
+ * const plan = planGemm({ problem, dtype: "f32", limits: DEFAULT_LIMITS });
+ * assert.equal(plan.algorithm, "gemm");
+ * ```
  */
 export function planGemm(request: GemmRequest): Plan {
   return expectPlanned(tryPlanGemm(request));
