@@ -268,6 +268,7 @@ export function directFlops(problem: ConvProblem): number {
 
 /** Element type of a convolution's tensors. */
 export type ConvDType = "f32" | "f16";
+/** All of them, in the order of lists. */
 export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16"];
 
 /** Bytes of the three tensors at `elementBytes` each: the least an operation moves. */
