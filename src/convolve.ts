@@ -49,6 +49,8 @@ export interface Convolved extends Layouts {
  * Does one convolution or gradient: plans it, brings the operands to the device, runs the plan and fetches the result.
  * Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`.
  *
+ * @param operands X of [N, C, H, W] and W of [K, C/g, R, S] forward, ∇Y of [N, K, P, Q] and W backward-data, X and ∇Y
+ * backward-filter, each in the order of its layout; a bias of K values.
  * @throws {TypeError} where an operand is missing or of another size
  * @throws {RangeError} where the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
@@ -126,7 +128,13 @@ export interface CheckOptions {
   readonly linear?: Float32Array<ArrayBuffer>;
 }
 
-/** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */
+/**
+ * Checks a result of {@linkcode convolve} against the FP64 reference, by what arithmetic that sums in the order of its plan
+ * errs by on the same data (docs/accuracy.md).
+ *
+ * @param operands What it was made of.
+ * @throws {TypeError} where an operand is missing or of another size
+ */
 export async function checkConvolution(
   convolved: Convolved,
   operands: HostOperands,

@@ -100,7 +100,13 @@ export interface CheckProductOptions {
   readonly seed?: number;
 }
 
-/** Checks a result of {@linkcode multiply} against the FP64 reference, by the limits of its plan. */
+/**
+ * Checks a result of {@linkcode multiply} against the FP64 reference, by what arithmetic that sums in the order of its plan
+ * errs by on the same data (docs/accuracy.md).
+ *
+ * @param operands What it was made of.
+ * @throws {TypeError} where an operand is missing or of another size
+ */
 export async function checkProduct(
   { problem, dtype, plan, result }: Multiplied,
   operands: GemmData,

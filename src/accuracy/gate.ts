@@ -74,7 +74,11 @@ export interface JudgeOptions {
 
 /**
  * Whether results pass: their errors are compared with those of simulated arithmetic on the same data. What stands out is
- * simulated by itself before it fails, since data may be unlike in places that the sample missed.
+ * simulated by itself before it fails, since data may be unlike in places that the sample missed (docs/accuracy.md, The gate).
+ *
+ * @param measured What {@linkcode measureAccuracy} made of the result.
+ * @param yardstick Errors of simulated arithmetic on the same data.
+ * @param precision As `measured` was measured by.
  */
 export function judge(
   measured: Measured,

@@ -65,7 +65,7 @@ const FEW_RUNS = 4;
  * using gpu = await openDevice();
  * const problem = gemmProblem({ m: 64, n: 64, k: 64 });
  * const plan = planGemm({ problem, dtype: "f32", limits: gpu.limits });
- * using buffers = await createPlanBuffers(gpu, plan);
+ * using buffers = createPlanBuffers(gpu, plan);
  * const prepared = await preparePlan(gpu, plan, buffers);
  * const { samplesNs } = await execute(gpu, prepared, { samples: 3, warmup: 1 });
  * assert.equal(samplesNs.length, 3);

@@ -6,7 +6,7 @@ export interface Epilogue {
   readonly activation: Activation;
 }
 
-/** A function of each output; gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
+/** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
 export type Activation =
   | "none"
   | "relu"
