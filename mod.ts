@@ -13,4 +13,4 @@ export * from "./web.ts";
 export * from "./src/errors.ts";
 export * from "./src/npy/mod.ts";
 export * from "./src/gpu/device.ts";
-export { type Backend, BACKENDS } from "./src/gpu/provider.ts";
+export { BACKENDS } from "./src/gpu/provider.ts";

@@ -34,11 +34,22 @@ export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
+export type { AxisTile, PlanArithmetic, TileShare } from "./src/problem/plan_arithmetic.ts";
 
-export type { Rival } from "./src/algorithms/rival.ts";
+export type { Candidate, Rival } from "./src/algorithms/rival.ts";
+export { type Balance, BALANCES } from "./src/algorithms/balance.ts";
+export type { TunedChoice, TuningTable } from "./src/algorithms/tuned_choice.ts";
+export {
+  isRefusal,
+  type Planned,
+  type Refusal,
+  type RefusalKind,
+} from "./src/algorithms/refusal.ts";
 export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
 export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
-export * from "./src/algorithms/gemm/plan.ts";
+export { type GemmRequest, planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
+export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
+export type { SizeMode } from "./src/kernels/module.ts";
 export * from "./src/kernels/main_loop_variant.ts";
 export * from "./src/algorithms/plan.ts";
 export * from "./src/algorithms/planner.ts";
@@ -51,13 +62,18 @@ export { browserProvider, openBrowserDevice } from "./src/gpu/browser.ts";
 export * from "./src/gpu/buffers.ts";
 export * from "./src/gpu/execute.ts";
 export { GpuDevice } from "./src/gpu/gpu_device.ts";
+export type { AdapterSummary } from "./src/gpu/adapter.ts";
 export type { OpenOptions } from "./src/gpu/open.ts";
+export type { Backend, GpuProvider, ProviderName } from "./src/gpu/provider.ts";
 
-export * from "./src/reference/gemm.ts";
+export { type GemmInputs, type GemmReferenceOptions, referenceGemm } from "./src/reference/gemm.ts";
+export type { HostArray } from "./src/reference/geometry.ts";
 export * from "./src/reference/reference.ts";
 
 export * from "./src/accuracy/mod.ts";
 export type { Checked } from "./src/bench/check.ts";
-export type { HostOperands } from "./src/bench/operands.ts";
+export type { CheckMode } from "./src/bench/coverage.ts";
+export type { GemmData, GemmOperand } from "./src/bench/gemm_operands.ts";
+export type { HostOperands, Layouts } from "./src/bench/operands.ts";
 
 export * from "./src/report/record.ts";

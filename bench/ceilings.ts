@@ -1,6 +1,6 @@
 /**
  * What the arithmetic of the GPU at hand reaches from registers alone, no memory in the loop: the ceilings that
- * docs/performance.md measures kernels against.
+ * docs/performance/method.md measures kernels against.
  *   deno run -A bench/ceilings.ts
  * Several forms of each type; the best one is the ceiling. TFLOP/s, or TOPS for int8 (a multiply-add is two).
  */

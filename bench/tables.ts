@@ -1,7 +1,7 @@
 /**
- * The tables of docs/performance.md, from the records in bench/results/:
+ * The tables of docs/performance/, from the records in bench/results/:
  *   deno run -A bench/tables.ts NAME...
- *   deno run -A bench/tables.ts --update docs/performance.md
+ *   deno run -A bench/tables.ts --update docs/performance/*.md
  * The first form prints tables, the second writes each anew where the file names it between
  * `<!-- bench/tables.ts NAME -->` and `<!-- end -->`. Without arguments: the names. Needs no GPU.
  */

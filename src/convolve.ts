@@ -29,8 +29,11 @@ export interface ConvolveOptions
 
 /** A result, and what made it. */
 export interface Convolved extends Layouts {
+  /** What was computed. */
   readonly problem: ConvProblem;
+  /** What followed the sums. */
   readonly epilogue: Epilogue;
+  /** What ran. */
   readonly plan: Plan;
   /** Output, or the gradient that was asked for, as it lies in memory. */
   readonly result: Float32Array<ArrayBuffer>;
@@ -38,6 +41,7 @@ export interface Convolved extends Layouts {
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
   readonly samplesNs: readonly number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
@@ -45,10 +49,31 @@ export interface Convolved extends Layouts {
  * Does one convolution or gradient: plans it, brings the operands to the device, runs the plan and fetches the result.
  * Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`.
  *
+ * @param operands X of [N, C, H, W] and W of [K, C/g, R, S] forward, ∇Y of [N, K, P, Q] and W backward-data, X and ∇Y
+ * backward-filter, each in the order of its layout; a bias of K values.
  * @throws {TypeError} where an operand is missing or of another size
  * @throws {RangeError} where the algorithm that was named does not support the problem
  * @throws {UnsupportedError} where the device does not suffice
  * @throws {DeviceError} on errors of the device
+ * @example
+ * ```ts
+ * import {
+ *   checkConvolution,
+ *   convolve,
+ *   fillTensor,
+ *   openDevice,
+ *   parseDescriptor,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = parseDescriptor("mb2ic8ih14oc16kh3ph1");
+ * const input = fillTensor("f32", [2, 14, 14, 8], "normal", 1).data;
+ * const filter = fillTensor("f32", [16, 3, 3, 8], "normal", 2).data;
+ * using gpu = await openDevice();
+ * const done = await convolve(gpu, problem, { input, filter }, { layout: "nhwc" });
+ * assert.deepEqual(done.shape, [2, 14, 14, 16]);
+ * assert.equal((await checkConvolution(done, { input, filter })).verdict, "pass");
+ * ```
  */
 export async function convolve(
   gpu: GpuDevice,
@@ -94,6 +119,7 @@ export async function convolve(
 export interface CheckOptions {
   /** `auto` where absent: every output, by a projection of them where there are many. */
   readonly mode?: CheckMode;
+  /** Of the sample and the projection; 1 where absent. */
   readonly seed?: number;
   /**
    * The result of the same convolution without its activation, which is what can be projected. Without it a large
@@ -102,7 +128,13 @@ export interface CheckOptions {
   readonly linear?: Float32Array<ArrayBuffer>;
 }
 
-/** Checks a result of {@linkcode convolve} against the FP64 reference, by the limits of its algorithm. */
+/**
+ * Checks a result of {@linkcode convolve} against the FP64 reference, by what arithmetic that sums in the order of its plan
+ * errs by on the same data (docs/accuracy.md).
+ *
+ * @param operands What it was made of.
+ * @throws {TypeError} where an operand is missing or of another size
+ */
 export async function checkConvolution(
   convolved: Convolved,
   operands: HostOperands,

@@ -35,17 +35,20 @@ export function placedError(error: unknown, place: string): unknown {
 
 /** No suitable GPU, feature or limit: exit 3. The message names what is missing. */
 export class UnsupportedError extends Error {
+  /** As errors print it. */
   override readonly name = "UnsupportedError";
 }
 
 /** The device was lost, ran out of memory while running, or reported an error of ours: exit 5. */
 export class DeviceError extends Error {
+  /** As errors print it. */
   override readonly name = "DeviceError";
 }
 
 /** What a run of the engine out of memory for arrays says. */
 const OUT_OF_HOST_MEMORY = /allocation failed|Invalid (typed )?array (buffer )?length/i;
 
+/** Whether the host, not the device, had no memory left for an array. */
 export function isOutOfHostMemory(error: unknown): boolean {
   return error instanceof RangeError && OUT_OF_HOST_MEMORY.test(error.message);
 }

@@ -28,14 +28,19 @@ export interface MultiplyOptions
 
 /** A product, and what made it. */
 export interface Multiplied {
+  /** What was computed. */
   readonly problem: GemmProblem;
+  /** Of A and B. */
   readonly dtype: GemmDType;
+  /** What ran. */
   readonly plan: Plan;
   /** Row by row, one of the batch after the other: of A's dtype, i32 for i8. */
   readonly result: TypedArrayOf<DType>;
+  /** [m, n], with the batch in front where there is one. */
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
   readonly samplesNs: readonly number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
@@ -49,8 +54,9 @@ export interface Multiplied {
  * @throws {UnsupportedError} where the device does not suffice; f16 and f64 need a feature that it was opened with
  * @throws {DeviceError} on errors of the device
  * @example
- * ```ts no-run
+ * ```ts
  * import { checkProduct, fillTensor, gemmProblem, multiply, openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
  *
  * using gpu = await openDevice();
  * const operands = {
@@ -58,7 +64,8 @@ export interface Multiplied {
  *   b: fillTensor("f32", [96, 32], "normal", 2).data,
  * };
  * const product = await multiply(gpu, gemmProblem({ m: 64, n: 32, k: 96 }), operands);
- * console.log(product.shape, (await checkProduct(product, operands)).verdict); // [ 64, 32 ] pass
+ * assert.deepEqual(product.shape, [64, 32]);
+ * assert.equal((await checkProduct(product, operands)).verdict, "pass");
  * ```
  */
 export async function multiply(
@@ -89,10 +96,17 @@ export async function multiply(
 export interface CheckProductOptions {
   /** `auto` where absent: every result, by a projection of them where there are many. */
   readonly mode?: CheckMode;
+  /** Of the sample and the projection; 1 where absent. */
   readonly seed?: number;
 }
 
-/** Checks a result of {@linkcode multiply} against the FP64 reference, by the limits of its plan. */
+/**
+ * Checks a result of {@linkcode multiply} against the FP64 reference, by what arithmetic that sums in the order of its plan
+ * errs by on the same data (docs/accuracy.md).
+ *
+ * @param operands What it was made of.
+ * @throws {TypeError} where an operand is missing or of another size
+ */
 export async function checkProduct(
   { problem, dtype, plan, result }: Multiplied,
   operands: GemmData,

@@ -1,9 +1,10 @@
 /**
- * `deno task test`: fetches what tests need, then format, lint and type checks, then all tests, a part of `wgconv check` and
- * a minute of attack, without the network. Tests need a Vulkan driver; where there is none, lavapipe is installed if that
- * may be done, else this says what to install. Ends with `N passed, N failed`.
+ * `deno task test`: fetches what tests need, then format, lint, doc and type checks, then all tests, the docs' examples, a
+ * part of `wgconv check` and a minute of attack, without the network. Tests need a Vulkan driver; where there is none,
+ * lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
  */
 import { fetchAll } from "./fetch.ts";
+import { docTestArguments } from "./test_docs.ts";
 import {
   aptInstall,
   findAdapterName,
@@ -18,7 +19,11 @@ const PATIENCE = 22;
 const TEST = [
   ...["test", "-A", "--no-check", "--cached-only", "--parallel"],
   ...["--preload", "tests/deadline.ts"],
+  ...Deno.args,
 ];
+
+/** What is checked before the tests, as words after `deno`; each counts where it fails. */
+const CHECKS = ["fmt --check", "lint", "doc --lint mod.ts web.ts", "check ."];
 
 /** Finds a Vulkan driver, or installs one. */
 async function ensureDriver(): Promise<boolean> {
@@ -40,9 +45,11 @@ async function ensureDriver(): Promise<boolean> {
 }
 
 /** Runs `deno test`, shows its output and reads its last count; that late tests are killed counts as a failure. */
-async function runTests(): Promise<{ passed: number; failed: number; ok: boolean }> {
+async function runTests(
+  args: readonly string[],
+): Promise<{ passed: number; failed: number; ok: boolean }> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: [...TEST, ...Deno.args],
+    args: [...args],
     env: taskEnvironment(),
     stdout: "piped",
     stderr: "inherit",
@@ -86,16 +93,18 @@ if (!await fetchAll()) {
   Deno.exit(1);
 }
 let failed = 0;
-for (const args of [["fmt", "--check"], ["lint"], ["check", "."]]) {
-  console.log(`deno ${args.join(" ")}`);
-  if (!await succeeds(Deno.execPath(), args)) failed++;
+for (const check of CHECKS) {
+  console.log(`deno ${check}`);
+  if (!await succeeds(Deno.execPath(), check.split(" "))) failed++;
 }
 let passed = 0;
 if (await ensureDriver()) {
-  const tests = await runTests();
-  passed = tests.passed;
-  failed += tests.failed;
-  if (!tests.ok && failed === 0) failed = 1;
+  for (const args of [TEST, ["test", ...docTestArguments()]]) {
+    const tests = await runTests(args);
+    passed += tests.passed;
+    failed += tests.failed;
+    if (!tests.ok && tests.failed === 0) failed++;
+  }
   for (const step of [checkAccuracy, attack]) {
     if (await step()) passed++;
     else failed++;

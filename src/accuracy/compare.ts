@@ -10,6 +10,15 @@ import type { AccuracyReport } from "./report.ts";
  * infinite where `ref` is 0 and `got` is not. Axis 1 counts as channels, where there is one.
  *
  * @throws {TypeError} if the shapes differ.
+ * @example
+ * ```ts
+ * import { compareTensors, tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const ref = tensor("f32", [2], new Float32Array([1, 2]));
+ * const got = tensor("f32", [2], new Float32Array([1, 2.5]));
+ * assert.equal(compareTensors(got, ref).max_rel, 0.25);
+ * ```
  */
 export function compareTensors(got: Tensor, ref: Tensor): AccuracyReport {
   const { shape } = ref;

@@ -7,18 +7,23 @@ import type { Yardstick } from "./yardstick.ts";
 
 /** What was allowed, and what stood out. Figures are over what simulated arithmetic typically shows. */
 export interface Judgement {
+  /** Whether nothing is beyond its limit. */
   readonly verdict: "pass" | "fail";
   /** Each reason of a failure, as a clause that can follow another. */
   readonly reasons: readonly string[];
-  /** The largest error over its scale that was allowed, and the 99.9th percentile of simulated ones. */
+  /** The largest error over its scale that was allowed. */
   readonly bound_limit: number;
+  /** The 99.9th percentile of simulated errors over their scales. */
   readonly bound_typical: number;
-  /** The relative L2 error that was allowed, and the simulated one. */
+  /** The relative L2 error that was allowed. */
   readonly rel_l2_limit: number;
+  /** The relative L2 error of simulated arithmetic. */
   readonly rel_l2_typical: number;
-  /** The group that stands out most, its RMS over the simulated one, and what of that was allowed. */
+  /** The group that stands out most. */
   readonly worst_group: string | null;
+  /** Its RMS over the simulated one. */
   readonly group_rms: number;
+  /** What of that was allowed. */
   readonly group_rms_limit: number;
   /** The largest of all figures over what each was allowed: 1 fails. */
   readonly of_limit: number;
@@ -69,7 +74,11 @@ export interface JudgeOptions {
 
 /**
  * Whether results pass: their errors are compared with those of simulated arithmetic on the same data. What stands out is
- * simulated by itself before it fails, since data may be unlike in places that the sample missed.
+ * simulated by itself before it fails, since data may be unlike in places that the sample missed (docs/accuracy.md, The gate).
+ *
+ * @param measured What {@linkcode measureAccuracy} made of the result.
+ * @param yardstick Errors of simulated arithmetic on the same data.
+ * @param precision As `measured` was measured by.
  */
 export function judge(
   measured: Measured,

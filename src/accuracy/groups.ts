@@ -27,13 +27,15 @@ export interface ErrorGroup {
   readonly name: string;
   /** Whether it is an entry of the row axis: a channel, or a row of a product. */
   readonly isRow: boolean;
+  /** Outputs. */
   readonly count: number;
   /** Of them, those whose errors are independent: outputs of a Winograd tile share theirs. */
   readonly independent: number;
   /** RMS of error over scale. */
   readonly rms: number;
-  /** The largest error over its scale, and its output. */
+  /** The largest error over its scale. */
   readonly largest: number;
+  /** Canonical flat index of that output. */
   readonly largestIndex: number;
   /** Whether an output is of it. */
   has(at: readonly number[]): boolean;

@@ -7,9 +7,11 @@ import { errorScale, type Precision, stored } from "./precision.ts";
 import { quantiles } from "./quantiles.ts";
 import type { AccuracyReport } from "./report.ts";
 
+/** How results lie and what their errors are measured by. */
 export interface MeasureOptions {
   /** Strides of the results in memory, in elements, per canonical axis. */
   readonly strides: readonly number[];
+  /** In what results are summed and stored. */
   readonly precision: Precision;
   /** Products summed into an output: a GPU may flush each where it is below the normal numbers. 1 where absent. */
   readonly accumulationLength?: number;
@@ -27,7 +29,9 @@ export interface Outlier {
   readonly index: number;
   /** |error| over its scale. */
   readonly ratio: number;
+  /** y − ref */
   readonly error: number;
+  /** What it is measured by: u·Σ|a||b|, and half a unit of the last place where results are stored in f16. */
   readonly scale: number;
 }
 
@@ -35,6 +39,7 @@ export interface Outlier {
 export interface GroupMember {
   /** Canonical flat index. */
   readonly index: number;
+  /** y − ref */
   readonly error: number;
 }
 
@@ -42,11 +47,13 @@ export interface GroupMember {
 export interface ErrorSums {
   /** ‖y − ref‖ / ‖ref‖; 0 where both are 0. */
   readonly relL2: number;
+  /** Errors by group. */
   readonly groups: readonly ErrorGroup[];
 }
 
 /** A comparison, with what a judgement goes by beside the report. */
 export interface Measured extends ErrorSums {
+  /** The metrics. */
   readonly report: AccuracyReport;
   /** The largest ratios, largest first; all where there are few. */
   readonly outliers: readonly Outlier[];

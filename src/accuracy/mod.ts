@@ -1,7 +1,14 @@
 export { compareTensors } from "./compare.ts";
 export { judge, type Judgement, type JudgeOptions, rmsLimit, typicalRms } from "./gate.ts";
-export type { Grouping } from "./groups.ts";
-export { measureAccuracy, type Measured, type MeasureOptions } from "./measure.ts";
+export type { ErrorGroup, Grouping } from "./groups.ts";
+export {
+  type ErrorSums,
+  type GroupMember,
+  measureAccuracy,
+  type Measured,
+  type MeasureOptions,
+  type Outlier,
+} from "./measure.ts";
 export { errorScale, F16, F16_SUMS, F32, F64, I32, type Precision, stored } from "./precision.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";
 export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";

@@ -8,12 +8,14 @@ export interface Precision {
   readonly result: "f16" | "f32" | "f64" | "i32";
 }
 
+/** Sums and results in f32. */
 export const F32: Precision = {
   unitRoundoff: 2 ** -24,
   smallestNormal: 2 ** -126,
   result: "f32",
 };
 
+/** Sums and results in f64. */
 export const F64: Precision = {
   unitRoundoff: 2 ** -53,
   smallestNormal: 2 ** -1022,

@@ -2,7 +2,9 @@
 export interface WorstElement {
   /** Index in canonical axes: N K P Q, N C H W or K C R S. */
   readonly index: number[];
+  /** What the kernel gave. */
   readonly got: number;
+  /** What the reference says. */
   readonly ref: number;
 }
 
@@ -15,7 +17,9 @@ export interface AccuracyReport {
   readonly mare: number | null;
   /** Quantiles of the same, to 0.2 %. */
   readonly median_rel: number | null;
+  /** The 99th percentile of the same. */
   readonly p99_rel: number | null;
+  /** The largest of the same. */
   readonly max_rel: number | null;
   /** Largest |y − ref| in units of float32's last place at ref. */
   readonly max_ulp: number | null;
@@ -27,8 +31,9 @@ export interface AccuracyReport {
   readonly mean_signed: number;
   /** ‖Σ|a||b|‖ / ‖ref‖: how much the data cancels; 1 for positive data, more for subnormal. */
   readonly condition: number;
-  /** NaN and infinite values among the checked results. */
+  /** NaNs among the outputs that were compared. */
   readonly nan: number;
+  /** Infinities among them. */
   readonly inf: number;
   /** Outputs that are NaN or infinite where the reference is not the same, or the other way round. */
   readonly mismatched: number;
@@ -36,6 +41,7 @@ export interface AccuracyReport {
   readonly zero_ref: number;
   /** Outputs compared, out of `total`. */
   readonly checked: number;
+  /** Outputs of the result. */
   readonly total: number;
   /** The largest bound ratios, largest first. */
   readonly worst: readonly WorstElement[];

@@ -6,6 +6,7 @@ export interface ErrorStatistics {
   readonly rms: number;
   /** 99.9th percentile of the sizes; a little above the largest of fewer than a thousand. */
   readonly typical: number;
+  /** The largest. */
   readonly largest: number;
   /** The largest error itself. */
   readonly largestError: number;

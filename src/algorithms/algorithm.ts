@@ -12,6 +12,7 @@ export type HeededOption = "tile" | "pair" | "variant";
 
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
 export interface Algorithm {
+  /** As `--algorithm` takes it; no two are the same. */
   readonly name: AlgorithmName;
   /** What it heeds beside the options that all do. */
   readonly heeds: readonly HeededOption[];
@@ -25,5 +26,6 @@ export interface Algorithm {
   atLeast?(request: PlanRequest, candidate: Candidate): number;
   /** Predicted microseconds; undefined, or absent, where nothing predicts them. */
   price?(request: PlanRequest, device: DeviceModel): Planned<number> | undefined;
+  /** Its passes and buffers, or why there are none; `uniform` keeps sizes out of the kernels' texts. */
   plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
 }

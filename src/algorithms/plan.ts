@@ -19,7 +19,9 @@ export type BufferRole =
 
 /** A buffer of a plan. Its place in {@linkcode Plan.buffers} is its id. */
 export interface PlanBuffer {
+  /** For people, e.g. `transformed filter`. */
   readonly name: string;
+  /** What it holds. */
   readonly role: BufferRole;
   /** What the plan reads and writes, in bytes; a multiple of 4. */
   readonly bytes: number;
@@ -37,6 +39,7 @@ export interface PlanBinding {
 
 /** One dispatch. */
 export interface Pass {
+  /** What runs. */
   readonly kernel: Kernel;
   /** One per storage binding of the kernel, in binding order; uniforms come from `uniforms`. */
   readonly bindings: readonly PlanBinding[];
@@ -57,8 +60,11 @@ export interface Pass {
 export interface Plan {
   /** Name of the kernel that does the work: the stable id of records. */
   readonly kernel: string;
+  /** The algorithm's name; `gemm` of a product. */
   readonly algorithm: string;
+  /** All that it needs on the device. */
   readonly buffers: readonly PlanBuffer[];
+  /** Run one after the other. */
   readonly passes: readonly Pass[];
   /** Sum of the workspace buffers' bytes. */
   readonly workspaceBytes: number;
@@ -78,11 +84,17 @@ export interface Plan {
 
 /** The limits of a device that planning depends on; names are WebGPU's. */
 export interface DeviceLimits {
+  /** Bytes of workgroup memory. */
   readonly maxComputeWorkgroupStorageSize: number;
+  /** Threads of a workgroup. */
   readonly maxComputeInvocationsPerWorkgroup: number;
+  /** Workgroups along one axis of a grid. */
   readonly maxComputeWorkgroupsPerDimension: number;
+  /** Bytes of one binding. */
   readonly maxStorageBufferBindingSize: number;
+  /** Bytes of a buffer. */
   readonly maxBufferSize: number;
+  /** Storage buffers that a kernel binds. */
   readonly maxStorageBuffersPerShaderStage: number;
 }
 

@@ -35,7 +35,31 @@ function unsupported(
     : refuse(request);
 }
 
-/** Every algorithm, with the reason where it does not support the problem. */
+/**
+ * Every algorithm, with the reason where it does not support the problem.
+ *
+ * @example
+ * ```ts
+ * import {
+ *   DEFAULT_LIMITS,
+ *   NO_EPILOGUE,
+ *   parseDescriptor,
+ *   supportedAlgorithms,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const all = supportedAlgorithms({
+ *   problem: parseDescriptor("mb1ic3ih8oc4kh3"),
+ *   dtype: "f32",
+ *   layout: "nchw",
+ *   filterLayout: "kcrs",
+ *   epilogue: NO_EPILOGUE,
+ *   algorithm: "auto",
+ *   limits: DEFAULT_LIMITS,
+ * });
+ * assert.equal(all.find(({ name }) => name === "winrs")?.reason, "it computes bwd-filter");
+ * ```
+ */
 export function supportedAlgorithms(
   request: PlanRequest,
 ): { name: AlgorithmName; reason?: string }[] {
@@ -193,6 +217,22 @@ function refuseBindings({ limits }: PlanRequest, { passes }: Plan): Refusal | un
  * @throws {RangeError} if a tensor has 2^32 elements or more, a named algorithm does not support the problem, takes more
  * workspace or enlarges rounding errors more than is allowed, or the epilogue does not fit the operation.
  * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS, NO_EPILOGUE, parseDescriptor, planConv } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const plan = planConv({
+ *   problem: parseDescriptor("mb32ic64ih56oc64kh3ph1"),
+ *   dtype: "f32",
+ *   layout: "nchw",
+ *   filterLayout: "kcrs",
+ *   epilogue: NO_EPILOGUE,
+ *   algorithm: "implicit-gemm",
+ *   limits: DEFAULT_LIMITS,
+ * });
+ * assert.equal(plan.passes.length, 2); // the filter is packed, then multiplied
+ * ```
  */
 export function planConv(request: PlanRequest): Plan {
   return expectPlanned(tryPlanConv(request));
@@ -202,6 +242,28 @@ export function planConv(request: PlanRequest): Plan {
  * Plans a convolution: pure, no GPU. Empty results have no passes.
  *
  * @throws {SyntaxError | RangeError} if the text of the request's tile or pair is none.
+ * @example
+ * ```ts
+ * import {
+ *   DEFAULT_LIMITS,
+ *   isRefusal,
+ *   NO_EPILOGUE,
+ *   parseDescriptor,
+ *   tryPlanConv,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const planned = tryPlanConv({
+ *   problem: parseDescriptor("mb1ic3ih8oc4kh3sh2"),
+ *   dtype: "f32",
+ *   layout: "nchw",
+ *   filterLayout: "kcrs",
+ *   epilogue: NO_EPILOGUE,
+ *   algorithm: "winograd2d",
+ *   limits: DEFAULT_LIMITS,
+ * });
+ * assert.ok(isRefusal(planned) && planned.kind === "problem", "Winograd has stride 1");
+ * ```
  */
 export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   const { problem, epilogue } = request;

@@ -8,6 +8,7 @@ export type RefusalKind = "problem" | "limit" | "workspace" | "accuracy";
 
 /** Planning that came to no plan. */
 export interface Refusal {
+  /** What stands in the way. */
   readonly kind: RefusalKind;
   /** A clause that can follow a colon. */
   readonly text: string;

@@ -44,10 +44,11 @@ export function algorithmOf(name: AlgorithmName): Algorithm | undefined {
  * @example
  * ```ts
  * import { algorithmNames, algorithms, registerAlgorithm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
  *
  * const direct = algorithms().find(({ name }) => name === "direct")!;
  * using _ = registerAlgorithm({ ...direct, name: "mine" });
- * console.log(algorithmNames().at(-1)); // mine
+ * assert.equal(algorithmNames().at(-1), "mine");
  * ```
  */
 export function registerAlgorithm(algorithm: Algorithm): Disposable {

@@ -10,6 +10,7 @@ import type { TuningTable } from "./tuned_choice.ts";
 
 /** All a planner needs to know: the problem, how its tensors lie in memory, what the device can hold. */
 export interface PlanRequest {
+  /** Sizes and operation. */
   readonly problem: ConvProblem;
   /** Element type of the operands. */
   readonly dtype: ConvDType;
@@ -17,8 +18,11 @@ export interface PlanRequest {
   readonly outDtype?: ConvDType;
   /** Layout of activations: input and output, and their gradients. */
   readonly layout: Layout;
+  /** Layout of the filter and its gradient. */
   readonly filterLayout: FilterLayout;
+  /** What follows the sums, forward. */
   readonly epilogue: Epilogue;
+  /** An algorithm by name; `auto` takes the fastest by tuning or by the model. */
   readonly algorithm: AlgorithmName | "auto";
   /** Name of a `TilePolicy` to use in place of the planner's choice. */
   readonly policy?: string;
@@ -43,6 +47,7 @@ export interface PlanRequest {
   readonly maxBoundRatio?: number;
   /** Optimisations of the main loop that are not as tuned, for algorithms that are one product on it. */
   readonly variant?: MainLoopVariant;
+  /** The device's. */
   readonly limits: DeviceLimits;
   /** What the device is and reaches: what cuts and predicted times depend on. An NVIDIA H200 where absent. */
   readonly device?: DeviceModel;

@@ -2,8 +2,11 @@ import type { AlgorithmName } from "./names.ts";
 
 /** An algorithm that `auto` may take, as a request says it. */
 export interface Candidate {
+  /** Its name in the registry. */
   readonly algorithm: AlgorithmName;
+  /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`. */
   readonly tile?: string;
+  /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`. */
   readonly pair?: string;
   /** How much it enlarges rounding errors. */
   readonly amplification: number;
@@ -13,6 +16,7 @@ export interface Candidate {
 
 /** A candidate and what the model says of it: a time, or why there is none. */
 export interface Rival extends Candidate {
+  /** Milliseconds. */
   readonly predictedMs?: number;
 }
 

@@ -5,10 +5,13 @@ import type { AlgorithmName } from "./names.ts";
 export interface TunedChoice {
   /** The problem that was measured. */
   readonly problem: ConvProblem;
+  /** Its name in the registry. */
   readonly algorithm: AlgorithmName;
   /** The planner's choice where absent. */
   readonly policy?: string;
+  /** Tile of a Winograd algorithm; the planner's choice where absent. */
   readonly tile?: string;
+  /** Kernels of WinRS; the planner's choice where absent. */
   readonly pair?: string;
   /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
   readonly kernels: readonly string[];

@@ -56,9 +56,13 @@ export interface Reference extends ReferenceResult, Layouts {
 
 /** An accuracy report and what the gate makes of it. */
 export interface Checked {
+  /** The metrics, and what was allowed. */
   readonly accuracy: AccuracyRecord;
+  /** Whether it is exact enough. */
   readonly verdict: Verdict;
+  /** Why a verdict is `fail`. */
   readonly message?: string;
+  /** Where the whole result was projected. */
   readonly projection?: ProjectionRecord;
 }
 

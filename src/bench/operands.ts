@@ -11,16 +11,21 @@ import { type FilterLayout, type Layout, shapeInLayout } from "../tensor/layout.
 
 /** How the tensors of a problem lie in memory. */
 export interface Layouts {
+  /** Of input, output and their gradients. */
   readonly layout: Layout;
+  /** Of the filter and its gradient. */
   readonly filterLayout: FilterLayout;
 }
 
 /** Float32 tensors of a problem as they lie in memory. */
 export interface HostOperands {
+  /** X, of forward and backward-filter. */
   readonly input?: Float32Array<ArrayBuffer>;
+  /** W, of forward and backward-data. */
   readonly filter?: Float32Array<ArrayBuffer>;
   /** The output's gradient. */
   readonly output?: Float32Array<ArrayBuffer>;
+  /** K values, where a bias is added. */
   readonly bias?: Float32Array<ArrayBuffer>;
 }
 

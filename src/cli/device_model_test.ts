@@ -25,6 +25,14 @@ Deno.test("readDeviceModel() takes what a file says, at any depth, and an H200's
   assert.deepEqual(deviceOption(undefined), {});
 });
 
+Deno.test("readDeviceModel() takes the model that docs/architecture.md shows", async () => {
+  const page = new URL("../../docs/architecture.md", import.meta.url);
+  const [, example] = /```json\n([^`]*)```/.exec(await Deno.readTextFile(page)) ?? [];
+  const { name, rates } = withFile(example!, readDeviceModel);
+  assert.equal(name, "half a device");
+  assert.equal(rates.packed, H200.rates.packed / 2);
+});
+
 Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   const refused = (text: string, pattern: RegExp) =>
     assert.throws(() => withFile(text, readDeviceModel), pattern, text);

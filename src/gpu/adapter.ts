@@ -8,6 +8,7 @@ export interface AdapterSummary {
   readonly adapter: string;
   /** Vendor as the backend writes it: a decimal PCI id through wgpu, a word through Dawn. */
   readonly vendor: string;
+  /** What it was reached through. */
   readonly backend: ProviderName;
   /** Whether it computes on the CPU. */
   readonly software: boolean;

@@ -17,6 +17,14 @@ export interface DeviceOptions extends OpenOptions {
  * Opens a device of Deno's WebGPU, or of Dawn, with the adapter's own limits for everything in `DeviceLimits`.
  *
  * @throws {UnsupportedError} naming what is missing: the backend, the adapter, or features
+ * @example
+ * ```ts
+ * import { openDevice } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * assert.ok(gpu.limits.maxBufferSize > 0, gpu.info.adapter);
+ * ```
  */
 export async function openDevice(options: DeviceOptions = {}): Promise<GpuDevice> {
   const provider = await loadProvider(options.backend ?? "wgpu", options);

@@ -21,9 +21,11 @@ export type Clock = "timestamp" | "wall";
 export interface Execution {
   /** One figure a sample: nanoseconds of a single run of the plan. */
   readonly samplesNs: number[];
+  /** What measured. */
   readonly clock: Clock;
 }
 
+/** How often a plan runs, and what measures it. */
 export interface ExecuteOptions {
   /** Timed passes. Default 1. */
   readonly samples?: number;
@@ -48,6 +50,26 @@ const FEW_RUNS = 4;
  * @throws {DeviceError} on errors of the device
  * @throws {UnsupportedError} where memory ran out
  * @throws {RangeError} on options that are no counts, or without a plan
+ * @example
+ * ```ts
+ * import {
+ *   createPlanBuffers,
+ *   execute,
+ *   gemmProblem,
+ *   openDevice,
+ *   planGemm,
+ *   preparePlan,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const problem = gemmProblem({ m: 64, n: 64, k: 64 });
+ * const plan = planGemm({ problem, dtype: "f32", limits: gpu.limits });
+ * using buffers = createPlanBuffers(gpu, plan);
+ * const prepared = await preparePlan(gpu, plan, buffers);
+ * const { samplesNs } = await execute(gpu, prepared, { samples: 3, warmup: 1 });
+ * assert.equal(samplesNs.length, 3);
+ * ```
  */
 export async function execute(
   gpu: GpuDevice,

@@ -18,9 +18,13 @@ export interface DeviceParts {
 
 /** An open device: limits, features, errors that arrive late, and what is cached per device. */
 export class GpuDevice implements Disposable {
+  /** Where it comes from. */
   readonly provider: GpuProvider;
+  /** WebGPU's own. */
   readonly device: GPUDevice;
+  /** Name, vendor and kind of its adapter. */
   readonly info: AdapterSummary;
+  /** What plans may take. */
   readonly limits: DeviceLimits;
   /** Features granted of those asked for. */
   readonly features: ReadonlySet<string>;
@@ -35,6 +39,7 @@ export class GpuDevice implements Disposable {
   #lost?: string;
   #closed = false;
 
+  /** Takes a device that is open; `openDevice()` and `openBrowserDevice()` open one. */
   constructor(parts: DeviceParts) {
     this.provider = parts.provider;
     this.device = parts.device;
@@ -136,6 +141,7 @@ export class GpuDevice implements Disposable {
     this.provider.close();
   }
 
+  /** Closes the device; nothing can be run on it any more. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -15,14 +15,19 @@ export interface PlanBuffers extends Disposable {
 
 /** A dispatch with everything it needs, made once and encoded often. */
 export interface Step {
+  /** The compiled kernel. */
   readonly pipeline: GPUComputePipeline;
+  /** Its buffers. */
   readonly bindGroup: GPUBindGroup;
+  /** Workgroups along x, y and z. */
   readonly grid: readonly [number, number, number];
 }
 
 /** A plan on a device; disposing it frees its uniforms, not its buffers or pipelines. */
 export interface PreparedPlan extends Disposable {
+  /** What was prepared. */
   readonly plan: Plan;
+  /** One a pass, in order. */
   readonly steps: readonly Step[];
 }
 

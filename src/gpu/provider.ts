@@ -9,7 +9,9 @@ export const BACKENDS: readonly Backend[] = ["wgpu", "dawn"];
 
 /** Where a `GPU` object comes from, and what its WGSL dialect needs. */
 export interface GpuProvider {
+  /** Its name. */
   readonly name: ProviderName;
+  /** WebGPU's entry. */
   readonly gpu: GPU;
   /**
    * Whether `adapter.features` names every feature. Where it does not, devices are opened to find out; where it

@@ -6,12 +6,15 @@ import { type Literal, parseLiteral } from "./python_literal.ts";
 
 /** What the header of a `.npy` file says. */
 export interface NpyHeader {
+  /** Of the format: 1.0, 2.0 or 3.0. */
   readonly version: [major: number, minor: number];
+  /** Of the elements. */
   readonly dtype: DType;
   /** Byte order of the data; true for one-byte dtypes. */
   readonly littleEndian: boolean;
   /** First axis fastest in the data; `shape` is the logical one all the same. */
   readonly fortranOrder: boolean;
+  /** Sizes as NumPy shows them; empty for a scalar. */
   readonly shape: number[];
   /** Bytes before the data. */
   readonly dataOffset: number;

@@ -37,7 +37,20 @@ export async function openNpy(path: string): Promise<TensorSource> {
   }
 }
 
-/** Reads the tensor that {@linkcode openNpy} opens. */
+/**
+ * Reads the tensor that {@linkcode openNpy} opens.
+ *
+ * @example
+ * ```ts
+ * import { readNpy, tensor, writeNpy } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const path = await Deno.makeTempFile({ suffix: ".npy" });
+ * await writeNpy(path, tensor("f32", [2], new Float32Array([1, 2])));
+ * assert.deepEqual([...(await readNpy(path)).data], [1, 2]);
+ * await Deno.remove(path);
+ * ```
+ */
 export async function readNpy(path: string): Promise<Tensor> {
   using source = await openNpy(path);
   return await source.read();

@@ -14,9 +14,13 @@ import { MAX_HEADER_BYTES, type NpyHeader, parseNpyHeader } from "./header.ts";
 
 /** A tensor that is described but not read yet. */
 export interface TensorSource extends Disposable {
+  /** As it stands in messages. */
   readonly path: string;
+  /** Of the elements. */
   readonly dtype: DType;
+  /** Sizes in C order. */
   readonly shape: readonly number[];
+  /** What its header says; absent where the tensor comes from elsewhere. */
   readonly header?: NpyHeader;
   /** Reads the whole tensor. */
   read(): Promise<Tensor>;
@@ -27,6 +31,7 @@ export interface TensorSource extends Disposable {
    * is used again for the next one. Only Fortran order needs the whole tensor in memory.
    */
   chunksAs<D extends DType>(dtype: D, maxElements?: number): AsyncIterable<TypedArrayOf<D>>;
+  /** Closes what it is read from; further reads fail. */
   close(): void;
 }
 

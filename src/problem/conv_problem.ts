@@ -3,6 +3,7 @@ import { elementCount } from "../tensor/tensor.ts";
 
 /** What is computed: the output, the gradient of the input, or the gradient of the filter. */
 export type Operation = "fwd" | "bwd-data" | "bwd-filter";
+/** All three, in the order of lists. */
 export const OPERATIONS: readonly Operation[] = ["fwd", "bwd-data", "bwd-filter"];
 
 /** The three tensors of a convolution: X, W and Y, or their gradients. */
@@ -14,6 +15,7 @@ export type ConvTensor = "input" | "filter" | "output";
  * {@linkcode convProblem}, never changed.
  */
 export interface ConvProblem {
+  /** What is computed. */
   readonly op: Operation;
   /** N */
   readonly batch: number;
@@ -21,6 +23,7 @@ export interface ConvProblem {
   readonly inChannels: number;
   /** K, of all groups together. */
   readonly outChannels: number;
+  /** G; channels of one meet only filters of the same. As many as channels: depthwise. */
   readonly groups: number;
   /** (D,) H, W */
   readonly inputSize: readonly number[];
@@ -28,6 +31,7 @@ export interface ConvProblem {
   readonly filterSize: readonly number[];
   /** (O,) P, Q */
   readonly outputSize: readonly number[];
+  /** Steps of the filter, in elements of the input. */
   readonly stride: readonly number[];
   /** Zeros before the first element of each axis. */
   readonly paddingBegin: readonly number[];
@@ -35,25 +39,37 @@ export interface ConvProblem {
   readonly paddingEnd: readonly number[];
   /** 1 for none, as in PyTorch. */
   readonly dilation: readonly number[];
+  /** For people; no part of what is computed. */
   readonly name?: string;
 }
 
 /** What {@linkcode convProblem} takes: defaults for all that can be derived. */
 export interface ConvProblemInit {
+  /** `fwd` where absent. */
   op?: Operation;
+  /** N */
   batch: number;
+  /** C, of all groups together. */
   inChannels: number;
+  /** K, of all groups together. */
   outChannels: number;
+  /** 1 where absent. */
   groups?: number;
+  /** (D,) H, W */
   inputSize: readonly number[];
+  /** (T,) R, S */
   filterSize: readonly number[];
   /** Defaults to what the other sizes give. */
   outputSize?: readonly number[];
+  /** 1 on every axis where absent. */
   stride?: readonly number[];
+  /** 0 on every axis where absent. */
   paddingBegin?: readonly number[];
   /** Defaults to `paddingBegin`. */
   paddingEnd?: readonly number[];
+  /** 1 on every axis where absent. */
   dilation?: readonly number[];
+  /** For people. */
   name?: string;
 }
 
@@ -81,6 +97,21 @@ export function outputSizeOf(
  *
  * @throws {TypeError} if the numbers of spatial axes disagree.
  * @throws {RangeError} if a value is out of its range, or the sizes do not fit together.
+ * @example
+ * ```ts
+ * import { convProblem } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { outputSize, stride } = convProblem({
+ *   batch: 32,
+ *   inChannels: 64,
+ *   outChannels: 64,
+ *   inputSize: [56, 56],
+ *   filterSize: [3, 3],
+ *   paddingBegin: [1, 1],
+ * });
+ * assert.deepEqual([outputSize, stride], [[56, 56], [1, 1]]);
+ * ```
  */
 export function convProblem(init: ConvProblemInit): ConvProblem {
   const rank = init.inputSize.length;
@@ -219,7 +250,17 @@ export function accumulationLength(problem: ConvProblem): number {
   }
 }
 
-/** Flops of the direct algorithm, 2·N·K·P·Q·(C/g)·R·S, for every operation alike. */
+/**
+ * Flops of the direct algorithm, 2·N·K·P·Q·(C/g)·R·S, for every operation alike.
+ *
+ * @example
+ * ```ts
+ * import { directFlops, parseDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(directFlops(parseDescriptor("mb1ic3ih8oc4kh3")), 2 * 4 * 6 * 6 * 3 * 3 * 3);
+ * ```
+ */
 export function directFlops(problem: ConvProblem): number {
   return 2 * elementCount(tensorShape(problem, "output")) *
     (problem.inChannels / problem.groups) * elementCount(problem.filterSize);
@@ -227,6 +268,7 @@ export function directFlops(problem: ConvProblem): number {
 
 /** Element type of a convolution's tensors. */
 export type ConvDType = "f32" | "f16";
+/** All of them, in the order of lists. */
 export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16"];
 
 /** Bytes of the three tensors at `elementBytes` each: the least an operation moves. */

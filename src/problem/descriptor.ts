@@ -29,6 +29,15 @@ const MAX_PROBLEMS = 100_000;
  *
  * @throws {SyntaxError} with column and caret if the text is malformed or holds lists.
  * @throws {RangeError} if the values do not fit together.
+ * @example
+ * ```ts
+ * import { parseDescriptor, printDescriptor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = parseDescriptor("mb32ic64ih56oc64kh3ph1", "bwd-data");
+ * assert.deepEqual([problem.op, problem.outputSize], ["bwd-data", [56, 56]]);
+ * assert.equal(printDescriptor(problem), "mb32ic64ih56oc64oh56kh3ph1");
+ * ```
  */
 export function parseDescriptor(text: string, op: Operation = "fwd"): ConvProblem {
   const problems = parseDescriptors(text, op);
@@ -46,6 +55,14 @@ export function parseDescriptor(text: string, op: Operation = "fwd"): ConvProble
  * @param start Where in `text` it begins.
  * @throws {SyntaxError} with column and caret if the text is malformed.
  * @throws {RangeError} if the values do not fit together.
+ * @example
+ * ```ts
+ * import { parseDescriptors } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const channels = parseDescriptors("mb1ic16,32ih28oc32kh3ph1").map(({ inChannels }) => inChannels);
+ * assert.deepEqual(channels, [16, 32]);
+ * ```
  */
 export function parseDescriptors(text: string, op: Operation = "fwd", start = 0): ConvProblem[] {
   const { entries, name } = scanDescriptor(text, start);

@@ -2,9 +2,11 @@
 export interface Epilogue {
   /** Whether a bias of K values is added. */
   readonly bias: boolean;
+  /** What is applied last. */
   readonly activation: Activation;
 }
 
+/** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
 export type Activation =
   | "none"
   | "relu"
@@ -14,6 +16,7 @@ export type Activation =
   | "gelu"
   | "silu";
 
+/** All of them, in the order of help texts. */
 export const ACTIVATIONS: readonly Activation[] = [
   "none",
   "relu",
@@ -27,4 +30,5 @@ export const ACTIVATIONS: readonly Activation[] = [
 /** Slope of leaky ReLU below zero: PyTorch's default. */
 export const LEAKY_RELU_SLOPE = 0.01;
 
+/** The sums as they are. */
 export const NO_EPILOGUE: Epilogue = { bias: false, activation: "none" };

@@ -3,8 +3,11 @@ import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./co
 
 /** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
 export interface ShapesInit {
+  /** What is computed; it says which two operands are needed. */
   op: Operation;
+  /** [N, C, (D,) H, W], of fwd and bwd-filter. */
   input?: readonly number[];
+  /** [K, C/g, (T,) R, S], of fwd and bwd-data. */
   filter?: readonly number[];
   /** The output's gradient, for both backward operations. */
   output?: readonly number[];
@@ -12,10 +15,13 @@ export interface ShapesInit {
   inputSize?: readonly number[];
   /** Spatial size of the result of bwd-filter; needed where stride or dilation leave several. */
   filterSize?: readonly number[];
+  /** G */
   groups: number;
+  /** One value for all, or one an axis; 1 where absent. */
   stride?: readonly number[];
   /** One value for all, one an axis, or all that come before and then all that come after. */
   padding?: readonly number[];
+  /** One value for all, or one an axis; 1 where absent. */
   dilation?: readonly number[];
 }
 
@@ -24,6 +30,21 @@ export interface ShapesInit {
  *
  * @throws {TypeError} if ranks disagree or an operand is missing.
  * @throws {RangeError} if sizes disagree, or the result's size is ambiguous.
+ * @example
+ * ```ts
+ * import { problemFromShapes } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { outputSize } = problemFromShapes({
+ *   op: "fwd",
+ *   input: [1, 3, 32, 32],
+ *   filter: [8, 3, 3, 3],
+ *   groups: 1,
+ *   stride: [2],
+ *   padding: [1],
+ * });
+ * assert.deepEqual(outputSize, [16, 16]);
+ * ```
  */
 export function problemFromShapes(init: ShapesInit): ConvProblem {
   const { op, groups } = init;

@@ -3,7 +3,9 @@ import type { GemmAccumulate, GemmDType, GemmProblem } from "./gemm_problem.ts";
 
 /** In what a product is computed. */
 export interface GemmArithmetic {
+  /** Of A and B. */
   readonly dtype: GemmDType;
+  /** In what f16 is summed. */
   readonly accumulate: GemmAccumulate;
 }
 

@@ -4,10 +4,12 @@ import type { Activation } from "./epilogue.ts";
 
 /** Which operands are stored transposed: A's letter, then B's. */
 export type Transpose = "nn" | "nt" | "tn" | "tt";
+/** All four, in the order of lists. */
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
 /** Element type of A and B; {@linkcode gemmElement} has the others'. */
 export type GemmDType = "f32" | "f16" | "i8" | "f64";
+/** All four, in the order of lists. */
 export const GEMM_DTYPES: readonly GemmDType[] = ["f32", "f16", "i8", "f64"];
 
 /** What products are summed in; only f16 ones leave a choice. */
@@ -21,26 +23,46 @@ export type BiasSide = "none" | "row" | "column";
  * row-major; op(A) is m x k, op(B) is k x n, C, D and the residual are m x n.
  */
 export interface GemmProblem {
+  /** Rows of op(A) and of the result. */
   readonly m: number;
+  /** Columns of op(B) and of the result. */
   readonly n: number;
+  /** Products that a result sums. */
   readonly k: number;
+  /** Independent products, one after the other in memory. */
   readonly batch: number;
+  /** How A and B lie in memory. */
   readonly transpose: Transpose;
+  /** Of op(A)·op(B). */
   readonly alpha: number;
   /** Of C, which is not read where this is 0. */
   readonly beta: number;
+  /** Whether a bias is added, and along which side it lies. */
   readonly bias: BiasSide;
+  /** What is applied before the residual. */
   readonly activation: Activation;
+  /** Whether a tensor of the result's shape is added last. */
   readonly residual: boolean;
+  /** For people. */
   readonly name?: string;
 }
 
+/** A tensor of a product. */
 export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
 
 /**
  * Makes a checked problem; what is left out is the plain product.
  *
  * @throws {RangeError} if a size is no integer >= 0, or a factor is not finite.
+ * @example
+ * ```ts
+ * import { gemmProblem, gemmShape } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = gemmProblem({ m: 4, n: 6, k: 8, transpose: "tn" });
+ * assert.deepEqual(gemmShape(problem, "a"), [8, 4]);
+ * assert.deepEqual(gemmShape(problem, "output"), [4, 6]);
+ * ```
  */
 export function gemmProblem(
   init: Pick<GemmProblem, "m" | "n" | "k"> & Partial<GemmProblem>,

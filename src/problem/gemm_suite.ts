@@ -12,6 +12,14 @@ export type GemmSize = Pick<GemmProblem, "m" | "n" | "k" | "transpose" | "batch"
  * Parses one product.
  *
  * @throws {SyntaxError} with column and caret.
+ * @example
+ * ```ts
+ * import { parseGemm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { m, n, k, transpose, batch } = parseGemm("300 200 100 t n x3");
+ * assert.deepEqual([m, n, k, transpose, batch], [300, 200, 100, "tn", 3]);
+ * ```
  */
 export function parseGemm(text: string): GemmProblem {
   const words = [...text.matchAll(/\S+/g)].map(({ 0: word, index }) => ({ word, index }));

@@ -1,6 +1,8 @@
 /** F(n,r) along one spatial axis; n = r = 1 where the axis is not tiled. */
 export interface AxisTile {
+  /** Results of a tile along the axis. */
   readonly n: number;
+  /** Taps of the filter that a tile has along it. */
   readonly r: number;
 }
 

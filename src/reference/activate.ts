@@ -27,7 +27,7 @@ function sigmoid(x: number): number {
   return small / (1 + small);
 }
 
-/** Error function, to about 1e-15. */
+/** Error function, to about 1e-15; Abramowitz and Stegun 7.1.6, and 7.1.14 from 3 on. */
 export function erf(x: number): number {
   return Math.abs(x) < 3 ? erfSeries(x) : 1 - erfc(x);
 }

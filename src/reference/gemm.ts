@@ -8,6 +8,7 @@ import { activationScale, referenceConv, type ReferenceResult } from "./referenc
 
 export type { GemmInputs } from "./gemm_conv.ts";
 
+/** Which results are computed, how exactly and by how many. */
 export interface GemmReferenceOptions {
   /** At least `count` results, equally many per row, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
@@ -19,6 +20,7 @@ export interface GemmReferenceOptions {
   readonly integers?: boolean;
   /** Whether sums are to be exact to about twice a double's precision: for results in f64. */
   readonly compensated?: boolean;
+  /** Ends the computation early. */
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
   readonly onProgress?: (fraction: number) => void;
@@ -31,6 +33,17 @@ export interface GemmReferenceOptions {
  * @throws {TypeError} if an operand is missing or of another size.
  * @throws {RangeError} if a result of integers leaves 32 bits.
  * @throws as {@linkcode referenceConv}.
+ * @example
+ * ```ts
+ * import { gemmProblem, referenceGemm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { values } = await referenceGemm(gemmProblem({ m: 1, n: 1, k: 2 }), {
+ *   a: new Float32Array([1, 2]),
+ *   b: new Float32Array([3, 4]),
+ * });
+ * assert.deepEqual([...values], [11]);
+ * ```
  */
 export async function referenceGemm(
   problem: GemmProblem,

@@ -6,10 +6,15 @@ import type { ReferenceInputs } from "./reference.ts";
 
 /** What `gemmOperands(problem)` names, as it lies in memory. */
 export interface GemmInputs {
+  /** [batch, m, k], or [batch, k, m] where it is transposed. */
   readonly a?: HostArray;
+  /** [batch, k, n], or [batch, n, k] where it is transposed. */
   readonly b?: HostArray;
+  /** [batch, m, n], where beta is not 0. */
   readonly c?: HostArray | Int32Array;
+  /** m or n values, by the problem's side. */
   readonly bias?: HostArray | Int32Array;
+  /** [batch, m, n] */
   readonly residual?: HostArray | Int32Array;
 }
 

@@ -6,7 +6,9 @@ import type { HostArray } from "./geometry.ts";
 
 /** A tensor as it lies in memory: flat, its axes in `layout`. */
 export interface HostOperand {
+  /** The elements in the order of `layout`. */
   readonly data: HostArray;
+  /** Order of the axes. */
   readonly layout: Layout | FilterLayout;
 }
 

@@ -20,13 +20,17 @@ export type { HostOperand } from "./operands.ts";
 
 /** What `operandTensors(op)` names; `output` is its gradient for the backward operations. */
 export interface ReferenceInputs {
+  /** X */
   readonly input?: HostOperand;
+  /** W */
   readonly filter?: HostOperand;
+  /** ∇Y */
   readonly output?: HostOperand;
   /** One value per output channel, where the epilogue has a bias. */
   readonly bias?: Float32Array | Float64Array;
 }
 
+/** Which results are computed, and by how many. */
 export interface ReferenceOptions {
   /** At least `count` results, equally many per output channel, chosen by `seed`; all where absent. */
   readonly sample?: { readonly count: number; readonly seed: number };
@@ -36,14 +40,17 @@ export interface ReferenceOptions {
   readonly workers?: number;
   /** Forward only. */
   readonly epilogue?: Epilogue;
+  /** Ends the computation early. */
   readonly signal?: AbortSignal;
   /** Called with the done fraction, 0 to 1, now and then. */
   readonly onProgress?: (fraction: number) => void;
 }
 
+/** Values in double precision, and the scale of their errors. */
 export interface ReferenceResult {
   /** Flat index of each value in canonical order ([N, K, P, Q] and so on); absent: all, in order. */
   readonly indices?: Float64Array;
+  /** The results. */
   readonly values: Float64Array;
   /** Σ|a||b| (+ |bias|) of each value: what a bound on its error is a multiple of. */
   readonly magnitudes: Float64Array;
@@ -59,6 +66,18 @@ export interface ReferenceResult {
  * @throws {TypeError} if an operand is missing or of another size, or `epilogue` is given to a gradient.
  * @throws {RangeError} if an operand has 2³¹ elements or more, or the sample's count is not positive.
  * @throws the signal's reason if it is aborted.
+ * @example
+ * ```ts
+ * import { parseDescriptor, referenceConv } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { values, shape } = await referenceConv(parseDescriptor("mb1ic1iw3ow2oc1kw2"), {
+ *   input: { data: new Float32Array([1, 2, 3]), layout: "nchw" },
+ *   filter: { data: new Float32Array([10, 1]), layout: "kcrs" },
+ * });
+ * assert.deepEqual(shape, [1, 1, 2]);
+ * assert.deepEqual([...values], [12, 23]);
+ * ```
  */
 export async function referenceConv(
   problem: ConvProblem,

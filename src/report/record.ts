@@ -7,16 +7,27 @@ import type { AccuracyReport, Judgement } from "../accuracy/mod.ts";
 
 /** First line of a stream: where and how the cases were run. */
 export interface EnvironmentRecord {
+  /** Version of the schema. */
   readonly schema: 1;
+  /** Kind of line. */
   readonly kind: "environment";
+  /** `wgconv`, or the peer's name. */
   readonly program: string;
+  /** Of the program. */
   readonly version: string;
+  /** Version of Deno. */
   readonly deno: string;
+  /** Operating system and architecture. */
   readonly os: string;
+  /** `wgpu`, `dawn` or `cpu`. */
   readonly backend: string;
+  /** Name of the device. */
   readonly adapter: string;
+  /** Name and version of its driver. */
   readonly driver: string;
+  /** The device's, by WebGPU's names. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Of the data. */
   readonly seed: number;
   /** What else a run may be resumed with only when it is the same. */
   readonly options?: Readonly<Record<string, string | number>>;
@@ -26,11 +37,15 @@ export interface EnvironmentRecord {
 
 /** Times of one call in milliseconds; every sample is the mean of `repeats` back-to-back calls. */
 export interface TimeRecord {
+  /** Of the samples. */
   readonly median: number;
+  /** The smallest sample. */
   readonly min: number;
   /** Median absolute deviation of the samples. */
   readonly mad: number;
+  /** In the order they were taken. */
   readonly samples: readonly number[];
+  /** Calls a sample. */
   readonly repeats: number;
   /** What measured: the GPU's timestamps or the host's clock. */
   readonly clock: string;
@@ -44,23 +59,29 @@ export interface AccuracyRecord extends AccuracyReport, Omit<Judgement, "verdict
  * the noise that a healthy result has; products of integers have none, and equal their projection.
  */
 export interface ProjectionRecord {
-  /** Sums that were compared, and outputs that are added up in one. */
+  /** Sums that were compared. */
   readonly places: number;
+  /** Outputs that are added up in one sum. */
   readonly members: number;
+  /** The largest difference of two sums, over its noise. */
   readonly max_ratio: number;
+  /** What of that was allowed. */
   readonly limit: number;
   /** RMS over the patch of places that came nearest to its limit. */
   readonly patch_rms: number;
+  /** What of that was allowed. */
   readonly patch_limit: number;
   /** A single output that is off by so many times its typical error is seen, wherever it is. */
   readonly size: number;
-  /** Outputs in sums with a NaN or an infinity, and how many of them were compared one by one. */
+  /** Outputs in sums with a NaN or an infinity. */
   readonly masked: number;
+  /** How many of those were compared one by one. */
   readonly masked_checked: number;
   /** Outputs that were compared with the activation of the projected result. */
   readonly activated?: number;
-  /** Wall time of projecting the reference, once for all results of a problem, and this result. */
+  /** Wall time of projecting the reference, once for all results of a problem. */
   readonly reference_seconds: number;
+  /** Wall time of projecting this result. */
   readonly seconds: number;
   /** Of fetching the result from the device. */
   readonly read_seconds?: number;
@@ -68,9 +89,13 @@ export interface ProjectionRecord {
 
 /** Device memory of a plan in bytes. */
 export interface MemoryRecord {
+  /** What is read: tensors and bias. */
   readonly inputs: number;
+  /** The result. */
   readonly output: number;
+  /** What is needed beside them. */
   readonly workspace: number;
+  /** All together. */
   readonly peak: number;
 }
 
@@ -79,25 +104,33 @@ export type Verdict = "pass" | "fail" | "none" | "error";
 
 /** One problem, run once. */
 export interface CaseRecord {
+  /** Version of the schema. */
   readonly schema: 1;
+  /** Kind of line. */
   readonly kind: "case";
   /** Who computed: `wgconv`, or the tag that `--provider` gave. */
   readonly provider: string;
   /** The problem's descriptor: paste it to run the case again. */
   readonly problem: string;
+  /** `fwd`, `bwd-data`, `bwd-filter` or `gemm`. */
   readonly op: string;
+  /** What ran. */
   readonly algorithm: string;
   /** What was asked for, where that was not the algorithm by name: `auto`. */
   readonly requested?: string;
-  /** Tile policy, Winograd tile and WinRS kernels that were asked for; the planner's choice where absent. */
+  /** Tile policy that was asked for; the planner's choice where absent, as of tile and pair. */
   readonly policy?: string;
+  /** Winograd tile that was asked for. */
   readonly tile?: string;
+  /** Kernels of WinRS that were asked for. */
   readonly pair?: string;
   /** Whether calls found their data in the cache; unknown where absent. */
   readonly cache?: "hot" | "cold";
   /** `null` on the CPU backend, and where planning failed. */
   readonly kernel: string | null;
+  /** Name of the device. */
   readonly device: string;
+  /** Element type of the operands. */
   readonly dtype: string;
   /** What products are summed in, where that is less than the usual. */
   readonly accumulate?: string;
@@ -107,78 +140,119 @@ export interface CaseRecord {
   readonly filter_layout?: string;
   /** What follows the sum of a product, where anything does. */
   readonly epilogue?: string;
+  /** Milliseconds a call; `null` where nothing was timed. */
   readonly time_ms: TimeRecord | null;
   /** The direct algorithm's flops over the median time, in GFLOP/s. */
   readonly gflops: number | null;
+  /** Of the direct algorithm, two a multiply-add. */
   readonly flops: number;
   /** Multiplications the kernels perform, waste included. */
   readonly multiplications: number | null;
+  /** Bytes beside the tensors; `null` where nothing was planned. */
   readonly workspace_bytes: number | null;
   /** Bytes of all buffers of the plan; `peak` is their sum. */
   readonly memory_bytes: MemoryRecord | null;
+  /** `null` where it was not asked for, or nothing ran. */
   readonly accuracy: AccuracyRecord | null;
   /** Where the whole result was projected. */
   readonly projection?: ProjectionRecord;
+  /** What the check said. */
   readonly verdict: Verdict;
   /** Why a verdict is `fail` or `error`. */
   readonly message?: string;
-  /** Fill and seed of made data; absent for files. */
+  /** Fill of made data; absent for files. */
   readonly fill?: string;
+  /** Seed of made data. */
   readonly seed?: number;
 }
 
 /** How fast one kernel was among its rivals on one problem. */
 export interface TuningRecord {
+  /** Version of the schema. */
   readonly schema: 1;
+  /** Kind of line. */
   readonly kind: "tuning";
+  /** The product's sizes. */
   readonly problem: string;
+  /** `gemm`. */
   readonly op: string;
+  /** Name of the device. */
   readonly device: string;
+  /** Element type of A and B. */
   readonly dtype: string;
+  /** Name of the kernel; a name stands for its text. */
   readonly kernel: string;
+  /** Tile policy. */
   readonly policy: string;
   /** Of stream-K those of the tiles beyond whole waves. */
   readonly splits: number;
+  /** How tiles are spread over the device. */
   readonly balance: "none" | "split-k" | "stream-k";
+  /** Milliseconds a call. */
   readonly time_ms: TimeRecord;
+  /** The direct algorithm's flops over the median time, in GFLOP/s. */
   readonly gflops: number;
   /** What the planner's model says, scaled so that it is right on average over the rivals. */
   readonly predicted_gflops: number;
   /** Whether the planner would take it. */
   readonly chosen: boolean;
+  /** What the check said. */
   readonly verdict: Verdict;
+  /** Why a verdict is `fail` or `error`. */
   readonly message?: string;
 }
 
 /** How fast one way to convolve was among its rivals: what `auto` heeds on the device that it names. */
 export interface ConvTuningRecord {
+  /** Version of the schema. */
   readonly schema: 1;
+  /** Kind of line. */
   readonly kind: "tuning";
+  /** Of the program. */
   readonly version: string;
+  /** `wgpu` or `dawn`. */
   readonly backend: string;
+  /** Name of the device. */
   readonly device: string;
+  /** Name and version of its driver. */
   readonly driver: string;
+  /** The problem's descriptor. */
   readonly problem: string;
+  /** Operation. */
   readonly op: string;
+  /** Element type. */
   readonly dtype: string;
+  /** Of activations. */
   readonly layout: string;
+  /** Of the filter. */
   readonly filter_layout: string;
+  /** What ran. */
   readonly algorithm: string;
-  /** The planner's choice where absent. */
+  /** Tile policy; the planner's choice where absent, as of tile and pair. */
   readonly policy?: string;
+  /** Winograd tile. */
   readonly tile?: string;
+  /** Kernels of WinRS. */
   readonly pair?: string;
+  /** Name of the kernel that does the products. */
   readonly kernel: string;
   /** Every kernel of the plan; a name stands for its text. */
   readonly kernels: readonly string[];
+  /** Milliseconds a call. */
   readonly time_ms: TimeRecord;
+  /** The direct algorithm's flops over the median time, in GFLOP/s. */
   readonly gflops: number;
+  /** Bytes beside the tensors. */
   readonly workspace_bytes: number;
+  /** The largest error over u·Σ|a||b|; `null` where nothing was checked. */
   readonly max_bound_ratio: number | null;
-  /** Whether the planner would take it unmeasured, and whether it is what it should take. */
+  /** Whether the planner would take it unmeasured. */
   readonly chosen: boolean;
+  /** Whether it is what the planner should take. */
   readonly winner: boolean;
+  /** What the check said. */
   readonly verdict: Verdict;
 }
 
+/** A line of a stream. */
 export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord | ConvTuningRecord;

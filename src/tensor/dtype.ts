@@ -15,28 +15,46 @@ export type DType =
   | "u64"
   | "bool";
 
+/** The typed array that holds a tensor of each dtype. */
 export interface TypedArrays {
+  /** Two bytes. */
   f16: Float16Array<ArrayBuffer>;
+  /** Four bytes. */
   f32: Float32Array<ArrayBuffer>;
+  /** Eight bytes. */
   f64: Float64Array<ArrayBuffer>;
+  /** One byte, signed. */
   i8: Int8Array<ArrayBuffer>;
+  /** One byte. */
   u8: Uint8Array<ArrayBuffer>;
+  /** Two bytes, signed. */
   i16: Int16Array<ArrayBuffer>;
+  /** Two bytes. */
   u16: Uint16Array<ArrayBuffer>;
+  /** Four bytes, signed. */
   i32: Int32Array<ArrayBuffer>;
+  /** Four bytes. */
   u32: Uint32Array<ArrayBuffer>;
+  /** Eight bytes, signed. */
   i64: BigInt64Array<ArrayBuffer>;
+  /** Eight bytes. */
   u64: BigUint64Array<ArrayBuffer>;
+  /** One byte, 0 or 1. */
   bool: Uint8Array<ArrayBuffer>;
 }
 
 /** Storage of a tensor of dtype `D`. */
 export type TypedArrayOf<D extends DType> = TypedArrays[D];
+/** Storage of a tensor of any dtype. */
 export type TensorData = TypedArrays[DType];
 
-interface ArrayConstructorOf<D extends DType> {
+/** Makes the typed array of a dtype. */
+export interface ArrayConstructorOf<D extends DType> {
+  /** Zeros. */
   new (length: number): TypedArrayOf<D>;
+  /** A view of a buffer, from a byte on. */
   new (buffer: ArrayBuffer, byteOffset?: number, length?: number): TypedArrayOf<D>;
+  /** Bytes of an element. */
   readonly BYTES_PER_ELEMENT: number;
 }
 

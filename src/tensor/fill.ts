@@ -21,6 +21,7 @@ export type FillKind =
   | "integer"
   | "int8";
 
+/** All of them, in the order of help texts. */
 export const FILL_KINDS: readonly FillKind[] = [
   "uniform01",
   "uniform11",
@@ -45,6 +46,15 @@ const BLOCK = 4096;
  *
  * @throws {TypeError} for integer dtypes with a fill of fractions.
  * @throws {RangeError} for a seed that is no whole number >= 0, or sizes that are none.
+ * @example
+ * ```ts
+ * import { fillTensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { shape, data } = fillTensor("f32", [2, 3], "integer", 1);
+ * assert.deepEqual(shape, [2, 3]);
+ * assert.ok(data.every((value) => Number.isInteger(value) && Math.abs(value) <= 8));
+ * ```
  */
 export function fillTensor<D extends DType>(
   dtype: D,

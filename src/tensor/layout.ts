@@ -10,7 +10,9 @@ export type Layout = "nchw" | "nhwc" | "chwn";
 /** Order of the axes of a filter: K output channels, C input channels of a group, R S the spatial axes. */
 export type FilterLayout = "kcrs" | "krsc" | "crsk";
 
+/** All three, in the order of help texts. */
 export const LAYOUTS: readonly Layout[] = ["nchw", "nhwc", "chwn"];
+/** All three; each goes with the layout at its place in `LAYOUTS`. */
 export const FILTER_LAYOUTS: readonly FilterLayout[] = ["kcrs", "krsc", "crsk"];
 
 /** The names with as many spatial axes as a tensor of one or three has. */
@@ -109,7 +111,21 @@ export function permute<D extends DType>(source: Tensor<D>, axes: readonly numbe
   return tensor(source.dtype, shape, data);
 }
 
-/** Copies a tensor from one layout to another; the same object when nothing changes. */
+/**
+ * Copies a tensor from one layout to another; the same object when nothing changes.
+ *
+ * @example
+ * ```ts
+ * import { convertLayout, tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * // One image of 1 x 2 places and two channels, each of which lies together in nchw.
+ * const image = tensor("f32", [1, 2, 1, 2], new Float32Array([1, 2, 10, 20]));
+ * const { shape, data } = convertLayout(image, "nchw", "nhwc");
+ * assert.deepEqual(shape, [1, 1, 2, 2]);
+ * assert.deepEqual([...data], [1, 10, 2, 20]);
+ * ```
+ */
 export function convertLayout<D extends DType, L extends Layout | FilterLayout>(
   source: Tensor<D>,
   from: L,

@@ -3,8 +3,11 @@ import { arrayConstructor, type DType, type TensorData, type TypedArrayOf } from
 
 /** A dense host tensor in C (row-major) order. What its axes mean is said by a {@linkcode Layout} beside it. */
 export interface Tensor<D extends DType = DType> {
+  /** Element type. */
   readonly dtype: D;
+  /** Sizes, outermost first; empty for a scalar. */
   readonly shape: readonly number[];
+  /** The elements, the last axis fastest. */
   readonly data: TypedArrayOf<D>;
 }
 
@@ -17,6 +20,15 @@ export function elementCount(shape: readonly number[]): number {
  * Wraps `data` as a tensor.
  *
  * @throws {RangeError} if a size is negative or fractional, or `data` has another number of elements than `shape`.
+ * @example
+ * ```ts
+ * import { tensor } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const { shape, data } = tensor("f32", [2, 2], new Float32Array([1, 2, 3, 4]));
+ * assert.deepEqual(shape, [2, 2]);
+ * assert.equal(data[3], 4);
+ * ```
  */
 export function tensor<D extends DType>(
   dtype: D,

@@ -11,7 +11,7 @@ import type { DeviceModel } from "./model.ts";
  * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
  *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
- * - `warps`, `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance.md, Policies). 8 warps of `large` and `huge` never
+ * - `warps`, `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
  */

@@ -22,8 +22,9 @@ export interface DeviceRates {
   readonly filterStream: number;
   /** Each kernel of WinRS by name, in flops of the direct algorithm. */
   readonly winrs: Readonly<Record<string, number>>;
-  /** What WinRS reaches altogether, and (memory) what its buckets move at. */
+  /** What WinRS reaches altogether. */
   readonly winrsOverall: number;
+  /** TB/s at which its buckets move. */
   readonly winrsBuckets: number;
 }
 
@@ -41,8 +42,9 @@ export interface DeviceShares {
   readonly linear: number;
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
   readonly sliced: { readonly small: number; readonly thin: number; readonly spilled: number };
-  /** Of `stream`: windows (im2win) and matrices (im2col) that are written, channels innermost and elsewhere. */
+  /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
   readonly windows: { readonly along: number; readonly across: number };
+  /** The same of matrices (im2col). */
   readonly matrices: { readonly along: number; readonly across: number };
   /** Time of WinRS with α = 16 over the predicted one, where channels do not lie innermost. */
   readonly winrsAcross: number;
@@ -52,17 +54,21 @@ export interface DeviceShares {
 
 /** What a device is and what it reaches: all that predicted times and cuts depend on, and nothing else does. */
 export interface DeviceModel {
+  /** For people. */
   readonly name: string;
   /** A CPU: nothing predicts its times, loops are kept short, and what unrolls much takes seconds to compile. */
   readonly software: boolean;
+  /** Multiprocessors, or what of a device runs workgroups by itself. */
   readonly multiprocessors: number;
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
   /** Warps that keep a multiprocessor's arithmetic busy; fewer reach 1 − (1 − warps / busy) ^ power of it. */
   readonly warps: { readonly busy: number; readonly power: number };
+  /** What it reaches, in TFLOP/s and TB/s. */
   readonly rates: DeviceRates;
   /** Microseconds: a dispatch beside its work, and a further kernel of WinRS. */
   readonly times: { readonly dispatch: number; readonly winrsKernel: number };
+  /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;
   /** What an element moved and a dispatch cost where a product is cut, in multiply-adds of the whole device. */
   readonly costs: { readonly element: number; readonly dispatch: number };

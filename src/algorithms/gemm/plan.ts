@@ -59,7 +59,9 @@ import {
 
 /** All that planning a product needs to know. */
 export interface GemmRequest {
+  /** Sizes, transposes and epilogue. */
   readonly problem: GemmProblem;
+  /** Of A and B. */
   readonly dtype: GemmDType;
   /** Of f16 only; f32 where absent. */
   readonly accumulate?: GemmAccumulate;
@@ -71,9 +73,11 @@ export interface GemmRequest {
   readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned, for ablations. */
   readonly variant?: MainLoopVariant;
+  /** The device's. */
   readonly limits: DeviceLimits;
   /** What the device reaches; an NVIDIA H200 where absent. */
   readonly device?: DeviceModel;
+  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems. */
   readonly sizes?: SizeMode;
 }
 
@@ -147,6 +151,15 @@ function gemmSums(
  *
  * @throws {RangeError} if the policy is unknown, or as {@linkcode checkGemmArithmetic}.
  * @throws {UnsupportedError} if the device's limits do not suffice, or it is a software device that would cut loops short.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS, gemmProblem, planGemm } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = gemmProblem({ m: 512, n: 512, k: 512 });
+ * const plan = planGemm({ problem, dtype: "f32", limits: DEFAULT_LIMITS });
+ * assert.equal(plan.algorithm, "gemm");
+ * ```
  */
 export function planGemm(request: GemmRequest): Plan {
   return expectPlanned(tryPlanGemm(request));
