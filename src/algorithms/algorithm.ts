@@ -1,6 +1,5 @@
 import type { ConvDType } from "../problem/conv_problem.ts";
 import type { SizeMode } from "../kernels/module.ts";
-import type { DeviceModel } from "./device/model.ts";
 import type { AlgorithmName } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import type { Planned } from "./refusal.ts";
@@ -25,7 +24,7 @@ export interface Algorithm {
   /** Microseconds that it takes at least, where that is found faster than its price. */
   atLeast?(request: PlanRequest, candidate: Candidate): number;
   /** Predicted microseconds; undefined, or absent, where nothing predicts them. */
-  price?(request: PlanRequest, device: DeviceModel): Planned<number> | undefined;
+  price?(request: PlanRequest): Planned<number> | undefined;
   /** Its passes and buffers, or why there are none; `uniform` keeps sizes out of the kernels' texts. */
   plan(request: PlanRequest, mode: SizeMode): Planned<Plan>;
 }

@@ -14,7 +14,7 @@ import {
 } from "../kernels/policy.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
-import { H200 } from "./device/h200.ts";
+import { deviceOf } from "./device/h200.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
 import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
@@ -217,7 +217,8 @@ export function cutProduct(
   request: CutRequest,
   product: Product,
 ): Planned<Cut> {
-  const { limits, device = H200 } = request;
+  const { limits } = request;
+  const device = deviceOf(request);
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
   let candidates = TILE_POLICIES.filter(fits);
   // SwiftShader took 24 GB to compile a thin policy's loads.

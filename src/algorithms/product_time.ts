@@ -1,8 +1,9 @@
+import { deviceOf } from "./device/h200.ts";
 import { packedElements, type PackShape } from "../kernels/pack_strided.ts";
 import { type ConvTensor, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Cut, cutProduct } from "./cut.ts";
-import { type DeviceModel, moveTime, passTime, productTime } from "./device/model.ts";
+import { moveTime, passTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
 import { operandBytes, resultBytes } from "./tensors.ts";
 import { expectPlanned } from "./refusal.ts";
@@ -24,7 +25,6 @@ export function chunkedCost(
 /** A packed filter, then in each chunk the input transformed and its product. */
 export function transformedTime(
   request: PlanRequest,
-  device: DeviceModel,
   { cost, chunks, filter, elements, rate }: {
     /** Of the products of all chunks, in multiply-adds. */
     readonly cost: number;
@@ -36,6 +36,7 @@ export function transformedTime(
   },
 ): number {
   const count = (which: ConvTensor) => elementCount(tensorShape(request.problem, which));
+  const device = deviceOf(request);
   const bytes = operandBytes(request);
   const packing = passTime(
     0,
@@ -53,10 +54,10 @@ export function transformedTime(
 /** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
 export function gatheredTime(
   request: PlanRequest,
-  device: DeviceModel,
   product: number,
   pack: PackShape | undefined,
 ): number {
+  const device = deviceOf(request);
   const { problem } = request;
   const bytes = (which: ConvTensor) =>
     elementCount(tensorShape(problem, which)) *

@@ -1,5 +1,5 @@
 import type { Plan } from "../plan.ts";
-import { H200 } from "../device/h200.ts";
+import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import type { AlgorithmName } from "../names.ts";
@@ -19,7 +19,7 @@ export function predictMs(
   request: PlanRequest,
   algorithm: AlgorithmName,
 ): Planned<number> | undefined {
-  const time = algorithmOf(algorithm)?.price?.(request, request.device ?? H200);
+  const time = algorithmOf(algorithm)?.price?.(request);
   return typeof time === "number" ? time / 1e3 : time;
 }
 
@@ -32,7 +32,7 @@ export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefi
   if (plan.predictedMs !== undefined) return plan.predictedMs;
   if (plan.passes.length === 0) return undefined;
   const modelled = predictMs(request, plan.algorithm);
-  return typeof modelled === "number" ? modelled : planTime(plan, request.device ?? H200) / 1e3;
+  return typeof modelled === "number" ? modelled : planTime(plan, deviceOf(request)) / 1e3;
 }
 
 /** The request with a candidate's algorithm, tile and pair. */
@@ -72,7 +72,7 @@ export function rankRivals(request: PlanRequest): Rival[] {
 
 /** What needs neither workspace nor tiles: where nothing else fits. */
 function lastResort(request: PlanRequest): Rival {
-  const time = algorithmOf("direct")!.price!(request, request.device ?? H200) as number;
+  const time = algorithmOf("direct")!.price!(request) as number;
   return { algorithm: "direct", amplification: 1, predictedMs: time / 1e3 };
 }
 

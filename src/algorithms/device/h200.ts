@@ -76,6 +76,11 @@ export const H200: DeviceModel = {
   costs: { element: 16, dispatch: 75e6 },
 };
 
+/** The device that a request is for; an H200 where it says nothing. */
+export function deviceOf({ device = H200 }: { readonly device?: DeviceModel }): DeviceModel {
+  return device;
+}
+
 /** A CPU that runs so many workgroups of 256 threads side by side. Its figures are an H200's: nothing predicts its times. */
 export function softwareDevice(workgroupsInFlight: number): DeviceModel {
   return modelOf(workgroupsInFlight);

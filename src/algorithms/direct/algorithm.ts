@@ -1,3 +1,4 @@
+import { deviceOf } from "../device/h200.ts";
 import { CONV_DTYPES, directFlops } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { passTime, productTime } from "../device/model.ts";
@@ -9,7 +10,9 @@ export const direct: Algorithm = {
   heeds: [],
   dtypes: CONV_DTYPES,
   refuse: () => undefined,
-  price: ({ problem }, device) =>
-    passTime(productTime(directFlops(problem) / 2, device.rates.direct), 0, device),
+  price(request) {
+    const device = deviceOf(request);
+    return passTime(productTime(directFlops(request.problem) / 2, device.rates.direct), 0, device);
+  },
   plan: planDirect,
 };

@@ -44,7 +44,7 @@ import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
-import { H200 } from "../device/h200.ts";
+import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
@@ -83,7 +83,8 @@ export interface GemmRequest {
 
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
 export function cutGemm(request: GemmRequest): Planned<Cut> {
-  const { device = H200, problem: { m, n, k, batch } } = request;
+  const { problem: { m, n, k, batch } } = request;
+  const device = deviceOf(request);
   const types = requestElements(request);
   const { a, b } = operandShapes(request.problem, types);
   const words = Math.ceil(k / depthOfValue(types));
@@ -174,7 +175,8 @@ export function planGemm(request: GemmRequest): Plan {
 export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   checkGemmArithmetic(asked.problem, asked);
   const request = withTile(asked);
-  const { problem, limits, device = H200 } = request;
+  const { problem, limits } = request;
+  const device = deviceOf(request);
   const types = requestElements(request);
   const packed = depthOfValue(types);
   const variant = fullVariant(request.variant);

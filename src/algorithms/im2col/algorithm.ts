@@ -9,7 +9,6 @@ export const im2col: Algorithm = {
   heeds: ["variant"],
   dtypes: CONV_DTYPES,
   refuse: () => undefined,
-  price: (request, device) =>
-    request.problem.op === "fwd" ? im2colTime(request, device) : undefined,
+  price: (request) => request.problem.op === "fwd" ? im2colTime(request) : undefined,
   plan: planIm2col,
 };

@@ -1,6 +1,7 @@
+import { deviceOf } from "../device/h200.ts";
 import { windowElements } from "../../kernels/im2win.ts";
 import { cutProduct } from "../cut.ts";
-import { type DeviceModel, productTime } from "../device/model.ts";
+import { productTime } from "../device/model.ts";
 import { chunkedCost, gatheredTime, transformedTime } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -9,7 +10,8 @@ import { fusedProduct } from "./fused.ts";
 import { windowFilter, windowShape } from "./geometry.ts";
 
 /** Microseconds of im2win that builds its windows on the way. */
-export function im2winFusedTime(request: PlanRequest, device: DeviceModel): Planned<number> {
+export function im2winFusedTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
   const { geometry, product, filter } = fusedProduct(request);
   const cut = cutProduct(request, product);
   if (isRefusal(cut)) return cut;
@@ -20,18 +22,19 @@ export function im2winFusedTime(request: PlanRequest, device: DeviceModel): Plan
     request.layout === "nhwc" && geometry.channels % 4 === 0;
   const share = linear && alone ? device.shares.linear : 1;
   const time = productTime(cost, share * device.rates.gathered);
-  return gatheredTime(request, device, time, filter(policy));
+  return gatheredTime(request, time, filter(policy));
 }
 
 /** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */
-export function im2winTime(request: PlanRequest, device: DeviceModel): Planned<number> {
+export function im2winTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
   const windows = cutWindows(request);
   if (isRefusal(windows)) return windows;
   const { geometry, cut, chunks } = windows;
   const shape = windowShape(request, geometry, request.problem.batch, false);
   const share = device.shares.windows[request.layout === "nhwc" ? "along" : "across"];
   const chunk = windowProduct(request, geometry, chunks[0]!.images);
-  return transformedTime(request, device, {
+  return transformedTime(request, {
     cost: chunkedCost(request, cut, chunk, chunks.length),
     chunks: chunks.length,
     filter: windowFilter(request, geometry, cut.policy),

@@ -1,5 +1,6 @@
+import { deviceOf } from "../device/h200.ts";
 import { cutProduct } from "../cut.ts";
-import { type DeviceModel, productTime } from "../device/model.ts";
+import { productTime } from "../device/model.ts";
 import { gatheredTime } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -7,7 +8,8 @@ import { operandsOf } from "./operands.ts";
 import { productOf } from "./plan.ts";
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
-export function implicitTime(request: PlanRequest, device: DeviceModel): Planned<number> {
+export function implicitTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
   const { problem, layout } = request;
   const operands = operandsOf(request);
   const cut = cutProduct(request, productOf(request, operands));
@@ -19,5 +21,5 @@ export function implicitTime(request: PlanRequest, device: DeviceModel): Planned
   // Of a vector the first element finds it.
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
   const share = operands.linear(policy) && alone ? device.shares.linear : 1;
-  return gatheredTime(request, device, productTime(cost, share * rate), operands.pack(policy));
+  return gatheredTime(request, productTime(cost, share * rate), operands.pack(policy));
 }

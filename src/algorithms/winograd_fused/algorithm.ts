@@ -10,7 +10,7 @@ function winogradFused(name: Algorithm["name"], axes: 1 | 2): Algorithm {
     heeds: ["tile"],
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),
-    price: (request, device) => fusedTime(request, device, axes),
+    price: (request) => fusedTime(request, axes),
     plan: planWinogradFused(axes),
   };
 }

@@ -1,3 +1,4 @@
+import { deviceOf } from "../device/h200.ts";
 import { operandBytes } from "../tensors.ts";
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { stepCount, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
@@ -45,7 +46,8 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
  * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
  * multiplies and then stores its results. Refused if no policy fits the device.
  */
-export function fusedTime(request: PlanRequest, device: DeviceModel, axes: 1 | 2): Planned<number> {
+export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
+  const device = deviceOf(request);
   let sum = 0;
   for (const runs of runsOf(request, axes)) {
     const time = runTime(request, device, runs);

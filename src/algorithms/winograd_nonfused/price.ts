@@ -1,3 +1,4 @@
+import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { operandBytes, resultElements } from "../tensors.ts";
 import { geometryOf } from "./geometry.ts";
@@ -6,13 +7,14 @@ import { chooseChunks } from "./workspace.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";
-import { type DeviceModel, moveTime, passTime, productTime } from "../device/model.ts";
+import { moveTime, passTime, productTime } from "../device/model.ts";
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
  * products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
-export function nonfusedTime(request: PlanRequest, device: DeviceModel): Planned<number> {
+export function nonfusedTime(request: PlanRequest): Planned<number> {
+  const device = deviceOf(request);
   const { problem } = request;
   const bytes = operandBytes(request);
   const moved = (elements: number, rate: number) => moveTime(bytes * elements, rate);

@@ -1,4 +1,3 @@
-import { H200 } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { Omega } from "./omega.ts";
@@ -123,8 +122,8 @@ export function mostSegments(problem: ConvProblem, parameters: SegmentParameters
 export function baselineSegments(
   problem: ConvProblem,
   pair: KernelPair,
-  block: CacheBlock = paperBlock(pair.first),
-  parameters: SegmentParameters = segmentParameters(H200),
+  block: CacheBlock,
+  parameters: SegmentParameters,
 ): number {
   const inFlight = workgroupsInFlight(block, parameters);
   const { batch } = problem;

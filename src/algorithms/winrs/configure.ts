@@ -1,5 +1,5 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
-import { H200 } from "../device/h200.ts";
+import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { reduceAxes, type ReducedAxes } from "./axes.ts";
 import {
@@ -102,7 +102,8 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 
 /** What a configuration goes by. */
 function figuresOf(options: ConfigureOptions) {
-  const { device = H200, block = paperBlock } = options;
+  const { block = paperBlock } = options;
+  const device = deviceOf(options);
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
     parameters: options.parameters ?? segmentParameters(device),
@@ -180,7 +181,7 @@ function nearlyFastest(
 }
 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
-export function rivalPairs(problem: ConvProblem, device: DeviceModel = H200): string[] {
+export function rivalPairs(problem: ConvProblem, device: DeviceModel = deviceOf({})): string[] {
   const axes = reduceAxes(problem);
   const { stride, dilation, filterSize, outputSize } = problem;
   if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];

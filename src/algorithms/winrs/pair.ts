@@ -1,5 +1,5 @@
+import { deviceOf } from "../device/h200.ts";
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
-import { H200 } from "../device/h200.ts";
 import { admissible, type Omega, omegaName, parseOmega } from "./omega.ts";
 import { throughputOf, type ThroughputTable } from "./throughput.ts";
 
@@ -86,7 +86,7 @@ export function parsePair(
   text: string,
   filterWidth: number,
   outputWidth: number,
-  rates: ThroughputTable = H200.rates.winrs,
+  rates: ThroughputTable = deviceOf({}).rates.winrs,
 ): KernelPair {
   checkWidths(filterWidth, outputWidth);
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];

@@ -7,7 +7,7 @@ import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, reducePass } from "../passes.ts";
-import { H200 } from "../device/h200.ts";
+import { deviceOf } from "../device/h200.ts";
 import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
@@ -39,7 +39,8 @@ export type RequestedConfiguration =
 
 /** {@linkcode RequestedConfiguration} of a request that WinRS supports; refused if no policy fits the device. */
 export function configureOptions(request: PlanRequest): Planned<RequestedConfiguration> {
-  const { problem, limits, device = H200 } = request;
+  const { problem, limits } = request;
+  const device = deviceOf(request);
   const axes = reduceAxes(problem);
   const strided = problem.stride[axes.widthAxis] !== 1 || problem.dilation[axes.widthAxis] !== 1;
   const pair = request.pair ?? (strided ? omegaName(DIRECT) : undefined);
@@ -75,7 +76,8 @@ export function configured(request: PlanRequest): Planned<Configuration> {
   const options = configureOptions(request);
   if (isRefusal(options)) return options;
   const configuration = configure(request.problem, options);
-  const { layout, device = H200 } = request;
+  const { layout } = request;
+  const device = deviceOf(request);
   const across = layout !== "nhwc" && configuration.pair.first.alpha === LARGE_ALPHA;
   const factor = across ? device.shares.winrsAcross : 1;
   return { ...configuration, predictedMs: factor * configuration.predictedMs };

@@ -1,7 +1,7 @@
 import { directFlops } from "../../problem/conv_problem.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
-import { H200 } from "../device/h200.ts";
+import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
@@ -24,7 +24,9 @@ export function pairAmplification({ first, second }: KernelPair): number {
 }
 
 /** The pair that is fastest by its rates alone among kernels that enlarge errors by `most` at most. */
-export function pairWithin({ problem, device = H200 }: PlanRequest, most: number): KernelPair {
+export function pairWithin(request: PlanRequest, most: number): KernelPair {
+  const { problem } = request;
+  const device = deviceOf(request);
   const { filterWidth, outputWidth } = reduceAxes(problem);
   const throughput = throughputOf(device.rates.winrs);
   return fastestPair(
@@ -41,7 +43,9 @@ export function pairText({ first, second }: KernelPair): string {
 }
 
 /** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
-export function winrsBound({ problem, device = H200 }: PlanRequest, pair: KernelPair): number {
+export function winrsBound(request: PlanRequest, pair: KernelPair): number {
+  const { problem } = request;
+  const device = deviceOf(request);
   const { outputWidth } = reduceAxes(problem);
   const rate = outputWidth / pairCost(pair, throughputOf(device.rates.winrs));
   return KEPT * directFlops(problem) / (rate * 1e6);
