@@ -127,6 +127,7 @@ export function judge(
         yardstick,
         members,
         relL2,
+        closerFrom,
         (own) => rmsLimit(own, count) * own.rms * scaleNorm,
         (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
       ),
@@ -154,6 +155,7 @@ export function judge(
         yardstick,
         members,
         group.rms,
+        closerFrom,
         (own) => {
           const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
           return rmsLimit(tail, count) * Math.max(own.rms, sample.rms);
@@ -183,19 +185,22 @@ export function judge(
 }
 
 /**
- * What some outputs may reach by their own simulation. Before they fail it is made again in many more orders: how errors
- * vary is then seen, not inferred.
+ * What some outputs may reach by their own simulation. Before they fail (from a share of the limit on, where that is asked
+ * for) it is made again in many more orders: how errors vary is then seen, not inferred.
  */
 function lookCloser(
   yardstick: Yardstick,
   members: readonly { readonly index: number }[],
   value: number,
+  closerFrom: number,
   limitOf: (own: ErrorStatistics) => number,
   limitOfOrders = (each: readonly ErrorStatistics[]) => Math.max(0, ...each.map(limitOf)),
 ): number {
   const indices = members.map(({ index }) => index);
   const limit = limitOf(yardstick.of(indices));
-  return value <= limit ? limit : Math.max(limit, limitOfOrders(yardstick.again(indices)));
+  return value <= closerFrom * limit
+    ? limit
+    : Math.max(limit, limitOfOrders(yardstick.again(indices)));
 }
 
 /**
@@ -246,6 +251,7 @@ function singleLimit(
       yardstick,
       [{ index }],
       value,
+      closerFrom,
       (own) => OWN * (error === undefined ? own.largest : own.largestError),
     );
     return value / allowed;
@@ -256,7 +262,7 @@ function singleLimit(
     const members = measured.members(row, CLOSER.members);
     const allowed = Math.max(
       limit,
-      lookCloser(yardstick, members, row.largest, (own) => CHANNEL * own.typical),
+      lookCloser(yardstick, members, row.largest, closerFrom, (own) => CHANNEL * own.typical),
     );
     let share = row.largest / allowed;
     if (share > 1) {
