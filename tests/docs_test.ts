@@ -1,0 +1,56 @@
+import assert from "#assert";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path/posix";
+
+const ROOT = `${import.meta.dirname}/../`;
+
+/** Pages by their paths in the repository. */
+function pages(): Map<string, string> {
+  const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" })
+    .map((path) => `docs/${path.replaceAll("\\", "/")}`)
+    .filter((path) => path.endsWith(".md"));
+  return new Map(
+    ["README.md", "CHANGELOG.md", ...docs].map((
+      path,
+    ) => [path, Deno.readTextFileSync(ROOT + path)]),
+  );
+}
+
+/** Anchors of a page's headings, as GitHub makes them. */
+function anchors(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!.toLowerCase().replace(/[^\p{L}\p{N}\- _]/gu, "").replaceAll(" ", "-")
+  );
+}
+
+Deno.test("links between pages lead to files and headings that exist", () => {
+  const all = pages();
+  const broken: string[] = [];
+  let links = 0;
+  for (const [page, text] of all) {
+    for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target!)) continue;
+      links++;
+      const [path, anchor] = target!.split("#");
+      const to = path === "" ? page : join(dirname(page), path!);
+      const ok = existsSync(ROOT + to) &&
+        (anchor === undefined || anchors(all.get(to) ?? "").includes(anchor));
+      if (!ok) broken.push(`${page}: ${target}`);
+    }
+  }
+  assert.deepEqual(broken, []);
+  assert.ok(links > 50, `${links} links`);
+});
+
+Deno.test("files of the product and its tests that pages name exist", () => {
+  const missing: string[] = [];
+  let names = 0;
+  for (const [page, text] of pages()) {
+    for (const [, path] of text.matchAll(/`((?:src|tests|tasks|bench|examples)\/[\w./-]+)`/g)) {
+      names++;
+      if (!existsSync(ROOT + path)) missing.push(`${page}: ${path}`);
+    }
+  }
+  assert.deepEqual(missing, []);
+  assert.ok(names > 50, `${names} names`);
+});
