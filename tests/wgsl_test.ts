@@ -65,6 +65,17 @@ function kernels(): Kernel[] {
         add(2, 80, { op, layout, sizes, balance: "stream-k", device: softwareDevice(2) });
       }
     }
+    for (const layout of LAYOUTS) {
+      for (const algorithm of ["direct", "implicit-gemm", "im2col"] as const) {
+        for (const [dtype, outDtype] of [["f16", "f16"], ["f16", "f32"], ["f32", "f16"]] as const) {
+          for (const splits of [1, 2]) {
+            const half = { op, layout, algorithm, dtype, outDtype, splits } as const;
+            add(2, 5, half);
+            add(2, 16, { ...half, sizes: "constant" });
+          }
+        }
+      }
+    }
     for (const { name } of TILE_POLICIES) add(2, 16, { op, policy: name });
     add(2, 16, { op, limits: { ...limits, maxStorageBufferBindingSize: 5120 } });
   }
