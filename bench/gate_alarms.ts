@@ -113,7 +113,7 @@ function runCell(way: Way, op: Operation, kind: string, checks: number): Cell {
         separate: random() < 0.5,
         start: Math.floor(random() * 1000),
       });
-      const judged = judgeCase(given, result, reference, { closerFrom: 0.7 });
+      const judged = judgeCase(given, result, reference, { closerFrom: 0.5 });
       shares.push(judged.of_limit);
       if (judged.verdict === "fail") {
         alarms++;
