@@ -4,9 +4,9 @@
  * DEPTHS like 576,4608. Errors are those of the stored f16 results; u = 2^-11.
  */
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
-import { computeGemmReference } from "../src/bench/gemm_check.ts";
-import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
-import { runPlan } from "../src/bench/gpu_case.ts";
+import { computeGemmReference } from "../src/run/gemm_check.ts";
+import { fillGemm, gemmResult } from "../src/run/gemm_operands.ts";
+import { runPlan } from "../src/run/gpu_case.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem } from "../src/problem/gemm_problem.ts";

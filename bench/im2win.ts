@@ -16,7 +16,7 @@ import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { readSuite } from "../src/bench/suite_files.ts";
-import { timeRivals } from "../src/bench/timing.ts";
+import { timeRivals } from "../src/run/timing.ts";
 import { createBuffer, upload } from "../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";

@@ -3,7 +3,7 @@
  *
  *     deno run -A bench/projection_alarms.ts [checks]
  */
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
+import { fillOperand, type HostOperands, referenceInputs } from "../src/run/operands.ts";
 import { operandTensors, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -17,9 +17,9 @@ import {
   type ProjectionReport,
 } from "../src/accuracy/projection.ts";
 import { F32 } from "../src/accuracy/mod.ts";
-import { gemmPrecision } from "../src/bench/gemm_check.ts";
-import { fillGemm } from "../src/bench/gemm_operands.ts";
-import { gemmNoise, projectionNoise } from "../src/bench/projection_noise.ts";
+import { gemmPrecision } from "../src/run/gemm_check.ts";
+import { fillGemm } from "../src/run/gemm_operands.ts";
+import { gemmNoise, projectionNoise } from "../src/run/projection_noise.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import type { GemmInputs } from "../src/reference/gemm.ts";

@@ -8,9 +8,9 @@ import {
   computeReference,
   convCoverage,
   type ReferenceRequest,
-} from "../src/bench/check.ts";
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
-import { convProjection } from "../src/bench/conv_projection.ts";
+} from "../src/run/check.ts";
+import { fillOperand, type HostOperands, referenceInputs } from "../src/run/operands.ts";
+import { convProjection } from "../src/run/conv_projection.ts";
 import { convolve } from "../src/convolve.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import {

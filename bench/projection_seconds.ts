@@ -4,7 +4,7 @@
  *     deno run -A bench/projection_seconds.ts [repeats]
  */
 import process from "node:process";
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
+import { fillOperand, type HostOperands, referenceInputs } from "../src/run/operands.ts";
 import {
   accumulationLength,
   operandTensors,

@@ -7,9 +7,9 @@
  */
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand } from "../src/bench/operands.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/run/check.ts";
+import { convResult, runPlan } from "../src/run/gpu_case.ts";
+import { fillOperand } from "../src/run/operands.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";

@@ -1,12 +1,12 @@
 import { modelOf } from "./algorithms/device/h200.ts";
 import { type GemmRequest, planGemm } from "./algorithms/gemm/plan.ts";
 import type { Plan } from "./algorithms/plan.ts";
-import type { Checked } from "./bench/check.ts";
-import type { CheckMode } from "./bench/coverage.ts";
-import { type GemmData, gemmReads, gemmResult } from "./bench/gemm_operands.ts";
-import { checkGemmResult } from "./bench/gemm_projection.ts";
-import { refuseOverflow } from "./bench/gemm_range.ts";
-import { runOnce } from "./bench/gpu_case.ts";
+import type { Checked } from "./run/check.ts";
+import type { CheckMode } from "./run/coverage.ts";
+import { type GemmData, gemmReads, gemmResult } from "./run/gemm_operands.ts";
+import { checkGemmResult } from "./run/gemm_projection.ts";
+import { refuseOverflow } from "./run/gemm_range.ts";
+import { runOnce } from "./run/gpu_case.ts";
 import { InputTypeError } from "./errors.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";

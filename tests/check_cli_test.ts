@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { timeRecord } from "../src/bench/timing.ts";
+import { timeRecord } from "../src/run/timing.ts";
 import { readNpz } from "../src/npy/mod.ts";
 import { deno, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
 

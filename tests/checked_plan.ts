@@ -2,9 +2,9 @@ import assert from "#assert";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { checkResult } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import { checkResult } from "../src/run/check.ts";
+import { convResult, runPlan } from "../src/run/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../src/run/operands.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { operandTensors } from "../src/problem/conv_problem.ts";
 

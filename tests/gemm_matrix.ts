@@ -1,9 +1,9 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
 import { policyFits } from "../src/algorithms/cut.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
-import { checkGemm, computeGemmReference } from "../src/bench/gemm_check.ts";
-import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
-import { runPlan } from "../src/bench/gpu_case.ts";
+import { checkGemm, computeGemmReference } from "../src/run/gemm_check.ts";
+import { fillGemm, gemmResult } from "../src/run/gemm_operands.ts";
+import { runPlan } from "../src/run/gpu_case.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../src/kernels/policy.ts";

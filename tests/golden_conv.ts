@@ -1,9 +1,9 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, type Checked } from "../src/bench/check.ts";
-import { referenceInputs } from "../src/bench/operands.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
+import { checkAgainst, type Checked } from "../src/run/check.ts";
+import { referenceInputs } from "../src/run/operands.ts";
+import { convResult, runPlan } from "../src/run/gpu_case.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { operandTensors, type Operation } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";

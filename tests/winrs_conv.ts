@@ -1,9 +1,9 @@
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { checkResult } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import { checkResult } from "../src/run/check.ts";
+import { convResult, runPlan } from "../src/run/gpu_case.ts";
+import { fillOperand, type HostOperands } from "../src/run/operands.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";

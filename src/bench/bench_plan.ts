@@ -5,8 +5,8 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import type { Layout } from "../tensor/layout.ts";
-import type { CheckMode } from "./coverage.ts";
-import type { TimingProtocol } from "./timing.ts";
+import type { CheckMode } from "../run/coverage.ts";
+import type { TimingProtocol } from "../run/timing.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
 export type CacheState = "hot" | "cold";

@@ -2,7 +2,7 @@ import { resultTensor } from "../problem/conv_problem.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { type Tensor, tensor, unravelIndex } from "../tensor/tensor.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
-import { layoutOf, memoryShape } from "./operands.ts";
+import { layoutOf, memoryShape } from "../run/operands.ts";
 import type { CheckedCase } from "./run_group.ts";
 
 /** A command that runs a case again, for a POSIX shell. */

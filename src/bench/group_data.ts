@@ -7,10 +7,10 @@ import {
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchGroup, BenchPlan } from "./bench_plan.ts";
-import { computeReference, type Reference, type ReferenceRequest } from "./check.ts";
-import { fillOperand, type HostOperands } from "./operands.ts";
-import { convProjection } from "./conv_projection.ts";
-import type { ResultProjection } from "./projected.ts";
+import { computeReference, type Reference, type ReferenceRequest } from "../run/check.ts";
+import { fillOperand, type HostOperands } from "../run/operands.ts";
+import { convProjection } from "../run/conv_projection.ts";
+import type { ResultProjection } from "../run/projected.ts";
 
 /** Data and references of one problem and layout, made when first asked for. */
 export interface GroupData {

@@ -4,16 +4,16 @@ import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { FillKind } from "../tensor/fill.ts";
-import { caseRecord, type CaseSetup } from "./case_record.ts";
+import { caseRecord, type CaseSetup } from "../run/case_record.ts";
 import { eachCase } from "./each_case.ts";
-import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import type { CheckMode } from "./coverage.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "../run/gemm_case.ts";
+import type { CheckMode } from "../run/coverage.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
-import { fillGemm, gemmResult } from "./gemm_operands.ts";
-import { refuseOverflow } from "./gemm_range.ts";
-import { runPlan } from "./gpu_case.ts";
-import { checkGemmResult, linearGemm } from "./gemm_projection.ts";
-import type { TimingProtocol } from "./timing.ts";
+import { fillGemm, gemmResult } from "../run/gemm_operands.ts";
+import { refuseOverflow } from "../run/gemm_range.ts";
+import { runPlan } from "../run/gpu_case.ts";
+import { checkGemmResult, linearGemm } from "../run/gemm_projection.ts";
+import type { TimingProtocol } from "../run/timing.ts";
 
 /** What a run over products covers. */
 export interface GemmBench extends GemmArithmetic, GemmChoice {

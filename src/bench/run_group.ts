@@ -16,12 +16,12 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { filterLayoutFor } from "../tensor/layout.ts";
 import type { BenchCase, BenchGroup, BenchPlan, CacheState } from "./bench_plan.ts";
-import { caseRecord, type CaseSetup, convSetup } from "./case_record.ts";
-import { checkAgainst, convYardstickOf, type Reference } from "./check.ts";
-import { convResult, fetchResult, uploadOperands } from "./gpu_case.ts";
+import { caseRecord, type CaseSetup, convSetup } from "../run/case_record.ts";
+import { checkAgainst, convYardstickOf, type Reference } from "../run/check.ts";
+import { convResult, fetchResult, uploadOperands } from "../run/gpu_case.ts";
 import type { GroupData } from "./group_data.ts";
-import type { HostOperands } from "./operands.ts";
-import { timeRivals } from "./timing.ts";
+import type { HostOperands } from "../run/operands.ts";
+import { timeRivals } from "../run/timing.ts";
 
 /** Copies of the operands that make a case cold: together beyond the largest caches. */
 const COLD_BYTES = 512 * 2 ** 20;

@@ -15,13 +15,13 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
 import type { TimeRecord, TuningRecord } from "../report/record.ts";
-import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { checkGemm, type GemmReference } from "./gemm_check.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "../run/gemm_case.ts";
+import { checkGemm, type GemmReference } from "../run/gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
-import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
-import { fetchResult, uploadOperands } from "./gpu_case.ts";
-import type { ResultProjection } from "./projected.ts";
-import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
+import { type GemmData, gemmReads, gemmResult } from "../run/gemm_operands.ts";
+import { fetchResult, uploadOperands } from "../run/gpu_case.ts";
+import type { ResultProjection } from "../run/projected.ts";
+import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "../run/timing.ts";
 
 /** What results are checked against. */
 export interface SearchReference {

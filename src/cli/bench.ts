@@ -6,7 +6,7 @@ import {
   remainingGroups,
   shardGroups,
 } from "../bench/bench_plan.ts";
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";

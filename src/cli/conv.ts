@@ -1,7 +1,7 @@
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
-import { memoryShape } from "../bench/operands.ts";
+import { memoryShape } from "../run/operands.ts";
 import { resultTensor } from "../problem/conv_problem.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { computeOnCpu, computeOnGpu } from "./compute.ts";

@@ -1,6 +1,6 @@
 import { runGemmSuite } from "../bench/run_gemm_suite.ts";
-import { gemmSetup } from "../bench/gemm_case.ts";
-import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { gemmSetup } from "../run/gemm_case.ts";
+import { gemmFeatures } from "../run/gemm_operands.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { gemmElement, type GemmProblem } from "../problem/gemm_problem.ts";

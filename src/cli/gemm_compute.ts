@@ -1,7 +1,7 @@
 import { planGemm } from "../algorithms/gemm/plan.ts";
-import { caseRecord, type CaseSetup } from "../bench/case_record.ts";
-import { type GemmChoice, gemmRequest, gemmSetup } from "../bench/gemm_case.ts";
-import { refuseOverflow } from "../bench/gemm_range.ts";
+import { caseRecord, type CaseSetup } from "../run/case_record.ts";
+import { type GemmChoice, gemmRequest, gemmSetup } from "../run/gemm_case.ts";
+import { refuseOverflow } from "../run/gemm_range.ts";
 import {
   defaultFill,
   fillGemmOperand,
@@ -10,10 +10,10 @@ import {
   type GemmOperand,
   gemmReads,
   gemmResult,
-} from "../bench/gemm_operands.ts";
-import type { PlanOperands } from "../bench/gpu_case.ts";
-import { checkGemmResult, linearGemm } from "../bench/gemm_projection.ts";
-import { timeRecord } from "../bench/timing.ts";
+} from "../run/gemm_operands.ts";
+import type { PlanOperands } from "../run/gpu_case.ts";
+import { checkGemmResult, linearGemm } from "../run/gemm_projection.ts";
+import { timeRecord } from "../run/timing.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { gemmElement, gemmShape } from "../problem/gemm_problem.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";

@@ -1,7 +1,7 @@
 import { variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";

@@ -1,9 +1,9 @@
-import { computeGemmReference } from "../bench/gemm_check.ts";
-import { refuseOverflow } from "../bench/gemm_range.ts";
-import { gemmFeatures } from "../bench/gemm_operands.ts";
-import { gemmProjection } from "../bench/gemm_projection.ts";
+import { computeGemmReference } from "../run/gemm_check.ts";
+import { refuseOverflow } from "../run/gemm_range.ts";
+import { gemmFeatures } from "../run/gemm_operands.ts";
+import { gemmProjection } from "../run/gemm_projection.ts";
 import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
-import { printEpilogue } from "../bench/gemm_case.ts";
+import { printEpilogue } from "../run/gemm_case.ts";
 import { EXIT, InputRangeError } from "../errors.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { environmentRecord } from "../report/environment.ts";

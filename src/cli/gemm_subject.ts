@@ -1,4 +1,4 @@
-import { gemmReads } from "../bench/gemm_operands.ts";
+import { gemmReads } from "../run/gemm_operands.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import {

@@ -1,9 +1,9 @@
 import type { Plan } from "../algorithms/plan.ts";
-import type { CaseOutcome } from "../bench/case_record.ts";
-import type { Checked } from "../bench/check.ts";
+import type { CaseOutcome } from "../run/case_record.ts";
+import type { Checked } from "../run/check.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import type { CheckMode } from "../bench/coverage.ts";
-import { type PlanOperands, type PlanResult, runPlan } from "../bench/gpu_case.ts";
+import type { CheckMode } from "../run/coverage.ts";
+import { type PlanOperands, type PlanResult, runPlan } from "../run/gpu_case.ts";
 import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";

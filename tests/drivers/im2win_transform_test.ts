@@ -5,7 +5,7 @@ import { im2colGeometry } from "../../src/algorithms/im2col/geometry.ts";
 import { windowGeometry } from "../../src/algorithms/im2win/geometry.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { fillOperand } from "../../src/bench/operands.ts";
+import { fillOperand } from "../../src/run/operands.ts";
 import { download, upload } from "../../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../../src/gpu/execute.ts";

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand } from "../../src/bench/operands.ts";
-import type { HostOperands } from "../../src/bench/operands.ts";
+import { checkResult } from "../../src/run/check.ts";
+import { convResult, runPlan } from "../../src/run/gpu_case.ts";
+import { fillOperand } from "../../src/run/operands.ts";
+import type { HostOperands } from "../../src/run/operands.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import {
   type ConvProblem,
