@@ -72,8 +72,8 @@ export * from "./src/reference/reference.ts";
 
 export * from "./src/accuracy/mod.ts";
 export type { Checked } from "./src/run/check.ts";
+export type { Layouts } from "./src/run/conv_subject.ts";
 export type { CheckMode } from "./src/run/coverage.ts";
-export type { GemmData, GemmOperand } from "./src/run/gemm_operands.ts";
-export type { HostOperands, Layouts } from "./src/run/operands.ts";
+export type { HostData, HostOperands } from "./src/run/subject.ts";
 
 export * from "./src/report/record.ts";

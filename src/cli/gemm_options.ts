@@ -1,14 +1,19 @@
 import { variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
+import { InputTypeError } from "../errors.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import { defaultFill } from "../run/gemm_subject.ts";
+import { CACHES } from "../run/run_group.ts";
+import type { Planning } from "../run/subject.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { DEVICE_MODEL_HELP } from "./device_model.ts";
-import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
+import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
+import { commaList, gather, oneOf, parseShard, someOf, wholeNumber } from "./values.ts";
+import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, and off, where nothing is said. */
 const ON = variantNames(true);
@@ -105,6 +110,13 @@ export function gemmOptions() {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option(
+      "--cache <list>",
+      "of suites: hot, the same buffers for every call; cold, copies in turn; default hot",
+      someOf(CACHES),
+    )
+    .option("--shard <i/n>", "of suites: the i-th of n parts, from 1", parseShard)
+    .option("--resume", "of suites: go on where the run that wrote the --jsonl file ended")
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
     .option("--json", "print JSON records")
     .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
@@ -113,6 +125,29 @@ export function gemmOptions() {
 
 /** What the options of `wgconv gemm` parse to. */
 export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
+
+/** What the options choose in place of the planner. */
+export function gemmPlanning(options: GemmOptions): Partial<Planning> {
+  const { policy, splits, balance } = options;
+  const variant = variantOption(options);
+  if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
+    throw new InputTypeError(
+      "Cannot multiply: half-tile is of f16 products that are summed in f32",
+    );
+  }
+  return {
+    ...(policy === "auto" ? {} : { policy }),
+    ...(splits === undefined ? {} : { splits }),
+    ...deviceOption(options.deviceModel),
+    ...(balance === "auto" ? {} : { balance }),
+    ...(variant === undefined ? {} : { variant }),
+  };
+}
+
+/** The fill of made data. */
+export function fillOf({ fill, dtype }: GemmOptions) {
+  return fill ?? defaultFill(dtype);
+}
 
 /** Parses a finite number such as -0.5. */
 function finite(text: string): number {
