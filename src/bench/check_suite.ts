@@ -4,7 +4,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
 import type { RanCase, RunHooks } from "../run/run_group.ts";
-import { benchGroups, type BenchPlan, referenceGroups } from "./bench_plan.ts";
+import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { runSuite } from "./run_suite.ts";
 
 /**
@@ -40,12 +40,10 @@ export type CheckPlan =
   & {
     /** What the descriptors of its problems have in common; the baseline's others are no concern of the check. */
     readonly filter?: RegExp | undefined;
-    /** Whether the CPU's results are what is checked: against sums that are taken one by one. */
-    readonly onCpu?: boolean;
   };
 
 /** The run that a check is. */
-export function checkBench({ filter: _, onCpu: __, ...plan }: CheckPlan): BenchPlan {
+export function checkBench({ filter: _, ...plan }: CheckPlan): BenchPlan {
   return {
     ...plan,
     dtypes: ["f32"],
@@ -71,9 +69,7 @@ export async function* checkSuite(
   const bench = checkBench(plan);
   let ran: RanCase | undefined;
   let start = performance.now();
-  const all = benchGroups(bench);
-  const groups = plan.onCpu ? referenceGroups(all) : all;
-  const records = runSuite(bench, groups, open, onCase, {
+  const records = runSuite(bench, benchGroups(bench), open, onCase, {
     ...hooks,
     onRan: (one) => void (ran = one),
   });

@@ -36,7 +36,8 @@ Lists are separated by commas, and all stands for every choice; the cases are th
 A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. The cases of one
 problem are sampled in turn, until all spread little enough. Data is seeded; what was timed is what
 is checked. Cases that an algorithm does not support are skipped. A --jsonl file that is not empty
-needs --resume or --force; only one program at a time writes to it.
+needs --resume or --force; only one program at a time writes to it. --device cpu times the reference
+itself, by the wall's clock and without a verdict: there is nothing to hold it against.
 
 Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX.
 

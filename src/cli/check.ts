@@ -36,6 +36,7 @@ import {
   oneOf,
   parsePattern,
   parsePolicies,
+  refuseOptions,
   someOf,
   splitTiles,
   wholeNumber,
@@ -49,6 +50,8 @@ result. Every device runs the same kernels: plans are made for the limits that a
 baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
 what it shows itself.
 Without --suite it checks a suite and a baseline of its own.
+On the CPU (--device cpu) the reference's blocked sums are held, rounded, against sums taken one by one:
+it says whether this machine's reference is right, and nothing of kernels.
 
 Examples:
   wgconv check
@@ -182,7 +185,7 @@ export function checkExitCode(
 
 /** The plan of the options; `suites` gets the files' paths. */
 function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
-  const { filter, suite = [], device } = options;
+  const { filter, suite = [], device, algorithm, policy, tile } = options;
   const problems = suite.length === 0
     ? parseSuite(checkText, "check.txt")
     : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
@@ -194,17 +197,23 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
         : `Cannot check: ${filter} matches none of ${problems.length} problems`,
     );
   }
+  if (device === "cpu") {
+    refuseOptions("Cannot check: the CPU computes with the reference itself", {
+      algorithm: algorithm.length < algorithmNames().length,
+      policy: policy.join() !== "auto",
+      tile: tile.join() !== "auto",
+    });
+  }
   return {
     problems: kept,
     ops: options.op,
     layouts: options.layout,
-    algorithms: options.algorithm,
-    policies: options.policy,
-    tiles: options.tile,
+    algorithms: device === "cpu" ? ["reference"] : algorithm,
+    policies: policy,
+    tiles: tile,
     fill: options.fill,
     seed: options.seed,
     filter,
-    onCpu: device === "cpu",
   };
 }
 

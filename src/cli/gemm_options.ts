@@ -28,7 +28,8 @@ i8 products are exact: C, bias, residual and result are i32, alpha and beta whol
 exceed 32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is
 2^31 or more, --check full computes every result and lets the product pass if none exceeds them.
 f16 needs the device's shader-f16, f64 its shader-f64.
-A line of a suite is m n k [ta tb]; # starts a comment.
+A line of a suite is m n k [ta tb]; # starts a comment. Suites run as those of wgconv bench: resumed,
+in parts, hot and cold in turn.
 
 Examples:
   wgconv gemm --a a.npy --b b.npy --output y.npy
@@ -40,6 +41,7 @@ Examples:
   wgconv gemm --size 4096,4096,4096 --dtype i8
   wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
+  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl --resume --shard 1/2 --cache hot,cold
 
 Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 

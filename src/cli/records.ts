@@ -58,7 +58,7 @@ export async function openExecutor(
  * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
-  { run: asked, groups: all, inputs, environment, hooks, onEnd }: Suite,
+  { run: asked, groups: all, inputs, hooks, onEnd, ...suite }: Suite,
   options: SuiteOptions,
 ): Promise<void> {
   const { shard, force, resume } = options;
@@ -66,6 +66,7 @@ export async function reportSuite(
   const { seed } = asked;
   // What the CPU computes is the reference itself.
   const run = onCpu ? { ...asked, check: "none" as const } : asked;
+  const environment = { ...suite.environment, check: run.check };
   const backend = onCpu ? CPU_DEVICE.backend : options.backend;
   let groups: readonly RunGroup[] = onCpu ? referenceGroups(all) : all;
   if (shard !== undefined) groups = shardGroups(groups, shard);
