@@ -1,5 +1,5 @@
 import type { CaseRecord } from "../report/record.ts";
-import { caseChecks } from "../run/case_data.ts";
+import { caseChecks } from "../run/case_checks.ts";
 import type { Executor } from "../run/executor.ts";
 import { fillOperand } from "../run/operands.ts";
 import {

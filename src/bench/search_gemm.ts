@@ -6,7 +6,7 @@ import { TILE_POLICIES } from "../kernels/policy.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { TuningRecord } from "../report/record.ts";
-import { caseChecks } from "../run/case_data.ts";
+import { caseChecks } from "../run/case_checks.ts";
 import type { Executor } from "../run/executor.ts";
 import { gemmRequest, gemmSubject } from "../run/gemm_subject.ts";
 import { type RanCase, type RunCase, runGroup, type RunOptions } from "../run/run_group.ts";

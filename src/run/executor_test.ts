@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
-import { caseChecks } from "./case_data.ts";
+import { caseChecks } from "./case_checks.ts";
 import { convSubject } from "./conv_subject.ts";
 import { cpuExecutor } from "./executor.ts";
 import { gemmSubject } from "./gemm_subject.ts";

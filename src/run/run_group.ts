@@ -6,7 +6,7 @@ import type { CaseRecord, TimeRecord } from "../report/record.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import type { CaseChecks } from "./case_data.ts";
+import type { CaseChecks } from "./case_checks.ts";
 import { caseRecord, type CaseSetup } from "./case_record.ts";
 import { type Checked, linearOf, type Reference } from "./check.ts";
 import type { CheckMode } from "./coverage.ts";

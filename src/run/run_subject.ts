@@ -1,7 +1,7 @@
 import { expectPlanned } from "../algorithms/refusal.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { CaseRecord } from "../report/record.ts";
-import { caseChecks } from "./case_data.ts";
+import { caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
 import type { CheckMode } from "./coverage.ts";
 import type { Executor } from "./executor.ts";
