@@ -71,9 +71,9 @@ export type { HostArray } from "./src/reference/geometry.ts";
 export * from "./src/reference/reference.ts";
 
 export * from "./src/accuracy/mod.ts";
-export type { Checked } from "./src/bench/check.ts";
-export type { CheckMode } from "./src/bench/coverage.ts";
-export type { GemmData, GemmOperand } from "./src/bench/gemm_operands.ts";
-export type { HostOperands, Layouts } from "./src/bench/operands.ts";
+export type { Checked } from "./src/run/check.ts";
+export type { Layouts } from "./src/run/conv_subject.ts";
+export type { CheckMode } from "./src/run/coverage.ts";
+export type { HostData, HostOperands } from "./src/run/subject.ts";
 
 export * from "./src/report/record.ts";

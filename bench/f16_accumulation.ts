@@ -4,9 +4,10 @@
  * DEPTHS like 576,4608. Errors are those of the stored f16 results; u = 2^-11.
  */
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
-import { computeGemmReference } from "../src/bench/gemm_check.ts";
-import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
-import { runPlan } from "../src/bench/gpu_case.ts";
+import { computeReference } from "../src/run/check.ts";
+import { gemmSubject } from "../src/run/gemm_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { runPlan } from "../src/run/run_plan.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem } from "../src/problem/gemm_problem.ts";
@@ -69,18 +70,12 @@ function report(
 for (const k of depths) {
   for (const fill of ["uniform01", "uniform11"] as const) {
     const problem = gemmProblem({ m: 64, n: 64, k });
-    const operands = fillGemm(problem, "f16", fill, 5);
-    const reference = await computeGemmReference({
-      problem,
-      dtype: "f16",
-      operands,
-      mode: "full",
-      seed: 1,
-    });
+    const subject = gemmSubject(problem, { dtype: "f16" });
+    const operands = fillOperands(subject, fill, 5);
+    const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
     for (const accumulate of onGpu ? ["f32", "f16"] as const : []) {
       const plan = planGemm({ problem, dtype: "f16", accumulate, splits: 1, limits: gpu.limits });
-      const protocol = { samples: 1, fillMs: 0 };
-      const { result } = await runPlan(gpu, plan, operands, gemmResult(problem, "f16"), protocol);
+      const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
       const label = `${accumulate}${accumulate === "f16" ? `, chains of ${F16_CHAIN}` : ""}, GPU`;
       report(label, fill, k, result as Float16Array, reference);
     }

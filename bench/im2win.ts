@@ -16,7 +16,7 @@ import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { readSuite } from "../src/bench/suite_files.ts";
-import { timeRivals } from "../src/bench/timing.ts";
+import { timedPlan, timeRivals } from "../src/run/timing.ts";
 import { createBuffer, upload } from "../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
@@ -97,7 +97,11 @@ async function timeAll(gpu: GpuDevice, plans: readonly Plan[], rivals: readonly 
   }
   // Whole plans first: passes alone then work on what they would.
   for (const one of prepared) await execute(gpu, one);
-  const times = await timeRivals(gpu, prepared, PROTOCOL);
+  const times = await timeRivals(
+    gpu.info.software,
+    prepared.map((one) => timedPlan(gpu, one)),
+    PROTOCOL,
+  );
   return times.map(({ median }) => median);
 }
 

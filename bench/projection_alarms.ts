@@ -3,8 +3,9 @@
  *
  *     deno run -A bench/projection_alarms.ts [checks]
  */
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
-import { operandTensors, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { convSubject, referenceInputs } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { projectConv } from "../src/reference/projection.ts";
@@ -17,9 +18,8 @@ import {
   type ProjectionReport,
 } from "../src/accuracy/projection.ts";
 import { F32 } from "../src/accuracy/mod.ts";
-import { gemmPrecision } from "../src/bench/gemm_check.ts";
-import { fillGemm } from "../src/bench/gemm_operands.ts";
-import { gemmNoise, projectionNoise } from "../src/bench/projection_noise.ts";
+import { gemmPrecision, gemmSubject } from "../src/run/gemm_subject.ts";
+import { gemmNoise, projectionNoise } from "../src/run/projection_noise.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import type { GemmInputs } from "../src/reference/gemm.ts";
@@ -64,7 +64,7 @@ async function productReport(check: number, random: () => number): Promise<Proje
     bias: some(["none", "row", "column"]),
     residual: random() < 0.3,
   });
-  const operands = fillGemm(problem, dtype, some(FILLS), check) as GemmInputs;
+  const operands = fillOperands(gemmSubject(problem, { dtype }), some(FILLS), check) as GemmInputs;
   const arithmetic = {
     sums: dtype === "f64" ? "f64" : accumulate,
     ...(accumulate === "f16" ? { chain: F16_CHAIN } : {}),
@@ -74,7 +74,7 @@ async function productReport(check: number, random: () => number): Promise<Proje
   const result = simulateGemm(request, { separate: random() < 0.5 });
   const projection = await projectGemm(problem, operands, { seed: check });
   const { report } = measureProjection(projection, projection.project(result), {
-    noise: gemmNoise(gemmYardstick(request).sample, problem, dtype, arithmetic),
+    noise: gemmNoise(gemmYardstick(request).sample, problem, dtype, precision),
   });
   return report;
 }
@@ -107,13 +107,10 @@ async function alarms(checks: number): Promise<void> {
     const layout = some(LAYOUTS);
     const layouts = { layout, filterLayout: filterLayoutFor(layout) };
     const [kind, fill] = [some(Object.keys(DATA)), some(FILLS)];
-    const operands: HostOperands = Object.fromEntries(
-      operandTensors(op).map((which) => {
-        const data = fillOperand(problem, which, layouts, fill, check);
-        DATA[kind]!(data, which === "filter" ? 1 : problem.batch);
-        return [which, data];
-      }),
-    );
+    const operands = fillOperands(convSubject({ problem, ...layouts }), fill, check);
+    for (const [which, data] of Object.entries(operands)) {
+      DATA[kind]!(data as Float32Array, which === "filter" ? 1 : problem.batch);
+    }
     const inputs = referenceInputs(problem, operands, layouts);
     const result = op === "bwd-filter" ? "kcrs" : "nchw";
     const simulated = {

@@ -6,21 +6,16 @@
 import {
   checkAgainst,
   computeReference,
-  convCoverage,
+  coverage,
   type ReferenceRequest,
-} from "../src/bench/check.ts";
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
-import { convProjection } from "../src/bench/conv_projection.ts";
+} from "../src/run/check.ts";
+import { convSubject } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { projectResult } from "../src/run/projected.ts";
 import { convolve } from "../src/convolve.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import {
-  accumulationLength,
-  type ConvProblem,
-  operandTensors,
-} from "../src/problem/conv_problem.ts";
+import { accumulationLength, type ConvProblem } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { referenceConv } from "../src/reference/reference.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import { markdownTable } from "../src/report/table.ts";
 import { type FillKind, fillTensor } from "../src/tensor/fill.ts";
@@ -135,30 +130,22 @@ const FAULTS: { readonly [what: string]: Fault } = {
 
 function request(problem: ConvProblem, fill: FillKind, seed: number): ReferenceRequest {
   const layouts = { layout: "nchw", filterLayout: "kcrs" } as const;
-  const operands: HostOperands = Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, layouts, fill, seed),
-    ]),
-  );
-  return { problem, ...layouts, operands, epilogue: NO_EPILOGUE, mode: "auto", seed };
+  const subject = convSubject({ problem, ...layouts });
+  return { subject, operands: fillOperands(subject, fill, seed), mode: "auto", seed };
 }
 
 /** A healthy result: a driver's, or the reference with rounding errors of the usual size. */
 async function healthy(
-  asked: ReferenceRequest,
+  problem: ConvProblem,
+  { subject, operands }: ReferenceRequest,
   driver: boolean,
 ): Promise<Float32Array<ArrayBuffer>> {
-  const { problem, operands } = asked;
   if (driver) {
     using gpu = await openDevice();
     const { result } = await convolve(gpu, problem, operands, { algorithm: "implicit-gemm" });
     return result;
   }
-  const { values, magnitudes } = await referenceConv(
-    problem,
-    referenceInputs(problem, operands, asked),
-  );
+  const { values, magnitudes } = await subject.reference(operands, {});
   const noise = fillTensor("f32", [2 ** 20 + 7], "normal", 99).data;
   const typical = TYPICAL * Math.sqrt(accumulationLength(problem)) * 2 ** -24 *
     (rms(values) / rms(magnitudes));
@@ -179,12 +166,12 @@ async function faults(trials: number, names: readonly (keyof typeof PROBLEMS)[])
     for (const fill of ["uniform01", "normal"] as const) {
       const problem = parseDescriptor(PROBLEMS[name]);
       const asked = request(problem, fill, 1);
-      if (convCoverage(asked) !== "projected") {
+      if (coverage(asked) !== "projected") {
         throw new Error(`${PROBLEMS[name]} is not projected`);
       }
-      const data = await healthy(asked, name === "lavapipe");
+      const data = await healthy(problem, asked, name === "lavapipe");
       const reference = await computeReference(asked);
-      const projection = (await convProjection(asked))!;
+      const projection = (await projectResult(asked))!;
       const [height, width] = problem.outputSize as [number, number];
       const target: Target = {
         data,

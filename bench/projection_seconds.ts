@@ -4,10 +4,10 @@
  *     deno run -A bench/projection_seconds.ts [repeats]
  */
 import process from "node:process";
-import { fillOperand, type HostOperands, referenceInputs } from "../src/bench/operands.ts";
+import { convSubject, referenceInputs } from "../src/run/conv_subject.ts";
+import { fillOperand, fillOperands } from "../src/run/operands.ts";
 import {
   accumulationLength,
-  operandTensors,
   OPERATIONS,
   resultTensor,
   tensorShape,
@@ -32,15 +32,10 @@ async function seconds(repeats: number): Promise<void> {
       for (const layout of LAYOUTS) {
         const problem = { ...parseDescriptor(text), op };
         const layouts = { layout, filterLayout: filterLayoutFor(layout) };
-        const operands: HostOperands = Object.fromEntries(
-          operandTensors(op).map((which) => [
-            which,
-            fillOperand(problem, which, layouts, "normal", 1),
-          ]),
-        );
-        const inputs = referenceInputs(problem, operands, layouts);
+        const subject = convSubject({ problem, ...layouts });
+        const inputs = referenceInputs(problem, fillOperands(subject, "normal", 1), layouts);
         const which = resultTensor(op);
-        const result = fillOperand(problem, which, layouts, "normal", 2);
+        const result = fillOperand(subject.result, { fill: "normal", seed: 2 });
         const where = { ...inputs, result: which === "filter" ? layouts.filterLayout : layout };
         let reference = Infinity, own = Infinity;
         for (let repeat = 0; repeat < repeats; repeat++) {

@@ -7,11 +7,12 @@
  */
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand } from "../src/bench/operands.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/run/check.ts";
+import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { runPlan } from "../src/run/run_plan.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { parseTile } from "../src/winograd/tile.ts";
 
@@ -93,10 +94,7 @@ async function errors(
   const found: Partial<Record<Fill, Errors>> = {};
   for (const fill of FILLS) {
     const operands = operandsOf(problem, fill);
-    const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
-      samples: 1,
-      fillMs: 0,
-    });
+    const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
     const reference = await referenceOf(problem, fill);
     const { accuracy } = checkAgainst(reference, result, plan.arithmetic);
     found[fill] = {
@@ -109,11 +107,7 @@ async function errors(
 }
 
 function operandsOf(problem: ConvProblem, fill: Fill) {
-  return Object.fromEntries(
-    operandTensors(problem.op).map((
-      which,
-    ) => [which, fillOperand(problem, which, LAYOUT, fill, 3)]),
-  );
+  return fillOperands(convSubject({ problem, ...LAYOUT }), fill, 3);
 }
 
 function referenceOf(problem: ConvProblem, fill: Fill): Promise<Reference> {
@@ -121,9 +115,7 @@ function referenceOf(problem: ConvProblem, fill: Fill): Promise<Reference> {
   const known = references.get(key);
   if (known !== undefined) return known;
   const made = computeReference({
-    ...LAYOUT,
-    problem,
-    epilogue: NO_EPILOGUE,
+    subject: convSubject({ problem, ...LAYOUT }),
     operands: operandsOf(problem, fill),
     mode: "full",
     seed: 1,

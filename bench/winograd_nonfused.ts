@@ -7,7 +7,7 @@
 import { modelOf } from "../src/algorithms/device/h200.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
-import { timePlan } from "../src/bench/timing.ts";
+import { timePlan } from "../src/run/timing.ts";
 import { upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, preparePlan } from "../src/gpu/execute.ts";

@@ -15,12 +15,14 @@ import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { configureOptions, planConfiguration } from "../src/algorithms/winrs/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
-import { checkAgainst, computeReference, type Reference } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import { checkAgainst, computeReference, type Reference } from "../src/run/check.ts";
+import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostOperands } from "../src/run/subject.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { renderCharts } from "../src/report/charts/render.ts";
 import { colourScale } from "../src/report/charts/theme.ts";
@@ -53,22 +55,14 @@ interface Data {
 }
 
 async function dataFor(problem: ConvProblem): Promise<Data> {
-  const operands: HostOperands = Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, LAYOUT, "uniform01", 7),
-    ]),
-  );
-  const shared = { problem, ...LAYOUT, epilogue: NO_EPILOGUE };
-  return {
-    operands,
-    reference: await computeReference({ ...shared, operands, mode: "full", seed: 1 }),
-  };
+  const subject = convSubject({ problem, ...LAYOUT });
+  const operands = fillOperands(subject, "uniform01", 7);
+  const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
+  return { operands, reference };
 }
 
 async function mareOf(problem: ConvProblem, plan: Plan, data: Data): Promise<number> {
-  const once = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, data.operands, convResult(problem), once);
+  const { result } = await runPlan(gpu, plan, data.operands, convResult(problem), 2);
   return checkAgainst(data.reference, result, plan.arithmetic).accuracy.mare ?? NaN;
 }
 

@@ -2,23 +2,18 @@ import { modelOf } from "./algorithms/device/h200.ts";
 import type { Plan } from "./algorithms/plan.ts";
 import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
-import type { Checked } from "./bench/check.ts";
-import type { CheckMode } from "./bench/coverage.ts";
-import type { HostOperands, Layouts } from "./bench/operands.ts";
-import { checkConvResult } from "./bench/conv_projection.ts";
-import { convResult, runOnce } from "./bench/gpu_case.ts";
-import { InputTypeError } from "./errors.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import {
-  type ConvProblem,
-  operandTensors,
-  resultTensor,
-  tensorShape,
-} from "./problem/conv_problem.ts";
+import type { ConvProblem } from "./problem/conv_problem.ts";
 import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
-import { filterLayoutFor, shapeInLayout } from "./tensor/layout.ts";
-import { elementCount } from "./tensor/tensor.ts";
+import type { Checked } from "./run/check.ts";
+import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
+import type { CheckMode } from "./run/coverage.ts";
+import { usedOperands } from "./run/operands.ts";
+import { checkResult } from "./run/projected.ts";
+import { runPlan } from "./run/run_plan.ts";
+import type { HostOperands } from "./run/subject.ts";
+import { filterLayoutFor } from "./tensor/layout.ts";
 
 /** How a convolution is to be done; what is absent is the planner's choice. */
 export interface ConvolveOptions
@@ -97,22 +92,11 @@ export async function convolve(
     epilogue,
     limits: gpu.limits,
   });
-  const roles = [...operandTensors(problem.op), ...(epilogue.bias ? ["bias" as const] : [])];
-  const used = Object.fromEntries(
-    roles.map((role) => {
-      const count = role === "bias"
-        ? problem.outChannels
-        : elementCount(tensorShape(problem, role));
-      return [role, operandOf(operands, role, count)];
-    }),
-  );
-  const made = await gpu.guard(() => runOnce(gpu, plan, used, convResult(problem), samples));
-  const which = resultTensor(problem.op);
-  const shape = shapeInLayout(
-    tensorShape(problem, which),
-    which === "filter" ? filterLayout : layout,
-  );
-  return { problem, epilogue, layout, filterLayout, plan, shape, ...made };
+  const asked = { problem, epilogue, layout, filterLayout };
+  const used = usedOperands("Cannot convolve", convSubject(asked), operands);
+  const left = convResult(problem, asked);
+  const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
+  return { ...asked, plan, shape: left.shape, ...made };
 }
 
 /** How a result is checked. */
@@ -140,23 +124,13 @@ export async function checkConvolution(
   operands: HostOperands,
   options: CheckOptions = {},
 ): Promise<Checked> {
-  return await checkConvResult({
-    ...convolved,
+  return await checkResult({
+    subject: convSubject(convolved),
+    result: convolved.result,
     arithmetic: convolved.plan.arithmetic,
     operands,
     linear: options.linear,
     mode: options.mode ?? "auto",
     seed: options.seed ?? 1,
   });
-}
-
-function operandOf(
-  operands: HostOperands,
-  role: keyof HostOperands,
-  count: number,
-): Float32Array {
-  const data = operands[role];
-  if (data === undefined) throw new InputTypeError(`Cannot convolve: ${role} is missing`);
-  if (data.length === count) return data;
-  throw new InputTypeError(`Cannot convolve: ${role} has ${data.length} values, expected ${count}`);
 }

@@ -40,7 +40,7 @@ Deno.test("convolve() computes gradients, and names an operand that is missing o
   });
   await assert.rejects(convolve(gpu, problem, { ...operands, filter: new Float32Array(2) }), {
     name: "TypeError",
-    message: "Cannot convolve: filter has 2 values, expected 1",
+    message: "Cannot convolve: filter has 2 elements, its shape [1,1,1,1] has 1",
   });
 });
 

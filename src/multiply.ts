@@ -1,23 +1,16 @@
 import { modelOf } from "./algorithms/device/h200.ts";
 import { type GemmRequest, planGemm } from "./algorithms/gemm/plan.ts";
 import type { Plan } from "./algorithms/plan.ts";
-import type { Checked } from "./bench/check.ts";
-import type { CheckMode } from "./bench/coverage.ts";
-import { type GemmData, gemmReads, gemmResult } from "./bench/gemm_operands.ts";
-import { checkGemmResult } from "./bench/gemm_projection.ts";
-import { refuseOverflow } from "./bench/gemm_range.ts";
-import { runOnce } from "./bench/gpu_case.ts";
-import { InputTypeError } from "./errors.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import {
-  type GemmDType,
-  gemmElement,
-  type GemmProblem,
-  gemmShape,
-} from "./problem/gemm_problem.ts";
-import { arrayConstructor, type DType, type TypedArrayOf } from "./tensor/dtype.ts";
-import { elementCount } from "./tensor/tensor.ts";
+import { type GemmDType, type GemmProblem, gemmShape } from "./problem/gemm_problem.ts";
+import type { Checked } from "./run/check.ts";
+import type { CheckMode } from "./run/coverage.ts";
+import { gemmSubject } from "./run/gemm_subject.ts";
+import { usedOperands } from "./run/operands.ts";
+import { checkResult } from "./run/projected.ts";
+import { runPlan } from "./run/run_plan.ts";
+import type { HostData, HostOperands } from "./run/subject.ts";
 
 /** How a product is to be done; what is absent is the planner's choice. */
 export interface MultiplyOptions
@@ -35,7 +28,7 @@ export interface Multiplied {
   /** What ran. */
   readonly plan: Plan;
   /** Row by row, one of the batch after the other: of A's dtype, i32 for i8. */
-  readonly result: TypedArrayOf<DType>;
+  readonly result: HostData;
   /** [m, n], with the batch in front where there is one. */
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
@@ -71,14 +64,13 @@ export interface Multiplied {
 export async function multiply(
   gpu: GpuDevice,
   problem: GemmProblem,
-  operands: GemmData,
+  operands: HostOperands,
   options: MultiplyOptions = {},
 ): Promise<Multiplied> {
   const { samples = 1, dtype = "f32", ...wanted } = options;
-  const used = Object.fromEntries(
-    gemmReads(problem).map((which) => [which, operandOf(problem, dtype, operands, which)]),
-  );
-  await refuseOverflow({ problem, dtype, check: "none" }, () => used);
+  const subject = gemmSubject(problem, { ...wanted, dtype });
+  const used = usedOperands("Cannot multiply", subject, operands);
+  await subject.admit?.("none", () => used);
   const plan = planGemm({
     ...wanted,
     device: modelOf(gpu.workgroupsInFlight, wanted.device),
@@ -87,9 +79,17 @@ export async function multiply(
     limits: gpu.limits,
   });
   const { result, samplesNs, clock } = await gpu.guard(() =>
-    runOnce(gpu, plan, used, gemmResult(problem, dtype), samples)
+    runPlan(gpu, plan, used, subject.result, samples)
   );
-  return { problem, dtype, plan, result, shape: gemmShape(problem, "output"), samplesNs, clock };
+  return {
+    problem,
+    dtype,
+    plan,
+    result: result as HostData,
+    shape: gemmShape(problem, "output"),
+    samplesNs,
+    clock,
+  };
 }
 
 /** How a product is checked. */
@@ -109,33 +109,10 @@ export interface CheckProductOptions {
  */
 export async function checkProduct(
   { problem, dtype, plan, result }: Multiplied,
-  operands: GemmData,
+  operands: HostOperands,
   { mode = "auto", seed = 1 }: CheckProductOptions = {},
 ): Promise<Checked> {
   const { arithmetic } = plan;
-  return await checkGemmResult({ problem, dtype, operands, result, arithmetic, mode, seed });
-}
-
-/** An operand, if it is what the problem has. */
-function operandOf(
-  problem: GemmProblem,
-  dtype: GemmDType,
-  operands: GemmData,
-  which: keyof GemmData,
-) {
-  const data = operands[which];
-  if (data === undefined) throw new InputTypeError(`Cannot multiply: ${which} is missing`);
-  const shape = gemmShape(problem, which);
-  const element = gemmElement(dtype, which);
-  if (!(data instanceof arrayConstructor(element))) {
-    throw new InputTypeError(`Cannot multiply: ${which} is no ${element} data`);
-  }
-  if (data.length !== elementCount(shape)) {
-    throw new InputTypeError(
-      `Cannot multiply: ${which} has ${data.length} elements, its shape [${shape}] has ${
-        elementCount(shape)
-      }`,
-    );
-  }
-  return data;
+  const subject = gemmSubject(problem, { dtype });
+  return await checkResult({ subject, operands, result, arithmetic, mode, seed });
 }

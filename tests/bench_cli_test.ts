@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { startWgconv, temporaryDirectory, until, wgconv } from "./cli.ts";
+import { NO_DRIVER, startWgconv, temporaryDirectory, until, wgconv } from "./cli.ts";
 
 /** Records of a JSONL file. */
 async function records(path: string): Promise<Record<string, unknown>[]> {
@@ -64,6 +64,36 @@ Deno.test("wgconv bench: --filter and --shard choose cases, parts add up, nothin
   const other = await run("other", ["--op", "fwd", "--algorithm", "winrs"]);
   assert.equal(other.code, 2);
   assert.match(other.stderr, /^skipped: winrs: .*\nwgconv: Cannot bench: nothing ran, what was /);
+});
+
+Deno.test("wgconv bench --device cpu times the reference without a driver, and claims no check", async () => {
+  using temporary = temporaryDirectory();
+  const path = `${temporary.path}/out.jsonl`;
+  const args = ["bench", "mb1ic4,6ih9oc4kh3", "--op", "all", "--device", "cpu", "--runs", "9"];
+  const bench = (...more: string[]) =>
+    wgconv([...args, "--jsonl", path, ...more], { env: NO_DRIVER });
+  const { code, stdout, stderr } = await bench();
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, / reference\n$/);
+  const [environment, ...cases] = await records(path);
+  assert.deepEqual([environment!.backend, environment!.adapter], ["cpu", "CPU (FP64 reference)"]);
+  assert.equal((environment!.options as Record<string, unknown>).check, "none");
+  assert.equal(new Set(caseNames(cases)).size, 6);
+  for (const { algorithm, verdict, accuracy, message, time_ms } of cases) {
+    assert.deepEqual([algorithm, verdict, accuracy], ["reference", "none", null]);
+    assert.match(message as string, /^computed by the reference itself, in FP64/);
+    const { clock, samples } = time_ms as { clock: string; samples: number[] };
+    assert.deepEqual([clock, samples.length], ["wall", 9]);
+    assert.ok(samples.every((sample) => sample > 0));
+  }
+  const text = await Deno.readTextFile(path);
+  await Deno.writeTextFile(path, text.split("\n").slice(0, 4).join("\n"));
+  const resumed = await bench("--resume");
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.match(resumed.stderr, /^resuming: 3 of 6 cases are left\n/);
+  const refused = await bench("--force", "--algorithm", "direct", "--cache", "cold");
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /with the reference itself, --algorithm, --cache must go\n$/);
 });
 
 Deno.test("wgconv bench, killed in the middle, resumes and ends with the same cases", async () => {

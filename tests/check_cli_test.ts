@@ -1,7 +1,7 @@
 import assert from "#assert";
-import { timeRecord } from "../src/bench/timing.ts";
+import { timeRecord } from "../src/run/timing.ts";
 import { readNpz } from "../src/npy/mod.ts";
-import { deno, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
+import { deno, NO_DRIVER, ROOT, temporaryDirectory, wgconv } from "./cli.ts";
 
 const FAULTS = `${ROOT}tests/faults.ts`;
 
@@ -20,6 +20,28 @@ Deno.test("wgconv check holds the built-in suite against the built-in baseline",
   const { code, stdout, stderr } = await wgconv(["check", ...args]);
   assert.equal(code, 0, stdout + stderr);
   assert.match(stdout, /^24 cases on .*: 24 as exact as the baseline or the gate asks\n$/);
+});
+
+Deno.test("wgconv check --device cpu holds the reference against sums taken one by one, without a driver", async () => {
+  using temporary = temporaryDirectory();
+  const path = `${temporary.path}/out.jsonl`;
+  const check = (...args: string[]) =>
+    wgconv(["check", "--device", "cpu", "--layout", "nhwc", ...args], { env: NO_DRIVER });
+  const { code, stdout, stderr } = await check("--jsonl", path);
+  assert.equal(code, 0, stdout + stderr);
+  assert.match(stdout, /^72 cases on CPU \(FP64 reference\): 72 new\n$/);
+  const lines = (await Deno.readTextFile(path)).trimEnd().split("\n").slice(1);
+  for (const { verdict, accuracy } of lines.map((line) => JSON.parse(line))) {
+    // One rounding to f32, of all outputs.
+    assert.equal(verdict, "pass");
+    assert.equal(accuracy.checked, accuracy.total);
+    assert.ok(accuracy.rel_l2 < 2 ** -24);
+  }
+  const refused = await check("--algorithm", "direct");
+  assert.deepEqual(
+    [refused.code, refused.stderr],
+    [2, "wgconv: Cannot check: the CPU computes with the reference itself, --algorithm must go\n"],
+  );
 });
 
 Deno.test("wgconv check names the case of an injected fault, saves it, and exits 1", async () => {

@@ -2,20 +2,16 @@ import assert from "#assert";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { checkResult } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { checkResult } from "../src/run/projected.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import { operandTensors } from "../src/problem/conv_problem.ts";
 
 /** Seeded operands of a request, as they lie in memory. */
-export function operandsFor({ problem, layout, filterLayout }: PlanRequest): HostOperands {
-  return Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, { layout, filterLayout }, "uniform11", 5),
-    ]),
-  );
+export function operandsFor(request: PlanRequest): HostOperands {
+  return fillOperands(convSubject(request), "uniform11", 5);
 }
 
 /** Plans and runs a request once, and holds the whole result against FP64. */
@@ -26,10 +22,9 @@ export async function checkedResult(
 ): Promise<{ plan: Plan; result: Float32Array<ArrayBuffer> }> {
   const { problem } = request;
   const plan = planConv(request);
-  const once = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), once);
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   const checked = await checkResult({
-    ...request,
+    subject: convSubject(request),
     operands,
     mode: "full",
     seed: 1,

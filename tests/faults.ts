@@ -3,20 +3,20 @@
  * `faults.ts <fault> check|bench [options]`. Prints and exits as wgconv does.
  */
 import type { Pass, Plan } from "../src/algorithms/plan.ts";
-import type { BenchGroup } from "../src/bench/bench_plan.ts";
 import { benchCommand } from "../src/cli/bench.ts";
 import { checkCommand } from "../src/cli/check.ts";
 import { runToEnd } from "../src/cli/failure.ts";
-import { resultTensor, tensorShape } from "../src/problem/conv_problem.ts";
-import { stridesInLayout } from "../src/tensor/layout.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
+import { resultStrides } from "../src/run/check.ts";
+import type { RunGroup } from "../src/run/run_group.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
 
 const CHANNEL = 5;
 
 /** A pass over the result of a forward problem that makes `value` of each output y of one channel. */
-function spoil({ buffers }: Plan, { problem, layout }: BenchGroup, value: string): Pass {
-  const shape = tensorShape(problem, resultTensor(problem.op));
-  const stride = stridesInLayout(shape, layout)[1]!;
+function spoil({ buffers }: Plan, { subject }: RunGroup, value: string): Pass {
+  const { shape, traits: { layout } } = subject;
+  const stride = resultStrides(subject)[1]!;
   const count = elementCount(shape);
   const buffer = buffers.findIndex(({ role }) => role === "output");
   return {
@@ -43,14 +43,16 @@ function spoil({ buffers }: Plan, { problem, layout }: BenchGroup, value: string
   };
 }
 
-const spoilt = (value: string) => (plan: Plan, group: BenchGroup): Plan =>
-  group.problem.op === "fwd" && group.problem.filterSize.every((size) => size === 3)
+const spoilt = (value: string) => (plan: Plan, group: RunGroup): Plan => {
+  const { problem, op } = group.subject.traits;
+  return op === "fwd" && parseDescriptor(problem).filterSize.every((size) => size === 3)
     ? { ...plan, passes: [...plan.passes, spoil(plan, group, value)] }
     : plan;
+};
 
 let plans = 0;
 
-const FAULTS: Readonly<Record<string, (plan: Plan, group: BenchGroup) => Plan>> = {
+const FAULTS: Readonly<Record<string, (plan: Plan, group: RunGroup) => Plan>> = {
   none: (plan) => plan,
   "wrong-channel": spoilt("0.99 * y"),
   "zeroed-places": spoilt("select(y, 0.0, id.x % 4096u - 1000u < 6u)"),

@@ -1,9 +1,11 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
 import { policyFits } from "../src/algorithms/cut.ts";
 import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
-import { checkGemm, computeGemmReference } from "../src/bench/gemm_check.ts";
-import { fillGemm, gemmResult } from "../src/bench/gemm_operands.ts";
-import { runPlan } from "../src/bench/gpu_case.ts";
+import { checkAgainst, computeReference } from "../src/run/check.ts";
+import { gemmSubject } from "../src/run/gemm_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostData } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../src/kernels/policy.ts";
@@ -85,13 +87,13 @@ export async function multiply(
   );
   const plan = planGemm({ limits: gpu.limits, ...said, problem, dtype });
   const fill = dtype === "i8" ? "int8" : dtype === "f64" ? "normal" : "uniform11";
-  const operands = fillGemm(problem, dtype, fill, 7);
-  const expected = gemmResult(problem, dtype);
-  const { result } = await runPlan(gpu, plan, operands, expected, { samples: 1, fillMs: 0 });
+  const subject = gemmSubject(problem, { dtype });
+  const operands = fillOperands(subject, fill, 7);
+  const { result: data } = await runPlan(gpu, plan, operands, subject.result, 2);
+  const result = data as HostData;
   if (result.length === 0) return { plan, result, checked: undefined };
-  const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
-  const reference = await computeGemmReference(request);
-  return { plan, result, checked: checkGemm(reference, result, plan.arithmetic) };
+  const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
+  return { plan, result, checked: checkAgainst(reference, result, plan.arithmetic) };
 }
 
 /** One of the matrix. */

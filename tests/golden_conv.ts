@@ -1,9 +1,9 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, type Checked } from "../src/bench/check.ts";
-import { referenceInputs } from "../src/bench/operands.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
+import { checkAgainst, type Checked } from "../src/run/check.ts";
+import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { runPlan } from "../src/run/run_plan.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { operandTensors, type Operation } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -64,21 +64,15 @@ export async function runGolden(
     limits: { ...gpu.limits, ...run.limits },
     sizes: run.sizes ?? "uniform",
   });
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
-    samples: 1,
-    fillMs: 0,
-  });
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   // Magnitudes are ours; the values that count are PyTorch's.
   const { magnitudes, shape } = await magnitudesOf(golden, op);
   const reference = {
     values: golden.results[op],
     magnitudes,
     shape,
-    problem,
-    layout,
-    filterLayout,
-    epilogue: NO_EPILOGUE,
-    inputs: referenceInputs(problem, operands, { layout, filterLayout }),
+    subject: convSubject({ problem, layout, filterLayout }),
+    operands,
     seed: 1,
   };
   const checked = checkAgainst(reference, result, plan.arithmetic);

@@ -11,6 +11,7 @@ import { tuneSuite } from "../src/bench/tune_suite.ts";
 import { algorithmChoices } from "../src/cli/problem_options.ts";
 import { allPlans } from "../src/cli/plan_rivals.ts";
 import { openDevice } from "../src/gpu/device.ts";
+import { gpuExecutor } from "../src/run/executor.ts";
 import { parseDescriptor, parseDescriptors } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 
@@ -49,6 +50,8 @@ const BENCH: BenchPlan = {
   protocol: { samples: 2, fillMs: 0 },
 };
 
+const open = async () => gpuExecutor(await openDevice());
+
 Deno.test("an algorithm that is registered is planned, listed, weighed, run, timed and tuned", async () => {
   assert.throws(() => planConv({ ...REQUEST, algorithm: "mine" }), /there is no algorithm mine/);
   {
@@ -67,7 +70,7 @@ Deno.test("an algorithm that is registered is planned, listed, weighed, run, tim
     assert.ok(allPlans(REQUEST).some(({ algorithm }) => algorithm === "mine"));
 
     const records = await Array.fromAsync(
-      runSuite(BENCH, benchGroups(BENCH), () => openDevice(), () => {}),
+      runSuite(BENCH, benchGroups(BENCH), open, () => {}),
     );
     assert.deepEqual(records.map(({ algorithm, verdict }) => [algorithm, verdict]), [[
       "mine",
@@ -75,7 +78,7 @@ Deno.test("an algorithm that is registered is planned, listed, weighed, run, tim
     ]]);
 
     const tuned = await Array.fromAsync(
-      tuneSuite({ ...BENCH, algorithms: ["direct", "mine"] }, () => openDevice(), () => {}),
+      tuneSuite({ ...BENCH, algorithms: ["direct", "mine"] }, open, () => {}),
     );
     const rivals = tuned.flatMap((group) => group.records.map(({ algorithm }) => algorithm));
     for (const name of ["direct", "mine"]) assert.ok(rivals.includes(name), `${rivals}`);

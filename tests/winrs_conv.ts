@@ -1,11 +1,13 @@
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { checkResult } from "../src/bench/check.ts";
-import { convResult, runPlan } from "../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../src/bench/operands.ts";
+import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { fillOperands } from "../src/run/operands.ts";
+import { checkResult } from "../src/run/projected.ts";
+import { runPlan } from "../src/run/run_plan.ts";
+import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import { type ConvProblem, convProblem, operandTensors } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
 
@@ -75,10 +77,9 @@ export async function runWinrs(
   gpu: GpuDevice,
   request: PlanRequest,
   operands: HostOperands,
-): Promise<{ plan: Plan; result: Float32Array }> {
+): Promise<{ plan: Plan; result: Float32Array<ArrayBuffer> }> {
   const plan = planConv(request);
-  const once = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, operands, convResult(request.problem), once);
+  const { result } = await runPlan(gpu, plan, operands, convResult(request.problem), 2);
   return { plan, result };
 }
 
@@ -94,17 +95,13 @@ export async function checkWinrs(gpu: GpuDevice, run: WinrsRun): Promise<string>
     ...more,
     ...(splits === undefined ? {} : { splits }),
   });
-  const operands: HostOperands = Object.fromEntries(
-    operandTensors(problem.op).map((which) => [
-      which,
-      fillOperand(problem, which, request, "uniform11", 5),
-    ]),
-  );
+  const subject = convSubject(request);
+  const operands = fillOperands(subject, "uniform11", 5);
   const { plan, result } = await runWinrs(gpu, request, operands);
   onResult?.(result);
   const names = plan.passes.map(({ kernel }) => kernel.name).join(" ");
   const { verdict, message } = await checkResult({
-    ...request,
+    subject,
     operands,
     mode: "full",
     seed: 1,

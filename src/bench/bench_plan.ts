@@ -1,18 +1,17 @@
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
-import { type ConvProblem, directFlops, type Operation } from "../problem/conv_problem.ts";
-import { printDescriptor } from "../problem/descriptor.ts";
+import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
+import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import type { FillKind } from "../tensor/fill.ts";
-import type { Layout } from "../tensor/layout.ts";
-import type { CheckMode } from "./coverage.ts";
-import type { TimingProtocol } from "./timing.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group.ts";
+import type { Subject } from "../run/subject.ts";
+import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 
-/** Whether calls find their operands in the cache, or cycle through copies. */
-export type CacheState = "hot" | "cold";
-
-/** What a run of the bench covers: the cross product of problems and of every list. */
-export interface BenchPlan {
+/** What a run over convolutions covers: the cross product of problems and of every list. */
+export interface BenchPlan extends RunOptions {
   readonly problems: readonly ConvProblem[];
   readonly ops: readonly Operation[];
   readonly dtypes: readonly PlanRequest["dtype"][];
@@ -23,101 +22,109 @@ export interface BenchPlan {
   /** Winograd tiles; `auto` is the planner's choice. */
   readonly tiles: readonly string[];
   readonly caches: readonly CacheState[];
-  /** What else every plan is asked for. */
-  readonly planning?: Partial<PlanRequest>;
-  readonly check: CheckMode | "none";
-  readonly fill: FillKind;
-  readonly seed: number;
-  readonly protocol: TimingProtocol;
-  /** The tag of the records; `wgconv` where absent. */
-  readonly provider?: string;
 }
 
-/** One way to run a problem, on a cache that is hot, cold or each in turn. */
-export interface BenchCase {
-  readonly algorithm: AlgorithmName | "auto";
-  readonly policy: string;
-  readonly tile: string;
-  /** Kernels of WinRS; the planner's choice where absent. */
-  readonly pair?: string;
-  readonly caches: readonly CacheState[];
-}
-
-/** Cases that compute the same from the same data: they share it, and are timed in turn. */
-export interface BenchGroup {
-  readonly problem: ConvProblem;
-  readonly dtype: PlanRequest["dtype"];
-  readonly layout: Layout;
-  readonly cases: readonly BenchCase[];
-}
-
-/** The groups of a run, in order. A problem that is there twice is run once. */
-export function benchGroups(bench: BenchPlan): BenchGroup[] {
+/** The groups of a run over convolutions, in order. A problem that is there twice is run once. */
+export function benchGroups(bench: BenchPlan): RunGroup[] {
   const cases = bench.algorithms.flatMap((algorithm) =>
     bench.policies.flatMap((policy) =>
       bench.tiles.map((tile) => ({ algorithm, policy, tile, caches: bench.caches }))
     )
   );
-  const groups = new Map<string, BenchGroup>();
-  for (const problem of bench.problems) {
-    for (const dtype of bench.dtypes) {
-      for (const layout of bench.layouts) {
-        for (const op of bench.ops) {
-          const group = { problem: { ...problem, op }, dtype, layout, cases };
-          const key = [printDescriptor(problem), dtype, layout, op].join("|");
-          if (!groups.has(key)) groups.set(key, group);
-        }
-      }
-    }
+  const subjects = bench.problems.flatMap((problem) =>
+    bench.dtypes.flatMap(() =>
+      bench.layouts.flatMap((layout) =>
+        bench.ops.map((op) =>
+          convSubject({
+            problem: { ...problem, op },
+            layout,
+            filterLayout: filterLayoutFor(layout),
+          })
+        )
+      )
+    )
+  );
+  return distinct(subjects).map((subject) => ({ subject, cases }));
+}
+
+/** The groups of a run over products, as `benchGroups()` makes them. */
+export function gemmGroups(
+  problems: readonly GemmProblem[],
+  arithmetic: GemmArithmetic,
+  caches: readonly CacheState[],
+): RunGroup[] {
+  const cases = [{ algorithm: "gemm", policy: "auto", tile: "auto", caches }];
+  return distinct(problems.map((problem) => gemmSubject(problem, arithmetic)))
+    .map((subject) => ({ subject, cases }));
+}
+
+/** The groups as the CPU runs them: it has one way, and no caches to speak of. */
+export function referenceGroups(groups: readonly RunGroup[]): RunGroup[] {
+  const cases = [{
+    algorithm: "reference",
+    policy: "auto",
+    tile: "auto",
+    caches: ["hot"] as const,
+  }];
+  return groups.map(({ subject }) => ({ subject, cases }));
+}
+
+/** Subjects without those that have been before. */
+function distinct(subjects: readonly Subject[]): Subject[] {
+  const byId = new Map<string, Subject>();
+  for (const subject of subjects) {
+    const id = subjectId(subject.traits);
+    if (!byId.has(id)) byId.set(id, subject);
   }
-  return [...groups.values()];
+  return [...byId.values()];
 }
 
 /** Records that groups make. */
-export function recordCount(groups: readonly BenchGroup[]): number {
+export function recordCount(groups: readonly RunGroup[]): number {
   const each = groups.flatMap(({ cases }) => cases.map(({ caches }) => caches.length));
   return each.reduce((sum, count) => sum + count, 0);
 }
 
+type Identity = Pick<
+  ReadCase,
+  "problem" | "op" | "layout" | "dtype" | "accumulate" | "epilogue"
+>;
+
+/** What tells what is computed from all else of a run. */
+function subjectId({ problem, op, layout, dtype, accumulate, epilogue }: {
+  readonly [field in keyof Identity]: Identity[field] | undefined;
+}): string {
+  return [problem, op, layout, dtype, accumulate, epilogue].join("|");
+}
+
 /** What tells a case from all others of a run. */
 export function caseId(
-  { problem, dtype, layout }: Omit<BenchGroup, "cases">,
-  { algorithm, policy, tile, pair = "auto" }: Omit<BenchCase, "caches">,
+  { subject }: Pick<RunGroup, "subject">,
+  { algorithm, policy, tile, pair = "auto" }: Omit<RunCase, "caches">,
   cache: CacheState,
 ): string {
-  return idOf([
-    printDescriptor(problem),
-    problem.op,
-    layout,
-    dtype,
-    algorithm,
-    policy,
-    tile,
-    pair,
-    cache,
-  ]);
+  return [subjectId(subject.traits), algorithm, policy, tile, pair, cache].join("|");
 }
 
 /** {@linkcode caseId} of the case that a record is of. */
 export function recordId(
   record:
-    & Pick<ReadCase, "problem" | "op" | "layout" | "dtype" | "requested" | "algorithm">
-    & Pick<ReadCase, "policy" | "tile" | "pair" | "cache">,
+    & Identity
+    & Pick<
+      ReadCase,
+      "requested" | "algorithm" | "policy" | "tile" | "pair" | "cache"
+    >,
 ): string {
-  const { problem, op, layout, dtype, requested, algorithm } = record;
-  const { policy = "auto", tile = "auto", pair = "auto", cache = "hot" } = record;
-  return idOf([problem, op, layout, dtype, requested ?? algorithm, policy, tile, pair, cache]);
-}
-
-function idOf(parts: readonly string[]): string {
-  return parts.join("|");
+  const { requested, algorithm, policy = "auto", tile = "auto", pair = "auto" } = record;
+  const { cache = "hot" } = record;
+  return [subjectId(record), requested ?? algorithm, policy, tile, pair, cache].join("|");
 }
 
 /** The groups with what is not `done` yet. */
 export function remainingGroups(
-  groups: readonly BenchGroup[],
+  groups: readonly RunGroup[],
   done: ReadonlySet<string>,
-): BenchGroup[] {
+): RunGroup[] {
   return groups.flatMap((group) => {
     const cases = group.cases.flatMap((one) => {
       const caches = one.caches.filter((cache) => !done.has(caseId(group, one, cache)));
@@ -132,11 +139,11 @@ export function remainingGroups(
  * far, so that parts end together. The same groups give the same parts everywhere.
  */
 export function shardGroups(
-  groups: readonly BenchGroup[],
+  groups: readonly RunGroup[],
   { index, count }: { readonly index: number; readonly count: number },
-): BenchGroup[] {
+): RunGroup[] {
   const work = new Array<number>(count).fill(0);
-  const costs = groups.map(({ problem, cases }) => (directFlops(problem) + 1) * cases.length);
+  const costs = groups.map(({ subject, cases }) => (subject.traits.flops + 1) * cases.length);
   const largest = groups.map((_, place) => place).sort((a, b) => costs[b]! - costs[a]! || a - b);
   const mine = new Set<number>();
   for (const place of largest) {

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { parseDescriptors } from "../problem/descriptor.ts";
+import { parseDescriptor, parseDescriptors } from "../problem/descriptor.ts";
 import type { CaseRecord } from "../report/record.ts";
 import {
   benchGroups,
@@ -10,6 +10,8 @@ import {
   remainingGroups,
   shardGroups,
 } from "./bench_plan.ts";
+
+const channelsOf = (descriptor: string) => parseDescriptor(descriptor).inChannels;
 
 const PLAN: BenchPlan = {
   problems: parseDescriptors("mb1ic4,8,16,32ih8oc4kh3"),
@@ -62,7 +64,9 @@ Deno.test("shardGroups() gives every group to one part, and the parts alike work
   const parts = [1, 2, 3].map((index) => shardGroups(groups, { index, count: 3 }));
   assert.deepEqual(new Set(parts.flat()), new Set(groups));
   assert.equal(parts.flat().length, groups.length);
-  const channels = parts.map((part) => part.reduce((sum, one) => sum + one.problem.inChannels, 0));
+  const channels = parts.map((part) =>
+    part.reduce((sum, { subject }) => sum + channelsOf(subject.traits.problem), 0)
+  );
   assert.ok(Math.max(...channels) - Math.min(...channels) <= 32, `${channels}`);
   assert.equal(shardGroups(groups.slice(0, 1), { index: 2, count: 2 }).length, 0);
 });

@@ -1,10 +1,11 @@
 import { softwareDevice } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
-import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
-import { type BenchGroup, benchGroups, type BenchPlan } from "./bench_plan.ts";
-import { type CheckedCase, runSuite, type SuiteHooks } from "./run_suite.ts";
+import type { Executor } from "../run/executor.ts";
+import type { RanCase, RunHooks } from "../run/run_group.ts";
+import { benchGroups, type BenchPlan } from "./bench_plan.ts";
+import { runSuite } from "./run_suite.ts";
 
 /**
  * `pass`; `new`: passes, and the baseline does not have it; `regressed`: passes the gate, but was more exact;
@@ -20,7 +21,7 @@ export interface CheckResult {
   readonly reasons: readonly string[];
   readonly record: CaseRecord;
   /** Its tensors, where it ran. */
-  readonly checked?: CheckedCase;
+  readonly ran?: RanCase;
   readonly seconds: number;
 }
 
@@ -56,29 +57,28 @@ export function checkBench({ filter: _, ...plan }: CheckPlan): BenchPlan {
 /**
  * Runs every case and holds it against the gate, and against the baseline where there is one.
  *
- * @param open Opens the device: at the start, and again after it was lost.
+ * @param open Opens what computes: at the start, and again after it was lost.
  */
 export async function* checkSuite(
   plan: CheckPlan,
   baseline: Baseline | undefined,
-  open: () => Promise<GpuDevice>,
+  open: () => Promise<Executor>,
   onCase: (index: number, count: number, what: string) => void = () => {},
-  hooks: Pick<SuiteHooks, "alterPlan" | "onSkip"> = {},
+  hooks: Pick<RunHooks, "alterPlan" | "onSkip"> = {},
 ): AsyncGenerator<CheckResult, void, undefined> {
   const bench = checkBench(plan);
-  let checked: CheckedCase | undefined;
+  let ran: RanCase | undefined;
   let start = performance.now();
-  const groups: BenchGroup[] = benchGroups(bench);
-  const records = runSuite(bench, groups, open, onCase, {
+  const records = runSuite(bench, benchGroups(bench), open, onCase, {
     ...hooks,
-    onChecked: (one) => void (checked = one),
+    onRan: (one) => void (ran = one),
   });
   for await (const record of records) {
     const now = performance.now();
-    const own = checked?.record === record ? { checked } : {};
+    const own = ran?.record === record ? { ran } : {};
     yield { ...verdictOf(record, baseline), record, ...own, seconds: (now - start) / 1000 };
     start = now;
-    checked = undefined;
+    ran = undefined;
   }
 }
 

@@ -1,11 +1,11 @@
 import { DeviceError } from "../errors.ts";
-import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord } from "../report/record.ts";
+import type { Executor } from "../run/executor.ts";
 
 /** A case of a suite, or several that run together. */
 export interface SuiteCase {
   /** Runs it and gives its records, each as soon as it is known. */
-  run(gpu: GpuDevice): AsyncIterable<CaseRecord>;
+  run(executor: Executor): AsyncIterable<CaseRecord>;
   /** The records of what did not run to its end. */
   failed(device: string, message: string): readonly CaseRecord[];
   /** Where several failed together: those without a record yet, one by one. */
@@ -20,27 +20,27 @@ export interface SuiteCase {
  */
 export async function* eachCase(
   cases: Iterable<SuiteCase>,
-  open: () => Promise<GpuDevice>,
+  open: () => Promise<Executor>,
 ): AsyncGenerator<CaseRecord, void, undefined> {
-  let gpu: GpuDevice | undefined = await open();
+  let executor: Executor | undefined = await open();
   try {
     for (const one of cases) {
       const waiting = [one];
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         let name = "";
         try {
-          if (gpu?.isOpen === false) {
-            gpu.close();
-            gpu = undefined;
+          if (executor?.isOpen === false) {
+            executor.close();
+            executor = undefined;
           }
-          gpu ??= await open();
-          name = gpu.info.adapter;
-          yield* next.run(gpu);
+          executor ??= await open();
+          name = executor.device.adapter;
+          yield* next.run(executor);
         } catch (thrown) {
-          const error = await gpu?.causeOf(thrown) ?? thrown;
+          const error = await executor?.causeOf(thrown) ?? thrown;
           if (error instanceof DeviceError) {
-            gpu?.close();
-            gpu = undefined;
+            executor?.close();
+            executor = undefined;
           }
           const parts = next.split?.() ?? [];
           if (parts.length > 0) waiting.push(...parts);
@@ -49,6 +49,6 @@ export async function* eachCase(
       }
     }
   } finally {
-    gpu?.close();
+    executor?.close();
   }
 }

@@ -1,73 +1,99 @@
-import type { GpuDevice } from "../gpu/device.ts";
 import type { CaseRecord } from "../report/record.ts";
-import { type BenchGroup, type BenchPlan, caseId, recordCount, recordId } from "./bench_plan.ts";
+import { caseChecks } from "../run/case_checks.ts";
+import type { Executor } from "../run/executor.ts";
+import { fillOperand } from "../run/operands.ts";
+import {
+  failedRecords,
+  type GroupData,
+  type RunGroup,
+  runGroup,
+  type RunHooks,
+  type RunOptions,
+} from "../run/run_group.ts";
+import type { HostData, Subject } from "../run/subject.ts";
+import { caseId, recordCount, recordId } from "./bench_plan.ts";
 import { eachCase, type SuiteCase } from "./each_case.ts";
-import { type GroupData, groupData } from "./group_data.ts";
-import { failedRecords, runGroup, type SuiteHooks } from "./run_group.ts";
-
-export { type BenchPlan } from "./bench_plan.ts";
-export { type CheckedCase, type SuiteHooks } from "./run_group.ts";
 
 /**
  * Runs every case of the groups and yields its record as soon as it is known. A failing case becomes a record with
  * the verdict `error`; where cases that ran together failed, each is tried alone. What one problem and layout's
  * cases share, its data and its references, is made once.
  *
- * @param open Opens the device: at the start, and again after it was lost.
+ * @param open Opens what computes: at the start, and again after it was lost.
  */
 export async function* runSuite(
-  bench: BenchPlan,
-  groups: readonly BenchGroup[],
-  open: () => Promise<GpuDevice>,
+  run: RunOptions,
+  groups: readonly RunGroup[],
+  open: () => Promise<Executor>,
   onCase: (index: number, count: number, what: string) => void,
-  hooks: SuiteHooks = {},
+  hooks: RunHooks = {},
 ): AsyncGenerator<CaseRecord, void, undefined> {
   const count = recordCount(groups);
   let begun = 0;
   const units = function* () {
-    let last: BenchGroup | undefined;
-    let data: GroupData | undefined;
+    let last: Subject | undefined;
+    let tensors = new Map<string, HostData>();
     for (const group of groups) {
-      const { problem: { op, name } } = group;
-      onCase(begun + 1, count, `${name ?? ""} ${op}`.trim());
+      const { subject } = group;
+      onCase(begun + 1, count, subject.title);
       begun += recordCount([group]);
-      if (last === undefined || data === undefined || !sharesData(group, last)) {
-        data = groupData(bench, group);
-      }
-      last = group;
-      yield suiteCase(bench, group, data, hooks);
+      if (last === undefined || !sharesData(subject, last)) tensors = new Map();
+      last = subject;
+      yield suiteCase(run, group, groupData(run, subject, tensors), hooks);
     }
   };
   yield* eachCase(units(), open);
 }
 
-function sharesData(one: BenchGroup, other: BenchGroup): boolean {
-  const shape = ({ problem, layout, dtype }: BenchGroup) =>
-    JSON.stringify([{ ...problem, op: "" }, layout, dtype]);
-  return shape(one) === shape(other);
+/** Whether two subjects' tensors of the same part are the same. */
+function sharesData({ traits: one }: Subject, { traits: other }: Subject): boolean {
+  return one.problem === other.problem && one.layout === other.layout && one.dtype === other.dtype;
+}
+
+/** The data of a group and what it is checked against, made when first asked for. */
+function groupData(
+  run: RunOptions,
+  subject: Subject,
+  tensors: Map<string, HostData>,
+): (singly: boolean) => GroupData {
+  let made: GroupData | undefined;
+  return (singly) => {
+    if (made !== undefined) return made;
+    for (const one of subject.operands) {
+      if (!tensors.has(one.role)) tensors.set(one.role, fillOperand(one, run));
+    }
+    const operands = Object.fromEntries(
+      subject.operands.map(({ role }) => [role, tensors.get(role)!]),
+    );
+    const mode = run.check === "none" ? "sample" : run.check;
+    const { seed } = run;
+    made = { operands, ...caseChecks({ subject, operands, mode, linear: true, seed }, singly) };
+    return made;
+  };
 }
 
 function suiteCase(
-  bench: BenchPlan,
-  group: BenchGroup,
-  data: GroupData,
-  hooks: SuiteHooks,
+  run: RunOptions,
+  group: RunGroup,
+  data: (singly: boolean) => GroupData,
+  hooks: RunHooks,
 ): SuiteCase {
   const done = new Set<string>();
   return {
-    async *run(gpu) {
-      for await (const record of runGroup(gpu, bench, group, data, hooks)) {
+    async *run(executor) {
+      const made = () => data(executor.isReference);
+      for await (const record of runGroup(executor, run, group, made, hooks)) {
         done.add(recordId(record));
         yield record;
       }
     },
-    failed: (device, message) => failedRecords(bench, group, group.cases, device, message),
+    failed: (device, message) => failedRecords(run, group, group.cases, device, message),
     split() {
       if (group.cases.length === 1) return [];
       const left = group.cases.filter((one) =>
         one.caches.some((cache) => !done.has(caseId(group, one, cache)))
       );
-      return left.map((one) => suiteCase(bench, { ...group, cases: [one] }, data, hooks));
+      return left.map((one) => suiteCase(run, { ...group, cases: [one] }, data, hooks));
     },
   };
 }

@@ -1,44 +1,29 @@
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import { cutGemm, tryPlanGemm } from "../algorithms/gemm/plan.ts";
-import type { Plan } from "../algorithms/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
-import type { GpuDevice } from "../gpu/device.ts";
-import {
-  createPlanBuffers,
-  execute,
-  type PlanBuffers,
-  type PreparedPlan,
-  preparePlan,
-} from "../gpu/execute.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { gemmFlops, type GemmProblem } from "../problem/gemm_problem.ts";
-import type { TimeRecord, TuningRecord } from "../report/record.ts";
-import { type GemmChoice, gemmRequest, gemmSetup } from "./gemm_case.ts";
-import { checkGemm, type GemmReference } from "./gemm_check.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
-import { type GemmData, gemmReads, gemmResult } from "./gemm_operands.ts";
-import { fetchResult, uploadOperands } from "./gpu_case.ts";
-import type { ResultProjection } from "./projected.ts";
-import { protocolRepeats, timeRecord, type TimingProtocol, warmUp } from "./timing.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import type { TuningRecord } from "../report/record.ts";
+import { caseChecks } from "../run/case_checks.ts";
+import type { Executor } from "../run/executor.ts";
+import { gemmRequest, gemmSubject } from "../run/gemm_subject.ts";
+import { type RanCase, type RunCase, runGroup, type RunOptions } from "../run/run_group.ts";
+import type { HostOperands, Planning } from "../run/subject.ts";
+import { tuningRecord } from "./tuning_record.ts";
 
-/** What results are checked against. */
-export interface SearchReference {
-  readonly outputs: GemmReference;
-  readonly projection?: ResultProjection | undefined;
-}
+/** What is asked of a cut. */
+type Asked = Pick<Planning, "splits" | "balance">;
 
 /** A way to run a product. */
-export interface Candidate {
-  readonly policy: string;
-  readonly splits: number;
-  readonly balance: Exclude<Balance, "auto">;
+export interface GemmRival extends RunCase {
+  /** What the planner makes of what is asked. */
+  readonly cut: { readonly splits: number; readonly balance: Exclude<Balance, "auto"> };
   /** In the planner's unit. */
   readonly cost: number;
   /** Whether the planner would take it. */
   readonly chosen: boolean;
-  readonly plan: Plan;
 }
 
 /**
@@ -47,22 +32,17 @@ export interface Candidate {
  *
  * @throws as `planGemm()`.
  */
-export function gemmCandidates(
-  gpu: GpuDevice,
+export function gemmRivals(
+  planning: Planning,
   problem: GemmProblem,
   arithmetic: GemmArithmetic,
-  variant?: MainLoopVariant,
-): Candidate[] {
-  const request = (policy: string, choice: Pick<GemmChoice, "splits" | "balance"> = {}) =>
-    gemmRequest(gpu, problem, arithmetic, {
-      policy,
-      ...choice,
-      ...(variant === undefined ? {} : { variant }),
-    });
+): GemmRival[] {
+  const request = (policy: string, choice: Asked = {}) =>
+    gemmRequest(problem, arithmetic, { ...planning, policy, ...choice });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
-  const best = expectPlanned(cutGemm(request("auto")));
-  const candidates = new Map<string, Candidate>();
-  const add = (name: string, choice: Pick<GemmChoice, "splits" | "balance">) => {
+  const best = expectPlanned(cutGemm(gemmRequest(problem, arithmetic, planning)));
+  const candidates = new Map<string, GemmRival>();
+  const add = (name: string, choice: Asked) => {
     const asked = request(name, choice);
     const cut = cutGemm(asked);
     if (isRefusal(cut)) return;
@@ -70,10 +50,10 @@ export function gemmCandidates(
     if (candidates.has(key)) return;
     const { policy, splits, cost } = cut;
     const balance = balanceOf(cut);
-    const plan = tryPlanGemm(asked);
-    if (isRefusal(plan)) return;
+    if (isRefusal(tryPlanGemm(asked))) return;
     const chosen = key === keyOf(best);
-    candidates.set(key, { policy: policy.name, splits, balance, cost, chosen, plan });
+    const one = { algorithm: "gemm", policy: policy.name, tile: "auto", caches: ["hot"] as const };
+    candidates.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
   };
   add(best.policy.name, {});
   for (const { name } of TILE_POLICIES) {
@@ -87,115 +67,40 @@ export function gemmCandidates(
   return [...candidates.values()];
 }
 
-/**
- * Times candidates in turn, a sample of each after the other, so that a change of clocks meets all alike,
- * and checks the result of each. They share operands and output; fastest first.
- */
+/** Times rivals in turn, and checks the result of each; fastest first. */
 export async function searchGemm(
-  gpu: GpuDevice,
+  executor: Executor,
   problem: GemmProblem,
   arithmetic: GemmArithmetic,
-  candidates: readonly Candidate[],
-  operands: GemmData,
-  reference: SearchReference | undefined,
-  protocol: TimingProtocol,
-  onProgress: (fraction: number) => void = () => {},
+  rivals: readonly GemmRival[],
+  operands: HostOperands,
+  run: RunOptions,
 ): Promise<TuningRecord[]> {
-  using resources = new DisposableStack();
-  const rivals = await prepareAll(gpu, problem, candidates, operands, resources);
-  const device = gpu.info.adapter;
-  const { op, dtype, problem: text } = gemmSetup(problem, arithmetic);
-  const runs = [];
-  for (const [place, { candidate, prepared, buffers }] of rivals.entries()) {
-    // Another's result must not stand for this one's.
-    const encoder = gpu.device.createCommandEncoder();
-    encoder.clearBuffer(buffers.get("output"));
-    gpu.device.queue.submit([encoder.finish()]);
-    const first = await execute(gpu, prepared, { warmup: 1 });
-    const result = await fetchResult(gpu, buffers, gemmResult(problem, arithmetic.dtype));
-    const sums = candidate.plan.arithmetic;
-    const sampled = reference && checkGemm(reference.outputs, result, sums);
-    const checked = sampled
-      ? await reference.projection?.check(sampled, { result, arithmetic: sums }) ?? sampled
-      : { verdict: "none" as const };
-    const estimateNs = Math.max(1, first.samplesNs[0]!);
-    runs.push({ candidate, prepared, checked, estimateNs, samplesNs: [] as number[], clock: "" });
-    onProgress((place + 1) / (2 * rivals.length));
-  }
-  for (let sample = 0; sample < protocol.samples; sample++) {
-    for (const run of runs) {
-      const { estimateNs } = run;
-      const repeats = protocolRepeats(protocol, estimateNs / 1e6);
-      // Waiting for the last sample let the clocks fall.
-      if (sample === 0) await warmUp(gpu, [run.prepared], estimateNs);
-      const timed = await execute(gpu, run.prepared, { repeats, warmup: repeats, estimateNs });
-      run.samplesNs.push(...timed.samplesNs);
-      run.clock = timed.clock;
-    }
-    onProgress(0.5 + (sample + 1) / (2 * protocol.samples));
-  }
-  const flops = gemmFlops(problem);
-  const measured = runs.map(({ candidate, checked, samplesNs, clock, estimateNs }) => {
-    const repeats = protocolRepeats(protocol, estimateNs / 1e6);
-    return { candidate, checked, time: timeRecord(samplesNs, repeats, clock) };
+  const subject = gemmSubject(problem, arithmetic);
+  const mode = run.check === "none" ? "sample" : run.check;
+  const checks = caseChecks({ subject, operands, mode, linear: true, seed: run.seed }, false);
+  const timed: { readonly ran: RanCase; readonly rival: GemmRival; readonly ms: number }[] = [];
+  const onRan = (ran: RanCase) => {
+    const rival = rivals.find((one) => one === ran.one)!;
+    timed.push({ ran, rival, ms: ran.record.time_ms!.median });
+  };
+  const data = { operands, ...checks };
+  for await (
+    const _ of runGroup(executor, run, { subject, cases: rivals }, () => data, { onRan })
+  );
+  const scale = costScale(timed);
+  const fastest = timed.toSorted((one, other) => one.ms - other.ms);
+  const winner = fastest.find(({ ran: { record: { verdict } } }) => verdict !== "fail");
+  return fastest.map((one) => {
+    const { ran, rival: { policy, cut, cost, chosen } } = one;
+    const predicted_gflops = subject.traits.flops / (cost * scale) / 1e6;
+    const said = { policy, ...cut, predicted_gflops, chosen, winner: one === winner };
+    return tuningRecord(ran, executor.device, said);
   });
-  const scale = costScale(measured);
-  return measured.toSorted((one, other) => one.time.median - other.time.median)
-    .map(({ candidate, checked, time }) => ({
-      schema: 1,
-      kind: "tuning",
-      problem: text,
-      op,
-      device,
-      dtype,
-      kernel: candidate.plan.kernel,
-      policy: candidate.policy,
-      splits: candidate.splits,
-      balance: candidate.balance,
-      time_ms: time,
-      gflops: flops / time.median / 1e6,
-      predicted_gflops: flops / (candidate.cost * scale) / 1e6,
-      chosen: candidate.chosen,
-      verdict: checked.verdict,
-      ...("message" in checked && checked.message ? { message: checked.message } : {}),
-    }));
 }
 
 /** Milliseconds a unit of cost, such that the predictions' geometric mean is right. */
-function costScale(
-  measured: readonly { candidate: Candidate; time: TimeRecord }[],
-): number {
-  const logs = measured.map(({ candidate, time }) =>
-    Math.log(Math.max(time.median, 1e-9) / candidate.cost)
-  );
+function costScale(timed: readonly { readonly rival: GemmRival; readonly ms: number }[]): number {
+  const logs = timed.map(({ rival, ms }) => Math.log(Math.max(ms, 1e-9) / rival.cost));
   return Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length);
-}
-
-/** A candidate on the device. */
-interface Rival {
-  readonly candidate: Candidate;
-  readonly buffers: PlanBuffers;
-  readonly prepared: PreparedPlan;
-}
-
-async function prepareAll(
-  gpu: GpuDevice,
-  problem: GemmProblem,
-  candidates: readonly Candidate[],
-  operands: GemmData,
-  resources: DisposableStack,
-): Promise<Rival[]> {
-  const rivals: Rival[] = [];
-  let shared: Record<string, GPUBuffer> | undefined;
-  for (const candidate of candidates) {
-    const buffers = resources.use(createPlanBuffers(gpu, candidate.plan, shared));
-    if (shared === undefined) {
-      await uploadOperands(gpu, buffers, operands);
-      const roles = [...gemmReads(problem), "output" as const];
-      shared = Object.fromEntries(roles.map((role) => [role, buffers.get(role)]));
-    }
-    const prepared = resources.use(await preparePlan(gpu, candidate.plan, buffers));
-    rivals.push({ candidate, buffers, prepared });
-  }
-  return rivals;
 }

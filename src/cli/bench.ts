@@ -1,33 +1,21 @@
 import { Command } from "#cli-types";
-import {
-  benchGroups,
-  type BenchPlan,
-  recordCount,
-  remainingGroups,
-  shardGroups,
-} from "../bench/bench_plan.ts";
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
-import { runSuite, type SuiteHooks } from "../bench/run_suite.ts";
+import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import type { Executor } from "../run/executor.ts";
+import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
-import { commandWrites } from "./failure.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
-import { printer } from "./output.ts";
-import { proveOutputs } from "./outputs.ts";
-import type { GpuDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
 import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { VERSION } from "../version.ts";
 import { algorithmChoices } from "./problem_options.ts";
-import { openRecords } from "./record_stream.ts";
-import { comingCases, reportSuite, type Suite } from "./records.ts";
+import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
-import { finishedIds, refuseOtherRun } from "./resume.ts";
 import {
   commaList,
   gather,
@@ -37,6 +25,7 @@ import {
   parsePolicies,
   parseShard,
   parseShare,
+  refuseOptions,
   someOf,
   splitTiles,
   wholeNumber,
@@ -47,7 +36,8 @@ Lists are separated by commas, and all stands for every choice; the cases are th
 A sample is as many back-to-back calls as fill 5 ms; its time is that of one call. The cases of one
 problem are sampled in turn, until all spread little enough. Data is seeded; what was timed is what
 is checked. Cases that an algorithm does not support are skipped. A --jsonl file that is not empty
-needs --resume or --force; only one program at a time writes to it.
+needs --resume or --force; only one program at a time writes to it. --device cpu times the reference
+itself, by the wall's clock and without a verdict: there is nothing to hold it against.
 
 Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX.
 
@@ -63,7 +53,7 @@ Examples:
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
 
 /** `wgconv bench`: one timed and checked record a case. */
-export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
+export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("bench")
     .description(
       "Time and check problems: one JSONL record a case, written as soon as it is known.",
@@ -117,10 +107,16 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .option(
       "--cache <list>",
       "hot: the same buffers for every call; cold: copies in turn",
-      someOf(["hot", "cold"] as const),
+      someOf(CACHES),
       ["hot" as const],
     )
     .option("--provider <tag>", "the records' provider, to tell runs apart in reports", "wgconv")
+    .option(
+      "--device <name>",
+      "gpu, or cpu: the reference, timed and not checked, no driver needed",
+      oneOf(["gpu", "cpu"] as const),
+      "gpu" as const,
+    )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
@@ -129,71 +125,56 @@ export function benchCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options) => {
       const suites: string[] = [];
+      if (options.device === "cpu") refuseOnCpu(options);
       const bench = benchPlan(options, readProblems(descriptors, options, suites));
-      const { shard, seed, backend, force } = options;
-      let groups = benchGroups(bench);
-      if (shard !== undefined) groups = shardGroups(groups, shard);
-      if (groups.length === 0) {
-        throw new InputTypeError(
-          `Cannot bench: part ${shard!.index} of ${shard!.count} holds no case, ` +
-            "there are fewer groups of cases than parts",
-        );
-      }
-      const target = options.json ? "-" : options.jsonl;
-      if (options.resume && (target === undefined || target === "-")) {
-        throw new InputTypeError(
-          "Cannot resume: --resume goes on with the file that --jsonl names",
-        );
-      }
-      await proveOutputs([{ option: "--jsonl", path: target, kind: "records" }], {
-        inputs: [...suites, tuningFile(options.tuning)],
-        force,
-      });
-      const tuned = options.algorithm.includes("auto") ? readTuning(options.tuning) : undefined;
+      const tuned = options.algorithm.includes("auto") && options.device === "gpu"
+        ? readTuning(options.tuning)
+        : undefined;
       let outdated = 0;
-      const writes = commandWrites();
-      using records = openRecords(target, writes, { resume: options.resume ?? false, force });
-      const { previous } = records;
-      const environment = environmentOptions(bench);
-      if (previous) {
-        const now = { ...previous.environment, version: VERSION, backend, seed };
-        refuseOtherRun(previous, { ...now, options: environment });
-      }
-      const coming = [...previous?.cases ?? [], ...comingCases(groups)];
-      const all = recordCount(groups);
-      if (previous) groups = remainingGroups(groups, finishedIds(previous));
-      const note = printer("stderr");
-      if (previous) note.line(`resuming: ${recordCount(groups)} of ${all} cases are left`);
-      const skipped = new Set<string>();
-      const suite: Suite = async function* (open, onCase) {
-        if (groups.length === 0) return;
-        yield* runSuite(bench, groups, open, onCase, {
-          tuning: perDevice((gpu) => tuningOf(tuned, gpu)),
+      await reportSuite({
+        run: bench,
+        groups: benchGroups(bench),
+        inputs: [...suites, tuningFile(options.tuning)],
+        environment: environmentOptions(bench),
+        hooks: {
+          tuning: perDevice(({ device }) => tuningOf(tuned, device)),
           ...hooks,
           onPlan: (plan) => void (outdated += isOutdated(plan) ? 1 : 0),
-          onSkip: (what, reason) => skipped.add(`skipped: ${what}: ${reason}`),
-        });
-        skipped.forEach((line) => note.message(line));
-        noteOutdated(tuned, outdated);
-      };
-      const onStdout = target === "-";
-      await reportSuite(
-        { records, writes, onStdout, seed, coming, options: environment },
-        { backend },
-        suite,
-      );
+        },
+        onEnd: () => noteOutdated(tuned, outdated),
+      }, options);
     });
+}
+
+/** @throws {TypeError} for options that choose among kernels, of which the CPU has none. */
+function refuseOnCpu(options: BenchOptions): void {
+  const { algorithm, policy, tile, cache, check } = options;
+  const { flush, maxWorkspace, deviceModel, exact, tuning, without, with: withs } = options;
+  refuseOptions("Cannot bench: the CPU computes with the reference itself", {
+    algorithm: algorithm.join() !== "auto",
+    policy: policy.join() !== "auto",
+    tile: tile.join() !== "auto",
+    cache: cache.join() !== "hot",
+    check: check !== "auto" && check !== "none",
+    flush: flush !== undefined,
+    "max-workspace": maxWorkspace !== undefined,
+    "device-model": deviceModel,
+    exact,
+    tuning,
+    without,
+    with: withs,
+  });
 }
 
 /** What the options parse to. */
 type BenchOptions = ReturnType<ReturnType<typeof benchCommand>["opts"]>;
 
 /** A function of devices that is called once for each. */
-function perDevice<T>(make: (gpu: GpuDevice) => T): (gpu: GpuDevice) => T {
-  const made = new WeakMap<GpuDevice, { readonly value: T }>();
-  return (gpu) => {
-    const known = made.get(gpu) ?? { value: make(gpu) };
-    made.set(gpu, known);
+function perDevice<T>(make: (executor: Executor) => T): (executor: Executor) => T {
+  const made = new WeakMap<Executor, { readonly value: T }>();
+  return (executor) => {
+    const known = made.get(executor) ?? { value: make(executor) };
+    made.set(executor, known);
     return known.value;
   };
 }
@@ -250,9 +231,9 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 }
 
 /** What decides a figure beside the case itself. */
-function environmentOptions(bench: BenchPlan): Record<string, string | number> {
-  const { check, fill, provider = "wgconv", protocol, planning = {} } = bench;
-  const { flush, maxWorkspaceBytes, exact, variant, device } = planning;
+export function environmentOptions(run: RunOptions): Record<string, string | number> {
+  const { check, fill, provider = "wgconv", protocol, planning = {} } = run;
+  const { policy, splits, balance, flush, maxWorkspaceBytes, exact, variant, device } = planning;
   return {
     check,
     fill,
@@ -260,6 +241,9 @@ function environmentOptions(bench: BenchPlan): Record<string, string | number> {
     runs: protocol.samples,
     spread: protocol.spread ?? 0,
     "fill-ms": protocol.fillMs,
+    ...(policy === undefined ? {} : { policy }),
+    ...(splits === undefined ? {} : { splits }),
+    ...(balance === undefined ? {} : { balance }),
     ...(flush === undefined ? {} : { flush }),
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
     ...(device === undefined ? {} : { "device-model": modelTrait(device) }),

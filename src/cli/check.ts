@@ -8,11 +8,10 @@ import {
   missingCases,
   updatedBaseline,
 } from "../bench/check_suite.ts";
-import type { SuiteHooks } from "../bench/run_suite.ts";
+import type { RunHooks } from "../run/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
@@ -31,12 +30,13 @@ import { printer, progress } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { readText } from "../read_text.ts";
-import { describe } from "./records.ts";
+import { openExecutor } from "./records.ts";
 import {
   gather,
   oneOf,
   parsePattern,
   parsePolicies,
+  refuseOptions,
   someOf,
   splitTiles,
   wholeNumber,
@@ -50,6 +50,8 @@ result. Every device runs the same kernels: plans are made for the limits that a
 baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
 what it shows itself.
 Without --suite it checks a suite and a baseline of its own.
+On the CPU (--device cpu) the reference's blocked sums are held, rounded, against sums taken one by one:
+it says whether this machine's reference is right, and nothing of kernels.
 
 Examples:
   wgconv check
@@ -61,7 +63,7 @@ Exit 1: a case fails, was more exact in the baseline, or is there and did not ru
 Exit 5: a case did not run to its end.`;
 
 /** `wgconv check`: the accuracy check of a CI. */
-export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
+export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("check")
     .description("Check the accuracy of a suite against the gate and a baseline; for CI.")
     .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
@@ -93,6 +95,12 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
     )
     .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
     .option("--verbose", "say which algorithms cannot do what")
+    .option(
+      "--device <name>",
+      "gpu, or cpu: the reference, held against sums that are taken one by one; no driver needed",
+      oneOf(["gpu", "cpu"] as const),
+      "gpu" as const,
+    )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
@@ -115,10 +123,10 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
       const open = async () => {
-        const gpu = await openDevice({ backend: options.backend });
-        if (adapter === "") records.write(environmentRecord(describe(gpu), options.seed));
-        adapter = gpu.info.adapter;
-        return gpu;
+        const executor = await openExecutor(options);
+        if (adapter === "") records.write(environmentRecord(executor.device, options.seed));
+        adapter = executor.device.adapter;
+        return executor;
       };
       const onCase = (index: number, count: number, what: string) =>
         shown.update(`case ${index} of ${count}: ${what}`);
@@ -134,7 +142,7 @@ export function checkCommand(hooks: Pick<SuiteHooks, "alterPlan"> = {}) {
         if (lines.length > 0) shown.done();
         lines.forEach((line) => out.line(line));
         // The tensors are not needed any more.
-        const { checked: _, ...kept } = result;
+        const { ran: _, ...kept } = result;
         results.push(kept);
       }
       shown.done();
@@ -177,7 +185,7 @@ export function checkExitCode(
 
 /** The plan of the options; `suites` gets the files' paths. */
 function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
-  const { filter, suite = [] } = options;
+  const { filter, suite = [], device, algorithm, policy, tile } = options;
   const problems = suite.length === 0
     ? parseSuite(checkText, "check.txt")
     : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
@@ -189,13 +197,20 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
         : `Cannot check: ${filter} matches none of ${problems.length} problems`,
     );
   }
+  if (device === "cpu") {
+    refuseOptions("Cannot check: the CPU computes with the reference itself", {
+      algorithm: algorithm.length < algorithmNames().length,
+      policy: policy.join() !== "auto",
+      tile: tile.join() !== "auto",
+    });
+  }
   return {
     problems: kept,
     ops: options.op,
     layouts: options.layout,
-    algorithms: options.algorithm,
-    policies: options.policy,
-    tiles: options.tile,
+    algorithms: device === "cpu" ? ["reference"] : algorithm,
+    policies: policy,
+    tiles: tile,
     fill: options.fill,
     seed: options.seed,
     filter,

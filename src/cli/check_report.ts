@@ -35,14 +35,14 @@ export function resultLines(
  * @returns The file.
  */
 export async function saveFailure(
-  { key, status, checked }: CheckResult,
+  { key, status, ran }: CheckResult,
   folder: string | undefined,
 ): Promise<string | undefined> {
   const failed = status === "fail" || status === "regressed";
-  if (folder === undefined || !failed || checked === undefined) return undefined;
+  if (folder === undefined || !failed || ran === undefined) return undefined;
   await Deno.mkdir(folder, { recursive: true }).catch((error) => refuseWrite(folder, error));
   const path = join(folder, failureFile(key));
-  await writeNpz(path, failureTensors(checked));
+  await writeNpz(path, failureTensors(ran));
   return path;
 }
 

@@ -1,16 +1,18 @@
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
-import { memoryShape } from "../bench/operands.ts";
-import { resultTensor } from "../problem/conv_problem.ts";
+import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { computeOnCpu, computeOnGpu } from "./compute.ts";
+import { compute } from "./compute.ts";
+import { inputFiles, openConv } from "./conv_files.ts";
 import { convOptions } from "./conv_options.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
-import { inputFiles, openSubject } from "./subject.ts";
-import { tuningFile } from "./tuning_options.ts";
+import { planningOptions } from "./problem_options.ts";
+import { readTuning, tuningFile } from "./tuning_options.ts";
+
+const DEFAULT_FILL = "uniform01";
 
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
@@ -21,15 +23,21 @@ export function convCommand() {
         inputs: [...inputFiles(options), tuningFile(options.tuning)],
         force: options.force,
       });
-      using subject = await openSubject(options);
-      const compute = options.device === "cpu" ? computeOnCpu : computeOnGpu;
-      const { record, result } = await compute(subject, options);
-      const out = printer(options.output === "-" ? "stderr" : "stdout");
+      using opened = await openConv(options);
+      const { output, algorithm, device, fill = DEFAULT_FILL, seed } = options;
+      const subject = convSubject(opened);
+      const { record, result } = await compute({
+        subject,
+        source: { files: opened.files, fill, seed },
+        algorithm,
+        planning: { ...planningOptions(options), algorithm },
+        tuned: algorithm === "auto" && device === "gpu" ? readTuning(options.tuning) : undefined,
+      }, options);
+      const out = printer(output === "-" ? "stderr" : "stdout");
       out.line(options.json ? JSON.stringify(record) : caseReport(record));
-      const { output } = options;
       if (output !== undefined) {
-        const shape = memoryShape(subject.problem, resultTensor(options.op), subject);
-        await writes.attempt(() => writeNpy(output, tensor("f32", shape, result)));
+        const { dtype, shape } = subject.result;
+        await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));
       }
       writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
     });

@@ -1,4 +1,4 @@
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { FORCE_INPUT } from "./outputs.ts";
 import { problemCommand } from "./problem_options.ts";

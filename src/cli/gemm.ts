@@ -1,27 +1,30 @@
-import { runGemmSuite } from "../bench/run_gemm_suite.ts";
-import { gemmSetup } from "../bench/gemm_case.ts";
-import { gemmFeatures } from "../bench/gemm_operands.ts";
+import { gemmGroups } from "../bench/bench_plan.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { writeNpy } from "../npy/mod.ts";
-import { gemmElement, type GemmProblem } from "../problem/gemm_problem.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
+import { readText } from "../read_text.ts";
 import { caseReport } from "../report/case_report.ts";
+import { gemmSubject } from "../run/gemm_subject.ts";
+import type { RunOptions } from "../run/run_group.ts";
 import { tensor } from "../tensor/tensor.ts";
+import { environmentOptions } from "./bench.ts";
+import { compute } from "./compute.ts";
 import { commandWrites } from "./failure.ts";
-import { choiceOf, fillOf, multiplyOnCpu, multiplyOnGpu } from "./gemm_compute.ts";
+import { gemmFiles, openGemm, withOptions } from "./gemm_files.ts";
+import { fillOf, type GemmOptions, gemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { searchPolicies } from "./gemm_search.ts";
-import { type GemmOptions, gemmOptions } from "./gemm_options.ts";
-import { gemmFiles, openGemmSubject, withOptions } from "./gemm_subject.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
-import { openRecords } from "./record_stream.ts";
-import { readText } from "../read_text.ts";
 import { reportSuite } from "./records.ts";
+import { refuseOptions } from "./values.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
   return gemmOptions().action(async (options) => {
     if (options.suite !== undefined) return await runSuites(options);
+    const { cache, shard, resume, output } = options;
+    refuseOptions("Cannot multiply: only a --suite has parts", { cache, shard, resume });
     if (options.search) refuseBesideSearch(options);
     else if (options.jsonl !== undefined) {
       throw new InputTypeError(
@@ -30,19 +33,23 @@ export function gemmCommand() {
     }
     const writes = commandWrites();
     await proveOutputs([
-      { option: "--output", path: options.output, kind: "npy" },
+      { option: "--output", path: output, kind: "npy" },
       { option: "--jsonl", path: options.jsonl, kind: "records" },
     ], { inputs: gemmFiles(options), force: options.force });
-    using subject = await openGemmSubject(options);
-    if (options.search) return await searchPolicies(subject, options, writes);
-    const compute = options.device === "cpu" ? multiplyOnCpu : multiplyOnGpu;
-    const { record, result } = await compute(subject, options);
-    const out = printer(options.output === "-" ? "stderr" : "stdout");
+    using opened = await openGemm(options);
+    if (options.search) return await searchPolicies(opened, options, writes);
+    const { problem, files, shape } = opened;
+    const subject = gemmSubject(problem, options);
+    const { record, result } = await compute({
+      subject,
+      source: { files, fill: fillOf(options), seed: options.seed },
+      algorithm: "gemm",
+      planning: gemmPlanning(options),
+    }, { ...options, runs: options.runs ?? 5 });
+    const out = printer(output === "-" ? "stderr" : "stdout");
     out.line(options.json ? JSON.stringify(record) : caseReport(record));
-    const { output } = options;
     if (output !== undefined) {
-      const dtype = gemmElement(options.dtype, "output");
-      await writes.attempt(() => writeNpy(output, tensor(dtype, subject.shape, result)));
+      await writes.attempt(() => writeNpy(output, tensor(subject.result.dtype, shape, result)));
     }
     writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
   });
@@ -50,66 +57,47 @@ export function gemmCommand() {
 
 /** @throws {TypeError} for options that a search would leave aside. */
 function refuseBesideSearch({ output, policy, splits, balance, device }: GemmOptions): void {
-  const extra = Object.entries({
+  refuseOptions("Cannot search: it tries every cut and keeps no result", {
     output: output !== undefined,
     policy: policy !== "auto",
     splits: splits !== undefined,
     balance: balance !== "auto",
-  }).filter(([, given]) => given);
-  if (extra.length > 0) {
-    const names = extra.map(([name]) => `--${name}`).join(", ");
-    throw new InputTypeError(
-      `Cannot search: it tries every cut and keeps no result, ${names} must go`,
-    );
-  }
+  });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
 }
 
 /** Times and checks the products of suite files. */
 async function runSuites(options: GemmOptions): Promise<void> {
-  const { suite = [], output, size, a, b, device, search } = options;
+  const { suite = [], output, size, a, b, search, check, seed, cache = ["hot"] } = options;
   const file = (path: string | true | undefined) => typeof path === "string";
   const [c, bias, residual] = [file(options.c), file(options.bias), file(options.residual)];
-  const extra = Object.entries({ a, b, c, bias, residual, size, output, search })
-    .filter(([, value]) => value);
-  if (extra.length > 0) {
-    const names = extra.map(([name]) => `--${name}`).join(", ");
-    throw new InputTypeError(`Cannot bench: --suite says what is multiplied, ${names} must go`);
-  }
-  if (device === "cpu") throw new InputTypeError("Cannot bench: --suite runs on the GPU");
+  refuseOptions("Cannot bench: --suite says what is multiplied", {
+    a,
+    b,
+    c,
+    bias,
+    residual,
+    size,
+    output,
+    search,
+  });
   const problems: GemmProblem[] = [];
   for (const path of suite) {
     const parsed = parseGemmSuite(readText(path), path);
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new InputTypeError("Cannot bench: the suite has no product");
-  await proveOutputs([{ option: "--jsonl", path: options.jsonl, kind: "records" }], {
+  const run: RunOptions = {
+    planning: gemmPlanning(options),
+    check,
+    fill: fillOf(options),
+    seed,
+    protocol: { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
+  };
+  await reportSuite({
+    run,
+    groups: gemmGroups(problems, options, cache),
     inputs: suite,
-    force: options.force,
-  });
-  const { dtype, accumulate, check, seed, backend } = options;
-  const protocol = { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 };
-  const target = options.json ? "-" : options.jsonl;
-  const writes = commandWrites();
-  using records = openRecords(target, writes, { force: options.force });
-  const coming = problems.map((problem) => gemmSetup(problem, options));
-  await reportSuite(
-    { records, writes, onStdout: target === "-", seed, coming },
-    { backend, features: gemmFeatures(dtype) },
-    (open, onCase) =>
-      runGemmSuite(
-        {
-          problems,
-          dtype,
-          accumulate,
-          ...choiceOf(options),
-          check,
-          fill: fillOf(options),
-          seed,
-          protocol,
-        },
-        open,
-        onCase,
-      ),
-  );
+    environment: environmentOptions(run),
+  }, options);
 }

@@ -1,14 +1,19 @@
 import { variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
-import { CHECK_HELP, CHECKS } from "../bench/coverage.ts";
+import { InputTypeError } from "../errors.ts";
+import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
+import { defaultFill } from "../run/gemm_subject.ts";
+import { CACHES } from "../run/run_group.ts";
+import type { Planning } from "../run/subject.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { DEVICE_MODEL_HELP } from "./device_model.ts";
-import { commaList, gather, oneOf, wholeNumber } from "./values.ts";
+import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
+import { commaList, gather, oneOf, parseShard, someOf, wholeNumber } from "./values.ts";
+import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, and off, where nothing is said. */
 const ON = variantNames(true);
@@ -23,7 +28,8 @@ i8 products are exact: C, bias, residual and result are i32, alpha and beta whol
 exceed 32 bits is refused: where |alpha|·max|a|·max|b|·k + |beta|·max|C| + max|bias| + max|residual| is
 2^31 or more, --check full computes every result and lets the product pass if none exceeds them.
 f16 needs the device's shader-f16, f64 its shader-f64.
-A line of a suite is m n k [ta tb]; # starts a comment.
+A line of a suite is m n k [ta tb]; # starts a comment. Suites run as those of wgconv bench: resumed,
+in parts, hot and cold in turn.
 
 Examples:
   wgconv gemm --a a.npy --b b.npy --output y.npy
@@ -35,6 +41,7 @@ Examples:
   wgconv gemm --size 4096,4096,4096 --dtype i8
   wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
+  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl --resume --shard 1/2 --cache hot,cold
 
 Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 
@@ -105,6 +112,13 @@ export function gemmOptions() {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option(
+      "--cache <list>",
+      "of suites: hot, the same buffers for every call; cold, copies in turn; default hot",
+      someOf(CACHES),
+    )
+    .option("--shard <i/n>", "of suites: the i-th of n parts, from 1", parseShard)
+    .option("--resume", "of suites: go on where the run that wrote the --jsonl file ended")
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
     .option("--json", "print JSON records")
     .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
@@ -113,6 +127,29 @@ export function gemmOptions() {
 
 /** What the options of `wgconv gemm` parse to. */
 export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
+
+/** What the options choose in place of the planner. */
+export function gemmPlanning(options: GemmOptions): Partial<Planning> {
+  const { policy, splits, balance } = options;
+  const variant = variantOption(options);
+  if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
+    throw new InputTypeError(
+      "Cannot multiply: half-tile is of f16 products that are summed in f32",
+    );
+  }
+  return {
+    ...(policy === "auto" ? {} : { policy }),
+    ...(splits === undefined ? {} : { splits }),
+    ...deviceOption(options.deviceModel),
+    ...(balance === "auto" ? {} : { balance }),
+    ...(variant === undefined ? {} : { variant }),
+  };
+}
+
+/** The fill of made data. */
+export function fillOf({ fill, dtype }: GemmOptions) {
+  return fill ?? defaultFill(dtype);
+}
 
 /** Parses a finite number such as -0.5. */
 function finite(text: string): number {

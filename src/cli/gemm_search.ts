@@ -1,23 +1,19 @@
-import { computeGemmReference } from "../bench/gemm_check.ts";
-import { refuseOverflow } from "../bench/gemm_range.ts";
-import { gemmFeatures } from "../bench/gemm_operands.ts";
-import { gemmProjection } from "../bench/gemm_projection.ts";
-import { gemmCandidates, searchGemm } from "../bench/search_gemm.ts";
-import { printEpilogue } from "../bench/gemm_case.ts";
+import { gemmRivals, searchGemm } from "../bench/search_gemm.ts";
 import { EXIT, InputRangeError } from "../errors.ts";
 import { printGemm } from "../problem/gemm_suite.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import type { TuningRecord } from "../report/record.ts";
 import { textTable } from "../report/table.ts";
+import { gpuExecutor, gpuPlanning } from "../run/executor.ts";
+import { gemmSubject, printEpilogue } from "../run/gemm_subject.ts";
+import { readOperands } from "../run/operands.ts";
+import { openGpu } from "./compute.ts";
 import type { Writes } from "./failure.ts";
-import type { GemmOptions } from "./gemm_options.ts";
-import { choiceOf, readGemm } from "./gemm_compute.ts";
-import type { GemmSubject } from "./gemm_subject.ts";
+import type { OpenedGemm } from "./gemm_files.ts";
+import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { printer, progress } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
-import { describe } from "./records.ts";
-import { openGpu } from "./run_job.ts";
 
 /**
  * Times every policy on a product and prints the ranking.
@@ -26,45 +22,36 @@ import { openGpu } from "./run_job.ts";
  * @throws {ExitCode} if a result was wrong.
  */
 export async function searchPolicies(
-  subject: GemmSubject,
+  { problem, files }: OpenedGemm,
   options: GemmOptions,
   writes: Writes,
 ): Promise<void> {
-  const { problem } = subject;
-  const { dtype, check, seed } = options;
+  const { check, seed, backend, runs = 15, fillMs = 5 } = options;
   if (problem.m * problem.n * problem.batch === 0) {
     throw new InputRangeError(`Cannot search: the result of ${printGemm(problem)} is empty`);
   }
   const target = options.json ? "-" : options.jsonl;
   using records = openRecords(target, writes, { force: options.force });
-  using gpu = await openGpu(options.backend, gemmFeatures(dtype));
-  const candidates = gemmCandidates(gpu, problem, options, choiceOf(options).variant);
-  const operands = await readGemm(subject, options);
-  await refuseOverflow({ problem, dtype, check }, () => operands);
+  const subject = gemmSubject(problem, options);
+  const gpu = await openGpu(backend, subject.features);
+  using executor = gpuExecutor(gpu);
+  const planning = gemmPlanning(options);
+  const fill = fillOf(options);
+  const rivals = gemmRivals(gpuPlanning(gpu, planning), problem, options);
+  const operands = await readOperands(subject, { files, fill, seed });
   const shown = progress();
-  const asked = check === "none" ? undefined : { problem, dtype, operands, mode: check, seed };
-  const reference = asked && {
-    outputs: await computeGemmReference(asked),
-    projection: await gemmProjection(asked),
-  };
+  shown.update(`searching ${rivals.length} ways`);
+  const protocol = { samples: runs, fillMs };
+  const run = { planning, check, fill, seed, protocol };
   const ranking = await gpu.guard(() =>
-    searchGemm(
-      gpu,
-      problem,
-      options,
-      candidates,
-      operands,
-      reference,
-      { samples: options.runs ?? 15, fillMs: options.fillMs ?? 5 },
-      (fraction) => shown.update(`searching ${(100 * fraction).toFixed(0)} %`),
-    )
+    searchGemm(executor, problem, options, rivals, operands, run)
   );
   shown.done();
-  records.write(environmentRecord(describe(gpu), seed));
+  records.write(environmentRecord(executor.device, seed));
   ranking.forEach((record) => records.write(record));
   const out = printer(target === "-" ? "stderr" : "stdout");
   out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
-  out.line(`device      ${gpu.info.adapter} (${options.backend})`);
+  out.line(`device      ${executor.device.adapter} (${backend})`);
   out.line(rankingTable(ranking));
   for (const { policy, splits, verdict, message } of ranking) {
     if (verdict === "fail") out.message(`fail: ${policy} with ${splits} splits: ${message}`);
@@ -90,11 +77,11 @@ export function rankingTable(ranking: readonly TuningRecord[]): string {
     ],
     ranking.map((record) => [
       `${record.policy}${record.chosen ? " *" : ""}`,
-      String(record.splits),
-      record.balance,
+      String(record.splits ?? 1),
+      record.balance ?? "none",
       formatMilliseconds(record.time_ms.median),
       rate(record.gflops),
-      rate(record.predicted_gflops),
+      rate(record.predicted_gflops ?? NaN),
       `${(100 * best / record.time_ms.median).toFixed(0)} %`,
       record.verdict === "none" ? "-" : record.verdict,
       record.kernel,

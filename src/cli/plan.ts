@@ -15,7 +15,7 @@ import { formatBytes, formatCount } from "../report/format.ts";
 import { printer } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
-import { openSubject, type Subject } from "./subject.ts";
+import { openConv, type OpenedConv } from "./conv_files.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
@@ -48,7 +48,7 @@ export function planCommand() {
     .option("--wgsl", "print the shaders")
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
-      using subject = await openSubject(options);
+      using subject = await openConv(options);
       const device = options.device === "gpu"
         ? await thisDevice(options.backend)
         : { limits: readLimitsFile(options.limits) };
@@ -93,7 +93,7 @@ function planOrNote(request: PlanRequest): Plan {
 }
 
 function planRequest(
-  subject: Subject,
+  subject: OpenedConv,
   options: ProblemOptions,
   { limits, workgroupsInFlight }: ThisDevice,
 ): PlanRequest {
@@ -178,7 +178,7 @@ function shaders(plan: Plan): Map<string, string> {
   return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
 }
 
-function planReport({ problem, layout, filterLayout }: Subject, plan: Plan): string {
+function planReport({ problem, layout, filterLayout }: OpenedConv, plan: Plan): string {
   const flops = directFlops(problem);
   const ratio = plan.multiplications > 0
     ? ` (${(plan.multiplications / (flops / 2)).toFixed(2)}` +
@@ -215,7 +215,7 @@ function memoryText({ inputs, output, workspace, peak }: PlanMemory): string {
     `workspace ${formatBytes(workspace)}`;
 }
 
-function planJson({ problem, layout, filterLayout }: Subject, plan: Plan): string {
+function planJson({ problem, layout, filterLayout }: OpenedConv, plan: Plan): string {
   return JSON.stringify({
     schema: 1,
     kind: "plan",

@@ -1,62 +1,111 @@
-import type { BenchGroup } from "../bench/bench_plan.ts";
+import { recordCount, referenceGroups, remainingGroups, shardGroups } from "../bench/bench_plan.ts";
+import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { type DeviceOptions, type GpuDevice, openDevice } from "../gpu/device.ts";
-import { printDescriptor } from "../problem/descriptor.ts";
+import { openDevice } from "../gpu/device.ts";
+import type { Backend } from "../gpu/provider.ts";
 import { caseTable, type ComingCase } from "../report/case_report.ts";
-import { environmentRecord } from "../report/environment.ts";
+import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
 import { formatDuration } from "../report/format.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import type { Writes } from "./failure.ts";
+import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
+import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
+import { VERSION } from "../version.ts";
+import { commandWrites } from "./failure.ts";
 import { printer, progress } from "./output.ts";
-import type { RecordStream } from "./record_stream.ts";
-import { refuseOtherRun } from "./resume.ts";
+import { proveOutputs } from "./outputs.ts";
+import { openRecords } from "./record_stream.ts";
+import { finishedIds, refuseOtherRun } from "./resume.ts";
 
-/** What makes a suite's records: `open` gives the device, `onCase` shows how far it is. */
-export type Suite = (
-  open: () => Promise<GpuDevice>,
-  onCase: (index: number, count: number, what: string) => void,
-) => AsyncIterable<CaseRecord>;
+/** A run over groups of cases, whatever they compute. */
+export interface Suite {
+  readonly run: RunOptions;
+  readonly groups: readonly RunGroup[];
+  /** Files that were read. */
+  readonly inputs: readonly (string | undefined)[];
+  /** What decides a figure beside the case itself; a resumed run must have the same. */
+  readonly environment: Readonly<Record<string, string | number>>;
+  readonly hooks?: RunHooks;
+  /** Called when all cases have run. */
+  readonly onEnd?: () => void;
+}
 
-/** Where a run's records go, and what is known of it before. */
-export interface RunOptions {
-  readonly records: RecordStream;
-  readonly writes: Writes;
-  /** Whether the records are on stdout, which leaves stderr for the report. */
-  readonly onStdout: boolean;
-  readonly seed: number;
-  /** The cases to come and those of the run that is gone on with. */
-  readonly coming: readonly ComingCase[];
-  /** Goes into the environment; a resumed run must have the same. */
-  readonly options?: Readonly<Record<string, string | number>>;
+/** Where a run over groups computes, and where its records go. */
+export interface SuiteOptions {
+  readonly backend: Backend;
+  readonly device: "gpu" | "cpu";
+  readonly json?: boolean | undefined;
+  readonly jsonl?: string | undefined;
+  readonly force?: boolean | undefined;
+  readonly resume?: boolean | undefined;
+  readonly shard?: { readonly index: number; readonly count: number } | undefined;
+}
+
+/** Opens what computes. */
+export async function openExecutor(
+  { device, backend }: Pick<SuiteOptions, "device" | "backend">,
+  features: readonly string[] = [],
+): Promise<Executor> {
+  return device === "cpu" ? cpuExecutor() : gpuExecutor(await openDevice({ backend, features }));
 }
 
 /**
- * Runs a suite: writes each record and its row of the table at once, then totals.
+ * Runs a suite, or the part of it that is asked for and left to do: writes each record and its row of the table at
+ * once, then totals.
  *
  * @throws {ExitCode} unless every case ran and none failed.
  * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
-  { records, writes, onStdout, seed, coming, options }: RunOptions,
-  device: DeviceOptions,
-  suite: Suite,
+  { run: asked, groups: all, inputs, hooks, onEnd, ...suite }: Suite,
+  options: SuiteOptions,
 ): Promise<void> {
+  const { shard, force, resume } = options;
+  const onCpu = options.device === "cpu";
+  const { seed } = asked;
+  // What the CPU computes is the reference itself.
+  const run = onCpu ? { ...asked, check: "none" as const } : asked;
+  const environment = { ...suite.environment, check: run.check };
+  const backend = onCpu ? CPU_DEVICE.backend : options.backend;
+  let groups: readonly RunGroup[] = onCpu ? referenceGroups(all) : all;
+  if (shard !== undefined) groups = shardGroups(groups, shard);
+  if (groups.length === 0) {
+    throw new InputTypeError(
+      `Cannot bench: part ${shard!.index} of ${shard!.count} holds no case, ` +
+        "there are fewer groups of cases than parts",
+    );
+  }
+  const target = options.json ? "-" : options.jsonl;
+  if (resume && (target === undefined || target === "-")) {
+    throw new InputTypeError("Cannot resume: --resume goes on with the file that --jsonl names");
+  }
+  await proveOutputs([{ option: "--jsonl", path: target, kind: "records" }], { inputs, force });
+  const writes = commandWrites();
+  using records = openRecords(target, writes, { resume: resume ?? false, force });
   const { previous } = records;
-  const out = printer(onStdout ? "stderr" : "stdout");
+  if (previous) {
+    const now = { ...previous.environment, version: VERSION, backend, seed };
+    refuseOtherRun(previous, { ...now, options: environment });
+  }
+  const row = caseTable([...previous?.cases ?? [], ...comingCases(groups)]);
+  const count = recordCount(groups);
+  if (previous) groups = remainingGroups(groups, finishedIds(previous));
+  const note = printer("stderr");
+  if (previous) note.line(`resuming: ${recordCount(groups)} of ${count} cases are left`);
+  const out = printer(target === "-" ? "stderr" : "stdout");
   const shown = progress();
+  const features = [...new Set(groups.flatMap(({ subject }) => subject.features))];
   let described = false;
   const open = async () => {
-    const gpu = await openDevice(device);
-    if (described) return gpu;
+    const executor = await openExecutor(options, features);
+    if (described) return executor;
     described = true;
-    const environment = environmentRecord(describe(gpu), seed, options);
-    if (previous === undefined) records.write(environment);
-    else refuseOtherRun(previous, environment);
-    return gpu;
+    const first = environmentRecord(executor.device, seed, environment);
+    if (previous === undefined) records.write(first);
+    else refuseOtherRun(previous, first);
+    return executor;
   };
-  const row = caseTable(coming);
   const cases: (CaseRecord | ReadCase)[] = [...previous?.cases ?? []];
   cases.forEach((record) => out.line(row(record)));
   const start = performance.now();
@@ -65,13 +114,19 @@ export async function reportSuite(
     const eta = index === 1 ? "" : `, about ${formatDuration(left)} left`;
     shown.update(`case ${index} of ${count}: ${what}${eta}`);
   };
-  for await (const record of suite(open, onCase)) {
-    records.write(record);
-    cases.push(record);
-    shown.done();
-    out.line(row(record));
+  const skipped = new Set<string>();
+  const onSkip = (what: string, reason: string) => void skipped.add(`skipped: ${what}: ${reason}`);
+  if (groups.length > 0) {
+    for await (const record of runSuite(run, groups, open, onCase, { ...hooks, onSkip })) {
+      records.write(record);
+      cases.push(record);
+      shown.done();
+      out.line(row(record));
+    }
   }
   shown.done();
+  skipped.forEach((line) => note.message(line));
+  onEnd?.();
   if (cases.length === 0) {
     throw new InputTypeError(
       "Cannot bench: nothing ran, what was asked for supports none of the problems",
@@ -82,11 +137,9 @@ export async function reportSuite(
 }
 
 /** What the table of a run is going to show. */
-export function comingCases(groups: readonly BenchGroup[]): ComingCase[] {
-  return groups.flatMap(({ problem, layout, cases }) =>
-    cases.flatMap(({ caches }) =>
-      caches.map((cache) => ({ problem: printDescriptor(problem), op: problem.op, layout, cache }))
-    )
+function comingCases(groups: readonly RunGroup[]): ComingCase[] {
+  return groups.flatMap(({ subject: { traits: { problem, op, layout } }, cases }) =>
+    cases.flatMap(({ caches }) => caches.map((cache) => ({ problem, op, layout, cache })))
   );
 }
 
@@ -96,14 +149,4 @@ export function casesExitCode(cases: readonly Pick<CaseRecord, "verdict">[]): nu
   const errors = cases.filter(({ verdict }) => verdict === "error").length;
   if (errors === cases.length) return EXIT.usage;
   return errors > 0 ? EXIT.internal : EXIT.ok;
-}
-
-/** A device as the first line of a stream describes it. */
-export function describe({ info, limits }: GpuDevice) {
-  return {
-    backend: info.backend,
-    adapter: info.adapter,
-    driver: info.driver ?? "",
-    limits: { ...limits },
-  };
 }

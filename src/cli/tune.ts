@@ -8,6 +8,7 @@ import { EXIT, InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
+import { gpuExecutor } from "../run/executor.ts";
 import { OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { formatGflops, formatMilliseconds } from "../report/format.ts";
@@ -97,7 +98,7 @@ export function tuneCommand() {
       let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
-        () => openDevice({ backend: options.backend }),
+        async () => gpuExecutor(await openDevice({ backend: options.backend })),
         (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
       );
       for await (const outcome of outcomes) {

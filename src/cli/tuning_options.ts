@@ -9,7 +9,6 @@ import {
   tuningTable,
   type TuningText,
 } from "../bench/tuning_file.ts";
-import type { GpuDevice } from "../gpu/device.ts";
 import { readText } from "../read_text.ts";
 import { oneSentence } from "./failure.ts";
 import { printer } from "./output.ts";
@@ -70,9 +69,8 @@ export function readTuning(option: string | undefined): Tuning | undefined {
 }
 
 /** The winners on a device. A tuning of other devices is left aside with a word on stderr. */
-export function tuningOf(tuning: Tuning | undefined, gpu: GpuDevice): TuningTable | undefined {
+export function tuningOf(tuning: Tuning | undefined, device: TunedDevice): TuningTable | undefined {
   if (tuning === undefined) return undefined;
-  const device = deviceOf(gpu);
   const reason = otherDevice(tuning.lines, device);
   if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
@@ -90,8 +88,4 @@ export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
   printer("stderr").message(
     `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
   );
-}
-
-function deviceOf({ info }: GpuDevice): TunedDevice {
-  return { backend: info.backend, adapter: info.adapter, driver: info.driver ?? "" };
 }

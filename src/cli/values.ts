@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "#cli-types";
+import { InputTypeError } from "../errors.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { suggestion } from "../problem/closest.ts";
 
@@ -143,4 +144,15 @@ export function commaList(text: string): string[] {
 /** Gathers the values of an option that may be given several times. */
 export function gather(text: string, gathered: readonly string[] | undefined): string[] {
   return [...gathered ?? [], text];
+}
+
+/**
+ * Refuses options that nothing would heed.
+ *
+ * @param given By name: whether each is given.
+ * @throws {TypeError} that begins with `why` and names them.
+ */
+export function refuseOptions(why: string, given: Readonly<Record<string, unknown>>): void {
+  const names = Object.entries(given).flatMap(([name, value]) => value ? [`--${name}`] : []);
+  if (names.length > 0) throw new InputTypeError(`${why}, ${names.join(", ")} must go`);
 }

@@ -10,7 +10,7 @@ import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { activate } from "./activate.ts";
 import { gemmPlans } from "./gemm_plan.ts";
-import { canonicalStrides, geometryOf } from "./geometry.ts";
+import { canonicalStrides, geometryOf, type HostArray } from "./geometry.ts";
 import { listedWork, sampledWork, wholeWork } from "./jobs.ts";
 import { checkedOperand, type HostOperand } from "./operands.ts";
 import { mostWorkers, runAssignment, workerCount } from "./pool.ts";
@@ -27,7 +27,7 @@ export interface ReferenceInputs {
   /** ∇Y */
   readonly output?: HostOperand;
   /** One value per output channel, where the epilogue has a bias. */
-  readonly bias?: Float32Array | Float64Array;
+  readonly bias?: HostArray;
 }
 
 /** Which results are computed, and by how many. */

@@ -166,44 +166,11 @@ export interface CaseRecord {
   readonly seed?: number;
 }
 
-/** How fast one kernel was among its rivals on one problem. */
+/**
+ * How fast one way to compute a problem was among its rivals, on the device that it names. Of convolutions `auto` heeds
+ * the winner.
+ */
 export interface TuningRecord {
-  /** Version of the schema. */
-  readonly schema: 1;
-  /** Kind of line. */
-  readonly kind: "tuning";
-  /** The product's sizes. */
-  readonly problem: string;
-  /** `gemm`. */
-  readonly op: string;
-  /** Name of the device. */
-  readonly device: string;
-  /** Element type of A and B. */
-  readonly dtype: string;
-  /** Name of the kernel; a name stands for its text. */
-  readonly kernel: string;
-  /** Tile policy. */
-  readonly policy: string;
-  /** Of stream-K those of the tiles beyond whole waves. */
-  readonly splits: number;
-  /** How tiles are spread over the device. */
-  readonly balance: "none" | "split-k" | "stream-k";
-  /** Milliseconds a call. */
-  readonly time_ms: TimeRecord;
-  /** The direct algorithm's flops over the median time, in GFLOP/s. */
-  readonly gflops: number;
-  /** What the planner's model says, scaled so that it is right on average over the rivals. */
-  readonly predicted_gflops: number;
-  /** Whether the planner would take it. */
-  readonly chosen: boolean;
-  /** What the check said. */
-  readonly verdict: Verdict;
-  /** Why a verdict is `fail` or `error`. */
-  readonly message?: string;
-}
-
-/** How fast one way to convolve was among its rivals: what `auto` heeds on the device that it names. */
-export interface ConvTuningRecord {
   /** Version of the schema. */
   readonly schema: 1;
   /** Kind of line. */
@@ -216,16 +183,20 @@ export interface ConvTuningRecord {
   readonly device: string;
   /** Name and version of its driver. */
   readonly driver: string;
-  /** The problem's descriptor. */
+  /** The problem's descriptor, or a product's sizes. */
   readonly problem: string;
-  /** Operation. */
+  /** Operation, or `gemm`. */
   readonly op: string;
-  /** Element type. */
+  /** Element type; of a product that of A and B. */
   readonly dtype: string;
-  /** Of activations. */
+  /** What products are summed in, where that is less than the usual. */
+  readonly accumulate?: string;
+  /** Of activations; a product's transposes. */
   readonly layout: string;
   /** Of the filter. */
-  readonly filter_layout: string;
+  readonly filter_layout?: string;
+  /** What follows the sum of a product, where anything does. */
+  readonly epilogue?: string;
   /** What ran. */
   readonly algorithm: string;
   /** Tile policy; the planner's choice where absent, as of tile and pair. */
@@ -234,6 +205,10 @@ export interface ConvTuningRecord {
   readonly tile?: string;
   /** Kernels of WinRS. */
   readonly pair?: string;
+  /** Of a product; of stream-K those of the tiles beyond whole waves. */
+  readonly splits?: number;
+  /** Of a product: how tiles are spread over the device. */
+  readonly balance?: "none" | "split-k" | "stream-k";
   /** Name of the kernel that does the products. */
   readonly kernel: string;
   /** Every kernel of the plan; a name stands for its text. */
@@ -242,6 +217,8 @@ export interface ConvTuningRecord {
   readonly time_ms: TimeRecord;
   /** The direct algorithm's flops over the median time, in GFLOP/s. */
   readonly gflops: number;
+  /** Of a product: what the planner's model says, scaled so that it is right on average over the rivals. */
+  readonly predicted_gflops?: number;
   /** Bytes beside the tensors. */
   readonly workspace_bytes: number;
   /** The largest error over u·Σ|a||b|; `null` where nothing was checked. */
@@ -252,7 +229,9 @@ export interface ConvTuningRecord {
   readonly winner: boolean;
   /** What the check said. */
   readonly verdict: Verdict;
+  /** Why a verdict is `fail` or `error`. */
+  readonly message?: string;
 }
 
 /** A line of a stream. */
-export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord | ConvTuningRecord;
+export type ReportRecord = EnvironmentRecord | CaseRecord | TuningRecord;

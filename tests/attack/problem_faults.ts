@@ -1,5 +1,5 @@
 /** Faults put into a result, which the gate has to find. */
-import type { Checked } from "../../src/bench/check.ts";
+import type { Checked } from "../../src/run/check.ts";
 import type { Activation } from "../../src/problem/epilogue.ts";
 import type { ReferenceResult } from "../../src/reference/reference.ts";
 import { unravelIndex } from "../../src/tensor/tensor.ts";

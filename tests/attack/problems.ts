@@ -2,16 +2,16 @@ import { isInputError } from "../../src/errors.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import type { Plan } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
-import { checkAgainst, computeReference } from "../../src/bench/check.ts";
-import { checkGemm, computeGemmReference } from "../../src/bench/gemm_check.ts";
-import { fillGemm, gemmResult } from "../../src/bench/gemm_operands.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { checkAgainst, computeReference } from "../../src/run/check.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { gemmSubject } from "../../src/run/gemm_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import type { HostData } from "../../src/run/subject.ts";
 import { UnsupportedError } from "../../src/errors.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { operandTensors, resultTensor, tensorShape } from "../../src/problem/conv_problem.ts";
+import { resultTensor, tensorShape } from "../../src/problem/conv_problem.ts";
 import { printDescriptor } from "../../src/problem/descriptor.ts";
-import { fillTensor } from "../../src/tensor/fill.ts";
 import { stridesInLayout } from "../../src/tensor/layout.ts";
 import { rowMajorStrides, unravelIndex } from "../../src/tensor/tensor.ts";
 import { type Attack, Finding, messageFault, type Outcome } from "./attack.ts";
@@ -19,8 +19,6 @@ import { Draw } from "./draw.ts";
 import { plainConv, plainGemm } from "./plain_reference.ts";
 import { caseOf, type ConvCase, type GemmCase } from "./problem_cases.ts";
 import { type Computed, holdFault, type Values } from "./problem_faults.ts";
-
-const ONCE = { samples: 1, fillMs: 0 };
 
 async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | string> {
   const { problem, layout, filterLayout, epilogue, fill, seed, choice } = one;
@@ -36,38 +34,27 @@ async function computeConv(gpu: GpuDevice, one: ConvCase): Promise<Computed | st
     })
   );
   if (typeof plan === "string") return plan;
-  const layouts = { layout, filterLayout };
-  const operands: HostOperands = {
-    ...Object.fromEntries(
-      operandTensors(problem.op).map((which) => [
-        which,
-        fillOperand(problem, which, layouts, fill, seed),
-      ]),
-    ),
-    ...(epilogue.bias
-      ? { bias: fillTensor("f32", [problem.outChannels], fill, seed + 9).data }
-      : {}),
-  };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), ONCE);
-  const reference = await computeReference({
-    problem,
-    epilogue,
-    operands,
-    ...layouts,
-    mode: "full",
-    seed: 1,
-  });
+  const subject = convSubject({ problem, layout, filterLayout, epilogue });
+  const operands = fillOperands(subject, fill, seed);
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
+  const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
   const shape = tensorShape(problem, resultTensor(problem.op));
   return {
     kernel: plan.kernel,
     result,
     reference,
-    plain: plainConv(problem, operands, layout, filterLayout, epilogue),
+    plain: plainConv(
+      problem,
+      operands as Parameters<typeof plainConv>[1],
+      layout,
+      filterLayout,
+      epilogue,
+    ),
     exactness: 1e-9,
     strides: stridesInLayout(shape, resultTensor(problem.op) === "filter" ? filterLayout : layout),
     roundoff: 2 ** -24,
     activation: epilogue.activation,
-    check: (values) => checkAgainst(reference, values as Float32Array, plan.arithmetic),
+    check: (values) => checkAgainst(reference, values as HostData, plan.arithmetic),
   };
 }
 
@@ -85,10 +72,10 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
     })
   );
   if (typeof plan === "string") return plan;
-  const operands = fillGemm(problem, dtype, fill, seed);
-  const run = await runPlan(gpu, plan, operands, gemmResult(problem, dtype), ONCE);
-  const request = { problem, dtype, operands, mode: "full", seed: 1 } as const;
-  const reference = await computeGemmReference(request);
+  const subject = gemmSubject(problem, { dtype });
+  const operands = fillOperands(subject, fill, seed);
+  const run = await runPlan(gpu, plan, operands, subject.result, 2);
+  const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
   const exact = dtype === "i8" || dtype === "f64";
   const round = exact ? (factor: number) => factor : Math.fround;
   const factors = { alpha: round(problem.alpha), beta: round(problem.beta) };
@@ -107,7 +94,7 @@ async function computeGemm(gpu: GpuDevice, one: GemmCase): Promise<Computed | st
       ? 2 ** -11
       : 2 ** -24,
     activation: problem.activation,
-    check: (values) => checkGemm(reference, values, plan.arithmetic),
+    check: (values) => checkAgainst(reference, values as HostData, plan.arithmetic),
   };
 }
 

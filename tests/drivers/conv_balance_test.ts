@@ -3,13 +3,13 @@ import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { checkResult } from "../../src/bench/check.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { convProblem, operandTensors, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { fillTensor } from "../../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -43,22 +43,12 @@ async function run(
   });
   assert.match(plan.kernel, /_streamk(_|$)/);
   assert.match(plan.notes.at(-1)!, /stream-K: [1-9]\d* tiles whole, the depth of [1-9]/);
-  const operands: HostOperands = {
-    ...Object.fromEntries(
-      operandTensors(op).map((which) => [
-        which,
-        fillOperand(problem, which, request, "uniform11", 7),
-      ]),
-    ),
-    ...(epilogue.bias
-      ? { bias: fillTensor("f32", [problem.outChannels], "uniform11", 8).data }
-      : {}),
-  };
-  const protocol = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
+  const subject = convSubject(request);
+  const operands = fillOperands(subject, "uniform11", 7);
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   const arithmetic = plan.arithmetic;
   const checked = await checkResult({
-    ...request,
+    subject,
     operands,
     mode: "full",
     seed: 1,

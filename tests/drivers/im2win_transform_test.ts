@@ -5,7 +5,8 @@ import { im2colGeometry } from "../../src/algorithms/im2col/geometry.ts";
 import { windowGeometry } from "../../src/algorithms/im2win/geometry.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { fillOperand } from "../../src/bench/operands.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
 import { download, upload } from "../../src/gpu/buffers.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../../src/gpu/execute.ts";
@@ -30,7 +31,7 @@ async function transformed(gpu: GpuDevice, request: PlanRequest, name: string) {
   const whole = planConv(request);
   const passes = whole.passes.filter(({ kernel }) => /^im2(win|col)_f32/.test(kernel.name));
   const plan = { ...whole, passes };
-  const input = fillOperand(request.problem, "input", request, "uniform11", 3);
+  const input = fillOperands(convSubject(request), "uniform11", 3).input as Float32Array;
   const place = plan.buffers.findIndex((buffer) => buffer.name === name);
   using buffers = createPlanBuffers(gpu, plan);
   upload(gpu, buffers.get("input"), 0, input);

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand } from "../../src/bench/operands.ts";
-import type { HostOperands } from "../../src/bench/operands.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import {
   type ConvProblem,
@@ -16,9 +16,11 @@ import {
   operandTensors,
   type Operation,
   OPERATIONS,
+  tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { fillTensor } from "../../src/tensor/fill.ts";
+import { filterLayoutFor, type Layout, LAYOUTS, shapeInLayout } from "../../src/tensor/layout.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -61,16 +63,10 @@ async function conv(
     sizes: "uniform",
     ...more,
   });
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), {
-    samples: 1,
-    fillMs: 0,
-  });
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   const checked = await checkResult({
-    problem,
-    epilogue,
+    subject: convSubject({ problem, epilogue, layout, filterLayout }),
     operands,
-    layout,
-    filterLayout,
     mode: "full",
     seed: 1,
     result,
@@ -81,9 +77,15 @@ async function conv(
 }
 
 function operandsOf(problem: ConvProblem, layout: Layout, which: readonly ConvTensor[]) {
-  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+  const filterLayout = filterLayoutFor(layout);
   const operands: Partial<Record<ConvTensor, Float32Array<ArrayBuffer>>> = {};
-  for (const name of which) operands[name] = fillOperand(problem, name, layouts, "uniform11", 7);
+  for (const name of which) {
+    const shape = shapeInLayout(
+      tensorShape(problem, name),
+      name === "filter" ? filterLayout : layout,
+    );
+    operands[name] = fillTensor("f32", shape, "uniform11", 7 + which.indexOf(name)).data;
+  }
   return operands;
 }
 
@@ -183,12 +185,11 @@ Deno.test("an operation without products gives zeros, or the bias", async () => 
         algorithm,
         limits: gpu.limits,
       });
-    const once = { samples: 1, fillMs: 0 };
-    const zero = await runPlan(gpu, plan(noImages, NO_EPILOGUE), {}, convResult(noImages), once);
+    const zero = await runPlan(gpu, plan(noImages, NO_EPILOGUE), {}, convResult(noImages), 2);
     assert.deepEqual([...zero.result], new Array(24).fill(0));
     const bias = Float32Array.of(1, 2, 3);
     const withBias = plan(noChannels, { bias: true, activation: "none" });
-    const { result } = await runPlan(gpu, withBias, { bias }, convResult(noChannels), once);
+    const { result } = await runPlan(gpu, withBias, { bias }, convResult(noChannels), 2);
     assert.deepEqual([...result], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
   }
 });

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { convResult } from "../../src/run/conv_subject.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -136,8 +137,6 @@ function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequ
   };
 }
 
-const ONCE = { samples: 1, fillMs: 0 };
-
 Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
   using gpu = await openDevice({ backend });
   const problem = convProblem({
@@ -206,9 +205,9 @@ Deno.test("without channels the result is the bias or zeros, without images ther
       planConv(requestFor(gpu, problem, { algorithm, ...more }));
     const bias = Float32Array.of(1, 2, 3);
     const biased = request(noChannels, { epilogue: { bias: true, activation: "none" } });
-    const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), ONCE);
+    const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), 2);
     assert.deepEqual([...result], [1, 2, 3].flatMap((value) => new Array(4).fill(value)));
-    const zero = await runPlan(gpu, request(noGradient, {}), {}, convResult(noGradient), ONCE);
+    const zero = await runPlan(gpu, request(noGradient, {}), {}, convResult(noGradient), 2);
     assert.deepEqual([...zero.result], new Array(32).fill(0));
     assert.deepEqual(request(noImages, {}).passes, []);
   }

@@ -3,7 +3,8 @@ import assert from "#assert";
 import fc from "fast-check";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
+import { convResult } from "../../src/run/conv_subject.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -203,14 +204,13 @@ Deno.test("without channels or images the result is the bias, or zeros", async (
     inChannels: 2,
     outChannels: 3,
   });
-  const once = { samples: 1, fillMs: 0 };
   const epilogue = { bias: true, activation: "none" as const };
   const biased = planConv(requestFor(gpu, noChannels, { epilogue }));
   const bias = Float32Array.of(1, 2, 3);
-  const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), once);
+  const { result } = await runPlan(gpu, biased, { bias }, convResult(noChannels), 2);
   assert.deepEqual([...result], [1, 2, 3].flatMap((value) => new Array(4).fill(value)));
   const zero = planConv(requestFor(gpu, noImages, {}));
-  const gradient = await runPlan(gpu, zero, {}, convResult(noImages), once);
+  const gradient = await runPlan(gpu, zero, {}, convResult(noImages), 2);
   assert.deepEqual([...gradient.result], new Array(54).fill(0));
 });
 

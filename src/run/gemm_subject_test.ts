@@ -3,8 +3,10 @@ import { type GemmDType, gemmProblem } from "../problem/gemm_problem.ts";
 import type { GemmInputs } from "../reference/gemm.ts";
 import { referenceGemm } from "../reference/gemm.ts";
 import { arrayConstructor, type TensorData } from "../tensor/dtype.ts";
-import { checkGemm, computeGemmReference } from "./gemm_check.ts";
-import { defaultFill, fillGemm, gemmResult } from "./gemm_operands.ts";
+import { checkAgainst, computeReference } from "./check.ts";
+import { defaultFill, gemmSubject } from "./gemm_subject.ts";
+import { fillOperands } from "./operands.ts";
+import type { HostData } from "./subject.ts";
 
 /** The reference's values as a device of the dtype would leave them, and the check of what `spoil` does. */
 async function verdictOf(
@@ -13,24 +15,25 @@ async function verdictOf(
   mode: "sample" | "full" = "full",
 ) {
   const problem = gemmProblem({ m: 40, n: 30, k: 200, transpose: "nt", bias: "row" });
-  const operands = fillGemm(problem, dtype, defaultFill(dtype), 3);
+  const subject = gemmSubject(problem, { dtype });
+  const operands = fillOperands(subject, defaultFill(dtype), 3);
   const { values } = await referenceGemm(problem, operands as GemmInputs, { workers: 0 });
-  const result = new (arrayConstructor(gemmResult(problem, dtype).dtype))(values.length);
+  const result = new (arrayConstructor(subject.result.dtype))(values.length);
   if (result instanceof BigInt64Array || result instanceof BigUint64Array) throw new Error(dtype);
   result.set(values);
   spoil(result);
-  const reference = await computeGemmReference({ problem, dtype, operands, mode, seed: 1 });
-  return checkGemm(reference, result, {}).verdict;
+  const reference = await computeReference({ subject, operands, mode, seed: 1 });
+  return checkAgainst(reference, result as HostData, {}).verdict;
 }
 
-Deno.test("checkGemm() passes what is rounded once, in every dtype", async () => {
+Deno.test("checkAgainst() passes what is rounded once, in every dtype", async () => {
   for (const dtype of ["f32", "f16", "i8", "f64"] as const) {
     assert.equal(await verdictOf(dtype, () => {}), "pass", dtype);
     assert.equal(await verdictOf(dtype, () => {}, "sample"), "pass", dtype);
   }
 });
 
-Deno.test("checkGemm() fails on one wrong element, a scaled row and a single NaN", async () => {
+Deno.test("checkAgainst() fails on one wrong element, a scaled row and a single NaN", async () => {
   for (const dtype of ["f32", "f16", "f64"] as const) {
     assert.equal(await verdictOf(dtype, (result) => result[77]! *= 1.01), "fail", dtype);
     assert.equal(await verdictOf(dtype, (result) => result[1199] = NaN), "fail", dtype);
@@ -41,15 +44,15 @@ Deno.test("checkGemm() fails on one wrong element, a scaled row and a single NaN
   assert.equal(await verdictOf("f32", tiny), "fail");
 });
 
-Deno.test("checkGemm() takes integers exactly or not at all", async () => {
+Deno.test("checkAgainst() takes integers exactly or not at all", async () => {
   assert.equal(await verdictOf("i8", (result) => result[5]! += 1), "fail");
 });
 
-Deno.test("computeGemmReference() samples large products, every row of them", async () => {
+Deno.test("computeReference() samples large products, every row of them", async () => {
   const problem = gemmProblem({ m: 700, n: 900, k: 200 });
-  const operands = fillGemm(problem, "f32", "uniform01", 1);
-  const request = { problem, dtype: "f32", operands, seed: 1 } as const;
-  const sample = await computeGemmReference({ ...request, mode: "sample" });
+  const subject = gemmSubject(problem, { dtype: "f32" });
+  const operands = fillOperands(subject, "uniform01", 1);
+  const sample = await computeReference({ subject, operands, mode: "sample", seed: 1 });
   assert.equal(sample.values.length, 700 * 64);
   assert.equal(new Set(sample.indices!.map((index) => Math.floor(index / 900))).size, 700);
 });

@@ -1,8 +1,6 @@
 import type { ErrorStatistics, Precision } from "../accuracy/mod.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
 import type { GemmDType, GemmProblem } from "../problem/gemm_problem.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { gemmPrecision } from "./gemm_check.ts";
 
 /** Roundings of a number that is evenly spread err by 1/√3 of the unit roundoff at most: its root mean square. */
 const ROUNDED = 1 / Math.sqrt(3);
@@ -33,9 +31,8 @@ export function gemmNoise(
   sample: Noisy,
   { m, k }: GemmProblem,
   dtype: GemmDType,
-  arithmetic: PlanArithmetic,
+  precision: Precision,
 ): ProjectionNoise {
-  const precision = gemmPrecision(dtype, arithmetic);
   if (dtype !== "f64") return projectionNoise(sample, precision);
   const { unitRoundoff } = precision;
   const longer = 2 * Math.sqrt((m + k) / Math.max(1, k));

@@ -1,10 +1,3 @@
-import {
-  accumulationLength,
-  type ConvProblem,
-  resultTensor,
-  tensorShape,
-} from "../problem/conv_problem.ts";
-import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { randomStream } from "../reference/sample.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
@@ -29,43 +22,61 @@ const FEWEST_MEMBERS = 8;
 const STRATUM_CHANNELS = 32;
 const STRATUM_PLACES = 32;
 
-/** What the coverage of a check depends on. */
-export interface Coverable {
+/** A sample's size: at least this many outputs ... */
+const SAMPLE_COUNT = 4096;
+/** ... and enough of each channel for its RMS to mean something, ... */
+const SAMPLE_PER_CHANNEL = 64;
+/** ... but no more multiply-adds than these: a second or so of two cores. */
+const SAMPLE_PRODUCTS = 2e9;
+
+/** Outputs of a sample, for results of so many channels and products an output. */
+export function sampleCount(channels: number, products: number): number {
+  const affordable = Math.floor(SAMPLE_PRODUCTS / Math.max(1, products));
+  return Math.max(SAMPLE_COUNT, Math.min(SAMPLE_PER_CHANNEL * channels, affordable));
+}
+
+/** What is asked of a check. */
+export interface CoverageAsked {
   readonly mode: CheckMode;
-  /** Multiply-adds of the whole. */
-  readonly products: number;
-  readonly outputs: number;
-  /** Outputs that a projection adds up in a place. */
-  readonly members: number;
   /** Whether what is projected is at hand: a result that no activation has changed. */
   readonly linear: boolean;
 }
 
-/** How a result is covered. */
-export function coverageOf({ mode, products, outputs, members, linear }: Coverable): Coverage {
-  if (mode === "full" || 2 * products <= WHOLE_FLOPS) return "whole";
+/** What the coverage of a subject's result depends on. */
+export interface Coverable {
+  /** Canonical sizes of the result. */
+  readonly shape: readonly number[];
+  /** Multiply-adds of an output. */
+  readonly length: number;
+  /** How many times longer than in FP64 a sum of the reference takes. */
+  readonly sumCost: number;
+  /** Outputs that a projection adds up in a place. */
+  readonly members: number;
+  /** Outputs of a sample. */
+  readonly sample: number;
+}
+
+/** How a result is covered. A sample that leaves none out is the whole. */
+export function coverageOf(
+  { shape, length, sumCost, members, sample }: Coverable,
+  { mode, linear }: CoverageAsked,
+): Coverage {
+  const outputs = elementCount(shape);
+  const products = outputs * length * sumCost;
+  if (mode === "full" || 2 * products <= WHOLE_FLOPS || outputs <= sample) return "whole";
   if (mode === "sample") return "sample";
   if (members >= FEWEST_MEMBERS && linear) return "projected";
   return products <= WHOLE_PRODUCTS && outputs <= WHOLE_OUTPUTS ? "whole" : "strata";
 }
 
-/** The sizes of a convolution. */
-export function convCoverable(problem: ConvProblem): Omit<Coverable, "mode" | "linear"> {
-  const { op, groups } = problem;
-  const [C, K] = [problem.inChannels / groups, problem.outChannels / groups];
-  const outputs = elementCount(tensorShape(problem, resultTensor(op)));
-  return {
-    products: outputs * accumulationLength(problem),
-    outputs,
-    members: op === "fwd" ? K : op === "bwd-data" ? C : C * K,
-  };
-}
-
-/** Those of a product. */
-export function gemmCoverable(
-  { m, n, k, batch }: GemmProblem,
-): Omit<Coverable, "mode" | "linear"> {
-  return { products: batch * m * n * k, outputs: batch * m * n, members: m };
+/** How the channels of a result are dealt to strata. */
+export interface StrataAxes {
+  /** 1 of activations and products, 0 of filters. */
+  readonly channelAxis: 0 | 1;
+  /** Channels whose runs are apart: those of a group. */
+  readonly run: number;
+  /** Whether what is outside lies innermost in memory, and so in a tile: the batch in chwn. */
+  readonly inner: boolean;
 }
 
 /**
@@ -73,17 +84,12 @@ export function gemmCoverable(
  * where outputs cost more than `most` multiply-adds together.
  *
  * @param shape Of the result, canonical.
- * @param channelAxis 1 of activations and products, 0 of filters.
- * @param run Channels whose runs are apart: those of a group.
- * @param inner Whether what is outside lies innermost in memory, and so in a tile: the batch in chwn.
  */
 export function strataOf(
   shape: readonly number[],
-  channelAxis: 0 | 1,
-  run: number,
+  { channelAxis, run, inner }: StrataAxes,
   length: number,
   seed: number,
-  inner = false,
   most = WHOLE_PRODUCTS,
 ): Float64Array {
   const random = randomStream(seed);

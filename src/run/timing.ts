@@ -1,4 +1,4 @@
-import { execute } from "../gpu/execute.ts";
+import { execute, type ExecuteOptions, type Execution } from "../gpu/execute.ts";
 import type { GpuDevice } from "../gpu/device.ts";
 import type { PreparedPlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
@@ -38,6 +38,22 @@ const MOST_BATCHES = 64;
 const BUDGET_MS = 10_000;
 const MOST_REPEATS = 4096;
 
+/** What can be timed. */
+export interface Timed {
+  /** Copies of its data that calls cycle through. */
+  readonly copies: number;
+  /** Runs it, beginning with the copy `first`. */
+  run(options: ExecuteOptions, first?: number): Promise<Execution>;
+}
+
+/** A plan on a device, prepared on copies of its data. */
+export function timedPlan(gpu: GpuDevice, prepared: readonly PreparedPlan[]): Timed {
+  const copies = prepared.length;
+  const run: Timed["run"] = (options, first = 0) =>
+    execute(gpu, [...prepared.slice(first), ...prepared.slice(0, first)], options);
+  return { copies, run };
+}
+
 /**
  * Times prepared plans: calls cycle through them. A first call gives the estimate that repeats follow from.
  *
@@ -48,13 +64,13 @@ export async function timePlan(
   prepared: readonly PreparedPlan[],
   protocol: TimingProtocol,
 ): Promise<TimeRecord> {
-  const [time] = await timeRivals(gpu, [prepared], protocol);
+  const [time] = await timeRivals(gpu.info.software, [timedPlan(gpu, prepared)], protocol);
   return time!;
 }
 
 /** One of several that are timed together. */
 interface Rival {
-  readonly prepared: readonly PreparedPlan[];
+  readonly timed: Timed;
   readonly samplesNs: number[];
   estimateNs: number;
   repeats: number;
@@ -65,27 +81,28 @@ interface Rival {
 
 /**
  * Times rivals in turn, a sample of each after the other, so that what changes the device's speed meets all
- * alike. Sampling ends when all are steady, or have their samples. The calls of each cycle through its plans.
+ * alike. Sampling ends when all are steady, or have their samples.
  *
+ * @param software Whether there are no clocks to raise.
  * @throws as {@linkcode execute}.
  */
 export async function timeRivals(
-  gpu: GpuDevice,
-  plans: readonly (readonly PreparedPlan[])[],
+  software: boolean,
+  all: readonly Timed[],
   protocol: TimingProtocol,
 ): Promise<TimeRecord[]> {
   const rivals: Rival[] = [];
-  for (const prepared of plans) {
-    const { samplesNs, clock } = await execute(gpu, prepared, { warmup: 1 });
+  for (const timed of all) {
+    const { samplesNs, clock } = await timed.run({ warmup: 1 });
     const estimateNs = Math.max(1, samplesNs[0]!);
     const most = protocolSamples(protocol, estimateNs / 1e6);
     // What is slow, or asked for once, has its sample.
     const taken = most <= 1 ? samplesNs : [];
-    rivals.push({ prepared, samplesNs: taken, estimateNs, repeats: 1, most, clock });
+    rivals.push({ timed, samplesNs: taken, estimateNs, repeats: 1, most, clock });
   }
   let warmUpMs = WARM_UP_MS;
   for (const rival of rivals.filter(isPending)) {
-    rival.estimateNs = await warmUp(gpu, rival.prepared, rival.estimateNs, warmUpMs);
+    rival.estimateNs = await warmUp(software, rival, warmUpMs);
     rival.repeats = protocolRepeats(protocol, rival.estimateNs / 1e6);
     rival.most = protocolSamples(protocol, rival.estimateNs / 1e6);
     // The first one has raised the clocks for all.
@@ -93,7 +110,7 @@ export async function timeRivals(
   }
   while (rivals.some((rival) => isPending(rival) && !isSteady(rival.samplesNs, protocol))) {
     const pending = rivals.filter(isPending);
-    for (const rival of pending) await takeSamples(gpu, rival, protocol, pending.length > 1);
+    for (const rival of pending) await takeSamples(rival, protocol, pending.length > 1);
   }
   return rivals.map(({ samplesNs, repeats, clock }) => timeRecord(samplesNs, repeats, clock));
 }
@@ -109,49 +126,45 @@ export function isSteady(samples: readonly number[], { spread }: TimingProtocol)
 }
 
 async function takeSamples(
-  gpu: GpuDevice,
   rival: Rival,
   protocol: TimingProtocol,
   inTurn: boolean,
 ): Promise<void> {
-  const { prepared, samplesNs, repeats, estimateNs, most } = rival;
+  const { timed, samplesNs, repeats, estimateNs, most } = rival;
   const least = samplesNs.length === 0 ? FEWEST_SAMPLES : 3;
   const wanted = inTurn ? 1 : protocol.spread === undefined ? most : least;
   const samples = Math.min(wanted, most - samplesNs.length);
   // Copies go on where the last sample stopped, or the first ones would be warm.
-  const next = (samplesNs.length * repeats) % prepared.length;
-  const plans = [...prepared.slice(next), ...prepared.slice(0, next)];
+  const next = (samplesNs.length * repeats) % timed.copies;
   // Another rival has been at the caches; copies have none to warm.
-  const warmup = inTurn && prepared.length === 1 ? 1 : 0;
-  const run = await execute(gpu, plans, { samples, repeats, estimateNs, warmup });
+  const warmup = inTurn && timed.copies === 1 ? 1 : 0;
+  const run = await timed.run({ samples, repeats, estimateNs, warmup }, next);
   samplesNs.push(...run.samplesNs);
   rival.clock = run.clock;
 }
 
 /**
- * Runs plans until the device's clocks are steady.
+ * Runs a rival until the device's clocks are steady.
  *
- * @param estimateNs What a run took when the device was cold.
  * @param leastMs How long to warm up at least.
  * @returns What a run takes now, in nanoseconds.
  */
-export async function warmUp(
-  gpu: GpuDevice,
-  prepared: readonly PreparedPlan[],
-  estimateNs: number,
-  leastMs = WARM_UP_MS,
+async function warmUp(
+  software: boolean,
+  { timed, estimateNs }: Rival,
+  leastMs: number,
 ): Promise<number> {
-  const batchMs = gpu.info.software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
+  const batchMs = software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
   let last = estimateNs;
   let spentMs = 0;
   for (let batch = 0; batch < MOST_BATCHES && spentMs < LONGEST_WARM_UP_MS; batch++) {
     const repeats = Math.max(1, Math.min(MOST_WARM_UPS, Math.ceil(batchMs * 1e6 / last)));
-    const { samplesNs } = await execute(gpu, prepared, { repeats, estimateNs: last });
+    const { samplesNs } = await timed.run({ repeats, estimateNs: last });
     const now = Math.max(1, samplesNs[0]!);
     spentMs += now * repeats / 1e6;
     const steady = Math.abs(now - last) < STEADY * last;
     last = now;
-    if (gpu.info.software || (steady && spentMs >= leastMs)) break;
+    if (software || (steady && spentMs >= leastMs)) break;
   }
   return last;
 }

@@ -1,21 +1,19 @@
 import assert from "#assert";
-import { type ConvProblem, OPERATIONS, resultTensor } from "../problem/conv_problem.ts";
-import { operandTensors, tensorShape } from "../problem/conv_problem.ts";
+import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { type Activation, type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
 import { type GemmDType, type GemmProblem, gemmProblem } from "../problem/gemm_problem.ts";
-import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
-import { activate, referenceConv } from "../reference/reference.ts";
+import { activate } from "../reference/reference.ts";
 import type { ProjectionRecord } from "../report/record.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../tensor/layout.ts";
-import { fromCanonical } from "./canonical.ts";
-import type { Checked, ReferenceRequest } from "./check.ts";
-import { defaultFill, fillGemm } from "./gemm_operands.ts";
-import { fillOperand, type HostOperands, layoutOf, referenceInputs } from "./operands.ts";
+import { type Checked, linearOf, type ReferenceRequest } from "./check.ts";
+import { convSubject } from "./conv_subject.ts";
+import { defaultFill, gemmSubject } from "./gemm_subject.ts";
+import { fillOperands, fromCanonical } from "./operands.ts";
+import { checkResult } from "./projected.ts";
+import type { HostOperands, Subject } from "./subject.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { checkConvResult } from "./conv_projection.ts";
-import { checkGemmResult, linearGemm } from "./gemm_projection.ts";
 
 /** Large enough to be projected, by little. */
 const LARGE = "mb2ic32ih58oc64kh3ph1";
@@ -39,25 +37,17 @@ async function healthy(
   } = {},
 ): Promise<Case> {
   const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+  const subject = convSubject({ problem, ...layouts, epilogue });
   const operands: HostOperands = {
-    ...Object.fromEntries(
-      operandTensors(problem.op).map((which) => [
-        which,
-        fillOperand(problem, which, layouts, fill, 3),
-      ]),
-    ),
+    ...fillOperands(subject, fill, 3),
     ...(epilogue.bias
       ? { bias: Float32Array.from({ length: problem.outChannels }, (_, k) => (k - 20) / 40) }
       : {}),
   };
   change(operands);
-  const { values, shape } = await referenceConv(
-    problem,
-    referenceInputs(problem, operands, layouts),
-    problem.op === "fwd" ? { epilogue } : {},
-  );
-  const result = fromCanonical(values, shape, layoutOf(resultTensor(problem.op), layouts));
-  return { problem, ...layouts, operands, epilogue, mode: "auto", seed: 1, result, arithmetic: {} };
+  const { values } = await subject.reference(operands, {});
+  const result = fromCanonical(subject, values) as Float32Array<ArrayBuffer>;
+  return { subject, operands, mode: "auto", seed: 1, result, arithmetic: {} };
 }
 
 function projected({ projection }: Checked): ProjectionRecord {
@@ -69,7 +59,7 @@ Deno.test("a healthy result of any operation, layout and group stands its projec
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       const text = layout === "nhwc" ? GROUPED : LARGE;
-      const checked = await checkConvResult(
+      const checked = await checkResult(
         await healthy({ ...parseDescriptor(text), op }, { layout }),
       );
       assert.equal(checked.verdict, "pass", `${op} ${layout}: ${checked.message}`);
@@ -85,7 +75,7 @@ Deno.test("one and three axes, strides and dilation are projected", async () => 
   for (
     const text of ["mb8ic64ih1iw2100oc64kh1kw5sh1sw2dh0dw1", "mb2ic16id12ih20oc32kd3pd1kh3ph1"]
   ) {
-    const checked = await checkConvResult(await healthy(parseDescriptor(text)));
+    const checked = await checkResult(await healthy(parseDescriptor(text)));
     assert.equal(checked.verdict, "pass", `${text}: ${checked.message}`);
     assert.ok(projected(checked).max_ratio > 0);
   }
@@ -113,8 +103,8 @@ Deno.test("what the sample misses the projection finds, and says where", async (
   for (const [what, spoil] of Object.entries(faults)) {
     const result = one.result.slice();
     spoil(result);
-    const sampled = await checkConvResult({ ...one, mode: "sample", result });
-    const checked = await checkConvResult({ ...one, result });
+    const sampled = await checkResult({ ...one, mode: "sample", result });
+    const checked = await checkResult({ ...one, result });
     assert.equal(checked.verdict, "fail", what);
     assert.match(checked.message!, /projection over channels at \[1,·,1[2-7],/, what);
     if (what !== "a tile is off by 1 %") assert.equal(sampled.verdict, "pass", what);
@@ -124,7 +114,7 @@ Deno.test("what the sample misses the projection finds, and says where", async (
 Deno.test("errors that are four times as large in a patch are found, larger ones of a winograd tile are not", async () => {
   const problem = parseDescriptor("mb4ic32ih62oc64kh3ph1");
   const one = await healthy(problem, { fill: "uniform11" });
-  const checked = await checkConvResult({ ...one, arithmetic: WINOGRAD });
+  const checked = await checkResult({ ...one, arithmetic: WINOGRAD });
   assert.equal(checked.verdict, "pass");
   assert.ok(projected(checked).max_ratio < 0.5);
   const result = one.result.slice();
@@ -138,10 +128,10 @@ Deno.test("errors that are four times as large in a patch are found, larger ones
       }
     }
   }
-  const noisy = await checkConvResult({ ...one, result });
+  const noisy = await checkResult({ ...one, result });
   assert.equal(noisy.verdict, "fail");
   assert.match(noisy.message!, /RMS of .* places from .* times the noise/);
-  assert.equal((await checkConvResult({ ...one, result, arithmetic: WINOGRAD })).verdict, "pass");
+  assert.equal((await checkResult({ ...one, result, arithmetic: WINOGRAD })).verdict, "pass");
 });
 
 Deno.test("NaN and infinities are masked, and what is beside them is compared singly", async () => {
@@ -152,7 +142,7 @@ Deno.test("NaN and infinities are masked, and what is beside them is compared si
       input![70_000] = NaN;
     },
   });
-  const checked = await checkConvResult(one);
+  const checked = await checkResult(one);
   assert.equal(checked.verdict, "pass", checked.message);
   const { masked, masked_checked } = projected(checked);
   assert.equal(masked, masked_checked);
@@ -161,14 +151,14 @@ Deno.test("NaN and infinities are masked, and what is beside them is compared si
   for (const value of [0, NaN]) {
     const result = one.result.slice();
     result[40 * 58 * 58 + 64 + 40] = value;
-    const wrong = await checkConvResult({ ...one, result });
+    const wrong = await checkResult({ ...one, result });
     assert.equal(wrong.verdict, "fail", `${value}`);
     assert.match(wrong.message!, value === 0 ? /projection over/ : /of 1024 outputs beside NaN/);
   }
   const result = one.result.slice();
   // Beside the infinity, in a masked place.
   result[3 * 58 * 58 + 5] = 1;
-  const wrong = await checkConvResult({ ...one, result });
+  const wrong = await checkResult({ ...one, result });
   assert.match(wrong.message!, /1 of 960 outputs beside NaN or infinite ones are wrong/);
 });
 
@@ -179,24 +169,25 @@ Deno.test("with an activation the linear result is projected, and every output c
     const plain = await healthy(problem, { epilogue: { bias: true, activation: "none" } });
     const linear = plain.result;
     const result = linear.map((value) => activate(activation as Activation, value));
-    const one = { ...plain, epilogue, result, linear };
-    const checked = await checkConvResult(one);
+    const subject = convSubject({ problem, layout: "nchw", filterLayout: "kcrs", epilogue });
+    const one = { ...plain, subject, result, linear };
+    const checked = await checkResult(one);
     assert.equal(checked.verdict, "pass", `${activation}: ${checked.message}`);
     assert.equal(projected(checked).activated, result.length);
     const wrong = result.slice();
     const place = linear.findIndex((value, i) => i > 100_000 && value > 1);
     wrong[place]! += 1e-3;
-    const found = await checkConvResult({ ...one, result: wrong });
+    const found = await checkResult({ ...one, result: wrong });
     assert.equal(found.verdict, "fail", activation);
     assert.match(found.message!, new RegExp(`output ${place} in memory is not ${activation}`));
     // A channel that relu hides is wrong before it.
     const spoilt = linear.slice();
     const negative = linear.findIndex((value, i) => i > 100_000 && value < -1);
     spoilt[negative]! -= 0.1;
-    const hidden = await checkConvResult({ ...one, linear: spoilt });
+    const hidden = await checkResult({ ...one, linear: spoilt });
     assert.match(hidden.message!, /projection over channels/);
     // Without the linear result a large problem is compared whole.
-    const whole = await checkConvResult({ ...one, linear: undefined });
+    const whole = await checkResult({ ...one, linear: undefined });
     assert.equal(whole.accuracy.checked, whole.accuracy.total);
     assert.equal(whole.projection, undefined);
   }
@@ -213,9 +204,10 @@ async function gemmCase(dtype: GemmDType, init: Partial<GemmProblem>, scale = 1)
   const whole = dtype === "i8" ? { alpha: 3, beta: init.beta ?? 0 } : {};
   const problem = gemmProblem({ m: 470, n: 490, k: 480, ...init, ...whole });
   const arithmetic: PlanArithmetic = { sums: dtype === "f64" ? "f64" : "f32" };
-  const operands = fillGemm(problem, dtype, dtype === "i8" ? defaultFill(dtype) : "uniform11", 2);
+  const subject = gemmSubject(problem, { dtype });
+  const operands = fillOperands(subject, dtype === "i8" ? defaultFill(dtype) : "uniform11", 2);
   if (scale !== 1) (operands.a as Float64Array).forEach((value, i, a) => a[i] = value * scale);
-  const linear = linearGemm(problem, dtype, "auto");
+  const linear = linearOf(subject, "auto");
   const stored = (values: Float64Array) =>
     dtype === "i8"
       ? Int32Array.from(values)
@@ -224,18 +216,14 @@ async function gemmCase(dtype: GemmDType, init: Partial<GemmProblem>, scale = 1)
       : dtype === "f16"
       ? Float16Array.from(values)
       : new Float64Array(values);
-  const of = async (which: GemmProblem) =>
-    stored(
-      (await referenceGemm(which, operands as GemmInputs, { integers: dtype === "i8" })).values,
-    );
+  const of = async (which: Subject) => stored(await which.compute(operands, () => {}));
   return {
-    problem,
-    dtype,
+    subject,
     arithmetic,
     operands,
     mode: "auto" as const,
     seed: 4,
-    result: await of(problem),
+    result: await of(subject),
     linear: linear && await of(linear),
   };
 }
@@ -244,13 +232,13 @@ Deno.test("healthy products of every dtype, transpose and epilogue stand their p
   for (const dtype of ["f32", "f64", "f16", "i8"] as const) {
     for (const init of dtype === "f32" ? FACTORS : [FACTORS[1]!, FACTORS[3]!]) {
       const one = await gemmCase(dtype, init);
-      const checked = await checkGemmResult(one);
+      const checked = await checkResult(one);
       assert.equal(checked.verdict, "pass", `${dtype} ${JSON.stringify(init)}: ${checked.message}`);
       assert.ok(projected(checked).max_ratio <= projected(checked).limit / 2);
       const wrong = (one.linear ?? one.result).slice();
       const at = 7 * 490 + 11;
       wrong[at] = dtype === "i8" ? wrong[at]! ^ 1 : wrong[at]! + 10;
-      const found = await checkGemmResult(
+      const found = await checkResult(
         one.linear ? { ...one, linear: wrong } : { ...one, result: wrong },
       );
       assert.equal(found.verdict, "fail");
@@ -261,7 +249,7 @@ Deno.test("healthy products of every dtype, transpose and epilogue stand their p
 
 Deno.test("products beyond f16's range, and f64 far from 1, are judged by what they are", async () => {
   const large = await gemmCase("f16", { alpha: 8192 });
-  const checked = await checkGemmResult(large);
+  const checked = await checkResult(large);
   assert.equal(checked.verdict, "pass", checked.message);
   const { masked, masked_checked } = projected(checked);
   assert.ok(masked > 0 && masked_checked > 0 && masked_checked <= 65536);
@@ -272,14 +260,14 @@ Deno.test("products beyond f16's range, and f64 far from 1, are judged by what t
     if (!Number.isFinite(value)) wrong[i] = 1;
   });
   assert.ok(infinite >= 0);
-  assert.equal((await checkGemmResult({ ...large, result: wrong })).verdict, "fail");
+  assert.equal((await checkResult({ ...large, result: wrong })).verdict, "fail");
   for (const scale of [1e200, 1e-200]) {
     const far = await gemmCase("f64", {}, scale);
     const result = far.result.slice();
-    const projection = projected(await checkGemmResult(far));
+    const projection = projected(await checkResult(far));
     assert.ok(projection.max_ratio > 0 && projection.max_ratio < projection.limit, `${scale}`);
     result[7 * 490 + 11]! *= 1 + 1e-9;
-    const found = await checkGemmResult({ ...far, result });
+    const found = await checkResult({ ...far, result });
     assert.match(found.message!, /projection over rows at \[·,11\]/);
   }
 });
@@ -287,11 +275,11 @@ Deno.test("products beyond f16's range, and f64 far from 1, are judged by what t
 Deno.test("strides in memory: the place that is named is the one that is wrong, in every layout", async () => {
   for (const layout of LAYOUTS) {
     const one = await healthy(parseDescriptor(LARGE), { layout });
-    const strides = stridesInLayout(tensorShape(one.problem, "output"), layout);
+    const strides = stridesInLayout(one.subject.shape, layout);
     const place = [1, 5, 33, 7].reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
     const result = one.result.slice();
     result[place]! += 0.01;
-    const { message } = await checkConvResult({ ...one, result });
+    const { message } = await checkResult({ ...one, result });
     assert.match(message!, /projection over channels at \[1,·,33,7\]/, layout);
   }
 });

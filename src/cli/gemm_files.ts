@@ -1,7 +1,7 @@
-import { gemmReads } from "../bench/gemm_operands.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import {
+  gemmOperands,
   type GemmProblem,
   gemmProblem,
   gemmShape,
@@ -12,7 +12,7 @@ import { parseGemm } from "../problem/gemm_suite.ts";
 import type { GemmOptions } from "./gemm_options.ts";
 
 /** What `wgconv gemm` works on: a product, and the files its operands come from, if any. */
-export interface GemmSubject extends Disposable {
+export interface OpenedGemm extends Disposable {
   readonly problem: GemmProblem;
   /** Empty where the data is made. */
   readonly files: { readonly [which in FileOperand]?: TensorSource };
@@ -33,7 +33,7 @@ type Epilogue = Pick<GemmProblem, "alpha" | "beta" | "bias" | "activation" | "re
  * @throws {TypeError | RangeError | SyntaxError} if options contradict each other, or shapes do.
  * @throws what {@linkcode openNpy} throws.
  */
-export async function openGemmSubject(options: GemmOptions): Promise<GemmSubject> {
+export async function openGemm(options: GemmOptions): Promise<OpenedGemm> {
   if (options.size !== undefined) return madeSubject(options);
   if (options.a === undefined || options.b === undefined) {
     throw new InputTypeError(
@@ -59,7 +59,7 @@ export async function openGemmSubject(options: GemmOptions): Promise<GemmSubject
     if (typeof path === "string") files[which] = opened.use(await openNpy(path));
   }
   const problem = problemOfFiles(options, files as typeof files & Record<"a" | "b", TensorSource>);
-  const reads = gemmReads(problem);
+  const reads = gemmOperands(problem) as FileOperand[];
   const stdin = reads.filter((which) => options[which] === "-");
   if (stdin.length > 1) throw new InputTypeError(`${DOING}: only one file can come from stdin`);
   const batched = files.a!.shape.length === 3;
@@ -78,7 +78,7 @@ export function gemmFiles({ a, b, c, bias, residual }: GemmOptions): string[] {
 }
 
 /** The product of `--size`, whose data is made. */
-function madeSubject(options: GemmOptions): GemmSubject {
+function madeSubject(options: GemmOptions): OpenedGemm {
   const extra = (["a", "b", "c", "bias", "residual"] as const)
     .filter((name) => typeof options[name] === "string");
   if (extra.length > 0) {

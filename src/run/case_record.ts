@@ -1,5 +1,3 @@
-import { type ConvProblem, directFlops } from "../problem/conv_problem.ts";
-import { printDescriptor } from "../problem/descriptor.ts";
 import { planMemory } from "../algorithms/memory.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type {
@@ -9,10 +7,9 @@ import type {
   TimeRecord,
   Verdict,
 } from "../report/record.ts";
-import type { Layouts } from "./operands.ts";
 
-/** What is known of a case before it runs; fields as in {@linkcode CaseRecord}. */
-export interface CaseSetup {
+/** What a case computes; fields as in {@linkcode CaseRecord}. */
+export interface CaseTraits {
   readonly problem: string;
   readonly op: string;
   readonly flops: number;
@@ -21,6 +18,10 @@ export interface CaseSetup {
   readonly filterLayout?: string;
   readonly accumulate?: string;
   readonly epilogue?: string;
+}
+
+/** What is known of a case before it runs. */
+export interface CaseSetup extends CaseTraits {
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
   /** Policy, tile and WinRS kernels that were asked for, where they are not the planner's choice. */
@@ -35,21 +36,10 @@ export interface CaseSetup {
   readonly made?: { readonly fill: string; readonly seed: number };
 }
 
-/** What a convolution puts into its {@linkcode CaseSetup}. */
-export function convSetup(problem: ConvProblem, { layout, filterLayout }: Layouts) {
-  return {
-    problem: printDescriptor(problem),
-    op: problem.op,
-    flops: directFlops(problem),
-    dtype: "f32",
-    layout,
-    filterLayout,
-  };
-}
-
 /** What came out. */
 export interface CaseOutcome {
-  readonly plan?: Plan;
+  /** None on the CPU backend. */
+  readonly plan?: Plan | undefined;
   readonly time?: TimeRecord;
   readonly accuracy?: AccuracyRecord;
   readonly projection?: ProjectionRecord;

@@ -1,16 +1,21 @@
 import assert from "#assert";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
+import { convSubject } from "./conv_subject.ts";
+import { gemmSubject } from "./gemm_subject.ts";
 import { unravelIndex } from "../tensor/tensor.ts";
-import { convCoverable, coverageOf, gemmCoverable, strataOf } from "./coverage.ts";
+import { coverageOf, strataOf } from "./coverage.ts";
 
 Deno.test("coverageOf(): whole where small, projected where large, else whole or an output a tile", () => {
   const of = (descriptor: string, op: "fwd" | "bwd-data" | "bwd-filter" = "fwd") =>
-    coverageOf({
-      mode: "auto",
-      linear: true,
-      ...convCoverable({ ...parseDescriptor(descriptor), op }),
-    });
+    coverageOf(
+      convSubject({
+        problem: { ...parseDescriptor(descriptor), op },
+        layout: "nchw",
+        filterLayout: "kcrs",
+      }),
+      { mode: "auto", linear: true },
+    );
   assert.equal(of("mb1ic16ih14oc16kh3ph1"), "whole");
   assert.equal(of("mb32ic64ih224oc64kh3ph1"), "projected");
   assert.equal(of("mb32ic64ih224oc64kh3ph1", "bwd-filter"), "projected");
@@ -20,18 +25,18 @@ Deno.test("coverageOf(): whole where small, projected where large, else whole or
   assert.equal(of("mb64ic3ih224oc64kh7sh2ph3"), "projected");
   assert.equal(of("g256mb64ic256ih56oc256kh3ph1"), "whole");
   assert.equal(of("g512mb256ic512ih112oc512kh3ph1"), "strata");
-  const product = gemmCoverable(gemmProblem({ m: 4096, n: 4096, k: 64 }));
-  assert.equal(coverageOf({ mode: "auto", linear: true, ...product }), "projected");
-  assert.equal(coverageOf({ mode: "auto", linear: false, ...product }), "whole");
-  assert.equal(coverageOf({ mode: "sample", linear: true, ...product }), "sample");
-  assert.equal(coverageOf({ mode: "full", linear: true, ...product }), "whole");
+  const product = gemmSubject(gemmProblem({ m: 4096, n: 4096, k: 64 }), { dtype: "f32" });
+  assert.equal(coverageOf(product, { mode: "auto", linear: true }), "projected");
+  assert.equal(coverageOf(product, { mode: "auto", linear: false }), "whole");
+  assert.equal(coverageOf(product, { mode: "sample", linear: true }), "sample");
+  assert.equal(coverageOf(product, { mode: "full", linear: true }), "whole");
 });
 
 Deno.test("strataOf() meets every tile of 32 channels and 64 places", () => {
   const shape = [3, 80, 9, 11];
   for (const inner of [false, true]) {
     const met = new Set<string>();
-    for (const index of strataOf(shape, 1, 40, 9, 5, inner)) {
+    for (const index of strataOf(shape, { channelAxis: 1, run: 40, inner }, 9, 5)) {
       const [n, k, y, x] = unravelIndex(index, shape) as [number, number, number, number];
       const place = inner ? (y * 11 + x) * 3 + n : n * 99 + y * 11 + x;
       // Tiles begin anew in each group.
@@ -39,7 +44,8 @@ Deno.test("strataOf() meets every tile of 32 channels and 64 places", () => {
     }
     assert.equal(met.size, 2 * 2 * Math.ceil(3 * 99 / 64), `inner ${inner}`);
   }
-  const depthwise = strataOf([2, 6, 8, 8], 1, 1, 9, 1);
+  const axes = { channelAxis: 1, run: 1, inner: false } as const;
+  const depthwise = strataOf([2, 6, 8, 8], axes, 9, 1);
   assert.equal(depthwise.length, 6 * 2 * 64 / 32);
-  assert.ok(strataOf([2, 6, 8, 8], 1, 1, 1000, 1, false, 12_000).length <= 12);
+  assert.ok(strataOf([2, 6, 8, 8], axes, 1000, 1, 12_000).length <= 12);
 });

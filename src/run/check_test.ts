@@ -5,7 +5,8 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { simulateConv } from "../simulate/conv_yardstick.ts";
 import { checkAgainst, computeReference } from "./check.ts";
-import { fillOperand } from "./operands.ts";
+import { convSubject, referenceInputs } from "./conv_subject.ts";
+import { fillOperands } from "./operands.ts";
 
 const LAYOUTS = { layout: "nchw", filterLayout: "kcrs" } as const;
 
@@ -19,13 +20,14 @@ Deno.test("checkAgainst() measures Winograd's outputs by the products of their t
     paddingBegin: [1, 1],
   });
   // One place of each image is not 0: most outputs have no products, but the rounding errors of their tile.
-  const input = fillOperand(problem, "input", LAYOUTS, "normal", 1)
-    .map((value, i) => i % 144 === 40 ? value : 0);
-  const operands = { input, filter: fillOperand(problem, "filter", LAYOUTS, "normal", 1) };
-  const request = { problem, epilogue: NO_EPILOGUE, operands, ...LAYOUTS, seed: 1 };
-  const reference = await computeReference({ ...request, mode: "full" });
+  const subject = convSubject({ problem, ...LAYOUTS });
+  const operands = fillOperands(subject, "normal", 1);
+  operands.input!.forEach((value, i, input) => input[i] = i % 144 === 40 ? value : 0);
+  const reference = await computeReference({ subject, operands, mode: "full", seed: 1 });
+  const inputs = referenceInputs(problem, operands, LAYOUTS);
+  const simulated = { problem, inputs, epilogue: NO_EPILOGUE, seed: 1, precision: F32 };
   const arithmetic: PlanArithmetic = { tiles: [{ axes: [{ n: 4, r: 3 }, { n: 4, r: 3 }] }] };
-  const { result } = simulateConv({ ...reference, arithmetic, precision: F32 }, { start: 7 });
+  const { result } = simulateConv({ ...simulated, arithmetic }, { start: 7 });
   assert.ok(result.some((value, i) => reference.magnitudes[i] === 0 && value !== 0));
   const tiled = checkAgainst(reference, result, arithmetic);
   assert.deepEqual([tiled.verdict, tiled.message], ["pass", undefined]);

@@ -4,6 +4,7 @@ import { type ConvProblem, type ConvTensor, operandTensors } from "../problem/co
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import { problemFromShapes } from "../problem/from_shapes.ts";
+import type { Layouts } from "../run/conv_subject.ts";
 import {
   canonicalShape,
   type FilterLayout,
@@ -12,15 +13,12 @@ import {
 } from "../tensor/layout.ts";
 import type { ProblemOptions } from "./problem_options.ts";
 
-/** What a command works on: a problem, how its tensors lie, and the files they come from, if any. */
-export interface Subject extends Disposable {
+/** A convolution, how its tensors lie, and the files they come from, if any. */
+export interface OpenedConv extends Layouts, Disposable {
   readonly problem: ConvProblem;
-  readonly layout: Layout;
-  readonly filterLayout: FilterLayout;
   readonly epilogue: Epilogue;
-  /** The operands' files; empty where the data is made. */
-  readonly files: { readonly [which in ConvTensor]?: TensorSource };
-  readonly bias?: TensorSource;
+  /** The operands' files; none of what is made. */
+  readonly files: { readonly [which in ConvTensor | "bias"]?: TensorSource };
 }
 
 /** The option that names the file of each of the problem's tensors. */
@@ -37,7 +35,7 @@ const FLAG = { input: "--input", filter: "--filter", gradOutput: "--grad-output"
  * @throws {TypeError | RangeError | SyntaxError} if options contradict each other, or shapes do.
  * @throws what {@linkcode openNpy} throws.
  */
-export async function openSubject(options: ProblemOptions): Promise<Subject> {
+export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   const { op, layout } = options;
   const filterLayout = options.filterLayout ?? filterLayoutFor(layout);
   if (op !== "fwd" && (options.bias || options.activation !== "none")) {
@@ -48,7 +46,7 @@ export async function openSubject(options: ProblemOptions): Promise<Subject> {
   const open = async (path: string) => opened.use(await openNpy(path));
   const bias = options.bias === undefined ? undefined : await open(options.bias);
   const epilogue = { bias: bias !== undefined, activation: options.activation };
-  const files: { [which in ConvTensor]?: TensorSource } = {};
+  const files: { [which in ConvTensor | "bias"]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
@@ -67,8 +65,7 @@ export async function openSubject(options: ProblemOptions): Promise<Subject> {
     layout,
     filterLayout,
     epilogue,
-    files,
-    ...(bias ? { bias } : {}),
+    files: { ...files, ...(bias ? { bias } : {}) },
     [Symbol.dispose]: () => kept.dispose(),
   };
 }
@@ -118,7 +115,7 @@ function checkOptions(options: ProblemOptions): void {
 /** The problem of the opened files. */
 function problemOfFiles(
   options: ProblemOptions,
-  files: Subject["files"],
+  files: OpenedConv["files"],
   layout: Layout,
   filterLayout: FilterLayout,
 ): ConvProblem {

@@ -1,0 +1,144 @@
+import {
+  judge,
+  type Judgement,
+  measureAccuracy,
+  type Measured,
+  type Yardstick,
+} from "../accuracy/mod.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { ReferenceResult } from "../reference/reference.ts";
+import type { AccuracyRecord, ProjectionRecord, Verdict } from "../report/record.ts";
+import { elementCount, rowMajorStrides } from "../tensor/tensor.ts";
+import { type CheckMode, coverageOf, strataOf } from "./coverage.ts";
+import type { HostData, HostOperands, Subject } from "./subject.ts";
+
+/** What a reference is computed from. */
+export interface ReferenceRequest {
+  readonly subject: Subject;
+  readonly operands: HostOperands;
+  readonly mode: CheckMode;
+  /** Whether there is a result that no activation has changed, to be projected; as the subject has it where absent. */
+  readonly linear?: boolean;
+  readonly seed: number;
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** The FP64 reference of a subject, and what it was computed from: it serves every algorithm. */
+export interface Reference extends ReferenceResult {
+  readonly subject: Subject;
+  readonly operands: HostOperands;
+  readonly seed: number;
+}
+
+/** An accuracy report and what the gate makes of it. */
+export interface Checked {
+  /** The metrics, and what was allowed. */
+  readonly accuracy: AccuracyRecord;
+  /** Whether it is exact enough. */
+  readonly verdict: Verdict;
+  /** Why a verdict is `fail`. */
+  readonly message?: string;
+  /** Where the whole result was projected. */
+  readonly projection?: ProjectionRecord;
+}
+
+/** How a request covers its subject. */
+export function coverage(
+  { subject, mode, linear = subject.activation === "none" }: Pick<
+    ReferenceRequest,
+    "subject" | "mode" | "linear"
+  >,
+) {
+  return coverageOf(subject, { mode, linear });
+}
+
+/**
+ * What is run beside a subject, so that its result can be projected: the same without the activation. Nothing where it
+ * has none, or is not projected.
+ */
+export function linearOf(subject: Subject, mode: CheckMode): Subject | undefined {
+  return coverage({ subject, mode, linear: true }) === "projected" ? subject.linear : undefined;
+}
+
+/**
+ * Computes the reference: whole, or a seeded sample, as `coverage()` says.
+ *
+ * @throws {RangeError} where results of int8 leave 32 bits.
+ */
+export async function computeReference(request: ReferenceRequest): Promise<Reference> {
+  const { subject, operands, seed, onProgress } = request;
+  const { shape, strata, length, sample: count } = subject;
+  const covered = coverage(request);
+  const result = await subject.reference(operands, {
+    ...(covered === "whole"
+      ? {}
+      : covered === "strata"
+      ? { indices: strataOf(shape, strata, length, seed) }
+      : { sample: { count, seed } }),
+    ...(onProgress ? { onProgress } : {}),
+  });
+  return { ...result, subject, operands, seed };
+}
+
+/** The whole reference, each result summed by itself: another way than the blocked one that computes without a device. */
+export async function computeSingly(
+  { subject, operands, seed }: Pick<ReferenceRequest, "subject" | "operands" | "seed">,
+): Promise<Reference> {
+  const indices = Float64Array.from({ length: elementCount(subject.shape) }, (_, index) => index);
+  return { ...await subject.reference(operands, { indices }), subject, operands, seed };
+}
+
+const yardsticks = new WeakMap<object, Map<string, Yardstick>>();
+
+/** The yardstick of a reference: what an arithmetic errs by on its data. Made once. */
+export function yardstickOf(
+  reference: Pick<Reference, "subject" | "operands" | "seed">,
+  arithmetic: PlanArithmetic,
+): Yardstick {
+  let made = yardsticks.get(reference);
+  if (made === undefined) yardsticks.set(reference, made = new Map());
+  const key = JSON.stringify(arithmetic);
+  let yardstick = made.get(key);
+  if (yardstick === undefined) {
+    const { subject, operands, seed } = reference;
+    made.set(key, yardstick = subject.yardstick(operands, arithmetic, seed));
+  }
+  return yardstick;
+}
+
+/** Strides of a subject's result in memory, one a canonical axis. */
+export function resultStrides({ shape, axes }: Pick<Subject, "shape" | "axes">): number[] {
+  const memory = rowMajorStrides(axes.map((axis) => shape[axis]!));
+  return shape.map((_, axis) => memory[axes.indexOf(axis)]!);
+}
+
+/**
+ * Compares a result, as it lies in memory, with its reference.
+ *
+ * @param arithmetic The plan's.
+ */
+export function checkAgainst(
+  reference: Reference,
+  result: HostData,
+  arithmetic: PlanArithmetic,
+): Checked {
+  const { subject } = reference;
+  const precision = subject.precision(arithmetic);
+  const measured = measureAccuracy(result, reference, {
+    strides: resultStrides(subject),
+    precision,
+    accumulationLength: subject.length,
+    activation: subject.activation,
+    grouping: subject.grouping(arithmetic),
+  });
+  return judged(measured, judge(measured, yardstickOf(reference, arithmetic), precision));
+}
+
+/** What the gate makes of a comparison. */
+function judged({ report }: Measured, { verdict, reasons, ...limits }: Judgement): Checked {
+  return {
+    accuracy: { ...report, ...limits },
+    verdict,
+    ...(reasons.length > 0 ? { message: reasons.join("; ") } : {}),
+  };
+}

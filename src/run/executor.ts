@@ -1,0 +1,160 @@
+import { modelOf } from "../algorithms/device/h200.ts";
+import type { BufferRole, Plan } from "../algorithms/plan.ts";
+import type { Planned } from "../algorithms/refusal.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
+import {
+  createPlanBuffers,
+  type PlanBuffers,
+  type PreparedPlan,
+  preparePlan,
+} from "../gpu/prepare.ts";
+import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
+import { fromCanonical } from "./operands.ts";
+import { fetchResult, uploadOperands } from "./run_plan.ts";
+import type { HostData, HostOperands, Planning, PlanOperands, Subject } from "./subject.ts";
+import { type Timed, timedPlan } from "./timing.ts";
+
+/** A way to compute a subject that is ready to run. */
+export interface Ready extends Timed {
+  /** The same without its copies. */
+  readonly hot: Timed;
+  /** The result of the last run, as it lies in memory. */
+  fetch(): Promise<HostData>;
+}
+
+/** A subject's operands where they are computed with. */
+export interface Loaded extends Disposable {
+  /**
+   * Makes a plan ready; plans share the operands.
+   *
+   * @param copies Of all buffers, so that a copy has left the cache when its turn comes.
+   */
+  prepare(plan: Plan | undefined, copies: number): Promise<Ready>;
+}
+
+/** Where subjects are computed. */
+export interface Executor extends Disposable {
+  /** As records describe it. */
+  readonly device: DeviceDescription;
+  /** A CPU has no clocks to raise, and less memory. */
+  readonly software: boolean;
+  /** Whether it computes with the reference itself: without plans, in one way. */
+  readonly isReference: boolean;
+  /** Whether work can still be given to it. */
+  readonly isOpen: boolean;
+  /** A plan of the subject; none where it takes none. */
+  plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
+  /** Why it cannot do the subject with the algorithm that is named. */
+  unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
+  load(subject: Subject, operands: PlanOperands): Loaded;
+  /** What an error of work on it comes from. */
+  causeOf(error: unknown): Promise<unknown>;
+  close(): void;
+}
+
+/** Planning for a device: what is not said of it is its own. */
+export function gpuPlanning(gpu: GpuDevice, planning: Partial<Planning>): Planning {
+  const device = modelOf(gpu.workgroupsInFlight, planning.device);
+  return { limits: gpu.limits, ...planning, device };
+}
+
+/** A GPU, which runs plans. It ends with its executor. */
+export function gpuExecutor(gpu: GpuDevice): Executor {
+  const { info, limits } = gpu;
+  const full = (planning: Partial<Planning>) => gpuPlanning(gpu, planning);
+  return {
+    device: {
+      backend: info.backend,
+      adapter: info.adapter,
+      driver: info.driver ?? "",
+      limits: { ...limits },
+    },
+    software: info.software,
+    isReference: false,
+    get isOpen() {
+      return gpu.isOpen;
+    },
+    plan: (subject, planning) => subject.plan(full(planning)),
+    unsupported: (subject, planning) => subject.unsupported?.(full(planning)),
+    load: (subject, operands) => loadOnGpu(gpu, subject, operands),
+    causeOf: (error) => gpu.causeOf(error),
+    close: () => gpu.close(),
+    [Symbol.dispose]: () => gpu.close(),
+  };
+}
+
+function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Loaded {
+  const resources = new DisposableStack();
+  const shared: Partial<Record<BufferRole, GPUBuffer>>[] = [];
+  const buffersOf = async (plan: Plan, copy: number): Promise<PlanBuffers> => {
+    const buffers = resources.use(createPlanBuffers(gpu, plan, shared[copy]));
+    if (shared[copy] !== undefined) return buffers;
+    await uploadOperands(gpu, buffers, operands);
+    shared[copy] = Object.fromEntries(
+      subject.operands.map(({ role }) => [role, buffers.get(role)]),
+    );
+    return buffers;
+  };
+  return {
+    async prepare(plan, copies) {
+      const sets: PlanBuffers[] = [];
+      for (let copy = 0; copy < copies; copy++) sets.push(await buffersOf(plan!, copy));
+      const prepared: PreparedPlan[] = [];
+      for (const buffers of sets) {
+        prepared.push(resources.use(await preparePlan(gpu, plan!, buffers)));
+      }
+      return {
+        ...timedPlan(gpu, prepared),
+        hot: timedPlan(gpu, prepared.slice(0, 1)),
+        fetch: async () => await fetchResult(gpu, sets[0]!, subject.result) as HostData,
+      };
+    },
+    [Symbol.dispose]: () => resources.dispose(),
+  };
+}
+
+/** The CPU: the FP64 reference, rounded to the result's type. Its time is the wall's. */
+export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): Executor {
+  return {
+    device: CPU_DEVICE,
+    software: true,
+    isReference: true,
+    isOpen: true,
+    plan: () => undefined,
+    unsupported: () => undefined,
+    load: (subject, operands) => ({
+      prepare: () => Promise.resolve(onCpu(subject, operands as HostOperands, onProgress)),
+      [Symbol.dispose]: () => {},
+    }),
+    causeOf: (error) => Promise.resolve(error),
+    close: () => {},
+    [Symbol.dispose]: () => {},
+  };
+}
+
+function onCpu(
+  subject: Subject,
+  operands: HostOperands,
+  onProgress: (fraction: number) => void,
+): Ready {
+  let last: Float64Array = new Float64Array(0);
+  // Nothing is compiled before the first run, so none is spent on warming up.
+  const run: Timed["run"] = async ({ samples = 1, repeats = 1 }) => {
+    const samplesNs: number[] = [];
+    for (let sample = 0; sample < samples; sample++) {
+      const start = performance.now();
+      for (let call = 0; call < repeats; call++) last = await subject.compute(operands, onProgress);
+      samplesNs.push((performance.now() - start) * 1e6 / repeats);
+    }
+    return { samplesNs, clock: "wall" };
+  };
+  const timed = { copies: 1, run };
+  return { ...timed, hot: timed, fetch: () => Promise.resolve(fromCanonical(subject, last)) };
+}
+
+/** What a record of the CPU's says beside its verdict. */
+export function cpuNote({ shape, result }: Subject): string {
+  return shape.includes(0)
+    ? "the result is empty"
+    : `computed by the reference itself, in FP64, and rounded to ${result.dtype}`;
+}

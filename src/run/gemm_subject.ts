@@ -1,0 +1,231 @@
+import {
+  F16,
+  F16_SUMS,
+  F32,
+  F64,
+  I32,
+  NO_ERRORS,
+  type Precision,
+  type Yardstick,
+} from "../accuracy/mod.ts";
+import { type GemmRequest, tryPlanGemm } from "../algorithms/gemm/plan.ts";
+import { InputRangeError } from "../errors.ts";
+import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
+import {
+  type GemmDType,
+  gemmElement,
+  gemmFlops,
+  gemmOperands,
+  type GemmProblem,
+  gemmShape,
+  type GemmTensor,
+} from "../problem/gemm_problem.ts";
+import { printGemm } from "../problem/gemm_suite.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
+import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
+import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
+import type { FillKind } from "../tensor/fill.ts";
+import { coverageOf, sampleCount } from "./coverage.ts";
+import { largestMagnitude } from "./operands.ts";
+import { gemmNoise } from "./projection_noise.ts";
+import type { HostOperands, OperandData, Planning, Subject, SubjectTensor } from "./subject.ts";
+
+/** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
+const SAMPLE_SHARE = 4;
+/** Sums in twice the precision of f64 take as much longer. */
+const COMPENSATED_SHARE = 10;
+
+/** In what results are summed and stored, but for sums in f16. */
+const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
+  f32: F32,
+  f16: F16,
+  f64: F64,
+  i8: I32,
+};
+
+/** Whole numbers have no errors. */
+const EXACT: Yardstick = { sample: NO_ERRORS, of: () => NO_ERRORS, again: () => [] };
+
+/** The fill of made data where none is named: of integers all that int8 holds. */
+export function defaultFill(dtype: GemmDType): FillKind {
+  return dtype === "i8" ? "int8" : "uniform01";
+}
+
+/** What errors of a product are measured by. */
+export function gemmPrecision(dtype: GemmDType, { sums }: PlanArithmetic): Precision {
+  return sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
+}
+
+/** One of a product's tensors. */
+function gemmTensor(problem: GemmProblem, role: GemmTensor, dtype: GemmDType): SubjectTensor {
+  return { role, dtype: gemmElement(dtype, role), shape: gemmShape(problem, role) };
+}
+
+/** What a product's plan leaves. */
+export function gemmResult(problem: GemmProblem, dtype: GemmDType): SubjectTensor {
+  return gemmTensor(problem, "output", dtype);
+}
+
+/** The request that plans a product. */
+export function gemmRequest(
+  problem: GemmProblem,
+  { dtype, accumulate }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
+  { policy, splits, balance, variant, device, limits, sizes }: Planning,
+): GemmRequest {
+  return {
+    problem,
+    dtype,
+    ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
+    ...(policy === undefined ? {} : { policy }),
+    ...(splits === undefined ? {} : { splits }),
+    ...(balance === undefined ? {} : { balance }),
+    ...(variant === undefined ? {} : { variant }),
+    limits,
+    ...(device === undefined ? {} : { device }),
+    ...(sizes === undefined ? {} : { sizes }),
+  };
+}
+
+/** A matrix product as what a run computes. */
+export function gemmSubject(
+  asked: GemmProblem,
+  arithmetic: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
+): Subject {
+  const { dtype, accumulate = "f32" } = arithmetic;
+  // Factors as kernels hold them: in f32, of f32 and f16.
+  const problem = dtype === "f64" || dtype === "i8" ? asked : {
+    ...asked,
+    alpha: Math.fround(asked.alpha),
+    beta: Math.fround(asked.beta),
+  };
+  const { m, n, k, batch, activation } = problem;
+  const epilogue = printEpilogue(asked);
+  const integers = dtype === "i8";
+  const sumCost = dtype === "f64" ? COMPENSATED_SHARE : 1;
+  const inputsOf = (operands: HostOperands) => operands as GemmInputs;
+  const subject: Subject = {
+    traits: {
+      problem: printGemm(asked),
+      op: "gemm",
+      flops: gemmFlops(asked),
+      dtype,
+      ...(accumulate === "f32" ? {} : { accumulate }),
+      layout: asked.transpose,
+      ...(epilogue === "" ? {} : { epilogue }),
+    },
+    title: printGemm(asked),
+    algorithm: "gemm",
+    features: dtype === "f16" ? ["shader-f16"] : dtype === "f64" ? ["shader-f64"] : [],
+    operands: gemmOperands(problem).map((which) => gemmTensor(problem, which, dtype)),
+    result: gemmResult(problem, dtype),
+    shape: [batch, m, n],
+    axes: [0, 1, 2],
+    activation,
+    // A residual is added behind the activation, so it is left out, too.
+    ...(activation === "none" ? {} : {
+      linear: gemmSubject({ ...asked, activation: "none", residual: false }, arithmetic),
+    }),
+    length: k,
+    members: m,
+    sumCost,
+    sample: sampleCount(m * batch, SAMPLE_SHARE * sumCost * k),
+    strata: { channelAxis: 1, run: m, inner: false },
+    exact: integers,
+    plan: (planning) => tryPlanGemm(gemmRequest(asked, arithmetic, planning)),
+    reference: (operands, options) =>
+      referenceGemm(problem, inputsOf(operands), {
+        ...options,
+        integers,
+        compensated: dtype === "f64",
+      }),
+    compute: async (operands, onProgress) => {
+      const count = batch * m * n;
+      if (count >= 2 ** 31) {
+        throw new InputRangeError(
+          `Cannot multiply: the result has ${count} elements, 2^31 are too many`,
+        );
+      }
+      return (await referenceGemm(asked, inputsOf(operands), { integers, onProgress })).values;
+    },
+    precision: (sums) => gemmPrecision(dtype, sums),
+    grouping: () => ({ rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] }),
+    yardstick: (operands, sums, seed) =>
+      integers ? EXACT : gemmYardstick({
+        problem,
+        operands: inputsOf(operands),
+        arithmetic: sums,
+        precision: gemmPrecision(dtype, sums),
+        seed,
+      }),
+    project: async (operands, seed) =>
+      integers
+        ? projectIntegers(problem, inputsOf(operands), seed)
+        : await projectGemm(problem, inputsOf(operands), { seed }),
+    noise: (sample, sums) => gemmNoise(sample, problem, dtype, gemmPrecision(dtype, sums)),
+    mixed: () => undefined,
+    where: ([one, , column]) =>
+      `the projection over rows at [${batch === 1 ? "" : `${one},`}·,${column}]`,
+  };
+  if (!integers) return subject;
+  return {
+    ...subject,
+    admit: async (check, operands) => {
+      const linear = activation === "none";
+      if (check !== "none" && coverageOf(subject, { mode: check, linear }) === "whole") return;
+      await refuseOverflow(problem, operands);
+    },
+  };
+}
+
+/** What follows the sum, in order; empty where nothing does. */
+export function printEpilogue(problem: GemmProblem): string {
+  const { alpha, beta, bias, activation, residual } = problem;
+  return [
+    ...(alpha === 1 ? [] : [`alpha ${alpha}`]),
+    ...(beta === 0 ? [] : [`beta ${beta}`]),
+    ...(bias === "none" ? [] : [`${bias} bias`]),
+    ...(activation === "none" ? [] : [activation]),
+    ...(residual ? ["residual"] : []),
+  ].join(", ");
+}
+
+/** What an int32 holds at most. */
+const MOST = 2 ** 31 - 1;
+
+/**
+ * Refuses int8 products whose results may leave 32 bits, where a device would wrap around without a word. Nothing can where
+ * |α|·max|a|·max|b|·k + |β|·max|C| + max|bias| + max|residual| stays below 2³¹, which often the sizes tell alone; where it
+ * does not, the reference tells, if it is going to be computed whole: it refuses what overflows.
+ *
+ * @param operands What the product reads; looked at only where its sizes leave it open.
+ * @throws {RangeError} with the largest result there may be.
+ */
+async function refuseOverflow(
+  problem: GemmProblem,
+  operands: Parameters<NonNullable<Subject["admit"]>>[1],
+): Promise<void> {
+  const least = largestResult(problem, (which) => which === "a" || which === "b" ? 128 : MOST);
+  if (least <= MOST) return;
+  const data = await operands();
+  const largest = new Map<GemmTensor, number>();
+  for (const which of gemmOperands(problem)) {
+    largest.set(which, await largestMagnitude(data[which] as OperandData));
+  }
+  const most = largestResult(problem, (which) => largest.get(which)!);
+  if (most <= MOST) return;
+  throw new InputRangeError(
+    `Cannot multiply: ${problem.k} products of up to ${largest.get("a")} and ` +
+      `${largest.get("b")} may make results of ${most}, more than the 32 bits of i8's hold; ` +
+      "--check full looks whether they do",
+  );
+}
+
+/** The largest magnitude a result may have, of operands' largest magnitudes. */
+function largestResult(problem: GemmProblem, largest: (which: GemmTensor) => number): number {
+  const { k, alpha, beta, bias, residual } = problem;
+  return Math.abs(alpha) * k * largest("a") * largest("b") +
+    (beta === 0 ? 0 : Math.abs(beta) * largest("c")) +
+    (bias === "none" ? 0 : largest("bias")) +
+    (residual ? largest("residual") : 0);
+}

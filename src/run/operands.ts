@@ -1,0 +1,120 @@
+import { InputTypeError } from "../errors.ts";
+import type { TensorSource } from "../npy/mod.ts";
+import { convertDType } from "../tensor/convert.ts";
+import { arrayConstructor } from "../tensor/dtype.ts";
+import { type FillKind, fillTensor } from "../tensor/fill.ts";
+import { permute } from "../tensor/layout.ts";
+import { elementCount, tensor } from "../tensor/tensor.ts";
+import type {
+  HostData,
+  HostOperands,
+  OperandData,
+  PlanOperands,
+  Subject,
+  SubjectTensor,
+} from "./subject.ts";
+
+/** How operands are made that no file holds. */
+export interface MadeData {
+  readonly fill: FillKind;
+  readonly seed: number;
+}
+
+/** Where operands come from: their files, or made. */
+export interface OperandSource extends MadeData {
+  readonly files: { readonly [role in keyof HostOperands]?: TensorSource };
+}
+
+/** What is added to a run's seed, so that no two of its tensors are alike. */
+const SEED_OFFSET: Readonly<Record<string, number>> = {
+  input: 0,
+  filter: 1,
+  output: 2,
+  a: 0,
+  b: 1,
+  c: 2,
+  bias: 3,
+  residual: 4,
+};
+
+/** Fills one operand: the same bits for the same shape, dtype, kind and seed everywhere. */
+export function fillOperand(
+  { role, dtype, shape }: SubjectTensor,
+  { fill, seed }: MadeData,
+): HostData {
+  return fillTensor(dtype, shape, fill, seed + SEED_OFFSET[role]!).data as HostData;
+}
+
+/** Fills all operands that a subject reads. */
+export function fillOperands(subject: Subject, fill: FillKind, seed: number): HostOperands {
+  return Object.fromEntries(
+    subject.operands.map((one) => [one.role, fillOperand(one, { fill, seed })]),
+  );
+}
+
+/** The operands in memory: read from their files, or made. */
+export async function readOperands(subject: Subject, from: OperandSource): Promise<HostOperands> {
+  const operands: Record<string, HostData> = {};
+  for (const one of subject.operands) {
+    const file = from.files[one.role];
+    operands[one.role] = file
+      ? (await file.readAs(one.dtype)).data as HostData
+      : fillOperand(one, from);
+  }
+  return operands;
+}
+
+/** The operands as streams of chunks; made ones whole. */
+export function chunkedOperands(subject: Subject, from: OperandSource): PlanOperands {
+  return Object.fromEntries(
+    subject.operands.map((one) => {
+      const file = from.files[one.role];
+      return [one.role, file ? () => file.chunksAs(one.dtype) : fillOperand(one, from)];
+    }),
+  );
+}
+
+/**
+ * The operands that a subject reads, of those that a caller gives.
+ *
+ * @throws {TypeError} where one is missing, or of another size or type.
+ */
+export function usedOperands(
+  doing: string,
+  subject: Subject,
+  operands: HostOperands,
+): HostOperands {
+  return Object.fromEntries(subject.operands.map(({ role, dtype, shape }) => {
+    const data = operands[role];
+    const count = elementCount(shape);
+    if (data === undefined) throw new InputTypeError(`${doing}: ${role} is missing`);
+    if (!(data instanceof arrayConstructor(dtype))) {
+      throw new InputTypeError(`${doing}: ${role} is no ${dtype} data`);
+    }
+    if (data.length === count) return [role, data];
+    throw new InputTypeError(
+      `${doing}: ${role} has ${data.length} elements, its shape [${shape}] has ${count}`,
+    );
+  }));
+}
+
+/** The largest magnitude of an operand of whole numbers. */
+export async function largestMagnitude(data: OperandData): Promise<number> {
+  let most = 0;
+  for await (const values of typeof data === "function" ? data() : [data]) {
+    for (const value of values as Int8Array | Int32Array) most = Math.max(most, Math.abs(value));
+  }
+  return most;
+}
+
+/** Values of a result in canonical order, rounded to its type and laid out as it lies in memory. */
+export function fromCanonical(
+  { shape, axes, result }: Subject,
+  values: Float64Array,
+): HostData {
+  const rounded = convertDType(
+    tensor("f64", shape, new Float64Array(values)),
+    result.dtype,
+  );
+  return permute(rounded, axes).data as HostData;
+}

@@ -1,0 +1,308 @@
+/** What the projections of convolutions and of products share: outputs that are masked, activations, the verdict. */
+import {
+  judgeProjection,
+  measureProjection,
+  type ProjectionNoise,
+  type ProjectionReport,
+} from "../accuracy/projection.ts";
+import type { Yardstick } from "../accuracy/mod.ts";
+import { InputTypeError } from "../errors.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { activationRoundings } from "../problem/error_bound.ts";
+import type { IntegerProjection } from "../reference/gemm_projection.ts";
+import type { Projection } from "../reference/projection.ts";
+import { activate, activationScale } from "../reference/reference.ts";
+import type { ProjectionRecord } from "../report/record.ts";
+import { unravelIndex } from "../tensor/tensor.ts";
+import {
+  checkAgainst,
+  type Checked,
+  computeReference,
+  coverage,
+  type Reference,
+  type ReferenceRequest,
+  resultStrides,
+  yardstickOf,
+} from "./check.ts";
+import type { HostData, Subject } from "./subject.ts";
+
+/** A result that is to be projected. */
+export interface ProjectedResult {
+  /** As it lies in memory. */
+  readonly result: HostData;
+  /** The same without its activation, and in products without the residual, where there is an activation. */
+  readonly linear?: HostData | undefined;
+  /** How the plan's sums are rounded on the device. */
+  readonly arithmetic: PlanArithmetic;
+  /** The yardstick of the result, where it has no activation; made where absent. */
+  readonly yardstick?: Yardstick | undefined;
+  readonly readSeconds?: number | undefined;
+}
+
+/** The projected reference of a subject and its data: it serves every algorithm. */
+export interface ResultProjection {
+  /** Adds to what the sample says what the whole result does. */
+  check(checked: Checked, projected: ProjectedResult): Promise<Checked>;
+}
+
+/** Multiply-adds and outputs of the places with NaNs and infinities that are compared one by one, at most. */
+const MASKED_PRODUCTS = 1e9;
+const MASKED_OUTPUTS = 65536;
+/** Roundings that an output and its activation of the linear result may differ by. */
+const ACTIVATED_ROUNDINGS = 4;
+/** Unit roundoff of f32. */
+const UNIT = 2 ** -24;
+
+/** How the outputs of a projection are found, and rounded. */
+interface Outputs {
+  readonly subject: Subject;
+  /** The same without its activation: what is projected. */
+  readonly linear: Subject;
+  /** Rounds to the result's dtype. */
+  readonly stored: (value: number) => number;
+  readonly storedUnit: number;
+  /** What is added to an activated output. */
+  readonly residual: HostData | undefined;
+}
+
+/**
+ * Projects the reference of a subject; nothing where the check is to be whole or a sample.
+ *
+ * @throws as the subject's `project()`.
+ */
+export async function projectResult(
+  request: ReferenceRequest,
+): Promise<ResultProjection | undefined> {
+  if (coverage(request) !== "projected") return undefined;
+  const start = performance.now();
+  const { subject, operands, seed } = request;
+  const linear = subject.linear ?? subject;
+  const projection = await linear.project(operands, seed);
+  const referenceSeconds = (performance.now() - start) / 1000;
+  const { dtype } = subject.result;
+  const outputs: Outputs = {
+    subject,
+    linear,
+    stored: dtype === "f16" ? Math.f16round : dtype === "f32" ? Math.fround : Number,
+    storedUnit: dtype === "f16"
+      ? 2 ** -11
+      : dtype === "f32"
+      ? UNIT
+      : dtype === "f64"
+      ? 2 ** -53
+      : 0,
+    residual: subject.operands.some(({ role }) => role === "residual")
+      ? operands.residual
+      : undefined,
+  };
+  const own = { subject: linear, operands, seed };
+  return {
+    check: async (checked, projected) => {
+      const start = performance.now();
+      const { result, linear: given, readSeconds, arithmetic } = projected;
+      const { activation } = subject;
+      const sums = activation === "none" ? result : given;
+      if (sums === undefined) {
+        throw new InputTypeError(`Cannot project a result: it went through ${activation}`);
+      }
+      const held = isExact(projection)
+        ? holdExactly(projection, sums as Int32Array, linear)
+        : await holdSums(
+          projection,
+          sums,
+          (activation === "none" ? projected.yardstick : undefined) ??
+            yardstickOf(own, arithmetic),
+          arithmetic,
+          outputs,
+          request,
+        );
+      const reasons = [...held.reasons];
+      if (activation !== "none") {
+        const place = activatedMismatch(result, sums, outputs);
+        if (place >= 0) {
+          reasons.push(`output ${place} in memory is not ${activation} of the result without it`);
+        }
+      }
+      return withProjection(checked, reasons, {
+        ...held.figures,
+        ...(activation === "none" ? {} : { activated: sums.length }),
+        reference_seconds: referenceSeconds,
+        seconds: (performance.now() - start) / 1000,
+        ...(readSeconds === undefined ? {} : { read_seconds: readSeconds }),
+      });
+    },
+  };
+}
+
+/** Computes the reference of a subject, projects it where that pays, and checks a result. */
+export async function checkResult(
+  request: Omit<ReferenceRequest, "linear"> & ProjectedResult,
+): Promise<Checked> {
+  const { subject, result, linear, arithmetic, readSeconds } = request;
+  const asked = { ...request, linear: subject.activation === "none" || linear !== undefined };
+  const reference = await computeReference(asked);
+  const projection = await projectResult(asked);
+  return await checkBoth(reference, projection, { result, linear, arithmetic, readSeconds });
+}
+
+/** Checks a result by its reference, and by its projection where there is one. */
+export async function checkBoth(
+  reference: Reference,
+  projection: ResultProjection | undefined,
+  projected: Omit<ProjectedResult, "yardstick">,
+): Promise<Checked> {
+  const { result, arithmetic } = projected;
+  const checked = checkAgainst(reference, result, arithmetic);
+  const yardstick = yardstickOf(reference, arithmetic);
+  return await projection?.check(checked, { ...projected, yardstick }) ?? checked;
+}
+
+/** What holding a result's sums against the reference's found. */
+interface Held {
+  readonly reasons: readonly string[];
+  readonly figures: Omit<ProjectionRecord, "reference_seconds" | "seconds">;
+}
+
+function isExact(projection: Projection | IntegerProjection): projection is IntegerProjection {
+  return projection.expected instanceof Int32Array;
+}
+
+/** Sums of whole numbers are the reference's, or wrong. */
+function holdExactly(
+  projection: IntegerProjection,
+  result: Int32Array,
+  { shape, members, where }: Subject,
+): Held {
+  const sums = projection.project(result);
+  const wrong = sums.findIndex((sum, place) => sum !== projection.expected[place]);
+  const columns = shape.at(-1)!;
+  const place = [Math.floor(wrong / columns), 0, wrong % columns];
+  return {
+    reasons: wrong < 0 ? [] : [`${where(place)} differs from the reference's`],
+    figures: {
+      places: sums.length,
+      members,
+      max_ratio: wrong >= 0 ? Infinity : 0,
+      limit: 0,
+      patch_rms: 0,
+      patch_limit: 0,
+      size: 0,
+      masked: 0,
+      masked_checked: 0,
+    },
+  };
+}
+
+/** Sums differ from the reference's by no more than their noise. */
+async function holdSums(
+  projection: Projection,
+  result: HostData,
+  yardstick: Yardstick,
+  arithmetic: PlanArithmetic,
+  outputs: Outputs,
+  request: ReferenceRequest,
+): Promise<Held> {
+  const { subject } = outputs;
+  const noise = subject.noise(yardstick.sample, arithmetic);
+  const { report, masked } = measureProjection(projection, projection.project(result), {
+    noise,
+    tile: subject.mixed(arithmetic),
+  });
+  const singles = await checkMasked(result, projection, masked, report, noise, outputs, request);
+  return {
+    reasons: [...judgeProjection(report, subject.where), ...singles.reasons],
+    figures: {
+      places: report.places,
+      members: report.members,
+      max_ratio: report.max_ratio,
+      limit: report.limit,
+      patch_rms: report.patch.rms,
+      patch_limit: report.patch.limit,
+      size: report.size,
+      masked: masked.length * report.members,
+      masked_checked: singles.checked,
+    },
+  };
+}
+
+/** The verdict of both checks. */
+function withProjection(
+  checked: Checked,
+  reasons: readonly string[],
+  projection: ProjectionRecord,
+): Checked {
+  if (reasons.length === 0) return { ...checked, projection };
+  const message = [...(checked.message === undefined ? [] : [checked.message]), ...reasons];
+  return { ...checked, projection, verdict: "fail", message: message.join("; ") };
+}
+
+/** Compares the outputs of sums that are NaN or infinite one by one, as many as may be afforded. */
+async function checkMasked(
+  result: HostData,
+  projection: Projection,
+  masked: readonly number[],
+  { limit }: ProjectionReport,
+  noise: ProjectionNoise,
+  { stored, linear }: Outputs,
+  { operands }: ReferenceRequest,
+): Promise<{ reasons: string[]; checked: number }> {
+  if (masked.length === 0) return { reasons: [], checked: 0 };
+  const most = Math.min(MASKED_OUTPUTS, Math.ceil(MASKED_PRODUCTS / Math.max(1, linear.length)));
+  const total = masked.length * projection.members;
+  const count = Math.min(most, total);
+  const chosen = new Set<number>();
+  let last = -1;
+  let indices: Float64Array = new Float64Array(0);
+  for (let i = 0; i < count; i++) {
+    // Spread evenly over places and members.
+    const at = Math.floor((i * total) / count);
+    const place = Math.floor(at / projection.members);
+    if (place !== last) indices = projection.indicesOf(masked[place]!);
+    last = place;
+    chosen.add(indices[at % projection.members]!);
+  }
+  const { values, magnitudes, indices: done } = await linear.reference(operands, {
+    indices: Float64Array.from(chosen).sort(),
+  });
+  const strides = resultStrides(linear);
+  const offsetOf = (index: number) =>
+    unravelIndex(index, linear.shape).reduce((sum, at, axis) => sum + at * strides[axis]!, 0);
+  let wrong = 0, first = "";
+  done!.forEach((index, i) => {
+    const y = result[offsetOf(index)]!;
+    const ref = values[i]!;
+    const spread = limit *
+      Math.hypot(noise.products * magnitudes[i]!, noise.result * ref, noise.smallest);
+    const tolerance = Number.isFinite(ref) && Number.isFinite(spread) ? spread : 0;
+    const right = Number.isNaN(ref)
+      ? Number.isNaN(y)
+      : y >= stored(ref - tolerance) && y <= stored(ref + tolerance);
+    if (right) return;
+    first ||= `${y} in place of ${stored(ref)}`;
+    wrong++;
+  });
+  const reasons = wrong === 0
+    ? []
+    : [`${wrong} of ${done!.length} outputs beside NaN or infinite ones are wrong (${first})`];
+  return { reasons, checked: done!.length };
+}
+
+/** Where in memory the first output lies that is not the activation of the linear one; -1 where there is none. */
+function activatedMismatch(
+  result: HostData,
+  linear: HostData,
+  { subject: { activation }, stored, storedUnit, residual }: Outputs,
+): number {
+  const exponentials = activationRoundings(activation) * Math.min(UNIT, storedUnit);
+  const roundings = ACTIVATED_ROUNDINGS * storedUnit + exponentials;
+  for (let i = 0; i < result.length; i++) {
+    const x = linear[i]!, y = result[i]!;
+    const skip = residual?.[i] ?? 0;
+    const value = activate(activation, x);
+    const want = stored(value + skip);
+    if (Object.is(y, want) || y === want) continue;
+    const scale = Math.abs(x) + activationScale(activation, value) + Math.abs(skip);
+    if (!(Math.abs(y - want) <= roundings * scale + Number.MIN_VALUE)) return i;
+  }
+  return -1;
+}

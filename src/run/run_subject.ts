@@ -1,0 +1,69 @@
+import { expectPlanned } from "../algorithms/refusal.ts";
+import type { Plan } from "../algorithms/plan.ts";
+import type { CaseRecord } from "../report/record.ts";
+import { caseChecks } from "./case_checks.ts";
+import { caseRecord } from "./case_record.ts";
+import type { CheckMode } from "./coverage.ts";
+import type { Executor } from "./executor.ts";
+import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
+import { linearPlan, runTogether } from "./run_group.ts";
+import type { HostData, Planning, Subject } from "./subject.ts";
+import type { TimingProtocol } from "./timing.ts";
+
+/** One computation, wherever its data comes from. */
+export interface Job {
+  readonly subject: Subject;
+  readonly source: OperandSource;
+  readonly planning: Partial<Planning>;
+  /** What records call its algorithm, and what computes it. */
+  readonly algorithm: string;
+  readonly device: string;
+  readonly check: CheckMode | "none";
+  readonly protocol: TimingProtocol;
+  readonly onPlan?: (plan: Plan) => void;
+  /** Told how far the check is. */
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** A computation that ran: its record, and its result as it lies in memory. */
+export interface Computed {
+  readonly record: CaseRecord;
+  readonly result: HostData;
+}
+
+/**
+ * Plans, runs, times and checks one computation. Without a check, data of files goes to a device in chunks.
+ *
+ * @throws {RangeError | UnsupportedError} where there is no plan, or the device does not suffice.
+ */
+export async function runSubject(executor: Executor, job: Job): Promise<Computed> {
+  const { subject, source, planning, protocol, onProgress } = job;
+  const { isReference } = executor;
+  const check = isReference ? "none" : job.check;
+  const plan = expectPlanned(executor.plan(subject, planning));
+  if (plan) job.onPlan?.(plan);
+  const candidate = {
+    plan,
+    linear: linearPlan(executor, subject, planning, check),
+    caches: ["hot"] as const,
+  };
+  const whole = check !== "none" || isReference ? await readOperands(subject, source) : undefined;
+  const checks = check === "none" ? undefined : caseChecks({
+    subject,
+    operands: whole!,
+    mode: check,
+    linear: true,
+    seed: source.seed,
+    ...(onProgress === undefined ? {} : { onProgress }),
+  }, false);
+  const operands = whole ?? chunkedOperands(subject, source);
+  const asked = { protocol, checks, fetched: true };
+  const ran = await Array.fromAsync(
+    runTogether(executor, subject, [candidate], operands, asked),
+  );
+  const { times: [time], result, outcome } = ran[0]!;
+  const { fill, seed, files } = source;
+  const made = Object.keys(files).some((role) => role !== "bias") ? {} : { made: { fill, seed } };
+  const setup = { ...subject.traits, algorithm: job.algorithm, device: job.device, ...made };
+  return { record: caseRecord(setup, { plan, time: time!, ...outcome }), result: result! };
+}

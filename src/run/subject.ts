@@ -1,0 +1,125 @@
+import type { ErrorStatistics, Grouping, Precision, Yardstick } from "../accuracy/mod.ts";
+import type { ProjectionNoise } from "../accuracy/projection.ts";
+import type { BufferRole, Plan } from "../algorithms/plan.ts";
+import type { Planned } from "../algorithms/refusal.ts";
+import type { PlanRequest } from "../algorithms/request.ts";
+import type { Activation } from "../problem/epilogue.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { IntegerProjection } from "../reference/gemm_projection.ts";
+import type { Projection } from "../reference/projection.ts";
+import type { ReferenceResult } from "../reference/reference.ts";
+import type { DType, TensorData, TypedArrayOf } from "../tensor/dtype.ts";
+import type { CaseTraits } from "./case_record.ts";
+import type { CheckMode, Coverable, StrataAxes } from "./coverage.ts";
+
+/** Numbers of a tensor in the host's memory, of the types that kernels read and write. */
+export type HostData = TypedArrayOf<"f16" | "f32" | "f64" | "i8" | "i32">;
+
+/** Operands as they lie in memory: a convolution's or a gradient's, or a product's. */
+export interface HostOperands {
+  /** X, of forward and backward-filter. */
+  readonly input?: HostData;
+  /** W, of forward and backward-data. */
+  readonly filter?: HostData;
+  /** The output's gradient. */
+  readonly output?: HostData;
+  /** Values of output channels, or of a product's rows or columns. */
+  readonly bias?: HostData;
+  /** A product's A, as it is stored. */
+  readonly a?: HostData;
+  /** B, as it is stored. */
+  readonly b?: HostData;
+  /** What beta times is added. */
+  readonly c?: HostData;
+  /** What is added behind the activation. */
+  readonly residual?: HostData;
+}
+
+/** An operand on its way to the device: whole, or in chunks that follow each other. */
+export type OperandData = TensorData | (() => AsyncIterable<TensorData>);
+
+/** What a plan reads. */
+export type PlanOperands = { readonly [role in BufferRole]?: OperandData };
+
+/** A tensor of a subject. */
+export interface SubjectTensor<D extends DType = DType> {
+  readonly role: keyof HostOperands;
+  readonly dtype: D;
+  /** Sizes in the order of memory. */
+  readonly shape: readonly number[];
+}
+
+/** How a subject is planned: what the device can hold, and choices in place of the planner's. */
+export type Planning =
+  & Omit<PlanRequest, "problem" | "dtype" | "layout" | "filterLayout" | "epilogue" | "algorithm">
+  & Partial<Pick<PlanRequest, "algorithm">>;
+
+/** Which results a reference has, all where nothing is said, and who is told how far it is. */
+export interface ReferenceOptions {
+  /** Canonical flat indices, ascending. */
+  readonly indices?: Float64Array;
+  /** So many at least, equally many of each channel. */
+  readonly sample?: { readonly count: number; readonly seed: number };
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/**
+ * What a run computes and checks, whatever its kind: a convolution or a product, with its element types and how its tensors
+ * lie. All that runs, times, checks and records a case reads nothing else of it.
+ */
+export interface Subject extends Coverable {
+  /** What records say of it. */
+  readonly traits: CaseTraits;
+  /** What progress calls it. */
+  readonly title: string;
+  /** Its algorithm, where there is but one to name. */
+  readonly algorithm?: string;
+  /** Features that a device needs. */
+  readonly features: readonly string[];
+  readonly operands: readonly SubjectTensor[];
+  readonly result: SubjectTensor;
+  /** Which canonical size each one of the result's shape in memory is. */
+  readonly axes: readonly number[];
+  readonly activation: Activation;
+  /** The same without its activation and what follows that: what can be projected. Absent where it has none. */
+  readonly linear?: Subject;
+  /** How outputs are dealt to strata. */
+  readonly strata: StrataAxes;
+  /** Whether results are whole numbers, which have no errors. */
+  readonly exact: boolean;
+
+  plan(planning: Planning): Planned<Plan>;
+  /** Why the algorithm that is named cannot do it. */
+  unsupported?(planning: Planning): string | undefined;
+  /**
+   * Refuses operands that the device would answer wrongly without a word.
+   *
+   * @throws {RangeError} which says why.
+   */
+  admit?(
+    check: CheckMode | "none",
+    operands: () => PlanOperands | Promise<PlanOperands>,
+  ): Promise<void>;
+  /** The FP64 reference, of factors as kernels hold them. */
+  reference(operands: HostOperands, options: ReferenceOptions): Promise<ReferenceResult>;
+  /** The result where there is no device: all of it, in canonical order. */
+  compute(
+    operands: HostOperands,
+    onProgress: (fraction: number) => void,
+  ): Promise<Float64Array>;
+  /** In what a plan's results are summed and stored. */
+  precision(arithmetic: PlanArithmetic): Precision;
+  grouping(arithmetic: PlanArithmetic): Grouping;
+  /** What the arithmetic of a plan errs by on these operands. */
+  yardstick(operands: HostOperands, arithmetic: PlanArithmetic, seed: number): Yardstick;
+  /** The projection of the reference; whole numbers' is exact. */
+  project(operands: HostOperands, seed: number): Promise<Projection | IntegerProjection>;
+  noise(
+    sample: Pick<ErrorStatistics, "squareRms" | "rms" | "typical">,
+    arithmetic: PlanArithmetic,
+  ): ProjectionNoise;
+  /** Outputs along each spatial axis whose errors are mixed, where there are such. */
+  mixed(arithmetic: PlanArithmetic): readonly number[] | undefined;
+  /** Says which sums those of a projection's place are. */
+  where(place: readonly number[]): string;
+}
