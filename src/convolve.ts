@@ -4,7 +4,7 @@ import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import type { ConvProblem } from "./problem/conv_problem.ts";
+import type { ConvDType, ConvProblem } from "./problem/conv_problem.ts";
 import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
@@ -12,18 +12,19 @@ import type { CheckMode } from "./run/coverage.ts";
 import { usedOperands } from "./run/operands.ts";
 import { checkResult } from "./run/projected.ts";
 import { runPlan } from "./run/run_plan.ts";
-import type { HostOperands } from "./run/subject.ts";
+import type { HostData, HostOperands } from "./run/subject.ts";
+import type { TypedArrayOf } from "./tensor/dtype.ts";
 import { filterLayoutFor } from "./tensor/layout.ts";
 
 /** How a convolution is to be done; what is absent is the planner's choice. */
 export interface ConvolveOptions
-  extends Partial<Omit<PlanRequest, "problem" | "dtype" | "limits" | "sizes">> {
+  extends Partial<Omit<PlanRequest, "problem" | "limits" | "sizes">> {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
 }
 
 /** A result, and what made it. */
-export interface Convolved extends Layouts {
+export interface Convolved<D extends ConvDType = ConvDType> extends Layouts {
   /** What was computed. */
   readonly problem: ConvProblem;
   /** What followed the sums. */
@@ -31,7 +32,11 @@ export interface Convolved extends Layouts {
   /** What ran. */
   readonly plan: Plan;
   /** Output, or the gradient that was asked for, as it lies in memory. */
-  readonly result: Float32Array<ArrayBuffer>;
+  readonly result: TypedArrayOf<D>;
+  /** Element type of the operands. */
+  readonly dtype: ConvDType;
+  /** Of the result. */
+  readonly outDtype: D;
   /** The result's sizes in memory order. */
   readonly shape: readonly number[];
   /** Nanoseconds of each run, by the device's clock or the wall's. */
@@ -70,6 +75,23 @@ export interface Convolved extends Layouts {
  * assert.equal((await checkConvolution(done, { input, filter })).verdict, "pass");
  * ```
  */
+export function convolve(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  operands: HostOperands,
+  options?: ConvolveOptions & { readonly dtype?: "f32"; readonly outDtype?: "f32" },
+): Promise<Convolved<"f32">>;
+/**
+ * The same of other element types: f16 operands, summed in f32.
+ *
+ * @param operands Of `options.dtype`, a bias as the result.
+ */
+export function convolve(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  operands: HostOperands,
+  options: ConvolveOptions,
+): Promise<Convolved>;
 export async function convolve(
   gpu: GpuDevice,
   problem: ConvProblem,
@@ -77,6 +99,7 @@ export async function convolve(
   options: ConvolveOptions = {},
 ): Promise<Convolved> {
   const { samples = 1, ...wanted } = options;
+  const { dtype = "f32", outDtype = dtype } = wanted;
   const layout = wanted.layout ?? "nchw";
   const filterLayout = wanted.filterLayout ?? filterLayoutFor(layout);
   const epilogue = wanted.epilogue ??
@@ -86,15 +109,15 @@ export async function convolve(
     ...wanted,
     device: modelOf(gpu.workgroupsInFlight, wanted.device),
     problem,
-    dtype: "f32",
+    dtype,
     layout,
     filterLayout,
     epilogue,
     limits: gpu.limits,
   });
-  const asked = { problem, epilogue, layout, filterLayout };
+  const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype };
   const used = usedOperands("Cannot convolve", convSubject(asked), operands);
-  const left = convResult(problem, asked);
+  const left = convResult(problem, asked, outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
   return { ...asked, plan, shape: left.shape, ...made };
 }
@@ -109,7 +132,7 @@ export interface CheckOptions {
    * The result of the same convolution without its activation, which is what can be projected. Without it a large
    * result that has one is compared one by one.
    */
-  readonly linear?: Float32Array<ArrayBuffer>;
+  readonly linear?: HostData;
 }
 
 /**

@@ -1,6 +1,5 @@
-import type { PlanRequest } from "../algorithms/request.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
-import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
+import type { ConvDType, ConvProblem, Operation } from "../problem/conv_problem.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReadCase } from "../report/record_schema.ts";
@@ -14,7 +13,9 @@ import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 export interface BenchPlan extends RunOptions {
   readonly problems: readonly ConvProblem[];
   readonly ops: readonly Operation[];
-  readonly dtypes: readonly PlanRequest["dtype"][];
+  readonly dtypes: readonly ConvDType[];
+  /** Of results; the operands' where absent. */
+  readonly outDtype?: ConvDType | undefined;
   readonly layouts: readonly Layout[];
   readonly algorithms: readonly (AlgorithmName | "auto")[];
   /** Tile policies; `auto` is the planner's choice. */
@@ -32,13 +33,15 @@ export function benchGroups(bench: BenchPlan): RunGroup[] {
     )
   );
   const subjects = bench.problems.flatMap((problem) =>
-    bench.dtypes.flatMap(() =>
+    bench.dtypes.flatMap((dtype) =>
       bench.layouts.flatMap((layout) =>
         bench.ops.map((op) =>
           convSubject({
             problem: { ...problem, op },
             layout,
             filterLayout: filterLayoutFor(layout),
+            dtype,
+            outDtype: bench.outDtype,
           })
         )
       )
@@ -87,14 +90,14 @@ export function recordCount(groups: readonly RunGroup[]): number {
 
 type Identity = Pick<
   ReadCase,
-  "problem" | "op" | "layout" | "dtype" | "accumulate" | "epilogue"
+  "problem" | "op" | "layout" | "dtype" | "out_dtype" | "accumulate" | "epilogue"
 >;
 
 /** What tells what is computed from all else of a run. */
-function subjectId({ problem, op, layout, dtype, accumulate, epilogue }: {
+function subjectId({ problem, op, layout, dtype, out_dtype, accumulate, epilogue }: {
   readonly [field in keyof Identity]: Identity[field] | undefined;
 }): string {
-  return [problem, op, layout, dtype, accumulate, epilogue].join("|");
+  return [problem, op, layout, dtype, out_dtype, accumulate, epilogue].join("|");
 }
 
 /** What tells a case from all others of a run. */

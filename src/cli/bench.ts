@@ -8,14 +8,14 @@ import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
-import { type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { algorithmChoices } from "./problem_options.ts";
+import { algorithmChoices, OUT_DTYPE_HELP } from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
-import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
+import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
   gather,
@@ -71,7 +71,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
       "auto" as const,
     ])
-    .option("--dtype <list>", "f32", someOf(["f32"] as const), ["f32" as const])
+    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_DTYPES))
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
@@ -205,11 +206,12 @@ function readProblems(
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
   const { flush, maxWorkspace, exact, spread, runs, fillMs } = options;
-  const variant = convVariantOption(options);
+  const variant = variantOption(options, { dtypes: options.dtype });
   return {
     problems,
     ops: options.op,
     dtypes: options.dtype,
+    outDtype: options.outDtype,
     layouts: options.layout,
     algorithms: options.algorithm,
     policies: options.policy,

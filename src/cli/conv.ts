@@ -25,7 +25,8 @@ export function convCommand() {
       });
       using opened = await openConv(options);
       const { output, algorithm, device, fill = DEFAULT_FILL, seed } = options;
-      const subject = convSubject(opened);
+      const { dtype, outDtype } = options;
+      const subject = convSubject({ ...opened, dtype, outDtype });
       const { record, result } = await compute({
         subject,
         source: { files: opened.files, fill, seed },

@@ -1,7 +1,6 @@
 import { variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
-import { InputTypeError } from "../errors.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { defaultFill } from "../run/gemm_subject.ts";
 import { CACHES } from "../run/run_group.ts";
@@ -131,12 +130,8 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 /** What the options choose in place of the planner. */
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
   const { policy, splits, balance } = options;
-  const variant = variantOption(options);
-  if (variant?.halfTile && (options.dtype !== "f16" || options.accumulate === "f16")) {
-    throw new InputTypeError(
-      "Cannot multiply: half-tile is of f16 products that are summed in f32",
-    );
-  }
+  const { dtype, accumulate } = options;
+  const variant = variantOption(options, { dtypes: [dtype], accumulate });
   return {
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),

@@ -1,3 +1,4 @@
+import { dtypeText } from "../report/case_key.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
@@ -67,7 +68,9 @@ export function planCommand() {
       if (options.wgsl) {
         for (const [name, wgsl] of shaders(plan)) out.line(`// ${name}\n${wgsl}`);
       } else {
-        out.line(options.json ? planJson(subject, plan) : planReport(subject, plan));
+        out.line(
+          options.json ? planJson(subject, options, plan) : planReport(subject, options, plan),
+        );
       }
     });
 }
@@ -102,6 +105,7 @@ function planRequest(
   return {
     problem,
     dtype: options.dtype,
+    ...(options.outDtype === undefined ? {} : { outDtype: options.outDtype }),
     layout,
     filterLayout,
     epilogue,
@@ -178,7 +182,12 @@ function shaders(plan: Plan): Map<string, string> {
   return new Map(plan.passes.map(({ kernel }) => [kernel.name, kernel.wgsl]));
 }
 
-function planReport({ problem, layout, filterLayout }: OpenedConv, plan: Plan): string {
+function planReport(
+  { problem, layout, filterLayout }: OpenedConv,
+  { dtype, outDtype }: ProblemOptions,
+  plan: Plan,
+): string {
+  const dtypes = dtypeText({ dtype, out_dtype: outDtype === dtype ? undefined : outDtype });
   const flops = directFlops(problem);
   const ratio = plan.multiplications > 0
     ? ` (${(plan.multiplications / (flops / 2)).toFixed(2)}` +
@@ -186,7 +195,7 @@ function planReport({ problem, layout, filterLayout }: OpenedConv, plan: Plan): 
     : "";
   const lines: [string, string][] = [
     ["problem", printableCell(`${problem.op} ${printDescriptor(problem)}`)],
-    ["tensors", `f32, ${layout} with filter ${filterLayout}`],
+    ["tensors", `${dtypes}, ${layout} with filter ${filterLayout}`],
     ["algorithm", plan.algorithm],
     ["kernel", plan.kernel],
     ["memory", memoryText(planMemory(plan, problem.op))],
@@ -215,13 +224,18 @@ function memoryText({ inputs, output, workspace, peak }: PlanMemory): string {
     `workspace ${formatBytes(workspace)}`;
 }
 
-function planJson({ problem, layout, filterLayout }: OpenedConv, plan: Plan): string {
+function planJson(
+  { problem, layout, filterLayout }: OpenedConv,
+  { dtype, outDtype = dtype }: ProblemOptions,
+  plan: Plan,
+): string {
   return JSON.stringify({
     schema: 1,
     kind: "plan",
     problem: printDescriptor(problem),
     op: problem.op,
-    dtype: "f32",
+    dtype,
+    ...(outDtype === dtype ? {} : { out_dtype: outDtype }),
     layout,
     filter_layout: filterLayout,
     algorithm: plan.algorithm,

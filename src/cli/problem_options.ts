@@ -1,11 +1,11 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
-import { convVariantOption, VARIANT_HELP } from "./variant_options.ts";
+import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
@@ -79,13 +79,18 @@ export function problemCommand(name: string) {
     )
     .option(
       "--dtype <name>",
-      "type that is computed in: f32",
-      oneOf(["f32"] as const),
+      "type of the operands; sums are in f32: f32, f16",
+      oneOf(CONV_DTYPES),
       "f32" as const,
     )
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_DTYPES))
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option("--json", "print one JSON record");
 }
+
+/** What `--out-dtype` says. */
+export const OUT_DTYPE_HELP =
+  "type of the result and the bias, in place of the operands': f32, f16";
 
 /** What the options of {@linkcode problemCommand} parse to. */
 export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;
@@ -94,7 +99,7 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 export function planningOptions(options: ProblemOptions) {
   const { policy, splits, flush, tile, pair, segments } = options;
   const { maxWorkspace, exact, maxBoundRatio } = options;
-  const variant = convVariantOption(options);
+  const variant = variantOption(options, { dtypes: [options.dtype] });
   return {
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),

@@ -26,15 +26,17 @@ export interface ElementChoice {
   readonly accumulate?: "f32" | "f16";
   /** Of the results; as the operands where absent, i32 of int8. */
   readonly outDtype?: "f32" | "f16";
+  /** Whether f16 stays f16 in workgroup memory, and is converted as it is multiplied. */
+  readonly variant?: { readonly halfTile?: boolean };
 }
 
-/** The elements of a choice; tiles hold what sums are in, or f16 where those are. */
-export function elementsOf({ dtype, accumulate, outDtype }: ElementChoice): Elements {
+/** The elements of a choice; tiles hold what sums are in where nothing else is said. */
+export function elementsOf({ dtype, accumulate, outDtype, variant }: ElementChoice): Elements {
   if (dtype === "i8") return { storage: "u32", tile: "u32", accumulate: "i32", result: "i32" };
   const chained = dtype === "f16" && accumulate === "f16";
   return {
     storage: dtype,
-    tile: chained ? "f16" : sumScalar(dtype),
+    tile: dtype === "f16" && (chained || variant?.halfTile) ? "f16" : sumScalar(dtype),
     accumulate: chained ? "f16" : dtype === "f64" ? "f64" : "f32",
     result: outDtype ?? dtype,
   };

@@ -29,10 +29,15 @@ const ELEMENT_BYTES: ReadonlyMap<string, readonly [operand: number, result: numb
   ["f64", [8, 8]],
 ]);
 
+function elementBytes(dtype: string): readonly [operand: number, result: number] {
+  return ELEMENT_BYTES.get(dtype) ?? [4, 4];
+}
+
 /** Derives a case's figures. */
 export function caseFigures(record: ReadCase): CaseFigures {
   const problem = caseProblem(record);
-  const [operand, result] = ELEMENT_BYTES.get(record.dtype) ?? [4, 4];
+  const [operand, own] = elementBytes(record.dtype);
+  const result = record.out_dtype === undefined ? own : elementBytes(record.out_dtype)[1];
   const label = caseLabel(record);
   if (problem === null) {
     const { flops } = record;

@@ -43,10 +43,15 @@ export function canonicalProblem(record: Pick<ReadCase, "problem" | "op">): stri
   return printDescriptor(unnamed);
 }
 
+/** Element types as they are printed: `f16`, `f16 to f32`. */
+export function dtypeText({ dtype, out_dtype }: Pick<ReadCase, "dtype" | "out_dtype">): string {
+  return out_dtype === undefined ? dtype : `${dtype} to ${out_dtype}`;
+}
+
 /** What the result is, whoever computes it however: problem, operation, dtypes and epilogue. */
 export function questionKey(record: ReadCase): string {
-  const { op, dtype, accumulate = "", epilogue = "" } = record;
-  return [canonicalProblem(record), op, dtype, accumulate, epilogue].join("|");
+  const { op, accumulate = "", epilogue = "" } = record;
+  return [canonicalProblem(record), op, dtypeText(record), accumulate, epilogue].join("|");
 }
 
 /** The case within a provider, but for its algorithm. What does not say how its cache was is taken for hot. */

@@ -1,3 +1,4 @@
+import { dtypeText } from "./case_key.ts";
 import { printableCell, printableMessage } from "../printable.ts";
 import type { AccuracyRecord, CaseRecord, ProjectionRecord } from "./record.ts";
 import {
@@ -18,7 +19,7 @@ export function caseReport(record: CaseRecord): string {
   const layout = record.filter_layout === undefined
     ? `transposes ${record.layout}`
     : `${record.layout} with filter ${record.filter_layout}`;
-  const dtype = record.accumulate ? `${record.dtype} summed in ${record.accumulate}` : record.dtype;
+  const dtype = dtypeText(record) + (record.accumulate ? ` summed in ${record.accumulate}` : "");
   const lines: [string, string][] = [
     ["problem", printableCell(`${record.op} ${record.problem}`)],
     ["tensors", `${dtype}, ${layout}, ${made}`],

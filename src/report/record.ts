@@ -132,6 +132,8 @@ export interface CaseRecord {
   readonly device: string;
   /** Element type of the operands. */
   readonly dtype: string;
+  /** Of the result, where it is not that which goes with the operands'. */
+  readonly out_dtype?: string;
   /** What products are summed in, where that is less than the usual. */
   readonly accumulate?: string;
   /** A product has its transposes here. */

@@ -76,6 +76,7 @@ export const CaseSchema = v.object({
   kernel: v.nullish(v.string(), null),
   device: v.optional(v.string(), ""),
   dtype: v.string(),
+  out_dtype: text,
   accumulate: text,
   layout: v.optional(v.string(), ""),
   filter_layout: text,

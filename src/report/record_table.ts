@@ -1,3 +1,4 @@
+import { dtypeText } from "./case_key.ts";
 import { printable } from "../printable.ts";
 import { caseFigures } from "./case_figures.ts";
 import { seriesLabel } from "./case_label.ts";
@@ -30,7 +31,7 @@ export function recordRow(record: ReadCase): string[] {
   return [
     label,
     record.op,
-    record.accumulate === undefined ? record.dtype : `${record.dtype} in ${record.accumulate}`,
+    dtypeText(record) + (record.accumulate === undefined ? "" : ` in ${record.accumulate}`),
     record.layout || "-",
     seriesLabel(record),
     record.kernel ?? "-",
@@ -72,7 +73,7 @@ function cells(record: ReadCase): Record<string, Cell> {
     name: figures.label,
     problem: record.problem,
     op: record.op,
-    dtype: record.dtype,
+    dtype: dtypeText(record),
     accumulate: record.accumulate,
     layout: record.layout,
     epilogue: record.epilogue,

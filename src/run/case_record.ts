@@ -14,6 +14,7 @@ export interface CaseTraits {
   readonly op: string;
   readonly flops: number;
   readonly dtype: string;
+  readonly outDtype?: string;
   readonly layout: string;
   readonly filterLayout?: string;
   readonly accumulate?: string;
@@ -49,7 +50,8 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { flops, made, filterLayout, accumulate, epilogue, policy, tile, pair, cache } = setup;
+  const { flops, made, filterLayout, outDtype, accumulate, epilogue, policy, tile, pair, cache } =
+    setup;
   const { plan, time, accuracy, projection, verdict, message } = outcome;
   return {
     schema: 1,
@@ -66,6 +68,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     kernel: plan?.kernel ?? null,
     device: setup.device,
     dtype: setup.dtype,
+    ...(outDtype === undefined ? {} : { out_dtype: outDtype }),
     ...(accumulate === undefined ? {} : { accumulate }),
     layout: setup.layout,
     ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),

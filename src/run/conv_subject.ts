@@ -1,8 +1,10 @@
-import { F32, type Grouping } from "../accuracy/mod.ts";
+import { F16, F32, type Grouping } from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
+import { elementFeatures } from "../elements/elements.ts";
 import { InputTypeError } from "../errors.ts";
 import {
   accumulationLength,
+  type ConvDType,
   type ConvProblem,
   type ConvTensor,
   directFlops,
@@ -34,11 +36,11 @@ export interface ConvAsked extends Layouts {
   readonly problem: ConvProblem;
   /** Nothing where absent. */
   readonly epilogue?: Epilogue;
+  /** Element type of the operands; f32 where absent. */
+  readonly dtype?: ConvDType;
+  /** Of the result and the bias; the operands' where absent. */
+  readonly outDtype?: ConvDType | undefined;
 }
-
-/** Element type of all tensors. */
-const DTYPE = "f32";
-const PRECISION = F32;
 
 /** The layout of one of the problem's tensors. */
 function layoutOf(which: ConvTensor, layouts: Layouts): Layout | FilterLayout {
@@ -50,17 +52,20 @@ function convTensor(
   problem: ConvProblem,
   which: ConvTensor,
   layouts: Layouts,
-): SubjectTensor<typeof DTYPE> {
+  dtype: ConvDType,
+): SubjectTensor<ConvDType> {
   const shape = shapeInLayout(tensorShape(problem, which), layoutOf(which, layouts));
-  return { role: which, dtype: DTYPE, shape };
+  return { role: which, dtype, shape };
 }
 
 /** What a convolution's plan leaves. */
-export function convResult(
+export function convResult<D extends ConvDType = "f32">(
   problem: ConvProblem,
   layouts: Layouts = { layout: "nchw", filterLayout: "kcrs" },
-): SubjectTensor<typeof DTYPE> {
-  return convTensor(problem, resultTensor(problem.op), layouts);
+  dtype?: D,
+): SubjectTensor<D> {
+  const tensor = convTensor(problem, resultTensor(problem.op), layouts, dtype ?? "f32");
+  return tensor as SubjectTensor<D>;
 }
 
 /** The operands in the form the reference takes. */
@@ -82,10 +87,12 @@ export function referenceInputs(
 
 /** A convolution or gradient as what a run computes. */
 export function convSubject(
-  { problem, layout, filterLayout, epilogue = NO_EPILOGUE }: ConvAsked,
+  { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", outDtype = dtype }:
+    ConvAsked,
 ): Subject {
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
+  const precision = outDtype === "f16" ? F16 : F32;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
   const shape = tensorShape(problem, which);
@@ -98,7 +105,8 @@ export function convSubject(
     algorithm: "auto",
     ...planning,
     problem,
-    dtype: DTYPE,
+    dtype,
+    outDtype,
     layout,
     filterLayout,
     epilogue,
@@ -109,19 +117,20 @@ export function convSubject(
       problem: printDescriptor(problem),
       op,
       flops: directFlops(problem),
-      dtype: DTYPE,
+      dtype,
+      ...(outDtype === dtype ? {} : { outDtype }),
       layout,
       filterLayout,
     },
     title: `${problem.name ?? ""} ${op}`.trim(),
-    features: [],
+    features: elementFeatures({ dtype, outDtype }),
     operands: [
-      ...operandTensors(op).map((operand) => convTensor(problem, operand, layouts)),
+      ...operandTensors(op).map((operand) => convTensor(problem, operand, layouts, dtype)),
       ...(epilogue.bias
-        ? [{ role: "bias", dtype: DTYPE, shape: [problem.outChannels] } as const]
+        ? [{ role: "bias", dtype: outDtype, shape: [problem.outChannels] } as const]
         : []),
     ],
-    result: convResult(problem, layouts),
+    result: convResult(problem, layouts, outDtype),
     shape,
     axes: layoutAxes(layoutOf(which, layouts), filterSize.length),
     activation: epilogue.activation,
@@ -130,6 +139,8 @@ export function convSubject(
         problem,
         ...layouts,
         epilogue: { ...epilogue, activation: "none" },
+        dtype,
+        outDtype,
       }),
     }),
     length,
@@ -146,7 +157,7 @@ export function convSubject(
       referenceConv(problem, inputsOf(operands), { ...options, ...following }),
     compute: async (operands, onProgress) =>
       (await referenceConv(problem, inputsOf(operands), { ...following, onProgress })).values,
-    precision: () => PRECISION,
+    precision: () => precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
       rowAxis: channelAxis,
@@ -156,7 +167,7 @@ export function convSubject(
     }),
     yardstick: (operands, arithmetic, seed) => {
       const inputs = inputsOf(operands);
-      return convYardstick({ problem, inputs, epilogue, arithmetic, precision: PRECISION, seed });
+      return convYardstick({ problem, inputs, epilogue, arithmetic, precision, seed });
     },
     project: (operands, seed) => {
       const { bias, ...others } = inputsOf(operands);
@@ -166,7 +177,7 @@ export function convSubject(
         result: layoutOf(which, layouts),
       }, { seed });
     },
-    noise: (sample) => projectionNoise(sample, PRECISION),
+    noise: (sample) => projectionNoise(sample, precision),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
       const tile = tileOf(arithmetic);

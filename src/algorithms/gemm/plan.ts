@@ -85,7 +85,7 @@ export interface GemmRequest {
 export function cutGemm(request: GemmRequest): Planned<Cut> {
   const { problem: { m, n, k, batch } } = request;
   const device = deviceOf(request);
-  const types = requestElements(request);
+  const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
   const words = Math.ceil(k / depthOfValue(types));
   const tile = (shape: OperandShape, other: number) => ({
@@ -117,14 +117,6 @@ function withTile(request: GemmRequest): GemmRequest {
   return !isRefusal(cut) && THIN_POLICIES.includes(cut.policy.name)
     ? { ...request, variant: { ...variant, halfTile: true } }
     : request;
-}
-
-/** The elements of a request; tiles stay f16 where its variant says so. */
-function requestElements(request: GemmRequest): Elements {
-  const elements = elementsOf(request);
-  return fullVariant(request.variant).halfTile && elements.storage === "f16"
-    ? { ...elements, tile: "f16" }
-    : elements;
 }
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
@@ -177,7 +169,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const request = withTile(asked);
   const { problem, limits } = request;
   const device = deviceOf(request);
-  const types = requestElements(request);
+  const types = elementsOf(request);
   const packed = depthOfValue(types);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
