@@ -16,7 +16,7 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
-import { loopCost } from "./loop_cost.ts";
+import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product, TileAccess } from "./product.ts";
@@ -103,7 +103,7 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
     cheapest(each(evenCuts));
   if (even === undefined) return undefined;
   const tried = balance === "stream-k" ||
-    balance === "auto" && splits === undefined && !device.software;
+    balance === "auto" && splits === undefined && device.multiprocessors >= FEW_MULTIPROCESSORS;
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
   if (streamed === undefined) return even;
   return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
@@ -222,7 +222,7 @@ export function cutProduct(
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
   let candidates = TILE_POLICIES.filter(fits);
   // SwiftShader took 24 GB to compile a thin policy's loads.
-  if (device.software) {
+  if (device.multiprocessors < FEW_MULTIPROCESSORS) {
     candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
   }
   if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {

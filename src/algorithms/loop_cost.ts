@@ -3,6 +3,9 @@ import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups, waveTime } from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
 
+/** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
+export const FEW_MULTIPROCESSORS = 16;
+
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(
   { shares }: DeviceModel,
@@ -29,10 +32,9 @@ export function loopCost(
   workgroups: number,
   steps: number,
 ): number {
-  const { multiprocessors, software } = device;
+  const { multiprocessors } = device;
   const one = policy.rows * policy.columns * policy.depth * (steps + 2);
-  // It gains nothing from large tiles, and pays for compiling what they unroll.
-  if (software) {
+  if (multiprocessors < FEW_MULTIPROCESSORS) {
     return multiprocessors * one * Math.ceil(workgroups / multiprocessors);
   }
   const warps = policyWarps(policy);
