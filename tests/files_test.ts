@@ -52,7 +52,8 @@ Deno.test("without a driver no file of records is emptied or made", async () => 
     await Deno.writeTextFile(path, "what was measured\n");
     const refused = await wgconv(command, { env: NO_DRIVER });
     assert.equal(refused.code, 2);
-    const resume = command[0] === "bench" ? "--resume goes on with it, " : "";
+    const resumable = command[0] === "bench" || command[1] === "--suite";
+    const resume = resumable ? "--resume goes on with it, " : "";
     assert.equal(
       refused.stderr,
       `wgconv: Cannot write ${path}: it is not empty, ${resume}--force overwrites it\n`,

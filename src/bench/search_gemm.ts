@@ -41,19 +41,19 @@ export function gemmRivals(
     gemmRequest(problem, arithmetic, { ...planning, policy, ...choice });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
   const best = expectPlanned(cutGemm(gemmRequest(problem, arithmetic, planning)));
-  const candidates = new Map<string, GemmRival>();
+  const rivals = new Map<string, GemmRival>();
   const add = (name: string, choice: Asked) => {
     const asked = request(name, choice);
     const cut = cutGemm(asked);
     if (isRefusal(cut)) return;
     const key = keyOf(cut);
-    if (candidates.has(key)) return;
+    if (rivals.has(key)) return;
     const { policy, splits, cost } = cut;
     const balance = balanceOf(cut);
     if (isRefusal(tryPlanGemm(asked))) return;
     const chosen = key === keyOf(best);
     const one = { algorithm: "gemm", policy: policy.name, tile: "auto", caches: ["hot"] as const };
-    candidates.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
+    rivals.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
   };
   add(best.policy.name, {});
   for (const { name } of TILE_POLICIES) {
@@ -64,7 +64,7 @@ export function gemmRivals(
     for (const asked of [splits, 2 * splits, 1]) add(name, { splits: asked });
     add(name, { balance: "stream-k" });
   }
-  return [...candidates.values()];
+  return [...rivals.values()];
 }
 
 /** Times rivals in turn, and checks the result of each; fastest first. */

@@ -62,11 +62,6 @@ function gemmTensor(problem: GemmProblem, role: GemmTensor, dtype: GemmDType): S
   return { role, dtype: gemmElement(dtype, role), shape: gemmShape(problem, role) };
 }
 
-/** What a product's plan leaves. */
-export function gemmResult(problem: GemmProblem, dtype: GemmDType): SubjectTensor {
-  return gemmTensor(problem, "output", dtype);
-}
-
 /** The request that plans a product. */
 export function gemmRequest(
   problem: GemmProblem,
@@ -118,7 +113,7 @@ export function gemmSubject(
     algorithm: "gemm",
     features: dtype === "f16" ? ["shader-f16"] : dtype === "f64" ? ["shader-f64"] : [],
     operands: gemmOperands(problem).map((which) => gemmTensor(problem, which, dtype)),
-    result: gemmResult(problem, dtype),
+    result: gemmTensor(problem, "output", dtype),
     shape: [batch, m, n],
     axes: [0, 1, 2],
     activation,

@@ -86,14 +86,14 @@ const TOGETHER_BYTES = 8 * 2 ** 30;
 const TOGETHER_BYTES_SOFTWARE = 2 ** 30;
 
 /** A plan to be run, and the plan of what can be projected of its result; no plan on the CPU. */
-export interface Candidate {
+export interface RunPlan {
   readonly plan: Plan | undefined;
   readonly linear?: Plan | undefined;
   readonly caches: readonly CacheState[];
 }
 
 /** A case with its plan. */
-interface PlannedCase extends Candidate {
+interface PlannedCase extends RunPlan {
   readonly one: RunCase;
 }
 
@@ -113,7 +113,7 @@ export async function* runGroup(
   const { subject } = group;
   const setup = (one: RunCase, cache: CacheState) =>
     caseSetup(run, group, one, cache, executor.device.adapter);
-  const candidates: PlannedCase[] = [];
+  const plans: PlannedCase[] = [];
   for (const one of group.cases) {
     const tuning = hooks.tuning?.(executor);
     const planning = { ...planningOf(run, one), ...(tuning === undefined ? {} : { tuning }) };
@@ -127,7 +127,7 @@ export async function* runGroup(
       if (plan) hooks.onPlan?.(plan);
       const altered = plan && (hooks.alterPlan?.(plan, group) ?? plan);
       const linear = linearPlan(executor, subject, planning, run.check);
-      candidates.push({ one, plan: altered, linear, caches: one.caches });
+      plans.push({ one, plan: altered, linear, caches: one.caches });
       continue;
     }
     const message = `Cannot plan: ${plan.text}`;
@@ -142,9 +142,9 @@ export async function* runGroup(
       );
     }
   }
-  if (candidates.every(({ plan }) => plan?.passes.length === 0)) {
+  if (plans.every(({ plan }) => plan?.passes.length === 0)) {
     const outcome = { verdict: "none", message: "the result is empty" } as const;
-    for (const { one, plan } of candidates) {
+    for (const { one, plan } of plans) {
       for (const cache of one.caches) yield caseRecord(setup(one, cache), { plan, ...outcome });
     }
     return;
@@ -153,10 +153,10 @@ export async function* runGroup(
   if (!executor.isReference) await subject.admit?.(run.check, () => data.operands);
   const checks = run.check === "none" ? undefined : data;
   const copies = copiesOf(group);
-  for (const some of fitting(candidates, copies, subject, executor)) {
+  for (const some of fitting(plans, copies, subject, executor)) {
     const asked = { protocol: run.protocol, copies, checks };
     for await (const ran of runTogether(executor, subject, some, data.operands, asked)) {
-      const { candidate: { one, plan }, times, result, outcome } = ran;
+      const { one: { one, plan }, times, result, outcome } = ran;
       const checked = checks && { result: result!, reference: await checks.reference() };
       for (const [place, time] of times.entries()) {
         const record = caseRecord(setup(one, one.caches[place]!), { plan, time, ...outcome });
@@ -195,9 +195,9 @@ export function failedRecords(
   );
 }
 
-/** What became of a candidate. */
-export interface Ran<C extends Candidate> {
-  readonly candidate: C;
+/** What became of a plan. */
+export interface Ran<C extends RunPlan> {
+  readonly one: C;
   /** One a state of the cache. */
   readonly times: readonly TimeRecord[];
   /** As it lies in memory, of the very buffers that were timed; where it was checked or asked for. */
@@ -205,7 +205,7 @@ export interface Ran<C extends Candidate> {
   readonly outcome: Checked | { readonly verdict: "none"; readonly message?: string };
 }
 
-/** How candidates are run together. */
+/** How plans are run together. */
 export interface TogetherOptions {
   readonly protocol: TimingProtocol;
   /** Of all buffers, for what is timed cold; 1 where absent. */
@@ -216,25 +216,25 @@ export interface TogetherOptions {
   readonly fetched?: boolean;
 }
 
-/** Brings a subject's operands to where they are computed with, times the candidates in turn and checks each. */
-export async function* runTogether<C extends Candidate>(
+/** Brings a subject's operands to where they are computed with, times the plans in turn and checks each. */
+export async function* runTogether<C extends RunPlan>(
   executor: Executor,
   subject: Subject,
-  candidates: readonly C[],
+  plans: readonly C[],
   operands: PlanOperands,
   { protocol, copies = 1, checks, fetched = false }: TogetherOptions,
 ): AsyncGenerator<Ran<C>, void, undefined> {
   using loaded = executor.load(subject, operands);
   const ready: Ready[] = [];
-  for (const { plan } of candidates) ready.push(await loaded.prepare(plan, copies));
-  const rivals = candidates.flatMap(({ caches }, place) =>
+  for (const { plan } of plans) ready.push(await loaded.prepare(plan, copies));
+  const rivals = plans.flatMap(({ caches }, place) =>
     caches.map((cache) => ({ place, timed: cache === "hot" ? ready[place]!.hot : ready[place]! }))
   );
   const times = await timeRivals(executor.software, rivals.map(({ timed }) => timed), protocol);
-  for (const [place, candidate] of candidates.entries()) {
+  for (const [place, one] of plans.entries()) {
     const own = times.filter((_, index) => rivals[index]!.place === place);
     const note = executor.isReference ? { message: cpuNote(subject) } : {};
-    const unchecked = { candidate, times: own, outcome: { verdict: "none", ...note } } as const;
+    const unchecked = { one, times: own, outcome: { verdict: "none", ...note } } as const;
     if (checks === undefined && !fetched) {
       yield unchecked;
       continue;
@@ -246,14 +246,14 @@ export async function* runTogether<C extends Candidate>(
       yield { ...unchecked, result };
       continue;
     }
-    const { plan, linear } = candidate;
+    const { plan, linear } = one;
     const outcome = await checks.check({
       result,
       linear: linear && await runOnce(await loaded.prepare(linear, 1)),
       arithmetic: plan?.arithmetic ?? {},
       readSeconds,
     });
-    yield { candidate, times: own, result, outcome };
+    yield { one, times: own, result, outcome };
   }
 }
 
@@ -270,9 +270,9 @@ function copiesOf({ subject, cases }: RunGroup): number {
   return Math.min(MOST_COPIES, 1 + Math.ceil(COLD_BYTES / Math.max(1, bytes)));
 }
 
-/** The candidates in parts whose buffers the device can hold together. */
-function fitting<C extends Candidate>(
-  candidates: readonly C[],
+/** The plans in parts whose buffers the device can hold together. */
+function fitting<C extends RunPlan>(
+  plans: readonly C[],
   copies: number,
   { result: { role: result } }: Subject,
   { software }: Executor,
@@ -280,9 +280,9 @@ function fitting<C extends Candidate>(
   const room = software ? TOGETHER_BYTES_SOFTWARE : TOGETHER_BYTES;
   const parts: C[][] = [];
   let used = Infinity;
-  for (const candidate of candidates) {
+  for (const one of plans) {
     const sum = (own: boolean) =>
-      (candidate.plan?.buffers ?? [])
+      (one.plan?.buffers ?? [])
         .filter(({ role }) => own === (role === result || role === "workspace"))
         .reduce((total, { bytes }) => total + copies * bytes, 0);
     if (used + sum(true) > room) {
@@ -290,7 +290,7 @@ function fitting<C extends Candidate>(
       used = sum(false);
     }
     used += sum(true);
-    parts.at(-1)!.push(candidate);
+    parts.at(-1)!.push(one);
   }
   return parts;
 }

@@ -42,7 +42,7 @@ export async function runSubject(executor: Executor, job: Job): Promise<Computed
   const check = isReference ? "none" : job.check;
   const plan = expectPlanned(executor.plan(subject, planning));
   if (plan) job.onPlan?.(plan);
-  const candidate = {
+  const one = {
     plan,
     linear: linearPlan(executor, subject, planning, check),
     caches: ["hot"] as const,
@@ -59,7 +59,7 @@ export async function runSubject(executor: Executor, job: Job): Promise<Computed
   const operands = whole ?? chunkedOperands(subject, source);
   const asked = { protocol, checks, fetched: true };
   const ran = await Array.fromAsync(
-    runTogether(executor, subject, [candidate], operands, asked),
+    runTogether(executor, subject, [one], operands, asked),
   );
   const { times: [time], result, outcome } = ran[0]!;
   const { fill, seed, files } = source;

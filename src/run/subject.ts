@@ -51,7 +51,10 @@ export interface SubjectTensor<D extends DType = DType> {
 
 /** How a subject is planned: what the device can hold, and choices in place of the planner's. */
 export type Planning =
-  & Omit<PlanRequest, "problem" | "dtype" | "layout" | "filterLayout" | "epilogue" | "algorithm">
+  & Omit<
+    PlanRequest,
+    "problem" | "dtype" | "outDtype" | "layout" | "filterLayout" | "epilogue" | "algorithm"
+  >
   & Partial<Pick<PlanRequest, "algorithm">>;
 
 /** Which results a reference has, all where nothing is said, and who is told how far it is. */
