@@ -6,7 +6,7 @@ import { type Cut, cutProduct } from "./cut.ts";
 import { moveTime, passTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
 import { operandBytes, resultBytes } from "./tensors.ts";
-import { expectPlanned } from "./refusal.ts";
+import { expectPlanned, isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
 /** Cost of a product in chunks, each of which ends with a wave of its own. */
@@ -51,6 +51,33 @@ export function transformedTime(
   return packing + transform + product + 2 * chunks * device.times.dispatch;
 }
 
+/** Microseconds that the problem's tensors take to move, each once. */
+function tensorsTime(request: PlanRequest): number {
+  const { problem } = request;
+  const bytes = (which: ConvTensor) =>
+    elementCount(tensorShape(problem, which)) *
+    (which === resultTensor(problem.op) ? resultBytes(request) : operandBytes(request));
+  return moveTime(
+    bytes("input") + bytes("filter") + bytes("output"),
+    deviceOf(request).rates.stream,
+  );
+}
+
+/** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
+const MOVING = 0.2;
+
+/** The request with what the planner chooses of the main loop's variant: f16 tiles where memory bounds the product. */
+export function withHalfTile(request: PlanRequest, product: Product): PlanRequest {
+  const { dtype, variant } = request;
+  if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
+  const cut = cutProduct(request, product);
+  if (isRefusal(cut)) return request;
+  const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
+  return tensorsTime(request) < MOVING * multiplying
+    ? request
+    : { ...request, variant: { ...variant, halfTile: true } };
+}
+
 /** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
 export function gatheredTime(
   request: PlanRequest,
@@ -58,15 +85,10 @@ export function gatheredTime(
   pack: PackShape | undefined,
 ): number {
   const device = deviceOf(request);
-  const { problem } = request;
-  const bytes = (which: ConvTensor) =>
-    elementCount(tensorShape(problem, which)) *
-    (which === resultTensor(problem.op) ? resultBytes(request) : operandBytes(request));
-  const moved = bytes("input") + bytes("filter") + bytes("output");
   const packing = pack === undefined ? 0 : passTime(
     0,
     moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
     device,
   );
-  return packing + passTime(product, moveTime(moved, device.rates.stream), device);
+  return packing + passTime(product, tensorsTime(request), device);
 }

@@ -13,6 +13,7 @@ import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { type Operands, operandsOf } from "./operands.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
 import type { Product } from "../product.ts";
+import { withHalfTile } from "../product_time.ts";
 
 /** The product of a request's operands, before it is cut. */
 export function productOf(request: PlanRequest, operands: Operands): Product {
@@ -33,7 +34,8 @@ export function productOf(request: PlanRequest, operands: Operands): Product {
 }
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
-export function planImplicitGemm(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const request = withHalfTile(asked, productOf(asked, operandsOf(asked)));
   const { problem, limits } = request;
   const operands = operandsOf(request);
   const elements = resultElements(problem);
