@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { H200, modelOf } from "../algorithms/device/h200.ts";
-import { scaledModel } from "../algorithms/device/model.ts";
+import { scaledModel } from "../../tests/support/scaled_model.ts";
 import { deviceOption, readDeviceModel } from "./device_model.ts";
 
 function withFile<T>(text: string, body: (path: string) => T): T {

@@ -1,4 +1,3 @@
-import type { DType } from "../tensor/dtype.ts";
 import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
 
 /** Element type of a problem's operands. */
@@ -63,9 +62,4 @@ export function elementsTrait({ storage, accumulate, result }: Elements): string
 export function elementFeatures(choice: ElementChoice): string[] {
   const { storage, result } = elementsOf(choice);
   return [...new Set([storage, result].flatMap((scalar) => scalarFeature(scalar) ?? []))];
-}
-
-/** Element type of the results of a choice, as tensors have it. */
-export function resultType(choice: ElementChoice): Extract<DType, Scalar> {
-  return elementsOf(choice).result;
 }

@@ -76,11 +76,6 @@ const CONSTRUCTORS: { readonly [D in DType]: ArrayConstructorOf<D> } = {
 /** All dtypes, in the order help texts list them. */
 export const DTYPES: readonly DType[] = Object.keys(CONSTRUCTORS) as DType[];
 
-/** Whether `text` names a dtype. */
-export function isDType(text: string): text is DType {
-  return Object.hasOwn(CONSTRUCTORS, text);
-}
-
 /** Typed array constructor for `dtype`. */
 export function arrayConstructor<D extends DType>(dtype: D): ArrayConstructorOf<D> {
   return CONSTRUCTORS[dtype];
