@@ -4,7 +4,7 @@ import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
-import { type DeviceModel } from "../device/model.ts";
+import type { DeviceModel } from "../device/model.ts";
 import { scaledModel } from "../../../tests/support/scaled_model.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
