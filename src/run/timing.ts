@@ -69,7 +69,7 @@ export async function timePlan(
 }
 
 /** One of several that are timed together. */
-interface Rival {
+interface Sampling {
   readonly timed: Timed;
   readonly samplesNs: number[];
   estimateNs: number;
@@ -91,7 +91,7 @@ export async function timeRivals(
   all: readonly Timed[],
   protocol: TimingProtocol,
 ): Promise<TimeRecord[]> {
-  const rivals: Rival[] = [];
+  const rivals: Sampling[] = [];
   for (const timed of all) {
     const { samplesNs, clock } = await timed.run({ warmup: 1 });
     const estimateNs = Math.max(1, samplesNs[0]!);
@@ -115,7 +115,7 @@ export async function timeRivals(
   return rivals.map(({ samplesNs, repeats, clock }) => timeRecord(samplesNs, repeats, clock));
 }
 
-function isPending({ samplesNs, most }: Rival): boolean {
+function isPending({ samplesNs, most }: Sampling): boolean {
   return samplesNs.length < most;
 }
 
@@ -126,7 +126,7 @@ export function isSteady(samples: readonly number[], { spread }: TimingProtocol)
 }
 
 async function takeSamples(
-  rival: Rival,
+  rival: Sampling,
   protocol: TimingProtocol,
   inTurn: boolean,
 ): Promise<void> {
@@ -151,7 +151,7 @@ async function takeSamples(
  */
 async function warmUp(
   software: boolean,
-  { timed, estimateNs }: Rival,
+  { timed, estimateNs }: Sampling,
   leastMs: number,
 ): Promise<number> {
   const batchMs = software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
