@@ -1,8 +1,8 @@
-import type { Algorithm } from "./algorithm.ts";
+import { unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import { accumulationLength, type ConvProblem } from "../problem/conv_problem.ts";
+import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
@@ -15,25 +15,6 @@ import { isSoftware, type PlanRequest } from "./request.ts";
 import type { AlgorithmName } from "./names.ts";
 import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
-
-/** Why an algorithm cannot do the problem, or undefined if it can. */
-function unsupported(
-  { name, heeds, dtypes = ["f32"], refuse }: Algorithm,
-  request: PlanRequest,
-): string | undefined {
-  // What was asked for by name must not be passed over in silence.
-  if (request.algorithm === name) {
-    if (request.tile !== undefined && !heeds.includes("tile")) return "it has no Winograd tiles";
-    if (request.pair !== undefined && !heeds.includes("pair")) return "it has no pairs of kernels";
-  }
-  const { dtype, outDtype = dtype } = request;
-  if (!dtypes.includes(dtype) || !dtypes.includes(outDtype)) {
-    return `its tensors are ${dtypes.join(" or ")}`;
-  }
-  return request.variant !== undefined && !heeds.includes("variant")
-    ? "its kernels come in one variant only"
-    : refuse(request);
-}
 
 /**
  * Every algorithm, with the reason where it does not support the problem.
@@ -112,10 +93,10 @@ function planFixed(
   request: PlanRequest,
   { name, why, replaceable }: FixedChoice,
 ): Planned<Plan> {
-  const plan = tryPlanConv({ ...request, algorithm: name });
+  const plan = planNamed({ ...request, algorithm: name });
   if (!isRefusal(plan)) return noted(plan, why);
   if (!replaceable || plan.kind !== "workspace") return plan;
-  const direct = tryPlanConv({ ...request, algorithm: "direct" });
+  const direct = planNamed({ ...request, algorithm: "direct" });
   const { maxWorkspaceBytes } = request;
   return noted(
     direct,
@@ -135,10 +116,10 @@ function degenerate(problem: ConvProblem): boolean {
 
 /** Plans what a device's tuning, or else the model, says is fastest. */
 function planAuto(request: PlanRequest): Planned<Plan> {
-  const tuned = planTuned(request, tryPlanConv);
+  const tuned = planTuned(request, planNamed);
   if (typeof tuned === "object") return tuned;
   const fixed = fixedChoice(request);
-  const plan = fixed === undefined ? planFastest(request, tryPlanConv) : planFixed(request, fixed);
+  const plan = fixed === undefined ? planFastest(request, planNamed) : planFixed(request, fixed);
   return tuned === undefined ? plan : noted(plan, tuned);
 }
 
@@ -270,9 +251,25 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
+  const { dtype, outDtype = dtype } = request;
+  const unknown = [dtype, outDtype].find((one) => !CONV_DTYPES.includes(one));
+  if (unknown !== undefined) {
+    return refusal("problem", `dtype ${unknown} is none of ${CONV_DTYPES.join(", ")}`);
+  }
   const huge = refuseHugeTensors(request);
   if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);
+  const plan = planNamed(request);
+  const algorithm = algorithmOf(request.algorithm);
+  if (!isRefusal(plan) || algorithm === undefined) return plan;
+  if (unsupported(algorithm, request) === undefined) return plan;
+  const other = alternative(request);
+  return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
+}
+
+/** Plans the algorithm that a request names. */
+function planNamed(request: PlanRequest): Planned<Plan> {
+  const { problem } = request;
   const algorithm = algorithmOf(request.algorithm);
   if (algorithm === undefined) {
     const names = algorithmNames().join(", ");
@@ -281,12 +278,7 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   const { name } = algorithm;
   const reason = unsupported(algorithm, request);
   if (reason !== undefined) {
-    const other = alternative(request);
-    return refusal(
-      "problem",
-      `${name} does not support this problem: ${reason}` +
-        (other === undefined ? "" : ` (${other} does)`),
-    );
+    return refusal("problem", `${name} does not support this problem: ${reason}`);
   }
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = degenerate(problem) ? "uniform" : request.sizes ?? "constant";

@@ -7,13 +7,15 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { chooseCut } from "./cut.ts";
 import { H200, softwareDevice } from "./device/h200.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
-import { planConv, supportedAlgorithms } from "./planner.ts";
+import { planConv, supportedAlgorithms, tryPlanConv } from "./planner.ts";
+import { expectPlanned, isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
 const conv2 = convProblem({
@@ -282,4 +284,45 @@ Deno.test("a batch is cut into at most 1024 chunks", () => {
         /^Cannot plan: \S+ takes \d+ chunks of the batch to keep within the workspace, at most 1024/,
     }, algorithm);
   }
+});
+
+Deno.test("auto takes what computes f16, on a GPU's figures as on a software device's", () => {
+  const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 2 ** 31 - 4 };
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (
+        const descriptor of ["mb32ic64ih56oc64kh3ph1", "mb4ic16ih14oc24kh5ph2", "g8mb2ic8ih9oc8kh3"]
+      ) {
+        for (const device of [H200, softwareDevice(64)]) {
+          const problem = parseDescriptor(descriptor, op);
+          const half = {
+            problem,
+            dtype: "f16",
+            layout,
+            filterLayout: filterLayoutFor(layout),
+            epilogue: NO_EPILOGUE,
+            limits,
+            device,
+          } as const;
+          const plan = expectPlanned(tryPlanConv({ ...half, algorithm: "auto" }));
+          assert.ok(plan.passes.length > 0);
+          const named = tryPlanConv({ ...half, algorithm: "winograd2d" });
+          assert.ok(
+            isRefusal(named) && / does not support this problem: .* \(\S+ does\)$/.test(named.text),
+          );
+        }
+      }
+    }
+  }
+  const unknown = {
+    problem: parseDescriptor("mb1ic4ih8oc4kh3", "fwd"),
+    layout: "nchw",
+    filterLayout: "kcrs",
+    epilogue: NO_EPILOGUE,
+    limits,
+    algorithm: "auto",
+    dtype: "f64",
+  };
+  const refused = tryPlanConv(unknown as unknown as Parameters<typeof tryPlanConv>[0]);
+  assert.ok(isRefusal(refused) && refused.text === "dtype f64 is none of f32, f16");
 });

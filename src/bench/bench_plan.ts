@@ -1,3 +1,4 @@
+import type { CaseTraits } from "../run/case_record.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
 import type { ConvDType, ConvProblem, Operation } from "../problem/conv_problem.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
@@ -76,7 +77,7 @@ export function referenceGroups(groups: readonly RunGroup[]): RunGroup[] {
 function distinct(subjects: readonly Subject[]): Subject[] {
   const byId = new Map<string, Subject>();
   for (const subject of subjects) {
-    const id = subjectId(subject.traits);
+    const id = subjectId({ ...subject.traits, outDtype: subject.traits.outDtype });
     if (!byId.has(id)) byId.set(id, subject);
   }
   return [...byId.values()];
@@ -88,16 +89,17 @@ export function recordCount(groups: readonly RunGroup[]): number {
   return each.reduce((sum, count) => sum + count, 0);
 }
 
-type Identity = Pick<
-  ReadCase,
-  "problem" | "op" | "layout" | "dtype" | "out_dtype" | "accumulate" | "epilogue"
->;
-
 /** What tells what is computed from all else of a run. */
-function subjectId({ problem, op, layout, dtype, out_dtype, accumulate, epilogue }: {
-  readonly [field in keyof Identity]: Identity[field] | undefined;
-}): string {
-  return [problem, op, layout, dtype, out_dtype, accumulate, epilogue].join("|");
+function subjectId(
+  { problem, op, layout, dtype, outDtype, accumulate, epilogue }:
+    & Pick<CaseTraits, "problem" | "op" | "layout" | "dtype">
+    & {
+      readonly outDtype: string | undefined;
+      readonly accumulate?: string | undefined;
+      readonly epilogue?: string | undefined;
+    },
+): string {
+  return [problem, op, layout, dtype, outDtype, accumulate, epilogue].join("|");
 }
 
 /** What tells a case from all others of a run. */
@@ -106,21 +108,36 @@ export function caseId(
   { algorithm, policy, tile, pair = "auto" }: Omit<RunCase, "caches">,
   cache: CacheState,
 ): string {
-  return [subjectId(subject.traits), algorithm, policy, tile, pair, cache].join("|");
+  return [
+    subjectId({ ...subject.traits, outDtype: subject.traits.outDtype }),
+    algorithm,
+    policy,
+    tile,
+    pair,
+    cache,
+  ]
+    .join("|");
 }
 
 /** {@linkcode caseId} of the case that a record is of. */
 export function recordId(
   record:
-    & Identity
     & Pick<
       ReadCase,
-      "requested" | "algorithm" | "policy" | "tile" | "pair" | "cache"
-    >,
+      "problem" | "op" | "layout" | "dtype" | "out_dtype" | "accumulate" | "epilogue"
+    >
+    & Pick<ReadCase, "requested" | "algorithm" | "policy" | "tile" | "pair" | "cache">,
 ): string {
   const { requested, algorithm, policy = "auto", tile = "auto", pair = "auto" } = record;
   const { cache = "hot" } = record;
-  return [subjectId(record), requested ?? algorithm, policy, tile, pair, cache].join("|");
+  return [
+    subjectId({ ...record, outDtype: record.out_dtype }),
+    requested ?? algorithm,
+    policy,
+    tile,
+    pair,
+    cache,
+  ].join("|");
 }
 
 /** The groups with what is not `done` yet. */

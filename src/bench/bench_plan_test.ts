@@ -70,3 +70,31 @@ Deno.test("shardGroups() gives every group to one part, and the parts alike work
   assert.ok(Math.max(...channels) - Math.min(...channels) <= 32, `${channels}`);
   assert.equal(shardGroups(groups.slice(0, 1), { index: 2, count: 2 }).length, 0);
 });
+
+Deno.test("a case is told from its like by the type of its result, in records as in plans", () => {
+  const bench: BenchPlan = {
+    ...PLAN,
+    problems: parseDescriptors("mb1ic4ih8oc4kh3"),
+    ops: ["fwd"],
+    layouts: ["nchw"],
+    dtypes: ["f16", "f32"],
+    outDtype: "f32",
+  };
+  const groups = benchGroups(bench);
+  const traits = groups.map(({ subject }) => subject.traits);
+  assert.deepEqual(traits.map(({ dtype, outDtype }) => [dtype, outDtype]), [["f16", "f32"], [
+    "f32",
+    undefined,
+  ]]);
+  const ids = groups.map((group) => caseId(group, group.cases[0]!, "hot"));
+  const records = groups.map(({ subject: { traits } }, i) => {
+    const { outDtype, ...rest } = traits;
+    const out = outDtype === undefined ? {} : { out_dtype: outDtype };
+    return recordId({ ...rest, ...out, algorithm: groups[i]!.cases[0]!.algorithm });
+  });
+  assert.deepEqual(records, ids);
+  assert.notEqual(
+    ids[0],
+    caseId(benchGroups({ ...bench, outDtype: undefined })[0]!, groups[0]!.cases[0]!, "hot"),
+  );
+});

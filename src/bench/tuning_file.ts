@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { problemClass } from "../algorithms/tuning.ts";
 import type { TunedChoice, TuningTable } from "../algorithms/tuned_choice.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
-import { OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
@@ -17,7 +17,8 @@ const TunedSchema = v.object({
   driver: v.string(),
   problem: v.string(),
   op: v.picklist(OPERATIONS),
-  dtype: v.picklist(["f32"]),
+  dtype: v.picklist(CONV_DTYPES),
+  out_dtype: v.optional(v.picklist(CONV_DTYPES)),
   layout: v.picklist(LAYOUTS),
   filter_layout: v.picklist(FILTER_LAYOUTS),
   algorithm: v.lazy(() => v.picklist(algorithmNames())),
@@ -170,6 +171,14 @@ function isOf({ backend, device, driver }: Tuned, is: TunedDevice): boolean {
   return backend === is.backend && device === is.adapter && driver === is.driver;
 }
 
-function classOf({ problem, op, dtype, layout, filter_layout: filterLayout }: Tuned): string {
-  return problemClass({ problem: parseDescriptor(problem, op), dtype, layout, filterLayout });
+function classOf(
+  { problem, op, dtype, out_dtype: outDtype = dtype, layout, filter_layout: filterLayout }: Tuned,
+): string {
+  return problemClass({
+    problem: parseDescriptor(problem, op),
+    dtype,
+    outDtype,
+    layout,
+    filterLayout,
+  });
 }

@@ -15,7 +15,8 @@ export function tuningRecord(
   { backend, adapter, driver }: DeviceDescription,
   { chosen, winner, ...said }: Said,
 ): TuningRecord {
-  const { problem, op, dtype, accumulate, layout, filterLayout, epilogue } = group.subject.traits;
+  const { problem, op, dtype, outDtype, accumulate, layout, filterLayout, epilogue } =
+    group.subject.traits;
   const { algorithm, policy, tile, pair, message } = record;
   return {
     schema: 1,
@@ -27,6 +28,7 @@ export function tuningRecord(
     problem,
     op,
     dtype,
+    ...(outDtype === undefined ? {} : { out_dtype: outDtype }),
     ...(accumulate === undefined ? {} : { accumulate }),
     layout,
     ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),

@@ -271,9 +271,15 @@ export type ConvDType = "f32" | "f16";
 /** All of them, in the order of lists. */
 export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16"];
 
-/** Bytes of the three tensors at `elementBytes` each: the least an operation moves. */
-export function tensorBytes(problem: ConvProblem, elementBytes: number): number {
-  return elementBytes *
-    (["input", "filter", "output"] as const)
-      .reduce((sum, which) => sum + elementCount(tensorShape(problem, which)), 0);
+/**
+ * Bytes of the three tensors, the least an operation moves.
+ *
+ * @param operand Bytes of an element of the operands.
+ * @param result Of the result.
+ */
+export function tensorBytes(problem: ConvProblem, operand: number, result = operand): number {
+  return (["input", "filter", "output"] as const).reduce((sum, which) => {
+    const bytes = which === resultTensor(problem.op) ? result : operand;
+    return sum + bytes * elementCount(tensorShape(problem, which));
+  }, 0);
 }

@@ -64,7 +64,7 @@ export function caseFigures(record: ReadCase): CaseFigures {
     layer: conv.name ? withoutBatch(conv.name, conv.batch) : label.replace(/mb\d+/, ""),
     batch: conv.batch,
     flops,
-    bytes: tensorBytes(conv, operand),
+    bytes: tensorBytes(conv, operand, result),
     accumulation: accumulationLength(conv),
     gflops: rate(record, flops),
   };

@@ -1,3 +1,4 @@
+import { dtypeText } from "./case_key.ts";
 import { printableMessage } from "../printable.ts";
 import { caseLabel, seriesLabel } from "./case_label.ts";
 import type { ComparedCase, Comparison } from "./comparison.ts";
@@ -50,6 +51,7 @@ export function comparisonData(comparison: Comparison) {
       problem: next.problem,
       op: next.op,
       dtype: next.dtype,
+      ...(next.out_dtype === undefined ? {} : { out_dtype: next.out_dtype }),
       base: side(base),
       new: side(next),
       speed,
@@ -102,7 +104,7 @@ function caseCells({ base, next, speed, accuracy, regression }: ComparedCase): s
   return [
     caseLabel(next),
     next.op,
-    next.dtype,
+    dtypeText(next),
     arrow(base.layout || "-", next.layout || "-"),
     arrow(seriesLabel(base), seriesLabel(next)),
     time(base),
@@ -178,8 +180,9 @@ function unmatched(where: string, cases: readonly ReadCase[]): string[] {
 
 /** A case in a line: enough to find it, and to run it again. */
 export function describeCase(record: ReadCase): string {
-  const { op, problem, dtype, layout } = record;
-  return [op, problem, dtype, layout, `(${seriesLabel(record)})`].filter((word) => word).join(" ");
+  const { op, problem, layout } = record;
+  return [op, problem, dtypeText(record), layout, `(${seriesLabel(record)})`].filter((word) => word)
+    .join(" ");
 }
 
 /** A fraction as a percentage. */

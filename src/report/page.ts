@@ -1,3 +1,4 @@
+import { dtypeText } from "./case_key.ts";
 import { caseLabel, seriesLabel } from "./case_label.ts";
 import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
 import { throughputCharts, workspaceCharts } from "./charts/bars.ts";
@@ -135,7 +136,7 @@ function failures(cases: readonly ReadCase[]): string {
   const rows = wrong.map((record) => [
     caseLabel(record),
     record.op,
-    record.dtype,
+    dtypeText(record),
     record.layout || "-",
     seriesLabel(record),
     record.verdict,

@@ -191,6 +191,8 @@ export interface TuningRecord {
   readonly op: string;
   /** Element type; of a product that of A and B. */
   readonly dtype: string;
+  /** Of the result, where it is not that which goes with the operands'. */
+  readonly out_dtype?: string;
   /** What products are summed in, where that is less than the usual. */
   readonly accumulate?: string;
   /** Of activations; a product's transposes. */

@@ -1,0 +1,21 @@
+import type { Algorithm } from "./algorithm.ts";
+import type { PlanRequest } from "./request.ts";
+
+/** Why an algorithm cannot do the problem, or undefined if it can. */
+export function unsupported(
+  { name, heeds, dtypes = ["f32"], refuse }: Algorithm,
+  request: PlanRequest,
+): string | undefined {
+  // What was asked for by name must not be passed over in silence.
+  if (request.algorithm === name) {
+    if (request.tile !== undefined && !heeds.includes("tile")) return "it has no Winograd tiles";
+    if (request.pair !== undefined && !heeds.includes("pair")) return "it has no pairs of kernels";
+  }
+  const { dtype, outDtype = dtype } = request;
+  if (!dtypes.includes(dtype) || !dtypes.includes(outDtype)) {
+    return `its tensors are ${dtypes.join(" or ")}`;
+  }
+  return request.variant !== undefined && !heeds.includes("variant")
+    ? "its kernels come in one variant only"
+    : refuse(request);
+}
