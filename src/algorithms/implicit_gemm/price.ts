@@ -1,20 +1,17 @@
 import { deviceOf } from "../device/h200.ts";
-import { cutProduct } from "../cut.ts";
 import { productTime } from "../device/model.ts";
 import { gatheredTime } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandsOf } from "./operands.ts";
-import { productOf } from "./plan.ts";
+import { implicitProduct } from "./product.ts";
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
 export function implicitTime(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
   const { problem, layout } = request;
-  const operands = operandsOf(request);
-  const cut = cutProduct(request, productOf(request, operands));
-  if (isRefusal(cut)) return cut;
-  const { policy, cost } = cut;
+  const product = implicitProduct(request);
+  if (isRefusal(product)) return product;
+  const { operands, cut: { policy, cost } } = product;
   const rate = problem.op !== "bwd-filter"
     ? device.rates.gathered
     : device.rates.correlated[layout === "nhwc" ? "along" : "across"];

@@ -1,0 +1,219 @@
+import { axisDigits, digitsText } from "./axes.ts";
+import type { ModuleBuilder, TensorAccess } from "./module.ts";
+import type { OutputStore, OutputVector } from "./output.ts";
+import { typeName } from "../elements/scalar.ts";
+
+/** Where the results of classes of strides go: they lie between each other. */
+export interface ClassResults {
+  /**
+   * What rows are. `tiles`: a workgroup's are channels of one class, as `classText()` declares it. Else rows are channels
+   * and classes, of which the one that is named counts fastest.
+   */
+  readonly rows: "tiles" | "channels" | "classes";
+  readonly channels: number;
+  readonly channelStride: number;
+  readonly batch: number;
+  readonly batchStride: number;
+  /** Columns count images fastest (chwn) instead of places. */
+  readonly batchInner: boolean;
+  readonly axes: readonly {
+    /** Places of a class, those that are not there included. */
+    readonly grid: number;
+    /** All places. */
+    readonly places: number;
+    readonly stride: number;
+    /** The place of the first class at place 0 of the grid, which may lie before the result; 0 for `tiles`. */
+    readonly first: number;
+    /** From one place to the next, in elements. */
+    readonly placeStride: number;
+  }[];
+}
+
+/** Which axes have grid places whose results are not there, as `01`. */
+export function classEdges({ axes }: Pick<ClassResults, "axes">): string {
+  return axes.map(({ grid, places, stride, first }) =>
+    first < 0 || first + grid * stride > places ? "1" : "0"
+  ).join("");
+}
+
+/**
+ * The side along which four results leave in one store.
+ *
+ * @param base What the offsets of groups and splits are multiples of.
+ */
+export function classVector(results: ClassResults, base: readonly number[]): OutputVector {
+  const { rows, channels, channelStride, batch, batchStride, batchInner, axes } = results;
+  const whole = (...values: number[]) => values.every((value) => value % 4 === 0);
+  const strides = axes.map(({ placeStride }) => placeStride);
+  if (!whole(...base)) return "none";
+  if (batchInner) return batchStride === 1 && whole(batch) ? "columns" : "none";
+  if (!whole(batchStride, ...strides.slice(0, -1))) return "none";
+  const { stride, first, placeStride } = axes.at(-1)!;
+  if (channelStride === 1 && rows !== "classes" && whole(channels, placeStride)) return "rows";
+  // Neighbouring classes are neighbouring places, if none of them is missing.
+  if (rows === "tiles" || classEdges(results).at(-1) === "1") return "none";
+  const inner = rows === "channels" ? channels : 1;
+  const next = rows === "channels"
+    ? placeStride === channels && channelStride === 1
+    : placeStride === 1;
+  const together = next && whole(stride * inner, first * inner) &&
+    (rows === "channels" || whole(channelStride));
+  return together ? "rows" : "none";
+}
+
+/** Text that finds where a result of classes of strides lies, in parts for its row and its column. */
+export interface ClassPlaceText {
+  /** Declares what a column has, after the declaration of `out_base`, the offset of the group and split. */
+  column(name: string, column: string): string[];
+  /** Declares what a row has; `row_in` and its name: whether it is there. */
+  row(name: string, row: string): string[];
+  /** Whether a result of a row that is there is there too. */
+  inside(row: string, column: string): string;
+  /** Its offset in elements. */
+  offset(row: string, column: string): string;
+}
+
+/** The text of places for a product of so many rows and columns. */
+export function classPlaceText(
+  module: ModuleBuilder,
+  results: ClassResults,
+  shape: { readonly rows: number; readonly columns: number },
+): ClassPlaceText {
+  const { axes, batchInner } = results;
+  const size = (name: string, value: number) => module.size(`out_${name}`, value);
+  const tiles = results.rows === "tiles";
+  const channels = size("channels", results.channels);
+  const channelStride = size("channel_stride", results.channelStride);
+  const batch = size("batch", results.batch);
+  const batchStride = size("batch_stride", results.batchStride);
+  const spots = size("spots", axes.reduce((product, { grid }) => product * grid, 1));
+  const columns = size("columns", shape.columns);
+  const grids = axes.map(({ grid }, d) => size(`grid${d}`, grid));
+  const strides = axes.map(({ stride }, d) => size(`stride${d}`, stride));
+  const placeStrides = axes.map(({ placeStride }, d) => size(`place_stride${d}`, placeStride));
+  // Places before the result wrap around.
+  const firsts = axes.map(({ first }, d) => size(`first${d}`, first >>> 0));
+  const edges = [...classEdges(results)].map((edge, d) =>
+    edge === "1" ? size(`places${d}`, axes[d]!.places) : undefined
+  );
+  const all = axes.map((_, d) => d);
+  const sum = (terms: readonly string[]) => terms.join(" + ");
+  const bounds = (place: (d: number) => string) =>
+    all.flatMap((d) => edges[d] === undefined ? [] : [`${place(d)} < ${edges[d]}`]);
+  return {
+    column(name, column) {
+      const [image, spot] = batchInner
+        ? [`column${name} % ${batch}`, `column${name} / ${batch}`]
+        : [`column${name} / ${spots}`, `column${name} % ${spots}`];
+      const at = (d: number) => `start${name}_${d}`;
+      const inside = [`column${name} < ${columns}`, ...(tiles ? bounds(at) : [])];
+      return [
+        `  let column${name} = ${column};`,
+        digitsText(
+          `(${spot})`,
+          `rest${name}_`,
+          axisDigits(all.map((d) => `spot${name}_${d}`), grids),
+        ),
+        ...all.map((d) =>
+          `  let ${at(d)} = spot${name}_${d} * ${strides[d]}${tiles ? ` + class_first${d}` : ""};`
+        ),
+        `  let offset${name} = out_base + (${image}) * ${batchStride} + ${
+          sum(all.map((d) => `${at(d)} * ${placeStrides[d]}`))
+        };`,
+        `  let in${name} = ${inside.join(" && ")};`,
+      ];
+    },
+    row(name, row) {
+      if (tiles) {
+        return [
+          `  let channel${name} = ${row} - class_row;`,
+          `  let row_offset${name} = channel${name} * ${channelStride};`,
+          `  let row_in${name} = channel${name} < ${channels};`,
+        ];
+      }
+      const classes = size("classes", axes.reduce((product, { stride }) => product * stride, 1));
+      const [channel, index] = results.rows === "channels"
+        ? [`row${name} % ${channels}`, `row${name} / ${channels}`]
+        : [`row${name} / ${classes}`, `row${name} % ${classes}`];
+      const first = (d: number) => `first${name}_${d}`;
+      return [
+        `  let row${name} = ${row};`,
+        digitsText(
+          `(${index})`,
+          `row_rest${name}_`,
+          axisDigits(all.map((d) => `class${name}_${d}`), strides),
+        ),
+        ...all.map((d) => `  let ${first(d)} = class${name}_${d} + ${firsts[d]};`),
+        `  let row_offset${name} = (${channel}) * ${channelStride} + ${
+          sum(all.map((d) => `${first(d)} * ${placeStrides[d]}`))
+        };`,
+        `  let row_in${name} = row${name} < ${size("rows", shape.rows)};`,
+      ];
+    },
+    inside: (row, column) =>
+      [
+        `in${column}`,
+        ...(tiles ? [] : bounds((d) => `start${column}_${d} + first${row}_${d}`)),
+      ].join(" && "),
+    offset: (row, column) => `offset${column} + row_offset${row}`,
+  };
+}
+
+/**
+ * Stores the thread tile to the places of its classes.
+ *
+ * @param shape Of the product.
+ * @param base WGSL of the offset of the group and split.
+ */
+export function classOutput(
+  module: ModuleBuilder,
+  out: TensorAccess,
+  results: ClassResults,
+  shape: { readonly rows: number; readonly columns: number },
+  base: string,
+  vector: OutputVector,
+): OutputStore {
+  const places = classPlaceText(module, results, shape);
+  return {
+    declarations: "",
+    iterations: 0,
+    text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
+      const lines = [`  let out_base = ${base};`];
+      const across = vector === "columns" ? 1 : 4;
+      const down = vector === "rows" ? 1 : fragmentHeight;
+      const each = (count: number, act: (i: number) => void) => {
+        for (let i = 0; i < count; i++) act(i);
+      };
+      each(
+        fragmentColumns,
+        (j) =>
+          each(across, (x) => lines.push(...places.column(`${j}_${x}`, `(${column(j)} + ${x}u)`))),
+      );
+      each(fragmentRows, (i) =>
+        each(down, (y) => {
+          const name = `${i}_${y}`;
+          lines.push(...places.row(name, `(${row(i)} + ${y}u)`), `  if (row_in${name}) {`);
+          each(fragmentColumns, (j) =>
+            each(across, (x) => {
+              const at = `${j}_${x}`;
+              const offset = places.offset(name, at);
+              const store = out.store(
+                vector === "none" ? offset : `(${offset}) / 4u`,
+                value(4 * i + y, j, x),
+              );
+              lines.push(`    if (${places.inside(name, at)}) { ${store} }`);
+            }));
+          lines.push("  }");
+        }));
+      return lines.join("\n");
+
+      function value(row: number, j: number, x: number): string {
+        if (vector === "columns") return `c${row}_${j}`;
+        const component = "xyzw"[x];
+        if (vector === "none") return `c${row}_${j}.${component}`;
+        const four = [0, 1, 2, 3].map((k) => `c${row + k}_${j}.${component}`);
+        return `${typeName(sum, 4)}(${four.join(", ")})`;
+      }
+    },
+  };
+}
