@@ -171,7 +171,7 @@ export function productPass(
   const output = partials !== undefined
     ? mappedOutput(out, tilePartialsMap(module, partials), epilogue)
     : target.classes !== undefined
-    ? classOutput(module, out, target.classes, product, base(), vector)
+    ? classOutput(module, out, target.classes, columns, base(), vector)
     : mappedOutput(out, linear(target), epilogue);
   const range = streamed === undefined ? {} : { range: streamed.range };
   const { uneven } = product;

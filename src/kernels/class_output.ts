@@ -5,28 +5,32 @@ import { typeName } from "../elements/scalar.ts";
 
 /** Where the results of classes of strides go: they lie between each other. */
 export interface ClassResults {
-  /**
-   * What rows are. `tiles`: a workgroup's are channels of one class, as `classText()` declares it. Else rows are channels
-   * and classes, of which the one that is named counts fastest.
-   */
-  readonly rows: "tiles" | "channels" | "classes";
   readonly channels: number;
   readonly channelStride: number;
   readonly batch: number;
   readonly batchStride: number;
   /** Columns count images fastest (chwn) instead of places. */
   readonly batchInner: boolean;
+  /** Which count fastest of the rows, channels or classes. */
+  readonly inner: "channels" | "classes";
   readonly axes: readonly {
     /** Places of a class, those that are not there included. */
     readonly grid: number;
     /** All places. */
     readonly places: number;
     readonly stride: number;
-    /** The place of the first class at place 0 of the grid, which may lie before the result; 0 for `tiles`. */
+    /** Whether a tile has rows of all of its classes; else a workgroup's are of one, as `classText()` declares it. */
+    readonly rows: boolean;
+    /** The place of the first class at place 0 of the grid, which may lie before the result. */
     readonly first: number;
     /** From one place to the next, in elements. */
     readonly placeStride: number;
   }[];
+}
+
+/** Whether row tiles are of one class of some axis. */
+export function hasClassTiles({ axes }: Pick<ClassResults, "axes">): boolean {
+  return axes.some(({ rows }) => !rows);
 }
 
 /** Which axes have grid places whose results are not there, as `01`. */
@@ -36,28 +40,36 @@ export function classEdges({ axes }: Pick<ClassResults, "axes">): string {
   ).join("");
 }
 
+/** Which axes have their classes in rows, and which tiles for each: `rt`. */
+export function classSides({ axes }: Pick<ClassResults, "axes">): string {
+  return axes.map(({ rows }) => rows ? "r" : "t").join("");
+}
+
+/** Channels and classes that are rows: those of a group, or of each class that has tiles. */
+export function classRows({ channels, axes }: Pick<ClassResults, "channels" | "axes">): number {
+  return axes.reduce((product, { rows, stride }) => rows ? product * stride : product, channels);
+}
+
 /**
  * The side along which four results leave in one store.
  *
  * @param base What the offsets of groups and splits are multiples of.
  */
 export function classVector(results: ClassResults, base: readonly number[]): OutputVector {
-  const { rows, channels, channelStride, batch, batchStride, batchInner, axes } = results;
+  const { inner, channels, channelStride, batch, batchStride, batchInner, axes } = results;
   const whole = (...values: number[]) => values.every((value) => value % 4 === 0);
   const strides = axes.map(({ placeStride }) => placeStride);
   if (!whole(...base)) return "none";
   if (batchInner) return batchStride === 1 && whole(batch) ? "columns" : "none";
   if (!whole(batchStride, ...strides.slice(0, -1))) return "none";
-  const { stride, first, placeStride } = axes.at(-1)!;
-  if (channelStride === 1 && rows !== "classes" && whole(channels, placeStride)) return "rows";
+  const { rows, stride, first, placeStride } = axes.at(-1)!;
+  const channelsFirst = inner === "channels";
+  if (channelsFirst && channelStride === 1 && whole(channels, placeStride)) return "rows";
   // Neighbouring classes are neighbouring places, if none of them is missing.
-  if (rows === "tiles" || classEdges(results).at(-1) === "1") return "none";
-  const inner = rows === "channels" ? channels : 1;
-  const next = rows === "channels"
-    ? placeStride === channels && channelStride === 1
-    : placeStride === 1;
-  const together = next && whole(stride * inner, first * inner) &&
-    (rows === "channels" || whole(channelStride));
+  if (!rows || classEdges(results).at(-1) === "1") return "none";
+  const together = channelsFirst
+    ? channelStride === 1 && placeStride === channels && whole(stride * channels, first * channels)
+    : placeStride === 1 && whole(stride, first, channelStride);
   return together ? "rows" : "none";
 }
 
@@ -73,21 +85,21 @@ export interface ClassPlaceText {
   offset(row: string, column: string): string;
 }
 
-/** The text of places for a product of so many rows and columns. */
+/** The text of places for a product of so many columns. */
 export function classPlaceText(
   module: ModuleBuilder,
   results: ClassResults,
-  shape: { readonly rows: number; readonly columns: number },
+  columnCount: number,
 ): ClassPlaceText {
   const { axes, batchInner } = results;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
-  const tiles = results.rows === "tiles";
+  const tiles = hasClassTiles(results);
   const channels = size("channels", results.channels);
   const channelStride = size("channel_stride", results.channelStride);
   const batch = size("batch", results.batch);
   const batchStride = size("batch_stride", results.batchStride);
   const spots = size("spots", axes.reduce((product, { grid }) => product * grid, 1));
-  const columns = size("columns", shape.columns);
+  const columns = size("columns", columnCount);
   const grids = axes.map(({ grid }, d) => size(`grid${d}`, grid));
   const strides = axes.map(({ stride }, d) => size(`stride${d}`, stride));
   const placeStrides = axes.map(({ placeStride }, d) => size(`place_stride${d}`, placeStride));
@@ -98,15 +110,17 @@ export function classPlaceText(
   );
   const all = axes.map((_, d) => d);
   const sum = (terms: readonly string[]) => terms.join(" + ");
-  const bounds = (place: (d: number) => string) =>
-    all.flatMap((d) => edges[d] === undefined ? [] : [`${place(d)} < ${edges[d]}`]);
+  const bounds = (rows: boolean, place: (d: number) => string) =>
+    all.flatMap((d) =>
+      edges[d] === undefined || axes[d]!.rows !== rows ? [] : [`${place(d)} < ${edges[d]}`]
+    );
   return {
     column(name, column) {
       const [image, spot] = batchInner
         ? [`column${name} % ${batch}`, `column${name} / ${batch}`]
         : [`column${name} / ${spots}`, `column${name} % ${spots}`];
       const at = (d: number) => `start${name}_${d}`;
-      const inside = [`column${name} < ${columns}`, ...(tiles ? bounds(at) : [])];
+      const inside = [`column${name} < ${columns}`, ...bounds(false, at)];
       return [
         `  let column${name} = ${column};`,
         digitsText(
@@ -115,7 +129,9 @@ export function classPlaceText(
           axisDigits(all.map((d) => `spot${name}_${d}`), grids),
         ),
         ...all.map((d) =>
-          `  let ${at(d)} = spot${name}_${d} * ${strides[d]}${tiles ? ` + class_first${d}` : ""};`
+          `  let ${at(d)} = spot${name}_${d} * ${strides[d]}${
+            axes[d]!.rows ? "" : ` + class_first${d}`
+          };`
         ),
         `  let offset${name} = out_base + (${image}) * ${batchStride} + ${
           sum(all.map((d) => `${at(d)} * ${placeStrides[d]}`))
@@ -124,36 +140,36 @@ export function classPlaceText(
       ];
     },
     row(name, row) {
-      if (tiles) {
-        return [
-          `  let channel${name} = ${row} - class_row;`,
-          `  let row_offset${name} = channel${name} * ${channelStride};`,
-          `  let row_in${name} = channel${name} < ${channels};`,
-        ];
-      }
-      const classes = size("classes", axes.reduce((product, { stride }) => product * stride, 1));
-      const [channel, index] = results.rows === "channels"
+      const inRows = all.filter((d) => axes[d]!.rows);
+      const radices = inRows.map((d) => strides[d]!);
+      const classes = size("classes", classRows({ ...results, channels: 1 }));
+      const [channel, index] = results.inner === "channels"
         ? [`row${name} % ${channels}`, `row${name} / ${channels}`]
         : [`row${name} / ${classes}`, `row${name} % ${classes}`];
       const first = (d: number) => `first${name}_${d}`;
       return [
-        `  let row${name} = ${row};`,
-        digitsText(
-          `(${index})`,
-          `row_rest${name}_`,
-          axisDigits(all.map((d) => `class${name}_${d}`), strides),
-        ),
-        ...all.map((d) => `  let ${first(d)} = class${name}_${d} + ${firsts[d]};`),
-        `  let row_offset${name} = (${channel}) * ${channelStride} + ${
-          sum(all.map((d) => `${first(d)} * ${placeStrides[d]}`))
+        `  let row${name} = ${row}${tiles ? " - class_row" : ""};`,
+        ...(inRows.length === 0 ? [] : [
+          digitsText(
+            `(${index})`,
+            `row_rest${name}_`,
+            axisDigits(inRows.map((d) => `class${name}_${d}`), radices),
+          ),
+        ]),
+        ...inRows.map((d) => `  let ${first(d)} = class${name}_${d} + ${firsts[d]};`),
+        `  let row_offset${name} = ${
+          sum([
+            `(${channel}) * ${channelStride}`,
+            ...inRows.map((d) => `${first(d)} * ${placeStrides[d]}`),
+          ])
         };`,
-        `  let row_in${name} = row${name} < ${size("rows", shape.rows)};`,
+        `  let row_in${name} = row${name} < ${size("rows", classRows(results))};`,
       ];
     },
     inside: (row, column) =>
       [
         `in${column}`,
-        ...(tiles ? [] : bounds((d) => `start${column}_${d} + first${row}_${d}`)),
+        ...bounds(true, (d) => `start${column}_${d} + first${row}_${d}`),
       ].join(" && "),
     offset: (row, column) => `offset${column} + row_offset${row}`,
   };
@@ -162,18 +178,18 @@ export function classPlaceText(
 /**
  * Stores the thread tile to the places of its classes.
  *
- * @param shape Of the product.
+ * @param columnCount Columns of the product.
  * @param base WGSL of the offset of the group and split.
  */
 export function classOutput(
   module: ModuleBuilder,
   out: TensorAccess,
   results: ClassResults,
-  shape: { readonly rows: number; readonly columns: number },
+  columnCount: number,
   base: string,
   vector: OutputVector,
 ): OutputStore {
-  const places = classPlaceText(module, results, shape);
+  const places = classPlaceText(module, results, columnCount);
   return {
     declarations: "",
     iterations: 0,

@@ -34,7 +34,7 @@ export interface PackShape {
   readonly window?: { readonly outerTaps: number; readonly innerTaps: number };
   /**
    * Rows are `channels` of a filter and classes of strides, of which the named ones count fastest: tap j of class m is tap
-   * m + j·stride of the filter along an axis, zero where that is none.
+   * m + j·stride − lead of the filter along an axis, zero where that is none.
    */
   readonly classes?: {
     readonly inner: "channels" | "classes";
@@ -42,6 +42,7 @@ export interface PackShape {
     /** `taps` of the filter, `most` of a class. */
     readonly axes: readonly {
       readonly stride: number;
+      readonly lead: number;
       readonly taps: number;
       readonly most: number;
     }[];
@@ -161,6 +162,7 @@ function classTaps(
   const strides = axes.map(({ stride }, d) => size(`stride${d}`, stride));
   const most = axes.map(({ most }, d) => size(`most${d}`, most));
   const taps = axes.map(({ taps }, d) => size(`taps${d}`, taps));
+  const leads = axes.map(({ lead }, d) => size(`lead${d}`, lead));
   const all = axes.map((_, d) => d);
   return {
     fromRow: `(${channel})`,
@@ -171,7 +173,7 @@ function classTaps(
     classes: [
       digitsText(`(${index})`, "class_rest", axisDigits(all.map((d) => `class${d}`), strides)),
       digitsText("tap", "tap_rest", axisDigits(all.map((d) => `tap${d}`), most)),
-      ...all.map((d) => `  let from${d} = class${d} + tap${d} * ${strides[d]};`),
+      ...all.map((d) => `  let from${d} = class${d} + tap${d} * ${strides[d]} - ${leads[d]};`),
       `  let meets = ${all.map((d) => `from${d} < ${taps[d]}`).join(" && ")};`,
     ].join("\n"),
   };

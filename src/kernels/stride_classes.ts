@@ -61,6 +61,40 @@ export function tapShare(axes: readonly StridedAxis[]): number {
   return axes.reduce((share, axis) => share * axis.taps / (axis.stride * mostTaps(axis)), 1);
 }
 
+/** What all classes of an axis of stride 1 or dilation 1 have in common: one window of the source that holds all of their taps. */
+export interface ClassWindow {
+  /** Places of the grid: class m has `first + m + i·stride`, some of which may lie outside. */
+  readonly grid: number;
+  /** Not above 0. */
+  readonly first: number;
+  /** Places of the window: of place i the one at t is `origin + i − t·dilation`. */
+  readonly taps: number;
+  readonly origin: number;
+  /** There class m meets tap m + t·stride − lead, if that is one. */
+  readonly lead: number;
+}
+
+/** The window of an axis; undefined where taps of different classes lie apart, which strides with dilation make. */
+export function classWindow(axis: StridedAxis): ClassWindow | undefined {
+  const { places, taps, stride, padding, dilation } = axis;
+  if (stride > 1 && dilation > 1) return undefined;
+  const least = Math.ceil(taps / stride);
+  // From the first place on, unless the window is longer for that; then from where the padding's strides begin.
+  const origin = Math.ceil(padding / stride);
+  const lead = origin * stride - padding;
+  if (Math.ceil((taps + lead) / stride) === least) {
+    return { grid: classPlaces(axis), first: 0, taps: least, origin, lead };
+  }
+  const before = Math.floor(padding / stride);
+  return {
+    grid: Math.floor((places - 1 + padding) / stride) - before + 1,
+    first: before * stride - padding,
+    taps: least,
+    origin: before,
+    lead: 0,
+  };
+}
+
 /**
  * Declares what a workgroup's class is, whose rows begin at `class_row`: for each axis `class_first`, `class_tap`,
  * `class_taps` and `class_origin` as {@linkcode StrideClass} has them; and `class_taps`, those of all axes.

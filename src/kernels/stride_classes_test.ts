@@ -1,5 +1,12 @@
 import assert from "#assert";
-import { classPlaces, classSteps, mostTaps, strideClass, tapShare } from "./stride_classes.ts";
+import {
+  classPlaces,
+  classSteps,
+  classWindow,
+  mostTaps,
+  strideClass,
+  tapShare,
+} from "./stride_classes.ts";
 
 /** `place tap source` of all that meet along an axis, by the definition. */
 function meetings(axis: {
@@ -20,46 +27,77 @@ function meetings(axis: {
   return found.sort();
 }
 
-Deno.test("every place and tap that meet are in one class of strides, and nothing else is", () => {
+/** Axes of strides and dilations from 1 to 4, filters from 1 to 7, with all paddings that matter. */
+function* axes() {
   for (let stride = 1; stride <= 4; stride++) {
     for (let dilation = 1; dilation <= 4; dilation++) {
       for (let taps = 1; taps <= 7; taps++) {
         for (let padding = 0; padding <= 5; padding++) {
           for (const places of [1, 2, 7, 12]) {
-            const axis = { places, taps, size: 5, stride, padding, dilation };
-            const { step, dilation: moved } = classSteps(axis);
-            const found: string[] = [];
-            const seen: number[] = [];
-            let all = 0;
-            let last = Infinity;
-            for (let index = 0; index < stride; index++) {
-              const one = strideClass(axis, index);
-              // Of most taps first; the grid of a class reaches all of its places.
-              assert.ok(one.taps <= last && one.taps <= mostTaps(axis));
-              last = one.taps;
-              all += one.taps;
-              for (let i = 0; i < classPlaces(axis); i++) {
-                const place = one.firstPlace + i * stride;
-                if (place >= places) continue;
-                seen.push(place);
-                for (let j = 0; j < one.taps; j++) {
-                  const source = one.origin + i - j * moved;
-                  if (source < 0 || source >= axis.size) continue;
-                  found.push(`${place} ${one.firstTap + j * step} ${source}`);
-                }
-              }
-            }
-            const what = JSON.stringify(axis);
-            assert.deepEqual(
-              seen.sort((a, b) => a - b),
-              Array.from({ length: places }, (_, h) => h),
-            );
-            assert.deepEqual(found.sort(), meetings(axis), what);
-            assert.equal(all, taps, what);
+            yield { places, taps, size: 5, stride, padding, dilation };
           }
         }
       }
     }
+  }
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+Deno.test("every place and tap that meet are in one class of strides, and nothing else is", () => {
+  for (const axis of axes()) {
+    const { stride, places, taps } = axis;
+    const { step, dilation } = classSteps(axis);
+    const classes = upTo(stride).map((index) => strideClass(axis, index));
+    const found: string[] = [];
+    const seen: number[] = [];
+    for (const { firstPlace, firstTap, taps, origin } of classes) {
+      for (const i of upTo(classPlaces(axis))) {
+        const place = firstPlace + i * stride;
+        if (place >= places) continue;
+        seen.push(place);
+        for (const j of upTo(taps)) {
+          const source = origin + i - j * dilation;
+          if (source < 0 || source >= axis.size) continue;
+          found.push(`${place} ${firstTap + j * step} ${source}`);
+        }
+      }
+    }
+    const what = JSON.stringify(axis);
+    assert.deepEqual(seen.sort((a, b) => a - b), upTo(places), what);
+    assert.deepEqual(found.sort(), meetings(axis), what);
+    // Of most taps first, and each tap in one class.
+    const counts = classes.map(({ taps }) => taps);
+    assert.deepEqual(counts.toSorted((a, b) => b - a), counts, what);
+    assert.equal(mostTaps(axis), counts[0]);
+    assert.equal(counts.reduce((sum, count) => sum + count, 0), taps, what);
+  }
+});
+
+Deno.test("the window of all classes has every place and tap that meet once", () => {
+  for (const axis of axes()) {
+    const window = classWindow(axis);
+    const { stride, dilation } = axis;
+    assert.equal(window === undefined, stride > 1 && dilation > 1);
+    if (window === undefined) continue;
+    const found: string[] = [];
+    const seen: number[] = [];
+    for (const index of upTo(stride)) {
+      for (const i of upTo(window.grid)) {
+        const place = window.first + index + i * stride;
+        if (place < 0 || place >= axis.places) continue;
+        seen.push(place);
+        for (const t of upTo(window.taps)) {
+          const tap = index + t * stride - window.lead;
+          const source = window.origin + i - t * dilation;
+          if (tap < 0 || tap >= axis.taps || source < 0 || source >= axis.size) continue;
+          found.push(`${place} ${tap} ${source}`);
+        }
+      }
+    }
+    const what = JSON.stringify(axis);
+    assert.deepEqual(seen.sort((a, b) => a - b), upTo(axis.places), what);
+    assert.deepEqual(found.sort(), meetings(axis), what);
   }
 });
 

@@ -5,7 +5,7 @@ import {
   epilogueIterations,
   epilogueTrait,
 } from "./epilogue.ts";
-import { classEdges, classPlaceText, type ClassResults } from "./class_output.ts";
+import { classEdges, classPlaceText, type ClassResults, classSides } from "./class_output.ts";
 import type { TileRange } from "./main_loop.ts";
 import {
   loopIterations,
@@ -112,9 +112,9 @@ export function reduceTilesKernel(
   const { side } = tileStrides(shape);
   const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}${
     strides.classes !== undefined
-      ? `_${strides.classes.rows}${strides.classes.batchInner ? "_images" : ""}_e${
-        classEdges(strides.classes)
-      }`
+      ? `_${strides.classes.inner}${strides.classes.batchInner ? "_images" : ""}_${
+        classSides(strides.classes)
+      }_e${classEdges(strides.classes)}`
       : strides.interleave === undefined
       ? ""
       : "_i"
@@ -173,7 +173,7 @@ export function reduceTilesKernel(
   }
 
   function classPlace(classes: ClassResults) {
-    const places = classPlaceText(module, classes, shape);
+    const places = classPlaceText(module, classes, shape.columns);
     return [
       `  let first_row = (tile % ${rowTiles}) * ${policy.rows}u;`,
       shape.classText?.(module) ?? "",

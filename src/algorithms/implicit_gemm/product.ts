@@ -6,7 +6,7 @@ import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
-import { classRowOperands, classTileOperands } from "./class_operands.ts";
+import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
 
 /** What implicit GEMM multiplies, and how that is cut. */
@@ -21,9 +21,7 @@ function operandsOf(request: PlanRequest): readonly [Operands, ...Operands[]] {
   const { op, stride } = request.problem;
   if (op === "bwd-filter") return [correlationOperands(request)];
   if (op === "fwd" || stride.every((step) => step === 1)) return [gatherOperands(request)];
-  const rows = classRowOperands(request);
-  const tiles = classTileOperands(request);
-  return rows === undefined ? [tiles] : [rows, tiles];
+  return classOperands(request);
 }
 
 /** The cheapest product of a request. */
