@@ -4,7 +4,8 @@ import {
   classEdges,
   classOutput,
   type ClassResults,
-  classVector,
+  type ClassStore,
+  classStore,
 } from "../kernels/class_output.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
@@ -106,14 +107,14 @@ export function tapDepth(channels: number, tileDepth: number): number {
   return padded <= 1.2 * channels ? padded : channels;
 }
 
-/** The side along which four results of a product leave in one store. */
-export function targetVector(
+/** How the results of a product leave. */
+export function targetStore(
   target: ResultPlaces & PassPlaces,
   rows: number,
   variant: MainLoopVariant | undefined,
-): OutputVector {
+): ClassStore {
   const base = [target.group, target.split ?? 0, target.begin?.multiple ?? 0];
-  const widest = target.classes !== undefined ? classVector(target.classes, base) : outputVector(
+  const widest = target.classes !== undefined ? classStore(target.classes, base) : outputVector(
     {
       row: target.row,
       outer: target.outer,
@@ -124,7 +125,14 @@ export function targetVector(
     rows,
     target.period,
   );
-  return fullVariant(variant).microKernel ? widest : lowOutputVector(widest);
+  if (fullVariant(variant).microKernel) return widest;
+  return widest === "pairs" ? "none" : lowOutputVector(widest);
+}
+
+/** The side along which four results of a product leave in one store. */
+export function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
+  const store = targetStore(...target);
+  return store === "pairs" ? "none" : store;
 }
 
 /** The pass of a product: its kernel, its multiplications. */
@@ -136,12 +144,12 @@ export function productPass(
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant } = product;
   const partials = streamed?.partials;
-  const vector = partials === undefined
-    ? targetVector(target, rows, variant)
+  const store = partials === undefined
+    ? targetStore(target, rows, variant)
     : partials.vector === "rows"
     ? "rows"
     : "columns";
-  const width = vector === "none" ? 1 : 4;
+  const width = store === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
   const out = module.tensor("result", "write", width, buffers.split(target.buffer), target.element);
   const epilogue = product.epilogue(
@@ -155,7 +163,7 @@ export function productPass(
       ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
       ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
     ].join(" + ");
-  const linear = (target: LinearPlaces): OutputMap => ({
+  const linear = (target: LinearPlaces & { readonly group: number }): OutputMap => ({
     rows: size("rows", rows),
     columns: size("columns", columns),
     rowStride: size("row_stride", target.row),
@@ -166,12 +174,12 @@ export function productPass(
       ? {}
       : { interleave: size("interleave", target.interleave) }),
     base: base(),
-    vector,
+    vector: targetVector(target, rows, variant),
   });
   const output = partials !== undefined
     ? mappedOutput(out, tilePartialsMap(module, partials), epilogue)
     : target.classes !== undefined
-    ? classOutput(module, out, target.classes, columns, base(), vector)
+    ? classOutput(module, out, target.classes, columns, base(), store)
     : mappedOutput(out, linear(target), epilogue);
   const range = streamed === undefined ? {} : { range: streamed.range };
   const { uneven } = product;
@@ -181,7 +189,7 @@ export function productPass(
     : target.interleave === undefined
     ? ""
     : "i";
-  const stored = vector === "none" ? "1" : vector === "rows" ? "r4" : "c4";
+  const stored = { none: "1", rows: "r4", columns: "c4", pairs: "p4" }[store];
   const kernel = mainLoopKernel(
     product.name,
     `${product.trait}_o${order}${stored}${

@@ -50,18 +50,13 @@ export function classRows({ channels, axes }: Pick<ClassResults, "channels" | "a
   return axes.reduce((product, { rows, stride }) => rows ? product * stride : product, channels);
 }
 
-/**
- * The side along which four results leave in one store.
- *
- * @param base What the offsets of groups and splits are multiples of.
- */
-export function classVector(results: ClassResults, base: readonly number[]): OutputVector {
+/** The side along which four results leave in one store. */
+function classVector(results: ClassResults, base: readonly number[]): OutputVector {
   const { inner, channels, channelStride, batch, batchStride, batchInner, axes } = results;
   const whole = (...values: number[]) => values.every((value) => value % 4 === 0);
-  const strides = axes.map(({ placeStride }) => placeStride);
   if (!whole(...base)) return "none";
   if (batchInner) return batchStride === 1 && whole(batch) ? "columns" : "none";
-  if (!whole(batchStride, ...strides.slice(0, -1))) return "none";
+  if (!whole(batchStride, ...outerStrides(results))) return "none";
   const { rows, stride, first, placeStride } = axes.at(-1)!;
   const channelsFirst = inner === "channels";
   if (channelsFirst && channelStride === 1 && whole(channels, placeStride)) return "rows";
@@ -71,6 +66,30 @@ export function classVector(results: ClassResults, base: readonly number[]): Out
     ? channelStride === 1 && placeStride === channels && whole(stride * channels, first * channels)
     : placeStride === 1 && whole(stride, first, channelStride);
   return together ? "rows" : "none";
+}
+
+/** How results of classes of strides leave: four at a time along a side, or as two classes of two columns; or one by one. */
+export type ClassStore = OutputVector | "pairs";
+
+/**
+ * How the results of a product leave whose threads have four rows and more.
+ *
+ * @param base What the offsets of groups and splits are multiples of.
+ */
+export function classStore(results: ClassResults, base: readonly number[]): ClassStore {
+  const vector = classVector(results, base);
+  const { batchInner, batchStride, channelStride, inner, axes } = results;
+  const { rows, stride, first, grid, placeStride } = axes.at(-1)!;
+  const whole = [batchStride, channelStride, first, ...base, ...outerStrides(results)]
+    .every((value) => value % 4 === 0);
+  const pairs = vector === "none" && inner === "classes" && !batchInner && rows && whole &&
+    stride === 2 && placeStride === 1 && grid % 2 === 0 && classEdges(results).at(-1) === "0";
+  return pairs ? "pairs" : vector;
+}
+
+/** Strides of the places of all axes but the last. */
+function outerStrides({ axes }: ClassResults): number[] {
+  return axes.slice(0, -1).map(({ placeStride }) => placeStride);
 }
 
 /** Text that finds where a result of classes of strides lies, in parts for its row and its column. */
@@ -187,7 +206,7 @@ export function classOutput(
   results: ClassResults,
   columnCount: number,
   base: string,
-  vector: OutputVector,
+  store: ClassStore,
 ): OutputStore {
   const places = classPlaceText(module, results, columnCount);
   return {
@@ -195,40 +214,48 @@ export function classOutput(
     iterations: 0,
     text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
       const lines = [`  let out_base = ${base};`];
-      const across = vector === "columns" ? 1 : 4;
-      const down = vector === "rows" ? 1 : fragmentHeight;
-      const each = (count: number, act: (i: number) => void) => {
-        for (let i = 0; i < count; i++) act(i);
+      // Columns and rows of a store, and how many stores of them a fragment has along each side.
+      const [across, down] = {
+        columns: [4, 1],
+        rows: [1, 4],
+        pairs: [2, 2],
+        none: [1, 1],
+      }[store] as [number, number];
+      const each = (end: number, step: number, act: (i: number) => void) => {
+        for (let i = 0; i < end; i += step) act(i);
       };
-      each(
-        fragmentColumns,
-        (j) =>
-          each(across, (x) => lines.push(...places.column(`${j}_${x}`, `(${column(j)} + ${x}u)`))),
-      );
-      each(fragmentRows, (i) =>
-        each(down, (y) => {
+      each(fragmentColumns, 1, (j) =>
+        each(
+          4,
+          across,
+          (x) => lines.push(...places.column(`${j}_${x}`, `(${column(j)} + ${x}u)`)),
+        ));
+      each(fragmentRows, 1, (i) =>
+        each(fragmentHeight, down, (y) => {
           const name = `${i}_${y}`;
           lines.push(...places.row(name, `(${row(i)} + ${y}u)`), `  if (row_in${name}) {`);
-          each(fragmentColumns, (j) =>
-            each(across, (x) => {
+          each(fragmentColumns, 1, (j) =>
+            each(4, across, (x) => {
               const at = `${j}_${x}`;
               const offset = places.offset(name, at);
-              const store = out.store(
-                vector === "none" ? offset : `(${offset}) / 4u`,
+              const text = out.store(
+                store === "none" ? offset : `(${offset}) / 4u`,
                 value(4 * i + y, j, x),
               );
-              lines.push(`    if (${places.inside(name, at)}) { ${store} }`);
+              lines.push(`    if (${places.inside(name, at)}) { ${text} }`);
             }));
           lines.push("  }");
         }));
       return lines.join("\n");
 
       function value(row: number, j: number, x: number): string {
-        if (vector === "columns") return `c${row}_${j}`;
-        const component = "xyzw"[x];
-        if (vector === "none") return `c${row}_${j}.${component}`;
-        const four = [0, 1, 2, 3].map((k) => `c${row + k}_${j}.${component}`);
-        return `${typeName(sum, 4)}(${four.join(", ")})`;
+        if (store === "columns") return `c${row}_${j}`;
+        // Classes are neighbours, then places.
+        const four = Array.from(
+          { length: across * down },
+          (_, k) => `c${row + k % down}_${j}.${"xyzw"[x + Math.floor(k / down)]}`,
+        );
+        return store === "none" ? four[0]! : `${typeName(sum, 4)}(${four.join(", ")})`;
       }
     },
   };

@@ -8,12 +8,15 @@ import { operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
+import { implicitTime } from "./price.ts";
 
-/** What implicit GEMM multiplies, and how that is cut. */
+/** What implicit GEMM multiplies, how that is cut, and what it takes. */
 export interface ImplicitProduct {
   readonly operands: Operands;
   readonly product: Product;
   readonly cut: Cut;
+  /** Predicted microseconds. */
+  readonly time: number;
 }
 
 /** The products that a request may become; results are the same. */
@@ -24,16 +27,20 @@ function operandsOf(request: PlanRequest): readonly [Operands, ...Operands[]] {
   return classOperands(request);
 }
 
-/** The cheapest product of a request. */
+/** The product of a request that is predicted to take least. */
 export function implicitProduct(request: PlanRequest): Planned<ImplicitProduct> {
   const tried = operandsOf(request).map((operands): Planned<ImplicitProduct> => {
     const product = productOf(request, operands);
     const cut = cutProduct(request, product);
-    return isRefusal(cut) ? cut : { operands, product, cut };
+    return isRefusal(cut)
+      ? cut
+      : { operands, product, cut, time: implicitTime(request, operands, cut) };
   });
   // Whether a policy fits depends on operands alike for all of them.
   if (tried.some(isRefusal)) return tried[0]!;
-  return tried.map(expectPlanned).reduce((best, one) => one.cut.cost < best.cut.cost ? one : best);
+  return tried.map(expectPlanned).reduce((best, one) =>
+    one.time < best.time || one.time === best.time && one.cut.cost < best.cut.cost ? one : best
+  );
 }
 
 /** The product of a request's operands, before it is cut. */
