@@ -168,13 +168,11 @@ export function classPlaceText(
       const first = (d: number) => `first${name}_${d}`;
       return [
         `  let row${name} = ${row}${tiles ? " - class_row" : ""};`,
-        ...(inRows.length === 0 ? [] : [
-          digitsText(
-            `(${index})`,
-            `row_rest${name}_`,
-            axisDigits(inRows.map((d) => `class${name}_${d}`), radices),
-          ),
-        ]),
+        digitsText(
+          `(${index})`,
+          `row_rest${name}_`,
+          axisDigits(inRows.map((d) => `class${name}_${d}`), radices),
+        ),
         ...inRows.map((d) => `  let ${first(d)} = class${name}_${d} + ${firsts[d]};`),
         `  let row_offset${name} = ${
           sum([
