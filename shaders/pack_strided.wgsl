@@ -14,10 +14,13 @@ fn main(
   let group = i / (<%= it.paddedRows %> * <%= it.depth %>);
   let channel = depth % <%= it.paddedChannels %>;
   let tap = depth / <%= it.paddedChannels %>;
+<% if (it.classes) { -%>
+<%= it.classes %>
+<% } -%>
   let from_tap = <%= it.fromTap %>;
-  let offset = group * <%= it.groupStride %> + row * <%= it.rowStride %> +
+  let offset = group * <%= it.groupStride %> + <%= it.fromRow %> * <%= it.rowStride %> +
     channel * <%= it.channelStride %> + from_tap * <%= it.tapStride %>;
   // Depth beyond the last tap is padding too.
-  let inside = row < <%= it.rows %> && channel < <%= it.channels %> && tap < <%= it.taps %>;
+  let inside = row < <%= it.rows %> && channel < <%= it.channels %> && tap < <%= it.taps %><%= it.classes ? " && meets" : "" %>;
   <%= it.store(`select(${it.zero}, ${it.load}, inside)`) %>
 }

@@ -22,12 +22,14 @@ export const sizeModes: fc.Arbitrary<SizeMode> = fc.constantFrom(
 );
 
 /** One to three axes into which their filter fits, with every option of the definition. */
-export function randomAxes(most: { more: number; stride: number }): fc.Arbitrary<RandomAxis[]> {
+export function randomAxes(
+  most: { more: number; stride: number; dilation?: number },
+): fc.Arbitrary<RandomAxis[]> {
   const axis = fc.record({
     filter: fc.integer({ min: 1, max: 4 }),
     more: fc.integer({ min: 0, max: most.more }),
     stride: fc.integer({ min: 1, max: most.stride }),
-    dilation: fc.integer({ min: 1, max: 2 }),
+    dilation: fc.integer({ min: 1, max: most.dilation ?? 2 }),
     begin: fc.integer({ min: 0, max: 3 }),
     end: fc.integer({ min: 0, max: 3 }),
   });

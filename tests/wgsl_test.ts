@@ -90,7 +90,61 @@ function kernels(): Kernel[] {
   for (const kernel of fusedKernels()) found.set(kernel.name, kernel);
   for (const kernel of winrsKernels()) found.set(kernel.name, kernel);
   for (const kernel of windowKernels()) found.set(kernel.name, kernel);
+  for (const kernel of strideKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
+}
+
+/** Backward-data by classes of strides, with a tile for each and as rows, of every layout, rank and element. */
+function strideKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const shapes = [
+    { inChannels: 64, filterSize: [3], stride: [2] },
+    { inChannels: 64, filterSize: [3, 2], stride: [2, 3] },
+    { inChannels: 64, filterSize: [3, 1, 2], stride: [2, 1, 4], dilation: [2, 1, 3] },
+    { inChannels: 3, filterSize: [4, 4], stride: [4, 4], even: true },
+    { inChannels: 3, filterSize: [4], stride: [2] },
+    { inChannels: 3, filterSize: [2, 2], stride: [2, 2], even: true },
+    { inChannels: 16, filterSize: [3, 3], stride: [2, 2] },
+    { inChannels: 3, filterSize: [2, 4, 4], stride: [1, 2, 2] },
+  ];
+  for (const { even = false, ...shape } of shapes) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        const problem = convProblem({
+          ...shape,
+          op: "bwd-data",
+          batch: 4,
+          outChannels: 20,
+          inputSize: shape.filterSize.map(() => even ? 12 : 9),
+          paddingBegin: shape.filterSize.map(() => even ? 0 : 1),
+        });
+        const request = {
+          problem,
+          dtype: "f32",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+          epilogue: { bias: false, activation: "none" },
+          algorithm: "implicit-gemm",
+          policy: "tiny",
+          sizes,
+          limits,
+          device: softwareDevice(2),
+        } as const;
+        const plans = [
+          planConv(request),
+          planConv({ ...request, splits: 2 }),
+          planConv({ ...request, balance: "stream-k" }),
+          planConv({ ...request, dtype: "f16" }),
+          planConv({ ...request, variant: { microKernel: false } }),
+        ];
+        for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
+      }
+    }
+  }
+  for (const trait of ["_r_", "_t_", "_rr_", "_tt_", "_rt_", "_rrr_", "_trt_", "_r4", "_p4"]) {
+    assert.ok(kernels.some(({ name }) => name.includes(trait)), trait);
+  }
+  return kernels;
 }
 
 /** im2col and im2win of every layout and rank, interleaved or not, in chunks of the batch, with every variant. */

@@ -1,5 +1,12 @@
 import type { Accumulation } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
+import {
+  classEdges,
+  classOutput,
+  type ClassResults,
+  type ClassStore,
+  classStore,
+} from "../kernels/class_output.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import {
@@ -7,12 +14,14 @@ import {
   mainLoopMultiplications,
   mainLoopWorkgroups,
   type TileRange,
+  type UnevenRows,
 } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
 import {
   lowOutputVector,
   mappedOutput,
+  type OutputMap,
   type OutputVector,
   outputVector,
 } from "../kernels/output.ts";
@@ -28,18 +37,34 @@ import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
 import type { BufferList } from "./tensors.ts";
 
-/** Where a product's results go: strides in elements, as `OutputMap` has them. */
-export interface ProductTarget {
-  readonly buffer: number;
-  /** What it holds. */
-  readonly element: Scalar;
+/** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
+export interface LinearPlaces {
   readonly row: number;
   readonly outer: number;
   readonly inner: number;
   readonly interleave?: number;
   readonly period: number;
+  readonly classes?: undefined;
+}
+
+/** Where a product's results lie, or those of classes of strides. */
+export type ResultPlaces = (LinearPlaces | { readonly classes: ClassResults }) & {
   /** From one group to the next. */
   readonly group: number;
+};
+
+/** Where a product's results go. */
+export type ResultTarget = ResultPlaces & {
+  readonly buffer: number;
+  /** What it holds. */
+  readonly element: Scalar;
+};
+
+/** Where the results of one pass go. */
+export type ProductTarget = ResultTarget & PassPlaces;
+
+/** What of a pass's results is not at the beginning. */
+interface PassPlaces {
   /** From one split to the next; with it the epilogue is left to the reduction. */
   readonly split?: number;
   /** Where this pass begins, which differs between passes of one kernel, and what divides that for all of them. */
@@ -65,6 +90,7 @@ export interface ConvProduct {
   readonly splits: number;
   /** Stream-K: the tiles that this pass computes, and of those beyond whole waves how their partial results lie. */
   readonly streamed?: { readonly range: TileRange; readonly partials?: TilePartials };
+  readonly uneven?: UnevenRows | undefined;
   readonly a: TileLoader;
   readonly b: TileLoader;
   /** Buffers of the bound tensors, by name; `result` is the target's. */
@@ -81,24 +107,32 @@ export function tapDepth(channels: number, tileDepth: number): number {
   return padded <= 1.2 * channels ? padded : channels;
 }
 
-/** The side along which four results of a product leave in one store. */
-export function targetVector(
-  target: Omit<ProductTarget, "buffer" | "element">,
+/** How the results of a product leave. */
+export function targetStore(
+  target: ResultPlaces & PassPlaces,
   rows: number,
   variant: MainLoopVariant | undefined,
-): OutputVector {
-  const widest = outputVector(
+): ClassStore {
+  const base = [target.group, target.split ?? 0, target.begin?.multiple ?? 0];
+  const widest = target.classes !== undefined ? classStore(target.classes, base) : outputVector(
     {
       row: target.row,
       outer: target.outer,
       inner: target.inner,
       ...(target.interleave === undefined ? {} : { interleave: target.interleave }),
-      base: [target.group, target.split ?? 0, target.begin?.multiple ?? 0],
+      base,
     },
     rows,
     target.period,
   );
-  return fullVariant(variant).microKernel ? widest : lowOutputVector(widest);
+  if (fullVariant(variant).microKernel) return widest;
+  return widest === "pairs" ? "none" : lowOutputVector(widest);
+}
+
+/** The side along which four results of a product leave in one store. */
+export function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
+  const store = targetStore(...target);
+  return store === "pairs" ? "none" : store;
 }
 
 /** The pass of a product: its kernel, its multiplications. */
@@ -110,12 +144,12 @@ export function productPass(
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant } = product;
   const partials = streamed?.partials;
-  const vector = partials === undefined
-    ? targetVector(target, rows, variant)
+  const store = partials === undefined
+    ? targetStore(target, rows, variant)
     : partials.vector === "rows"
     ? "rows"
     : "columns";
-  const width = vector === "none" ? 1 : 4;
+  const width = store === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
   const out = module.tensor("result", "write", width, buffers.split(target.buffer), target.element);
   const epilogue = product.epilogue(
@@ -123,33 +157,39 @@ export function productPass(
     width,
     (row) => `group * ${size("rows", rows)} + ${row}`,
   );
-  const output = mappedOutput(
-    out,
-    partials === undefined
-      ? {
-        rows: size("rows", rows),
-        columns: size("columns", columns),
-        rowStride: size("row_stride", target.row),
-        period: size("period", target.period),
-        outerStride: size("outer_stride", target.outer),
-        innerStride: size("inner_stride", target.inner),
-        ...(target.interleave === undefined
-          ? {}
-          : { interleave: size("interleave", target.interleave) }),
-        base: [
-          `group * ${size("group", target.group)}`,
-          ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
-          ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
-        ].join(" + "),
-        vector,
-      }
-      : tilePartialsMap(module, partials),
-    epilogue,
-  );
+  const base = () =>
+    [
+      `group * ${size("group", target.group)}`,
+      ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
+      ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
+    ].join(" + ");
+  const linear = (target: LinearPlaces & { readonly group: number }): OutputMap => ({
+    rows: size("rows", rows),
+    columns: size("columns", columns),
+    rowStride: size("row_stride", target.row),
+    period: size("period", target.period),
+    outerStride: size("outer_stride", target.outer),
+    innerStride: size("inner_stride", target.inner),
+    ...(target.interleave === undefined
+      ? {}
+      : { interleave: size("interleave", target.interleave) }),
+    base: base(),
+    vector: targetVector(target, rows, variant),
+  });
+  const output = partials !== undefined
+    ? mappedOutput(out, tilePartialsMap(module, partials), epilogue)
+    : target.classes !== undefined
+    ? classOutput(module, out, target.classes, columns, base(), store)
+    : mappedOutput(out, linear(target), epilogue);
   const range = streamed === undefined ? {} : { range: streamed.range };
-  const shape = { rows, columns, depth, batches, splits, ...range };
-  const order = target.interleave === undefined ? "" : "i";
-  const stored = vector === "none" ? "1" : vector === "rows" ? "r4" : "c4";
+  const { uneven } = product;
+  const shape = { rows, columns, depth, batches, splits, ...range, ...(uneven && { uneven }) };
+  const order = target.classes !== undefined
+    ? `e${classEdges(target.classes)}_`
+    : target.interleave === undefined
+    ? ""
+    : "i";
+  const stored = { none: "1", rows: "r4", columns: "c4", pairs: "p4" }[store];
   const kernel = mainLoopKernel(
     product.name,
     `${product.trait}_o${order}${stored}${

@@ -5,7 +5,12 @@ import { fullVariant } from "../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, SizeMode } from "../kernels/module.ts";
 import type { TilePartials } from "../kernels/tile_partials.ts";
 import { convEpilogue } from "./conv_epilogue.ts";
-import { type ConvProduct, type ProductTarget, targetVector } from "./conv_product.ts";
+import {
+  type ConvProduct,
+  type ProductTarget,
+  type ResultTarget,
+  targetVector,
+} from "./conv_product.ts";
 import { type Cut, partialResultElements } from "./cut.ts";
 import { reducePass, reduceTilesPass } from "./passes.ts";
 import type { Pass } from "./plan.ts";
@@ -18,7 +23,9 @@ export interface CutShape {
   readonly rows: number;
   readonly columns: number;
   /** Where the results go in the end. */
-  readonly target: Omit<ProductTarget, "split" | "begin">;
+  readonly target: ResultTarget;
+  /** As `TilePartials` has it. */
+  readonly classText?: ((module: ModuleBuilder) => string) | undefined;
 }
 
 /** What one pass of the main loop does of a cut product. */
@@ -99,6 +106,7 @@ export function cutPasses(
     rows,
     columns,
     strides: target,
+    classText: shape.classText,
     vector: targetVector(target, rows, request.variant),
   };
   const before = { splits: 1, streamed: { range: { first: 0, count: head } } };

@@ -24,7 +24,10 @@ function efficiencyOf(
   return (shares.policies[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/** Cost, in multiply-adds of a fully used device, of workgroups of so many steps: filling the pipeline and storing take about as much as two more. */
+/**
+ * Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps: filling the pipeline and storing
+ * take about as much as two more.
+ */
 export function loopCost(
   device: DeviceModel,
   product: Product,
@@ -33,11 +36,17 @@ export function loopCost(
   steps: number,
 ): number {
   const { multiprocessors } = device;
-  const one = policy.rows * policy.columns * policy.depth * (steps + 2);
+  const { share = 1 } = product;
+  const one = (steps: number) => policy.rows * policy.columns * policy.depth * (steps + 2);
   if (multiprocessors < FEW_MULTIPROCESSORS) {
-    return multiprocessors * one * Math.ceil(workgroups / multiprocessors);
+    return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
   }
   const warps = policyWarps(policy);
-  const waves = waveTime(device, workgroups, residentWorkgroups(device, warps), warps);
-  return multiprocessors * (one * waves / efficiencyOf(device, policy, product));
+  const time = (count: number) => waveTime(device, count, residentWorkgroups(device, warps), warps);
+  // Of uneven tiles none is done before the deepest is.
+  const work = Math.max(
+    one(steps * share) * time(workgroups),
+    one(steps) * time(Math.min(workgroups, 1)),
+  );
+  return multiprocessors * (work / efficiencyOf(device, policy, product));
 }

@@ -8,6 +8,8 @@ export interface Product {
   readonly batches: number;
   /** Depth in steps of a policy: padding depends on the tile's depth. */
   steps(policy: TilePolicy): number;
+  /** Mean steps of a tile over the most, where rows differ in depth; 1 where absent. */
+  readonly share?: number;
   /** Elements of the result, all batches. */
   readonly elements: number;
   /** Bytes of a partial result; 4 where absent. */

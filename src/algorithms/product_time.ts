@@ -51,12 +51,16 @@ export function transformedTime(
   return packing + transform + product + 2 * chunks * device.times.dispatch;
 }
 
-/** Microseconds that the problem's tensors take to move, each once. */
-function tensorsTime(request: PlanRequest): number {
+/**
+ * Microseconds that the problem's tensors take to move, each once.
+ *
+ * @param stored Share of the rate at which results leave.
+ */
+function tensorsTime(request: PlanRequest, stored = 1): number {
   const { problem } = request;
   const bytes = (which: ConvTensor) =>
     elementCount(tensorShape(problem, which)) *
-    (which === resultTensor(problem.op) ? resultBytes(request) : operandBytes(request));
+    (which === resultTensor(problem.op) ? resultBytes(request) / stored : operandBytes(request));
   return moveTime(
     bytes("input") + bytes("filter") + bytes("output"),
     deviceOf(request).rates.stream,
@@ -78,11 +82,16 @@ export function withHalfTile(request: PlanRequest, product: Product): PlanReques
     : { ...request, variant: { ...variant, halfTile: true } };
 }
 
-/** Packing what there is to pack, then a product that reads and writes the problem's tensors. */
+/**
+ * Packing what there is to pack, then a product that reads and writes the problem's tensors.
+ *
+ * @param stored As `tensorsTime()` has it.
+ */
 export function gatheredTime(
   request: PlanRequest,
   product: number,
   pack: PackShape | undefined,
+  stored = 1,
 ): number {
   const device = deviceOf(request);
   const packing = pack === undefined ? 0 : passTime(
@@ -90,5 +99,5 @@ export function gatheredTime(
     moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
     device,
   );
-  return packing + passTime(product, tensorsTime(request), device);
+  return packing + passTime(product, tensorsTime(request, stored), device);
 }

@@ -30,6 +30,18 @@ export interface MainLoopShape {
   readonly splits: number;
   /** The tiles that this kernel computes, of all batches' in order; all where absent. Named `tile` in its text. */
   readonly range?: TileRange;
+  /** Where some rows are less deep than `depth`: of which all tiles are where absent. */
+  readonly uneven?: UnevenRows;
+}
+
+/** Rows whose depth is their class's: a row tile is of one class. */
+export interface UnevenRows {
+  /** Mean steps of a tile over the most. */
+  readonly share: number;
+  /** Declares, by `first_row`, what loaders and store ask for. */
+  readonly text: string;
+  /** WGSL of the workgroup's steps, of all splits together. */
+  readonly steps: string;
 }
 
 /** Tiles one after the other: down the rows, then along the columns, then to the next batch. */
@@ -78,13 +90,15 @@ const WORTH_PEELING = 0.03;
 
 /** Products of the last step, where it is a text of its own; the text must know the depth. */
 function peeledDepth(
-  { depth, splits }: MainLoopShape,
+  { depth, splits, uneven }: MainLoopShape,
   policy: TilePolicy,
   mode: SizeMode,
   variant?: MainLoopVariant,
 ): number | undefined {
   const { unroll, peel } = fullVariant(variant);
-  if (mode === "uniform" || !unroll || !peel || splits > 1 || depth === 0) return undefined;
+  if (mode === "uniform" || !unroll || !peel || splits > 1 || depth === 0 || uneven) {
+    return undefined;
+  }
   const steps = Math.ceil(depth / policy.depth);
   const last = depth - (steps - 1) * policy.depth;
   const skipped = policy.depth - last;
@@ -100,8 +114,9 @@ export function mainLoopMultiplications(
 ): number {
   const results = mainLoopWorkgroups({ ...shape, splits: 1 }, policy) * policy.rows *
     policy.columns;
+  const share = shape.uneven?.share ?? 1;
   return peeledDepth(shape, policy, mode, variant) === undefined
-    ? results * Math.ceil(shape.depth / policy.depth) * policy.depth
+    ? Math.round(results * Math.ceil(shape.depth / policy.depth) * policy.depth * share)
     : results * shape.depth;
 }
 
@@ -205,7 +220,7 @@ function workgroupText(
   shape: MainLoopShape,
   policy: TilePolicy,
 ): string {
-  const { range, splits } = shape;
+  const { range, splits, uneven } = shape;
   const first = range && module.size("first_tile", range.first);
   const count = range && module.size("tile_count", range.count);
   const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
@@ -226,12 +241,20 @@ function workgroupText(
       `  let column_tile = (tile / ${rowTiles}) % ${columnTiles};`,
       `  let group = tile / (${rowTiles} * ${columnTiles});`,
     ];
-  const all = module.size("steps", steps);
-  const each = module.size("steps_per_split", Math.ceil(steps / splits));
+  const all = uneven === undefined ? module.size("steps", steps) : "all_steps";
+  const each = uneven === undefined
+    ? module.size("steps_per_split", Math.ceil(steps / splits))
+    : "split_steps";
   return [
     ...tile,
     `  let first_row = row_tile * ${policy.rows}u;`,
     `  let first_column = column_tile * ${policy.columns}u;`,
+    ...(uneven === undefined ? [] : [
+      uneven.text,
+      `  let all_steps = ${uneven.steps};`,
+      `  let split_steps = (all_steps + ${module.size("splits", splits)} - 1u) / ` +
+      `${module.size("splits", splits)};`,
+    ]),
     `  let first_step = split * ${each};`,
     `  let end_step = min(first_step + ${each}, ${all});`,
   ].join("\n");

@@ -1,6 +1,8 @@
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
+import { axisDigits, digitsText } from "./axes.ts";
 import {
+  type ModuleBuilder,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -30,6 +32,21 @@ export interface PackShape {
    * Row-major where absent.
    */
   readonly window?: { readonly outerTaps: number; readonly innerTaps: number };
+  /**
+   * Rows are `channels` of a filter and classes of strides, of which the named ones count fastest: tap j of class m is tap
+   * m + j·stride − lead of the filter along an axis, zero where that is none.
+   */
+  readonly classes?: {
+    readonly inner: "channels" | "classes";
+    readonly channels: number;
+    /** `taps` of the filter, `most` of a class. */
+    readonly axes: readonly {
+      readonly stride: number;
+      readonly lead: number;
+      readonly taps: number;
+      readonly most: number;
+    }[];
+  };
 }
 
 /** Elements of the packed operand. */
@@ -39,7 +56,8 @@ export function packedElements(shape: PackShape): number {
 
 /** Which of an operand's own depth lies closest together, where that is closer than its rows; else undefined. */
 function depthFirst(shape: PackShape): "tap" | "channel" | undefined {
-  const { taps, channels, tapStride, channelStride, rowStride } = shape;
+  const { taps, channels, tapStride, channelStride, rowStride, classes } = shape;
+  if (classes !== undefined) return undefined;
   const tapFirst = taps > 1 && (channels === 1 || tapStride < channelStride);
   if ((tapFirst ? tapStride : channelStride) >= rowStride) return undefined;
   return tapFirst ? "tap" : "channel";
@@ -70,8 +88,11 @@ export function packStridedKernel(
   const first = depthFirst(shape);
   const name = `pack_strided_${element}${first === undefined ? "" : `_${first}`}${
     window ? "_window" : ""
-  }${splitTrait(source, packed)}`;
-  const size = (key: Exclude<keyof PackShape, "window">) => module.size(key, shape[key]);
+  }${shape.classes ? `_${shape.classes.inner}${shape.classes.axes.length}d` : ""}${
+    splitTrait(source, packed)
+  }`;
+  const size = (key: Exclude<keyof PackShape, "window" | "classes">) =>
+    module.size(key, shape[key]);
   const outerTaps = window && module.size("outer_taps", window.outerTaps);
   const innerTaps = window && module.size("inner_taps", window.innerTaps);
   const sizes = {
@@ -93,8 +114,12 @@ export function packStridedKernel(
     toTap: window ? `from_tap % ${innerTaps} * ${outerTaps} + from_tap / ${innerTaps}` : "from_tap",
   };
   const count = packedElements(shape);
+  const classes = shape.classes && classTaps(module, shape.classes);
   const values = first === undefined
     ? {
+      fromRow: "row",
+      classes: undefined,
+      ...classes,
       count: module.size("count", count),
       store: (value: string) => to.store("i", value),
     }
@@ -121,4 +146,35 @@ export function packStridedKernel(
     [32, 8, 1],
     33 * 32 * scalarBytes(from.value),
   );
+}
+
+/** Finds the channel of a row and its tap in the filter. */
+function classTaps(
+  module: ModuleBuilder,
+  { inner, channels, axes }: NonNullable<PackShape["classes"]>,
+) {
+  const size = (name: string, value: number) => module.size(`class_${name}`, value);
+  const count = size("count", axes.reduce((product, { stride }) => product * stride, 1));
+  const rowChannels = size("channels", channels);
+  const [channel, index] = inner === "channels"
+    ? [`row % ${rowChannels}`, `row / ${rowChannels}`]
+    : [`row / ${count}`, `row % ${count}`];
+  const strides = axes.map(({ stride }, d) => size(`stride${d}`, stride));
+  const most = axes.map(({ most }, d) => size(`most${d}`, most));
+  const taps = axes.map(({ taps }, d) => size(`taps${d}`, taps));
+  const leads = axes.map(({ lead }, d) => size(`lead${d}`, lead));
+  const all = axes.map((_, d) => d);
+  return {
+    fromRow: `(${channel})`,
+    fromTap: all.reduce(
+      (text, d) => d === 0 ? "from0" : `(${text} * ${taps[d]} + from${d})`,
+      "",
+    ),
+    classes: [
+      digitsText(`(${index})`, "class_rest", axisDigits(all.map((d) => `class${d}`), strides)),
+      digitsText("tap", "tap_rest", axisDigits(all.map((d) => `tap${d}`), most)),
+      ...all.map((d) => `  let from${d} = class${d} + tap${d} * ${strides[d]} - ${leads[d]};`),
+      `  let meets = ${all.map((d) => `from${d} < ${taps[d]}`).join(" && ")};`,
+    ].join("\n"),
+  };
 }

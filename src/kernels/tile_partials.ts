@@ -5,6 +5,7 @@ import {
   epilogueIterations,
   epilogueTrait,
 } from "./epilogue.ts";
+import { classEdges, classPlaceText, type ClassResults, classSides } from "./class_output.ts";
 import type { TileRange } from "./main_loop.ts";
 import {
   loopIterations,
@@ -33,14 +34,18 @@ export interface TilePartials {
   readonly rows: number;
   readonly columns: number;
   /** Strides of the result in elements, as `OutputMap` has them; `group` from one product to the next. */
-  readonly strides: {
-    readonly row: number;
-    readonly outer: number;
-    readonly inner: number;
-    readonly interleave?: number;
-    readonly period: number;
-    readonly group: number;
-  };
+  readonly strides:
+    & { readonly group: number }
+    & ({
+      readonly row: number;
+      readonly outer: number;
+      readonly inner: number;
+      readonly interleave?: number;
+      readonly period: number;
+      readonly classes?: undefined;
+    } | { readonly classes: ClassResults });
+  /** Declares by `first_row` what results of classes of strides ask for. */
+  readonly classText?: ((module: ModuleBuilder) => string) | undefined;
   /** Along which side four results can be stored at once. */
   readonly vector: OutputVector;
 }
@@ -106,7 +111,13 @@ export function reduceTilesKernel(
   const steps = epilogue(module, width, (row) => rowIndex(module, row));
   const { side } = tileStrides(shape);
   const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}${
-    strides.interleave === undefined ? "" : "_i"
+    strides.classes !== undefined
+      ? `_${strides.classes.inner}${strides.classes.batchInner ? "_images" : ""}_${
+        classSides(strides.classes)
+      }_e${classEdges(strides.classes)}`
+      : strides.interleave === undefined
+      ? ""
+      : "_i"
   }_${policyTile(policy)}${epilogueTrait(steps)}${splitTrait(splits.partials, splits.result)}`;
   const count = module.size("count", reduceTilesThreads(shape));
   const size = (of: string, value: number) => module.size(of, value);
@@ -115,7 +126,7 @@ export function reduceTilesKernel(
   const [along, other] = [`(place % ${across}u) * ${width}u`, `place / ${across}u`];
   const rowTiles = size("row_tiles", Math.ceil(shape.rows / policy.rows));
   const columnTiles = size("column_tiles", Math.ceil(shape.columns / policy.columns));
-  const period = size("period", strides.period);
+  const period = strides.classes === undefined ? size("period", strides.period) : "";
   const place = [
     `  let tile = ${size("first_tile", range.first)} + i / ${tile}u;`,
     `  let place = i % ${tile}u;`,
@@ -127,14 +138,7 @@ export function reduceTilesKernel(
     `  if (row >= ${size("rows", shape.rows)} || column >= ${
       size("columns", shape.columns)
     }) { return; }`,
-    `  let at = (group * ${size("group", strides.group)} + row * ${size("row", strides.row)} + ` +
-    `(column / ${period}) * ${size("outer", strides.outer)} + ${
-      strides.interleave === undefined
-        ? `(column % ${period}) * ${size("inner", strides.inner)}`
-        : `(column % ${period}) / 4u * ${size("inner", strides.inner)} + column % 4u * ${
-          size("interleave", strides.interleave)
-        }`
-    }) / ${width}u;`,
+    ...(strides.classes === undefined ? linearPlace(strides) : classPlace(strides.classes)),
   ].join("\n");
   const values = {
     name,
@@ -154,4 +158,30 @@ export function reduceTilesKernel(
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = loopIterations(shape.splits) + width * epilogueIterations(steps);
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
+
+  function linearPlace(strides: Exclude<TilePartials["strides"], { classes: ClassResults }>) {
+    return [
+      `  let at = (group * ${size("group", strides.group)} + row * ${size("row", strides.row)} + ` +
+      `(column / ${period}) * ${size("outer", strides.outer)} + ${
+        strides.interleave === undefined
+          ? `(column % ${period}) * ${size("inner", strides.inner)}`
+          : `(column % ${period}) / 4u * ${size("inner", strides.inner)} + column % 4u * ${
+            size("interleave", strides.interleave)
+          }`
+      }) / ${width}u;`,
+    ];
+  }
+
+  function classPlace(classes: ClassResults) {
+    const places = classPlaceText(module, classes, shape.columns);
+    return [
+      `  let first_row = (tile % ${rowTiles}) * ${policy.rows}u;`,
+      shape.classText?.(module) ?? "",
+      `  let out_base = group * ${size("group", strides.group)};`,
+      ...places.column("_c", "column"),
+      ...places.row("_r", "row"),
+      `  if (!(row_in_r && ${places.inside("_r", "_c")})) { return; }`,
+      `  let at = (${places.offset("_r", "_c")}) / ${width}u;`,
+    ];
+  }
 }

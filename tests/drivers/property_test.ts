@@ -28,7 +28,7 @@ const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 
 /** Problems whose filter fits, with every option of the definition. */
 const problems = fc.record({
-  axes: randomAxes({ more: 7, stride: 3 }),
+  axes: randomAxes({ more: 7, stride: 4, dilation: 3 }),
   batch: fc.integer({ min: 1, max: 4 }),
   groups: fc.constantFrom(1, 1, 2, 3),
   groupIn: fc.integer({ min: 1, max: 9 }),

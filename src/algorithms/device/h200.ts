@@ -13,6 +13,7 @@ import type { DeviceModel } from "./model.ts";
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
  * - `warps`, `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
+ * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
  */
 export const H200: DeviceModel = {
@@ -67,6 +68,7 @@ export const H200: DeviceModel = {
     dealtUnevenly: 0.6,
     packing: { single: 0.1, across: 0.08 },
     linear: 0.9,
+    interleaved: 0.2,
     sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },

@@ -40,6 +40,8 @@ export interface DeviceShares {
   readonly packing: { readonly single: number; readonly across: number };
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
   readonly linear: number;
+  /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
+  readonly interleaved: number;
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
   readonly sliced: { readonly small: number; readonly thin: number; readonly spilled: number };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */

@@ -1,82 +1,17 @@
 import { elementsOf } from "../../elements/elements.ts";
-import type { Scalar } from "../../elements/scalar.ts";
-import type { TileLoader } from "../../kernels/loader.ts";
 import { gradientLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
-import { stridesInLayout } from "../../tensor/layout.ts";
+import type { ConvTensor } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
+import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
 
-type Along = TileLoader["along"];
-interface Access {
-  readonly along: Along;
-  readonly value: Scalar;
-  readonly vector: 1 | 4;
-}
-
-/** The product a problem becomes, and how its operands and result lie in memory. */
-export interface Operands {
-  readonly rows: number;
-  readonly columns: number;
-  readonly a: Access;
-  readonly b: Access;
-  /** Products that a result sums, padding of the taps included. */
-  depth(policy: TilePolicy): number;
-  /** The filter's packed form, which forward and backward-data read in place of the filter. */
-  pack(policy: TilePolicy): PackShape | undefined;
-  loaders(
-    module: ModuleBuilder,
-    policy: TilePolicy,
-    split: (operand: "a" | "b") => TensorSplit,
-  ): [TileLoader, TileLoader];
-  readonly result: {
-    readonly row: number;
-    readonly outer: number;
-    readonly inner: number;
-    readonly period: number;
-    /** Offset from one group to the next. */
-    readonly group: number;
-  };
-  /** Whether a step may reach into several taps, so that every load finds its own. */
-  linear(policy: TilePolicy): boolean;
-  /** Enters the kernel's name. */
-  trait(policy: TilePolicy): string;
-}
-
-/** Strides in elements of one of the problem's tensors, per canonical axis. */
-function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
-  const layout = which === "filter" ? request.filterLayout : request.layout;
-  return stridesInLayout(tensorShape(request.problem, which), layout);
-}
-
-/** Elements of a load, four where they lie on whole fours. */
-function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
-  const { vectorLoads } = fullVariant(variant);
-  return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
-}
-
-export function operandsOf(request: PlanRequest): Operands {
-  return request.problem.op === "bwd-filter"
-    ? correlationOperands(request)
-    : gatherOperands(request);
-}
-
-function groupChannels(problem: ConvProblem): { input: number; output: number } {
-  return {
-    input: problem.inChannels / problem.groups,
-    output: problem.outChannels / problem.groups,
-  };
-}
-
-/** Forward and backward-data: packed filter times gathered image. */
-function gatherOperands(request: PlanRequest): Operands {
+/** Forward, and backward-data with stride 1: packed filter times gathered image. */
+export function gatherOperands(request: PlanRequest): Operands {
   const { problem, layout } = request;
   const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
@@ -116,6 +51,7 @@ function gatherOperands(request: PlanRequest): Operands {
   return {
     rows,
     columns: problem.batch * spots,
+    batches: problem.groups,
     a: { along: "place", vector: four(4), value: tile },
     b,
     depth: depthOf,
@@ -166,7 +102,7 @@ function gatherOperands(request: PlanRequest): Operands {
 }
 
 /** Backward-filter: output gradient times shifted input, deep along images and places. */
-function correlationOperands(request: PlanRequest): Operands {
+export function correlationOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
   const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
@@ -189,6 +125,7 @@ function correlationOperands(request: PlanRequest): Operands {
   return {
     rows: group.output,
     columns: group.input * taps,
+    batches: problem.groups,
     a,
     b,
     depth: () => depth,

@@ -1,6 +1,6 @@
 import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
+import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -8,40 +8,22 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
 import { cutNote } from "../cut_note.ts";
-import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
-import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import { type Operands, operandsOf } from "./operands.ts";
-import { cutArithmetic, cutProduct } from "../cut.ts";
-import type { Product } from "../product.ts";
+import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
+import { implicitProduct } from "./product.ts";
+import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
-
-/** The product of a request's operands, before it is cut. */
-export function productOf(request: PlanRequest, operands: Operands): Product {
-  return {
-    rows: operands.rows,
-    columns: operands.columns,
-    batches: request.problem.groups,
-    steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
-    elements: resultElements(request.problem),
-    workspaceBytes: (policy) => {
-      const pack = operands.pack(policy);
-      return pack === undefined ? 0 : operandBytes(request) * packedElements(pack);
-    },
-    streams: streamsOf(request),
-    a: operands.a,
-    b: operands.b,
-  };
-}
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
 export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
-  const request = withHalfTile(asked, productOf(asked, operandsOf(asked)));
+  const plain = implicitProduct(asked);
+  if (isRefusal(plain)) return plain;
+  const request = withHalfTile(asked, plain.product);
   const { problem, limits } = request;
-  const operands = operandsOf(request);
+  const chosen = request === asked ? plain : implicitProduct(request);
+  if (isRefusal(chosen)) return chosen;
+  const { operands, product: uncut, cut } = chosen;
   const elements = resultElements(problem);
-  const uncut = productOf(request, operands);
-  const cut = cutProduct(request, uncut);
-  if (isRefusal(cut)) return cut;
   const { policy } = cut;
   const tensors = problemBuffers(request);
   const { buffers, tensor, bias, elements: types } = tensors;
@@ -57,13 +39,16 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   }
 
   const bBuffer = tensor[operandTensors(problem.op)[0]];
-  const { rows, columns } = operands;
+  const { columns } = operands;
+  const rows = operands.loopRows?.(policy) ?? operands.rows;
   const depth = operands.depth(policy);
   const shape = {
     cut,
     rows,
     columns,
     target: { ...operands.result, buffer: result, element: types.result },
+    classText: operands.uneven &&
+      ((module: ModuleBuilder) => operands.uneven!(module, policy).text),
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   passes.push(...products, ...sums);
@@ -74,7 +59,9 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
     arithmetic: cutArithmetic(cut, uncut.steps(policy)),
     notes: [
-      `a product of ${rows} x ${columns} x ${depth}` +
+      (operands.classes === undefined
+        ? `a product of ${rows} x ${columns} x ${depth}`
+        : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       cutNote(cut, cutTiles(shape, problem.groups)),
     ],
@@ -94,6 +81,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         policy,
         variant: request.variant,
         depth,
+        uneven: operands.uneven?.(module, policy),
         a,
         b,
         places: {

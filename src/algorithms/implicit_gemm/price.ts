@@ -1,25 +1,31 @@
+import { targetStore } from "../conv_product.ts";
+import type { Cut } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
-import { cutProduct } from "../cut.ts";
 import { productTime } from "../device/model.ts";
 import { gatheredTime } from "../product_time.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandsOf } from "./operands.ts";
-import { productOf } from "./plan.ts";
+import type { Operands } from "./access.ts";
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
-export function implicitTime(request: PlanRequest): Planned<number> {
-  const device = deviceOf(request);
-  const { problem, layout } = request;
-  const operands = operandsOf(request);
-  const cut = cutProduct(request, productOf(request, operands));
-  if (isRefusal(cut)) return cut;
-  const { policy, cost } = cut;
+export function implicitTime(
+  request: PlanRequest,
+  operands: Operands,
+  { policy, cost }: Cut,
+): number {
+  const { problem, layout, variant } = request;
+  const { rates, shares } = deviceOf(request);
   const rate = problem.op !== "bwd-filter"
-    ? device.rates.gathered
-    : device.rates.correlated[layout === "nhwc" ? "along" : "across"];
+    ? rates.gathered
+    : rates.correlated[layout === "nhwc" ? "along" : "across"];
   // Of a vector the first element finds it.
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
-  const share = operands.linear(policy) && alone ? device.shares.linear : 1;
-  return gatheredTime(request, productTime(cost, share * rate), operands.pack(policy));
+  const share = operands.linear(policy) && alone ? shares.linear : 1;
+  const { result, rows } = operands;
+  const single = result.classes !== undefined && targetStore(result, rows, variant) === "none";
+  return gatheredTime(
+    request,
+    productTime(cost, share * rate),
+    operands.pack(policy),
+    single ? shares.interleaved : 1,
+  );
 }

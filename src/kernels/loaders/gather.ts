@@ -4,9 +4,11 @@ import type { TileLoader } from "../loader.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {
-  /** Forward: source = place·stride + tap·dilation − padding. Backward: place = source·stride + tap·dilation − padding, solved for source. */
+  /** Forward: source = place·stride + tap·dilation − padding. Backward, with stride 1: source = place + padding − tap·dilation. */
   readonly direction: "forward" | "backward";
   readonly axes: readonly Axis[];
+  /** Backward: columns are places of the workgroup's class of strides (`classText()`), whose taps a step lies within. */
+  readonly classes?: boolean;
   readonly batch: number;
   /** Source channels of a group. */
   readonly channels: number;
@@ -31,7 +33,8 @@ export function gatherLoader(
   source: TensorAccess,
   shape: GatherShape,
 ): TileLoader {
-  const { axes, direction, vector } = shape;
+  const { axes, classes = false, vector } = shape;
+  const forward = shape.direction === "forward";
   const size = (name: string, value: number) => module.size(`gather_${name}`, value);
   const elements = (name: string, stride: number) => size(name, stride / vector);
   const perTap = shape.paddedChannels % shape.tileDepth === 0;
@@ -41,11 +44,13 @@ export function gatherLoader(
   const padded = size("padded_channels", shape.paddedChannels);
   const batch = size("batch", shape.batch);
   const places = size("places", axes.reduce((product, axis) => product * axis.places, 1));
-  const taps = axes.map((axis, d) => size(`taps${d}`, axis.taps));
-  const tapCount = size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
+  const taps = axes.map((axis, d) => classes ? `class_taps${d}` : size(`taps${d}`, axis.taps));
+  const tapCount = classes
+    ? "class_taps"
+    : size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
   const sizes = axes.map((axis, d) => size(`size${d}`, axis.size));
-  const strides = axes.map((axis, d) => size(`stride${d}`, axis.stride));
-  const paddings = axes.map((axis, d) => size(`padding${d}`, axis.padding));
+  const strides = forward ? axes.map((axis, d) => size(`stride${d}`, axis.stride)) : [];
+  const paddings = classes ? [] : axes.map((axis, d) => size(`padding${d}`, axis.padding));
   const dilations = axes.map((axis, d) => size(`dilation${d}`, axis.dilation));
   const widths = axes.map((axis, d) => size(`places${d}`, axis.places));
   const steps = axes.map((axis, d) => elements(`step${d}`, axis.sourceStride));
@@ -62,19 +67,15 @@ export function gatherLoader(
   const tapsOf = (tap: string, name: (d: number) => string, indent: string) =>
     digitsText(tap, `${name(0)}_rest`, axisDigits(axes.map((_, d) => name(d)), taps), indent);
   // Source coordinate and whether it exists, for origin `o` and tap `k`. Unsigned: below zero is huge.
-  const reach = (d: number, o: string, k: string, suffix: string) =>
-    direction === "forward"
-      ? [
-        `      let at${d}${suffix} = ${o} + ${k} * ${dilations[d]};`,
-        `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]};`,
-      ]
-      : [
-        `      let far${d}${suffix} = ${o} - ${k} * ${dilations[d]};`,
-        `      let at${d}${suffix} = far${d}${suffix} / ${strides[d]};`,
-        `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]} && far${d}${suffix} % ${
-          strides[d]
-        } == 0u;`,
-      ];
+  const reach = (d: number, o: string, k: string, suffix: string) => [
+    `      let at${d}${suffix} = ${o} ${forward ? "+" : "-"} ${k} * ${dilations[d]};`,
+    `      let in${d}${suffix} = at${d}${suffix} < ${sizes[d]};`,
+  ];
+  // Source coordinate of a place and tap 0.
+  const origin = (d: number, at: string) =>
+    forward
+      ? `${at} * ${strides[d]} - ${paddings[d]}`
+      : `${at} + ${classes ? `class_origin${d}` : paddings[d]}`;
   const gathered = (placeSlot: number, tap: (d: number) => string, suffix: string) => {
     const all = axes.map((_, d) => d);
     return [
@@ -96,11 +97,7 @@ export function gatherLoader(
       `  let b_column${slot} = ${column};`,
       `  let b_base${slot} = ${unit(`(${image})`, batchStride)} + group * ${groupStride};`,
       digitsText(`(${spot})`, `b_rest${slot}_`, axisDigits(axes.map((_, d) => at(d)), widths)),
-      ...axes.map((_, d) =>
-        direction === "forward"
-          ? `  let b_origin${slot}_${d} = ${at(d)} * ${strides[d]} - ${paddings[d]};`
-          : `  let b_origin${slot}_${d} = ${at(d)} + ${paddings[d]};`
-      ),
+      ...axes.map((_, d) => `  let b_origin${slot}_${d} = ${origin(d, at(d))};`),
     ].join("\n");
   };
 

@@ -1,0 +1,70 @@
+import type { Scalar } from "../../elements/scalar.ts";
+import type { TileLoader } from "../../kernels/loader.ts";
+import type { UnevenRows } from "../../kernels/main_loop.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
+import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
+import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import type { ResultPlaces } from "../conv_product.ts";
+import type { PlanRequest } from "../request.ts";
+
+/** How an operand lies in memory. */
+export interface Access {
+  readonly along: TileLoader["along"];
+  readonly value: Scalar;
+  readonly vector: 1 | 4;
+}
+
+/** The product a problem becomes, and how its operands and result lie in memory. */
+export interface Operands {
+  readonly rows: number;
+  readonly columns: number;
+  /** Independent products: groups, and classes of strides whose rows tiles do not share. */
+  readonly batches: number;
+  /** Rows of the main loop, where they are padded between classes; `rows` where absent. */
+  loopRows?(policy: TilePolicy): number;
+  /** Mean depth of the rows over the most; 1 where absent. */
+  readonly share?: number;
+  /** What rows of classes of strides are. */
+  uneven?(module: ModuleBuilder, policy: TilePolicy): UnevenRows;
+  readonly a: Access;
+  readonly b: Access;
+  /** Products that a result sums, padding of the taps included. */
+  depth(policy: TilePolicy): number;
+  /** The filter's packed form, which forward and backward-data read in place of the filter. */
+  pack(policy: TilePolicy): PackShape | undefined;
+  loaders(
+    module: ModuleBuilder,
+    policy: TilePolicy,
+    split: (operand: "a" | "b") => TensorSplit,
+  ): [TileLoader, TileLoader];
+  readonly result: ResultPlaces;
+  /** Whether a step may reach into several taps, so that every load finds its own. */
+  linear(policy: TilePolicy): boolean;
+  /** Enters the kernel's name. */
+  trait(policy: TilePolicy): string;
+  /** What products of classes of strides are, for notes. */
+  readonly classes?: string;
+}
+
+/** Strides in elements of one of the problem's tensors, per canonical axis. */
+export function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
+  const layout = which === "filter" ? request.filterLayout : request.layout;
+  return stridesInLayout(tensorShape(request.problem, which), layout);
+}
+
+/** Elements of a load, four where they lie on whole fours. */
+export function loadVector({ variant }: PlanRequest): (elements: number) => 1 | 4 {
+  const { vectorLoads } = fullVariant(variant);
+  return (elements) => vectorLoads && elements % 4 === 0 ? 4 : 1;
+}
+
+/** Channels of a group. */
+export function groupChannels(problem: ConvProblem): { input: number; output: number } {
+  return {
+    input: problem.inChannels / problem.groups,
+    output: problem.outChannels / problem.groups,
+  };
+}

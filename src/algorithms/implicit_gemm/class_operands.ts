@@ -1,0 +1,198 @@
+import { elementsOf } from "../../elements/elements.ts";
+import type { Axis } from "../../kernels/axes.ts";
+import { type ClassResults, classRows, classSides } from "../../kernels/class_output.ts";
+import { classFilterLoader } from "../../kernels/loaders/class_filter.ts";
+import { gatherLoader } from "../../kernels/loaders/gather.ts";
+import { packedLoader } from "../../kernels/loaders/packed.ts";
+import type { PackShape } from "../../kernels/pack_strided.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
+import {
+  classPlaces,
+  classSteps,
+  classText,
+  classWindow,
+  mostTaps,
+  tapShare,
+} from "../../kernels/stride_classes.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { PlanRequest } from "../request.ts";
+import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+
+/** An axis as a product has it. */
+interface SidedAxis {
+  readonly axis: Axis;
+  /** Whether its classes are rows of a tile, which has the window of all; else each class has tiles and taps of its own. */
+  readonly rows: boolean;
+  readonly grid: number;
+  readonly first: number;
+  /** As `PackShape` has it. */
+  readonly lead: number;
+  /** What a tile walks along: of an axis in rows its window, as one class. */
+  readonly walked: Axis;
+}
+
+/**
+ * Backward-data with strides as products without holes: every way of having the classes of an axis in rows or in tiles of
+ * their own. Rows read the gradient once and fill tiles where channels are few, but classes of fewer taps multiply zeros.
+ */
+export function classOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
+  const { problem } = request;
+  const source = stridesOf(request, "output");
+  const axes = problem.inputSize.map((places, d): Axis => ({
+    places,
+    taps: problem.filterSize[d]!,
+    size: problem.outputSize[d]!,
+    stride: problem.stride[d]!,
+    padding: problem.paddingBegin[d]!,
+    dilation: problem.dilation[d]!,
+    sourceStride: source[2 + d]!,
+  }));
+  const ways = axes.reduce<SidedAxis[][]>((ways, axis) => {
+    const window = classWindow(axis);
+    const sides = [
+      ...(window === undefined ? [] : [{
+        ...window,
+        axis,
+        rows: true,
+        walked: {
+          ...axis,
+          places: window.grid,
+          taps: window.taps,
+          stride: 1,
+          padding: window.origin,
+        },
+      }]),
+      ...(axis.stride === 1
+        ? []
+        : [{ axis, rows: false, grid: classPlaces(axis), first: 0, lead: 0, walked: axis }]),
+    ];
+    return ways.flatMap((way) => sides.map((side) => [...way, side]));
+  }, [[]]);
+  const [first, ...others] = ways.map((way) => sidedOperands(request, way));
+  return [first!, ...others];
+}
+
+function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Operands {
+  const { problem, layout } = request;
+  const { storage, tile } = elementsOf(request);
+  const four = loadVector(request);
+  const { input: rowChannels, output: channels } = groupChannels(problem);
+  const source = stridesOf(request, "output");
+  const target = stridesOf(request, "input");
+  const filter = stridesOf(request, "filter");
+  const batchInner = layout === "chwn";
+  const inner = layout === "nhwc" ? "channels" : "classes";
+  const b: Access = layout === "nhwc"
+    ? { along: "depth", vector: four(channels), value: tile }
+    : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
+  const results: ClassResults = {
+    channels: rowChannels,
+    channelStride: target[1]!,
+    batch: problem.batch,
+    batchStride: target[0]!,
+    batchInner,
+    inner,
+    axes: sides.map(({ axis, rows, grid, first }, d) => ({
+      grid,
+      places: axis.places,
+      stride: axis.stride,
+      rows,
+      first,
+      placeStride: target[2 + d]!,
+    })),
+  };
+  const rows = classRows(results);
+  const walked = sides.map(({ walked }) => walked);
+  const tileClasses = elementCount(walked.map(({ stride }) => stride));
+  const tiled = tileClasses > 1;
+  const most = elementCount(walked.map(mostTaps));
+  const share = tapShare(walked);
+  // Whole steps, so that each lies within a tap.
+  const padded = ({ depth }: TilePolicy) => Math.ceil(channels / depth) * depth;
+  const pack = (policy: TilePolicy): PackShape => {
+    const taps = elementCount(walked.map(({ taps }) => taps));
+    return {
+      groups: problem.groups,
+      rows,
+      paddedRows: Math.ceil(rows / policy.rows) * policy.rows,
+      channels,
+      paddedChannels: padded(policy),
+      taps,
+      depth: taps * padded(policy),
+      groupStride: channels * filter[0]!,
+      rowStride: filter[1]!,
+      channelStride: filter[0]!,
+      tapStride: filter.at(-1)!,
+      ...(rows === rowChannels ? {} : {
+        classes: {
+          inner,
+          channels: rowChannels,
+          axes: sides.map(({ axis, rows, lead, walked }) => ({
+            stride: rows ? axis.stride : 1,
+            lead,
+            taps: axis.taps,
+            most: walked.taps,
+          })),
+        },
+      }),
+    };
+  };
+  return {
+    rows,
+    columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
+    batches: problem.groups * tileClasses,
+    ...(tiled
+      ? {
+        share,
+        loopRows: (policy) => tileClasses * pack(policy).paddedRows,
+        uneven: (module, policy) => ({
+          share,
+          text: classText(module, walked, pack(policy).paddedRows),
+          steps: `class_taps * ${module.size("class_blocks", padded(policy) / policy.depth)}`,
+        }),
+      }
+      : {}),
+    a: { along: "place", vector: four(4), value: tile },
+    b,
+    // Where all rows are as deep, the last step's padding can be left out.
+    depth: (policy) => most * padded(policy) - (tiled ? 0 : padded(policy) - channels),
+    pack,
+    loaders(module, policy, split) {
+      const { paddedRows, depth, paddedChannels } = pack(policy);
+      const packed = module.tensor("packed", "read", four(4), split("a"), storage, tile);
+      const gradient = module.tensor("output", "read", b.vector, split("b"), storage, tile);
+      const shape = { places: paddedRows, depth, tileDepth: policy.depth, paddedChannels };
+      return [
+        tiled
+          ? classFilterLoader(module, packed, walked, shape)
+          : packedLoader(module, "a", packed, shape),
+        gatherLoader(module, gradient, {
+          direction: "backward",
+          axes: sides.map(({ walked, grid }) => ({
+            ...walked,
+            places: grid,
+            dilation: classSteps(walked).dilation,
+          })),
+          classes: tiled,
+          batch: problem.batch,
+          channels,
+          paddedChannels,
+          batchStride: source[0]!,
+          channelStride: source[1]!,
+          batchInner,
+          ...b,
+          tileDepth: policy.depth,
+        }),
+      ];
+    },
+    result: {
+      classes: results,
+      // One group begins at the beginning, whatever its channels divide.
+      group: problem.groups === 1 ? 0 : rowChannels * target[1]!,
+    },
+    linear: () => false,
+    trait: () => `${layout}_${sides.length}d_classes_${classSides(results)}_b${b.vector}`,
+    classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
+      (share < 1 ? `${most} taps at most` : `${most} taps`),
+  };
+}

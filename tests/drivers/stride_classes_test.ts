@@ -1,0 +1,140 @@
+/** Backward-data by classes of strides on the driver at hand, against the reference. */
+import assert from "#assert";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const SIZES = ["uniform", "constant"] as const;
+
+type Shape = Omit<Parameters<typeof convProblem>[0], "op" | "outputSize">;
+
+/** Plans, runs and checks; returns the kernel's name. */
+async function run(
+  gpu: GpuDevice,
+  shape: Shape,
+  layout: Layout,
+  more: Pick<PlanRequest, "sizes" | "splits" | "balance">,
+): Promise<string> {
+  const problem = convProblem({ ...shape, op: "bwd-data" });
+  const request = {
+    problem,
+    dtype: "f32",
+    layout,
+    filterLayout: filterLayoutFor(layout),
+    epilogue: NO_EPILOGUE,
+  } as const;
+  const plan = planConv({
+    ...request,
+    algorithm: "implicit-gemm",
+    policy: "tiny",
+    limits: gpu.limits,
+    // One multiprocessor: what multiplies least is chosen, and waves are of few tiles.
+    device: softwareDevice(2),
+    ...more,
+  });
+  const subject = convSubject(request);
+  const operands = fillOperands(subject, "uniform11", 7);
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
+  const { arithmetic } = plan;
+  const given = { subject, operands, result, arithmetic };
+  const checked = await checkResult({ ...given, mode: "full", seed: 1 });
+  assert.equal(checked.verdict, "pass", `${plan.kernel} ${layout}: ${checked.message}`);
+  return plan.kernel;
+}
+
+Deno.test("classes of strides have tiles of their own where their taps differ", async () => {
+  using gpu = await openDevice({ backend });
+  const shapes: [Shape, RegExp][] = [
+    [
+      { batch: 3, inChannels: 62, outChannels: 21, inputSize: [8, 9], filterSize: [3, 3] },
+      /_classes_tt_/,
+    ],
+    [
+      { batch: 4, inChannels: 64, outChannels: 24, inputSize: [8, 7], filterSize: [3, 3] },
+      /_classes_tt_/,
+    ],
+    // Most classes have no tap.
+    [
+      { batch: 4, inChannels: 64, outChannels: 24, inputSize: [8, 7], filterSize: [1, 1] },
+      /_classes_tt_/,
+    ],
+    // The classes of one axis have as many taps; those of the other share tiles, since channels are few.
+    [
+      {
+        batch: 2,
+        inChannels: 122,
+        outChannels: 34,
+        groups: 2,
+        inputSize: [7, 9],
+        filterSize: [5, 2],
+      },
+      /_classes_tr_/,
+    ],
+    [
+      { batch: 4, inChannels: 16, outChannels: 24, inputSize: [8, 8], filterSize: [3, 3] },
+      /_classes_(tr|rt)_/,
+    ],
+  ];
+  for (const [shape, way] of shapes) {
+    for (const layout of LAYOUTS) {
+      const strided = { ...shape, stride: [2, 2], paddingBegin: [1, 0], paddingEnd: [0, 1] };
+      for (const sizes of SIZES) {
+        assert.match(await run(gpu, strided, layout, { sizes }), way);
+      }
+      assert.match(await run(gpu, strided, layout, { splits: 3 }), /_split/);
+      const streamed = await run(gpu, strided, layout, { balance: "stream-k" });
+      assert.match(streamed, /_streamk/);
+    }
+  }
+});
+
+Deno.test("classes are rows where all have as many taps, or channels are few", async () => {
+  using gpu = await openDevice({ backend });
+  const even = { batch: 4, inChannels: 3, outChannels: 24, inputSize: [8, 16] };
+  const shapes: [Shape, { readonly [L in Layout]: RegExp }][] = [
+    // Patches: neighbouring classes leave in one store.
+    [
+      { ...even, filterSize: [4, 4], stride: [4, 4] },
+      { nchw: /_oe00_r4/, nhwc: /_oe00_r4/, chwn: /_oe00_c4/ },
+    ],
+    // Padding moves the first class out of the result.
+    [
+      { ...even, filterSize: [4, 4], stride: [4, 4], paddingBegin: [0, 2], paddingEnd: [0, 2] },
+      { nchw: /_oe01_1/, nhwc: /_oe01_1/, chwn: /_oe01_c4/ },
+    ],
+    [
+      { ...even, inChannels: 8, filterSize: [4, 4], stride: [2, 2], paddingBegin: [1, 1] },
+      { nchw: /_oe11_1/, nhwc: /_oe11_r4/, chwn: /_oe11_c4/ },
+    ],
+    // Strides longer than the filter, and a filter whose classes differ.
+    [
+      { ...even, batch: 3, filterSize: [2, 3], stride: [4, 4] },
+      { nchw: /_oe00_r4/, nhwc: /_oe00_r4/, chwn: /_oe00_1/ },
+    ],
+    [
+      { ...even, filterSize: [7, 7], stride: [2, 2], paddingBegin: [3, 3], paddingEnd: [2, 2] },
+      { nchw: /_oe00_p4/, nhwc: /_oe00_1/, chwn: /_oe00_c4/ },
+    ],
+  ];
+  for (const [shape, stores] of shapes) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of SIZES) {
+        const kernel = await run(gpu, shape, layout, { sizes });
+        assert.match(kernel, /_classes_rr_/);
+        assert.match(kernel, stores[layout]);
+      }
+      assert.match(await run(gpu, shape, layout, { splits: 2 }), /_split/);
+      const streamed = await run(gpu, shape, layout, { balance: "stream-k" });
+      assert.match(streamed, /_streamk/);
+    }
+  }
+});
