@@ -1,5 +1,6 @@
 import { InputRangeError } from "../errors.ts";
 import type { Algorithm } from "./algorithm.ts";
+import { depthwise } from "./depthwise/algorithm.ts";
 import { direct } from "./direct/algorithm.ts";
 import { im2col } from "./im2col/algorithm.ts";
 import { im2win, im2winFused } from "./im2win/algorithm.ts";
@@ -19,6 +20,7 @@ const registry: Algorithm[] = [
   winograd2d,
   winograd1d,
   winrs,
+  depthwise,
 ];
 
 /** Every algorithm, in the order of lists; of equal candidates `auto` takes the first. */

@@ -1,0 +1,239 @@
+import { elementsOf } from "../../elements/elements.ts";
+import type { Axis } from "../../kernels/axes.ts";
+import {
+  depthwiseRounds,
+  type DepthwiseShape,
+  type DepthwiseStrides,
+  stagedBytes,
+} from "../../kernels/depthwise.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+
+/** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
+const RUN = 8;
+/** The same where filters are so long that loads of their taps count, and values are single. */
+const LONG_RUN = { taps: 13, results: 16 };
+/** Taps of a run's axis, and its stride in backward-data, that a kernel's text takes. */
+const MOST_TAPS = 64;
+const MOST_STRIDE = 16;
+/** Multiply-adds that stand in a kernel's text one after the other; of software devices, whose compilers are slow. */
+const UNROLLED = { device: 256, software: 64 };
+/** Neighbouring channels that the threads of a workgroup take: as vectors, and one by one. */
+const LANES = { vectors: 16, single: 64 };
+const THREADS = 256;
+/** Bytes of workgroup memory for filters, so that several workgroups have room. */
+const STAGED_BYTES = 16_384;
+
+/** A spatial axis that a problem lacks. */
+const UNIT: Axis = {
+  places: 1,
+  taps: 1,
+  size: 1,
+  stride: 1,
+  padding: 0,
+  dilation: 1,
+  sourceStride: 0,
+};
+
+/** Pads the sizes of a problem's axes at the front to those of three. */
+function threeOf<T>(values: readonly T[], unit: T): T[] {
+  return [...Array.from({ length: 3 - values.length }, () => unit), ...values];
+}
+
+/** How many elements of which kind a load takes. */
+export function depthwiseVector(
+  { problem, layout }: PlanRequest,
+): { readonly vector: DepthwiseShape["vector"]; readonly width: 1 | 4 } {
+  const { inChannels, outChannels, batch } = problem;
+  if (layout === "nhwc" && inChannels === outChannels && inChannels % 4 === 0) {
+    return { vector: "channels", width: 4 };
+  }
+  if (layout === "chwn" && batch % 4 === 0) return { vector: "images", width: 4 };
+  return { vector: "none", width: 1 };
+}
+
+/** Strides of input or output in vectors of `width`, of three axes. */
+export function depthwiseStrides(
+  request: PlanRequest,
+  which: ConvTensor,
+): DepthwiseStrides {
+  const { problem, layout } = request;
+  const { width } = depthwiseVector(request);
+  const strides = stridesInLayout(tensorShape(problem, which), layout);
+  // What a vector lies along has stride 1 in both units.
+  const [image, channel, ...axes] = strides.map((stride) => stride === 1 ? 1 : stride / width);
+  return { image: image!, channel: channel!, axes: threeOf(axes, 0) };
+}
+
+/** The problem's axes, three of them, between its output and its input or the other way around. */
+export function depthwiseAxes(
+  problem: ConvProblem,
+  source: DepthwiseStrides,
+  back = false,
+): Axis[] {
+  const rank = problem.filterSize.length;
+  const places = back ? problem.inputSize : problem.outputSize;
+  const sizes = back ? problem.outputSize : problem.inputSize;
+  const own = problem.filterSize.map((taps, d): Axis => ({
+    places: places[d]!,
+    taps,
+    size: sizes[d]!,
+    stride: problem.stride[d]!,
+    padding: problem.paddingBegin[d]!,
+    dilation: problem.dilation[d]!,
+    sourceStride: source.axes[3 - rank + d]!,
+  }));
+  return threeOf(own, UNIT);
+}
+
+/** How many threads of a workgroup take neighbouring channels: what leaves the fewest idle. */
+export function channelLanes(vectors: number, most: number): number {
+  if (vectors <= most) return Math.max(1, vectors);
+  let best = most;
+  const padded = (lanes: number) => Math.ceil(vectors / lanes) * lanes;
+  for (let lanes = most; lanes >= most / 2; lanes--) {
+    if (padded(lanes) < padded(best)) best = lanes;
+  }
+  return best;
+}
+
+/** Lanes of a request's channels; 0 where channels do not lie innermost. */
+export function lanesOf(request: PlanRequest, channels: number): number {
+  if (request.layout !== "nhwc") return 0;
+  const { width } = depthwiseVector(request);
+  return channelLanes(channels / width, width === 4 ? LANES.vectors : LANES.single);
+}
+
+/** Threads of a workgroup with so many lanes. */
+export function threadsOf(lanes: number): number {
+  return lanes === 0 ? THREADS : lanes * Math.floor(THREADS / lanes);
+}
+
+/** A run of about `most` results, a multiple of `unit`, so that runs fill `places` well. */
+function runLength(places: number, most: number, unit: number): number {
+  const whole = Math.max(unit, Math.floor(most / unit) * unit);
+  const runs = Math.max(1, Math.ceil(places / whole));
+  return unit * Math.max(1, Math.ceil(Math.ceil(places / runs) / unit));
+}
+
+/** The axis along which a thread makes several results; 3 for none. */
+function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): number {
+  const [, rows, columns] = axes as [Axis, Axis, Axis];
+  const long = ({ taps, stride }: Axis) =>
+    taps > MOST_TAPS || (problem.op === "bwd-data" && stride > MOST_STRIDE);
+  const fitting = (d: number) => long(axes[d]!) ? 3 : d;
+  if (layout !== "nchw") return fitting(columns.taps === 1 && rows.taps > 1 ? 1 : 2);
+  // Neighbouring threads take neighbouring columns; where there is one row they would lie apart.
+  if (rows.places > 1) return fitting(1);
+  return columns.taps > 4 || columns.stride > 1 ? fitting(2) : 3;
+}
+
+/** Forward or backward-data as one kernel does it. */
+export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
+  const { problem, layout, limits } = request;
+  const op = problem.op === "fwd" ? "fwd" : "bwd-data";
+  const { vector, width } = depthwiseVector(request);
+  const source = depthwiseStrides(request, operandTensors(op)[0]);
+  const result = depthwiseStrides(request, resultTensor(op));
+  const three = depthwiseAxes(problem, source, op === "bwd-data");
+  const run = runAxis(request, three);
+  // A kernel without runs has them along an axis of one place.
+  const axes = run === 3 ? [...three, UNIT] : three;
+  const along = axes[run]!;
+  const unit = op === "bwd-data" ? along.stride : 1;
+  const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
+  const multiplier = problem.outChannels / problem.groups;
+  const most = layout === "nchw" && run === 2
+    ? RUN / 2
+    : width === 1 && along.taps >= LONG_RUN.taps
+    ? LONG_RUN.results
+    : RUN;
+  const { multiprocessors } = deviceOf(request);
+  const threadsWith = (results: number) =>
+    Math.ceil(along.places / results) * problem.batch * channels / width *
+    axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
+  let results = runLength(along.places, most, unit);
+  // Of small problems more threads, so that every multiprocessor has two workgroups.
+  while (results > unit && threadsWith(results) < multiprocessors * 2 * THREADS) {
+    results = unit * Math.ceil(results / unit / 2);
+  }
+  const lanes = lanesOf(request, channels);
+  const filter = filterAccess(request, lanes, width);
+  const shape = {
+    op,
+    axes,
+    images: problem.batch,
+    channels,
+    multiplier,
+    vector,
+    lanes,
+    threads: Math.min(threadsOf(lanes), limits.maxComputeInvocationsPerWorkgroup),
+    run,
+    results,
+    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
+    imagesFirst: layout === "chwn",
+    source,
+    result: run === 3 ? { ...result, axes: [...result.axes, 0] } : result,
+    filter: run === 3 ? { ...filter, axes: [...filter.axes, 0] } : filter,
+    mode,
+    elements: elementsOf(request),
+  } as const;
+  const { software, device } = UNROLLED;
+  const { rounds, products } = depthwiseRounds(shape);
+  return { ...shape, unrolled: rounds * products <= (isSoftware(request) ? software : device) };
+}
+
+/** Whether a request's filter is read in the order [taps][channels], into which a pass brings it. */
+export function packsFilter(request: PlanRequest): boolean {
+  const { problem } = request;
+  if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
+  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  if (channel === 1) return false;
+  const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
+  const { width } = depthwiseVector(request);
+  const bytes = stagedBytes(
+    elementCount(problem.filterSize),
+    lanesOf(request, channels),
+    width,
+  );
+  const several = problem.op === "bwd-data" && problem.outChannels > problem.groups;
+  const most = Math.min(STAGED_BYTES, request.limits.maxComputeWorkgroupStorageSize);
+  return several || bytes > most;
+}
+
+/** How threads reach the filter: neighbouring channels should be neighbours for lanes. */
+function filterAccess(
+  request: PlanRequest,
+  lanes: number,
+  width: 1 | 4,
+): DepthwiseShape["filter"] {
+  const { problem } = request;
+  const [channel, , ...axes] = stridesInLayout(
+    tensorShape(problem, "filter"),
+    request.filterLayout,
+  );
+  const vector = lanes > 0 && width === 4;
+  if (packsFilter(request)) {
+    const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
+    const strides = taps.map((stride) => stride * problem.outChannels / (vector ? 4 : 1));
+    return { staged: false, vector, channel: 1, axes: threeOf(strides, 0) };
+  }
+  const staged = lanes > 0 && channel !== 1;
+  const unit = vector && !staged ? 4 : 1;
+  return {
+    staged,
+    vector,
+    channel: channel === 1 ? 1 : channel! / unit,
+    axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
+  };
+}
