@@ -14,6 +14,7 @@ import {
   convProblem,
   type ConvProblemInit,
   operandTensors,
+  OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { FILTER_LAYOUTS, filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
@@ -21,7 +22,6 @@ import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
-const OPERATIONS = ["fwd", "bwd-data"] as const;
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 

@@ -8,12 +8,8 @@ export const depthwise: Algorithm = {
   name: "depthwise",
   heeds: [],
   dtypes: CONV_DTYPES,
-  refuse: ({ problem: { op, inChannels, groups } }) =>
-    op === "bwd-filter"
-      ? "it computes fwd and bwd-data"
-      : inChannels === groups
-      ? undefined
-      : "groups have one input channel",
+  refuse: ({ problem: { inChannels, groups } }) =>
+    inChannels === groups ? undefined : "its groups have one input channel",
   price: depthwiseTime,
   plan: planDepthwise,
 };

@@ -6,6 +6,11 @@ import {
   type DepthwiseStrides,
   stagedBytes,
 } from "../../kernels/depthwise.ts";
+import {
+  depthwiseFilterBlocks,
+  type DepthwiseFilterShape,
+  depthwiseUnits,
+} from "../../kernels/depthwise_filter.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import {
   type ConvProblem,
@@ -31,6 +36,15 @@ const UNROLLED = { device: 256, software: 64 };
 /** Neighbouring channels that the threads of a workgroup take: as vectors, and one by one. */
 const LANES = { vectors: 16, single: 64 };
 const THREADS = 256;
+/** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
+const SUMS = { vectors: 28, single: 64, software: 16 };
+/** Workgroups that a multiprocessor of backward-filter should have, and runs of places that a thread should have at least. */
+const WORKGROUPS = 4;
+const LEAST_UNITS = 4;
+/** Runs of places that a thread has at most: a software device stops long loops. */
+const MOST_UNITS = 50_000;
+/** Segments that one pass sums; of more, two do. */
+const SUMMED = 32;
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
@@ -236,4 +250,86 @@ function filterAccess(
     channel: channel === 1 ? 1 : channel! / unit,
     axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
   };
+}
+
+/** Which threads of a workgroup share a channel of so many runs of places, and which take neighbouring channels. */
+function filterThreads(request: PlanRequest, vectors: number, units: number) {
+  const lanes = lanesOf(request, request.problem.outChannels);
+  if (lanes > 0) return { lanes, walkers: Math.floor(THREADS / lanes), lanesInner: true };
+  let walkers = 32;
+  while (walkers < THREADS && units >= 2 * LEAST_UNITS * walkers) walkers *= 2;
+  return {
+    lanes: Math.max(1, Math.min(vectors, THREADS / walkers)),
+    walkers,
+    lanesInner: false,
+  };
+}
+
+/** The taps that a thread sums, in pieces that are alike. */
+function filterTaps(runTaps: number, otherTaps: number, most: number) {
+  const piece = (taps: number, most: number) => Math.ceil(taps / Math.ceil(taps / most));
+  const run = piece(runTaps, most);
+  return { run, others: piece(otherTaps, Math.max(1, Math.floor(most / run))) };
+}
+
+/** Backward-filter as one kernel does it, and how its segments are summed: at once, or in groups of `grouped` first. */
+export function depthwiseFilterShape(
+  request: PlanRequest,
+  mode: SizeMode,
+): { readonly shape: DepthwiseFilterShape; readonly grouped: number } {
+  const { problem, layout } = request;
+  const { vector, width } = depthwiseVector(request);
+  const input = depthwiseStrides(request, "input");
+  const output = depthwiseStrides(request, "output");
+  const three = depthwiseAxes(problem, input);
+  const run = runAxis(request, three);
+  const none = run === 3;
+  const axes = none ? [...three, UNIT] : three;
+  const along = axes[run]!;
+  const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
+  const [channel, , ...strides] = stridesInLayout(
+    tensorShape(problem, "filter"),
+    request.filterLayout,
+  );
+  const widen = (own: readonly number[]) => none ? [...own, 0] : own;
+  const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
+  const places = runLength(along.places, layout === "nchw" && run === 2 ? RUN / 2 : RUN, 1);
+  const walked = { axes, run, places, images: problem.batch, vector };
+  const units = depthwiseUnits(walked);
+  const vectors = problem.outChannels / (vector === "channels" ? 4 : 1);
+  const threads = filterThreads(request, vectors, units);
+  const shape = {
+    ...walked,
+    ...threads,
+    channels: problem.outChannels,
+    multiplier: problem.outChannels / problem.groups,
+    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
+    imagesFirst: layout === "chwn",
+    taps: filterTaps(along.taps, otherTaps, most),
+    input: { ...input, axes: widen(input.axes) },
+    output: { ...output, axes: widen(output.axes) },
+    filter: { channel: channel!, axes: widen(threeOf(strides, 0)) },
+    mode,
+    elements: elementsOf(request),
+  };
+  const segments = request.splits ??
+    segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));
+  const inTurn = segments > SUMMED ? Math.ceil(Math.sqrt(segments)) : 1;
+  const grouped = Math.ceil(segments / inTurn);
+  return {
+    shape: { ...shape, segments: inTurn * grouped },
+    grouped: inTurn === 1 ? 1 : grouped,
+  };
+}
+
+/** Segments that give every multiprocessor enough workgroups, and every thread enough to do. */
+function segmentsFor(request: PlanRequest, units: number, blocks: number): number {
+  const { multiprocessors } = deviceOf(request);
+  const wanted = Math.ceil(WORKGROUPS * multiprocessors / Math.max(1, blocks));
+  // Threads with little to do are better than idle multiprocessors.
+  const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
+  const worth = Math.floor(units / LEAST_UNITS);
+  const most = Math.max(1, Math.floor(units));
+  const least = Math.max(1, Math.ceil(units / MOST_UNITS));
+  return Math.max(least, Math.min(wanted, most, Math.max(needed, worth)));
 }
