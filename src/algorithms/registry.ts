@@ -12,6 +12,7 @@ import { winrs } from "./winrs/algorithm.ts";
 
 const registry: Algorithm[] = [
   direct,
+  depthwise,
   implicitGemm,
   im2col,
   im2win,
@@ -20,7 +21,6 @@ const registry: Algorithm[] = [
   winograd2d,
   winograd1d,
   winrs,
-  depthwise,
 ];
 
 /** Every algorithm, in the order of lists; of equal candidates `auto` takes the first. */

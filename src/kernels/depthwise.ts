@@ -110,9 +110,7 @@ function tapSteps({ stride, dilation }: Axis, op: DepthwiseShape["op"]) {
   const shared = gcd(stride, dilation);
   const step = stride / shared;
   const back = dilation / shared;
-  let inverse = 0;
-  while (step > 1 && inverse * back % step !== 1) inverse++;
-  return { step, shared, back, inverse };
+  return { step, shared, back, inverse: step === 1 ? 0 : inverseOf(back % step, step) };
 }
 
 /** Taps of an axis that a place meets at most. */
@@ -128,6 +126,16 @@ export function depthwiseRounds(
   const sums = op === "bwd-data" ? multiplier : 1;
   const rounds = axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), sums);
   return { rounds, products: runProducts(shape).length };
+}
+
+/** The number below `modulus` whose product with `value` leaves 1, by Euclid; the two share no factor. */
+function inverseOf(value: number, modulus: number): number {
+  let [low, high, a, b] = [value, modulus, 1, 0];
+  while (low > 1) {
+    const times = Math.floor(high / low);
+    [low, high, a, b] = [high - times * low, low, b - times * a, a];
+  }
+  return (a % modulus + modulus) % modulus;
 }
 
 function gcd(a: number, b: number): number {

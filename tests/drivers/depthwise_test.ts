@@ -159,6 +159,40 @@ Deno.test("every layout of the filter agrees with the reference, in workgroup me
   }
 });
 
+Deno.test("segments are summed at once or in groups, and give the same in every run", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({ ...SMALL, inputSize: [40, 41], op: "bwd-filter" });
+  for (const layout of LAYOUTS) {
+    for (const splits of [1, 7, 50]) {
+      const { plan, result } = await convolve(gpu, problem, { layout, splits });
+      assert.equal(plan.passes.length, splits === 1 ? 1 : splits === 7 ? 2 : 3);
+      assert.deepEqual((await convolve(gpu, problem, { layout, splits })).result, result);
+    }
+  }
+});
+
+Deno.test("without images gradients of filters are zero", async () => {
+  using gpu = await openDevice({ backend });
+  for (const layout of LAYOUTS) {
+    for (const op of OPERATIONS) {
+      const { result } = await convolve(gpu, convProblem({ ...SMALL, batch: 0, op }), { layout });
+      assert.ok(result.every((value) => value === 0));
+      assert.equal(result.length, op === "bwd-filter" ? 12 * 9 : 0);
+    }
+  }
+});
+
+Deno.test("tensors in several bindings agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const limits = { ...gpu.limits, maxStorageBufferBindingSize: 8192 };
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      const { plan } = await convolve(gpu, convProblem({ ...SMALL, op }), { layout, limits });
+      assert.match(plan.kernel, /_parts/);
+    }
+  }
+});
+
 Deno.test("bias and activation follow the sum", async () => {
   using gpu = await openDevice({ backend });
   for (const layout of LAYOUTS) {

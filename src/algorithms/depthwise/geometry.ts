@@ -27,20 +27,20 @@ import { isSoftware, type PlanRequest } from "../request.ts";
 /** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
 const RUN = 8;
 /** The same where filters are so long that loads of their taps count, and values are single. */
-const LONG_RUN = { taps: 13, results: 16 };
+const LONG_RUN = { taps: 7, results: 16 };
 /** Taps of a run's axis, and its stride in backward-data, that a kernel's text takes. */
 const MOST_TAPS = 64;
 const MOST_STRIDE = 16;
 /** Multiply-adds that stand in a kernel's text one after the other; of software devices, whose compilers are slow. */
 const UNROLLED = { device: 256, software: 64 };
 /** Neighbouring channels that the threads of a workgroup take: as vectors, and one by one. */
-const LANES = { vectors: 16, single: 64 };
+const LANES = { vectors: 16, single: 32 };
 const THREADS = 256;
 /** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
 const SUMS = { vectors: 28, single: 64, software: 16 };
 /** Workgroups that a multiprocessor of backward-filter should have, and runs of places that a thread should have at least. */
 const WORKGROUPS = 4;
-const LEAST_UNITS = 4;
+const LEAST_UNITS = 2;
 /** Runs of places that a thread has at most: a software device stops long loops. */
 const MOST_UNITS = 50_000;
 /** Segments that one pass sums; of more, two do. */
@@ -154,7 +154,7 @@ function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): numbe
 
 /** Forward or backward-data as one kernel does it. */
 export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
-  const { problem, layout, limits } = request;
+  const { problem, layout } = request;
   const op = problem.op === "fwd" ? "fwd" : "bwd-data";
   const { vector, width } = depthwiseVector(request);
   const source = depthwiseStrides(request, operandTensors(op)[0]);
@@ -177,8 +177,8 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     Math.ceil(along.places / results) * problem.batch * channels / width *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
-  // Of small problems more threads, so that every multiprocessor has two workgroups.
-  while (results > unit && threadsWith(results) < multiprocessors * 2 * THREADS) {
+  // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
+  while (results > unit && threadsWith(results) < multiprocessors * THREADS / 2) {
     results = unit * Math.ceil(results / unit / 2);
   }
   const lanes = lanesOf(request, channels);
@@ -191,7 +191,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     multiplier,
     vector,
     lanes,
-    threads: Math.min(threadsOf(lanes), limits.maxComputeInvocationsPerWorkgroup),
+    threads: threadsOf(lanes),
     run,
     results,
     order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
@@ -314,8 +314,8 @@ export function depthwiseFilterShape(
   };
   const segments = request.splits ??
     segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));
-  const inTurn = segments > SUMMED ? Math.ceil(Math.sqrt(segments)) : 1;
-  const grouped = Math.ceil(segments / inTurn);
+  const inTurn = segments > SUMMED ? Math.floor(Math.sqrt(segments)) : 1;
+  const grouped = Math.floor(segments / inTurn);
   return {
     shape: { ...shape, segments: inTurn * grouped },
     grouped: inTurn === 1 ? 1 : grouped,
@@ -325,11 +325,19 @@ export function depthwiseFilterShape(
 /** Segments that give every multiprocessor enough workgroups, and every thread enough to do. */
 function segmentsFor(request: PlanRequest, units: number, blocks: number): number {
   const { multiprocessors } = deviceOf(request);
-  const wanted = Math.ceil(WORKGROUPS * multiprocessors / Math.max(1, blocks));
+  // Whole waves: a few workgroups more would wait for all others.
+  const wanted = Math.floor(WORKGROUPS * multiprocessors / Math.max(1, blocks));
   // Threads with little to do are better than idle multiprocessors.
   const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
   const worth = Math.floor(units / LEAST_UNITS);
   const most = Math.max(1, Math.floor(units));
   const least = Math.max(1, Math.ceil(units / MOST_UNITS));
-  return Math.max(least, Math.min(wanted, most, Math.max(needed, worth)));
+  const { problem, maxWorkspaceBytes = Infinity } = request;
+  const room = Math.floor(maxWorkspaceBytes / (4 * elementCount(tensorShape(problem, "filter"))));
+  // Of many segments a sixth is for the sums of groups of them.
+  const fitting = room <= SUMMED ? room : Math.floor(room * 5 / 6);
+  const useful = Math.min(wanted, most, Math.max(needed, worth), fitting);
+  const segments = Math.max(least, 1, useful);
+  // A second pass that sums them costs more than a few segments bring.
+  return segments <= 2 * SUMMED ? Math.max(least, Math.min(segments, SUMMED)) : segments;
 }
