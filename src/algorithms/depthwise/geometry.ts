@@ -152,6 +152,15 @@ function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): numbe
   return columns.taps > 4 || columns.stride > 1 ? fitting(2) : 3;
 }
 
+/** Results that a run may have, or places that backward-filter takes at once. */
+function mostResults(request: PlanRequest, { taps }: Axis, run: number): number {
+  const { width } = depthwiseVector(request);
+  const long = width === 1 && taps >= LONG_RUN.taps && request.problem.op !== "bwd-filter";
+  // Neighbouring threads' runs lie apart where they go along the innermost axis.
+  const most = request.layout === "nchw" && run === 2 ? RUN / 2 : long ? LONG_RUN.results : RUN;
+  return isSoftware(request) ? Math.min(most, Math.ceil(UNROLLED.software / taps)) : most;
+}
+
 /** Forward or backward-data as one kernel does it. */
 export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
   const { problem, layout } = request;
@@ -167,11 +176,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
   const multiplier = problem.outChannels / problem.groups;
-  const most = layout === "nchw" && run === 2
-    ? RUN / 2
-    : width === 1 && along.taps >= LONG_RUN.taps
-    ? LONG_RUN.results
-    : RUN;
+  const most = mostResults(request, along, run);
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
     Math.ceil(along.places / results) * problem.batch * channels / width *
@@ -293,7 +298,9 @@ export function depthwiseFilterShape(
   );
   const widen = (own: readonly number[]) => none ? [...own, 0] : own;
   const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
-  const places = runLength(along.places, layout === "nchw" && run === 2 ? RUN / 2 : RUN, 1);
+  const taps = filterTaps(along.taps, otherTaps, most);
+  const perPlace = { ...along, taps: taps.run * taps.others };
+  const places = runLength(along.places, mostResults(request, perPlace, run), 1);
   const walked = { axes, run, places, images: problem.batch, vector };
   const units = depthwiseUnits(walked);
   const vectors = problem.outChannels / (vector === "channels" ? 4 : 1);
@@ -305,7 +312,7 @@ export function depthwiseFilterShape(
     multiplier: problem.outChannels / problem.groups,
     order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
     imagesFirst: layout === "chwn",
-    taps: filterTaps(along.taps, otherTaps, most),
+    taps,
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
     filter: { channel: channel!, axes: widen(threeOf(strides, 0)) },
