@@ -275,7 +275,7 @@ export function depthwiseKernel(
     }`;
   const name = (place: number) => place < 0 ? `before${-place}` : `${place}`;
   const coordinates = [
-    digitsText("place", "left", digits),
+    digitsText("place", "place_", digits),
     ...origins,
     `  let base = ${base};`,
     ...sourcePlaces.map((place) =>
@@ -355,7 +355,7 @@ export function depthwiseKernel(
     : [
       digitsText(
         "round",
-        "round_left",
+        "round_",
         [
           ...others.toReversed().map((d) => ({ name: `hit${d}`, radix: hitSizes[d]! })),
           { name: "which", radix: "" },

@@ -188,7 +188,7 @@ export function depthwiseFilterKernel(
   const body = [
     digitsText(
       "unit",
-      "left",
+      "unit_",
       shape.imagesFirst ? [image, ...unitDigits] : [...unitDigits, image],
       "    ",
     ),

@@ -4,16 +4,16 @@ import fc from "fast-check";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { checkResult } from "../../src/bench/check.ts";
-import { convResult, runPlan } from "../../src/bench/gpu_case.ts";
-import { fillOperand, type HostOperands } from "../../src/bench/operands.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import {
   accumulationLength,
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
-  operandTensors,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -46,21 +46,17 @@ async function convolve(gpu: GpuDevice, problem: ConvProblem, choice: Partial<Pl
     ...choice,
     device: { ...choice.device ?? SMALL_DEVICE, software },
   });
-  const operands: { -readonly [Role in keyof HostOperands]: HostOperands[Role] } = {};
-  for (const which of operandTensors(problem.op)) {
-    operands[which] = fillOperand(problem, which, layouts, "uniform11", 7);
-  }
-  if (epilogue.bias) {
-    operands.bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
-  }
-  const protocol = { samples: 1, fillMs: 0 };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), protocol);
+  const subject = convSubject({ problem, ...layouts, epilogue });
+  const bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
+  const operands = {
+    ...fillOperands(subject, "uniform11", 7),
+    ...(epilogue.bias ? { bias } : {}),
+  };
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
   // The gate wants something to check.
   if (accumulationLength(problem) === 0 || result.length === 0) return { plan, result };
   const checked = await checkResult({
-    problem,
-    ...layouts,
-    epilogue,
+    subject,
     operands,
     result,
     mode: "full",

@@ -37,7 +37,7 @@ const UNROLLED = { device: 256, software: 64 };
 const LANES = { vectors: 16, single: 32 };
 const THREADS = 256;
 /** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
-const SUMS = { vectors: 28, single: 64, software: 16 };
+const SUMS = { vectors: 28, single: 64, software: 8 };
 /** Workgroups that a multiprocessor of backward-filter should have, and runs of places that a thread should have at least. */
 const WORKGROUPS = 4;
 const LEAST_UNITS = 2;
@@ -143,8 +143,10 @@ function runLength(places: number, most: number, unit: number): number {
 /** The axis along which a thread makes several results; 3 for none. */
 function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): number {
   const [, rows, columns] = axes as [Axis, Axis, Axis];
+  // Backward-filter takes long filters in pieces.
   const long = ({ taps, stride }: Axis) =>
-    taps > MOST_TAPS || (problem.op === "bwd-data" && stride > MOST_STRIDE);
+    (problem.op !== "bwd-filter" && taps > MOST_TAPS) ||
+    (problem.op === "bwd-data" && stride > MOST_STRIDE);
   const fitting = (d: number) => long(axes[d]!) ? 3 : d;
   if (layout !== "nchw") return fitting(columns.taps === 1 && rows.taps > 1 ? 1 : 2);
   // Neighbouring threads take neighbouring columns; where there is one row they would lie apart.
