@@ -307,7 +307,10 @@ export function depthwiseKernel(
       `y${d} < ${sized.size[d]}`,
       ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),
     ]);
+    // In a loop nothing else is to be loaded meanwhile: a branch saves the mask of each value.
+    const branch = !shape.unrolled;
     lines.push(`  let inside = ${inside.join(" && ")};`);
+    if (branch) lines.push(`  if (inside) {`);
     lines.push(
       `  let row = begin + ${sourceChannel} * ${from.channel} + ${
         others.map((d) => `y${d} * ${sized.sourceStride[d]}`).join(" + ")
@@ -329,9 +332,9 @@ export function depthwiseKernel(
           ? `row - ${-place}u * ${sized.sourceStride[run]}`
           : `row + ${place}u * ${sized.sourceStride[run]}`;
         lines.push(
-          `  let value_${name(place)} = select(${zero}, ${source.load(at)}, inside && in_${
-            name(place)
-          });`,
+          `  let value_${name(place)} = select(${zero}, ${source.load(at)}, ${
+            branch ? "" : "inside && "
+          }in_${name(place)});`,
         );
         last = place;
       }
@@ -345,7 +348,7 @@ export function depthwiseKernel(
       }
       lines.push(`  sum${result} = fma(value_${name(place)}, w${tap}, sum${result});`);
     }
-    lines.push(`}`);
+    lines.push(branch ? `}}` : `}`);
     return lines.map((line) => indent + line).join("\n");
   };
   const hitSizes = hits.map((hit, d) => size(`hits${d}`, hit));
