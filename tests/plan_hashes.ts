@@ -39,6 +39,9 @@ const PROBLEMS = [
   "mb4ic48iw41ow41oc20kw4pw1",
   "mb2ic8id7ih6iw9oc12kd3kh3kw3pd1ph1pw1",
   "mb32ic96ih7oc160kh1",
+  "g32mb8ic32ih28oc32kh3ph1",
+  "g24mb4ic24ih15oc48kh5sh2ph2",
+  "g16mb4ic16ih31oc16kh31ph15",
 ];
 const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] as const;
 

@@ -1,6 +1,6 @@
 /** Every generated kernel passes both compilers: Deno's naga, and Dawn's Tint on its null device. */
 import assert from "#assert";
-import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
@@ -91,6 +91,7 @@ function kernels(): Kernel[] {
   for (const kernel of winrsKernels()) found.set(kernel.name, kernel);
   for (const kernel of windowKernels()) found.set(kernel.name, kernel);
   for (const kernel of strideKernels()) found.set(kernel.name, kernel);
+  for (const kernel of depthwiseKernels()) found.set(kernel.name, kernel);
   return [...found.values()];
 }
 
@@ -197,6 +198,61 @@ function windowKernels(): Kernel[] {
             if (inputSize.length === 2) {
               plans.push(...variants.map((variant) => planConv({ ...request, variant })));
             }
+            for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
+          }
+        }
+      }
+    }
+  }
+  return kernels;
+}
+
+/**
+ * One filter a channel of every operation, layout, rank and pair of element types: vectors and single elements, filters
+ * in workgroup memory, packed and read as they lie, unrolled and in loops, tensors in parts, segments.
+ */
+function depthwiseKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const shapes = [
+    { inputSize: [40], taps: 5, stride: 1 },
+    { inputSize: [9, 11], taps: 3, stride: 2 },
+    { inputSize: [5, 9, 8], taps: 3, stride: 1 },
+    { inputSize: [15, 14], taps: 13, stride: 1 },
+  ];
+  const types = [["f32", "f32"], ["f16", "f16"], ["f16", "f32"], ["f32", "f16"]] as const;
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (const { inputSize, taps, stride } of shapes) {
+        for (const [channels, multiplier, batch] of [[40, 1, 4], [3, 2, 3]] as const) {
+          const problem = convProblem({
+            op,
+            batch,
+            groups: channels,
+            inChannels: channels,
+            outChannels: channels * multiplier,
+            inputSize,
+            filterSize: inputSize.map(() => taps),
+            paddingBegin: inputSize.map(() => 1),
+            stride: inputSize.map(() => stride),
+          });
+          for (const [dtype, outDtype] of types) {
+            const request = {
+              problem,
+              dtype,
+              outDtype,
+              layout,
+              filterLayout: filterLayoutFor(layout),
+              epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
+              algorithm: "depthwise",
+              sizes: dtype === outDtype ? "uniform" : "constant",
+              // Few multiprocessors are filled by few threads, which make long runs.
+              device: { ...H200, multiprocessors: dtype === outDtype ? 1 : 132 },
+              limits: dtype === "f16"
+                ? limits
+                : { ...limits, maxStorageBufferBindingSize: 122_880 },
+            } as const;
+            const plans = [planConv(request)];
+            if (op === "bwd-filter") plans.push(planConv({ ...request, splits: 9 }));
             for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
           }
         }

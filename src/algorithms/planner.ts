@@ -51,7 +51,7 @@ export function supportedAlgorithms(
   });
 }
 
-/** Rows of a product below which a tile is mostly padding: depthwise and thin groups. */
+/** Rows of a product below which a tile is mostly padding: thin groups. */
 const THIN_ROWS = 8;
 
 /** What `auto` stands for without comparing times. */
@@ -67,6 +67,9 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   const { problem } = request;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
+  if (problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem)) {
+    return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
+  }
   if (problem.groups > 1 && rows < THIN_ROWS) {
     return { name: "direct", why: `auto: groups of ${rows} rows leave tiles of products empty` };
   }

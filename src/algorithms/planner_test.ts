@@ -161,13 +161,23 @@ Deno.test("planConv() leaves an empty result without passes", () => {
   assert.deepEqual(planConv(request(convProblem({ ...conv2, batch: 0 }))).passes, []);
 });
 
-Deno.test("auto takes direct where a group's rows would leave a tile empty", () => {
+Deno.test("auto takes direct where a group's rows would leave a tile empty, depthwise of single channels", () => {
+  assert.equal(planConv(request(convProblem({ ...conv2, groups: 32 }))).algorithm, "direct");
   const depthwise = convProblem({ ...conv2, groups: 64 });
-  assert.equal(planConv(request(depthwise)).algorithm, "direct");
+  const plan = planConv(request({ ...depthwise, op: "bwd-filter" }));
+  assert.equal(plan.algorithm, "depthwise");
+  assert.ok(plan.workspaceBytes > 0);
+  // Of what workspace there is it takes fewer segments.
+  for (const share of [0, 0.1, 0.9]) {
+    const maxWorkspaceBytes = Math.floor(share * plan.workspaceBytes);
+    const less = planConv(request({ ...depthwise, op: "bwd-filter" }, { maxWorkspaceBytes }));
+    assert.equal(less.algorithm, "depthwise");
+    assert.ok(less.workspaceBytes <= maxWorkspaceBytes);
+  }
   const reasons = new Map(
     supportedAlgorithms(request(depthwise)).map(({ name, reason }) => [name, reason]),
   );
-  for (const name of ["direct", "implicit-gemm", "im2col", "im2win", "im2win-fused"] as const) {
+  for (const name of ["direct", "depthwise", "implicit-gemm", "im2col", "im2win"] as const) {
     assert.ok(reasons.has(name) && reasons.get(name) === undefined, name);
   }
 });
@@ -269,7 +279,7 @@ Deno.test("planConv() plans or refuses problems of absurd sizes without counting
       }
     }
   }
-  assert.equal(calls, 7 * 3 * 9 * 3);
+  assert.equal(calls, 7 * 3 * 10 * 3);
 });
 
 Deno.test("a batch is cut into at most 1024 chunks", () => {

@@ -1,5 +1,6 @@
 import { InputRangeError } from "../errors.ts";
 import type { Algorithm } from "./algorithm.ts";
+import { depthwise } from "./depthwise/algorithm.ts";
 import { direct } from "./direct/algorithm.ts";
 import { im2col } from "./im2col/algorithm.ts";
 import { im2win, im2winFused } from "./im2win/algorithm.ts";
@@ -11,6 +12,7 @@ import { winrs } from "./winrs/algorithm.ts";
 
 const registry: Algorithm[] = [
   direct,
+  depthwise,
   implicitGemm,
   im2col,
   im2win,

@@ -71,10 +71,16 @@ Deno.test("auto plans every kind of problem in every layout", () => {
   assert.deepEqual(empty.passes, []);
 });
 
-Deno.test("auto leaves thin groups to direct, and software devices to implicit GEMM", () => {
-  const thin = planConv(request(parseDescriptor("mb2g64ic64ih9oc64kh3ph1", "fwd")));
+Deno.test("auto leaves thin groups to direct, single channels to depthwise, and software devices to implicit GEMM", () => {
+  const thin = planConv(request(parseDescriptor("mb2g16ic64ih9oc64kh3ph1", "fwd")));
   assert.equal(thin.algorithm, "direct");
-  assert.match(thin.notes.at(-1)!, /^auto: groups of 1 rows/);
+  assert.match(thin.notes.at(-1)!, /^auto: groups of 4 rows/);
+  for (const device of [H200, softwareDevice(4)]) {
+    const single = parseDescriptor("mb2g64ic64ih9oc128kh3ph1", "fwd");
+    const plan = planConv(request(single, { device }));
+    assert.equal(plan.algorithm, "depthwise");
+    assert.equal(plan.notes.at(-1), "auto: one filter a channel");
+  }
   for (const workgroupsInFlight of [4, 128]) {
     const cpu = request(CONV3, { device: softwareDevice(workgroupsInFlight) });
     assert.equal(planConv(cpu).algorithm, "implicit-gemm");

@@ -5,7 +5,7 @@ import type { DeviceModel } from "./model.ts";
  *
  * - `rates`, but those of WinRS and `direct`, `times.dispatch` and `shares.sliced`: fitted to
  *   `bench/results/h200-2026-11-20/variants.jsonl` (`bench/variants.ts`); `bench/planner_check.ts` shows how well. Of `direct`
- *   nothing was measured.
+ *   nothing was measured. Those of `depthwise` are estimates: multiply-adds are half to a third of the kernels' instructions.
  * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
  *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
  * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
@@ -30,6 +30,7 @@ export const H200: DeviceModel = {
     slicedStore: { lines: 2.1, scattered: 0.44 },
     planned: 42,
     direct: 5,
+    depthwise: { along: 30, across: 20 },
     stream: 4.5,
     filterStream: 2.3,
     winrs: {

@@ -16,6 +16,8 @@ export interface DeviceRates {
   readonly planned: number;
   /** One thread a result. */
   readonly direct: number;
+  /** One filter a channel: with channels innermost, and elsewhere, where single elements are loaded. */
+  readonly depthwise: { readonly along: number; readonly across: number };
   /** Memory: passes that read and write beside products. */
   readonly stream: number;
   /** Memory: the pass that transforms or packs a filter, small and strided. */

@@ -1,0 +1,352 @@
+import { elementsOf } from "../../elements/elements.ts";
+import type { Axis } from "../../kernels/axes.ts";
+import {
+  depthwiseRounds,
+  type DepthwiseShape,
+  type DepthwiseStrides,
+  stagedBytes,
+} from "../../kernels/depthwise.ts";
+import {
+  depthwiseFilterBlocks,
+  type DepthwiseFilterShape,
+  depthwiseUnits,
+} from "../../kernels/depthwise_filter.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+
+/** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
+const RUN = 8;
+/** The same where filters are so long that loads of their taps count, and values are single. */
+const LONG_RUN = { taps: 7, results: 16 };
+/** Taps of a run's axis, and its stride in backward-data, that a kernel's text takes. */
+const MOST_TAPS = 64;
+const MOST_STRIDE = 16;
+/** Multiply-adds that stand in a kernel's text one after the other; of software devices, whose compilers are slow. */
+const UNROLLED = { device: 256, software: 64 };
+/** Neighbouring channels that the threads of a workgroup take: as vectors, and one by one. */
+const LANES = { vectors: 16, single: 32 };
+const THREADS = 256;
+/** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
+const SUMS = { vectors: 28, single: 64, software: 8 };
+/** Workgroups that a multiprocessor of backward-filter should have, and runs of places that a thread should have at least. */
+const WORKGROUPS = 4;
+const LEAST_UNITS = 2;
+/** Runs of places that a thread has at most: a software device stops long loops. */
+const MOST_UNITS = 50_000;
+/** Segments that one pass sums; of more, two do. */
+const SUMMED = 32;
+/** Bytes of workgroup memory for filters, so that several workgroups have room. */
+const STAGED_BYTES = 16_384;
+
+/** A spatial axis that a problem lacks. */
+const UNIT: Axis = {
+  places: 1,
+  taps: 1,
+  size: 1,
+  stride: 1,
+  padding: 0,
+  dilation: 1,
+  sourceStride: 0,
+};
+
+/** Pads the sizes of a problem's axes at the front to those of three. */
+function threeOf<T>(values: readonly T[], unit: T): T[] {
+  return [...Array.from({ length: 3 - values.length }, () => unit), ...values];
+}
+
+/** How many elements of which kind a load takes. */
+export function depthwiseVector(
+  { problem, layout }: PlanRequest,
+): { readonly vector: DepthwiseShape["vector"]; readonly width: 1 | 4 } {
+  const { inChannels, outChannels, batch } = problem;
+  if (layout === "nhwc" && inChannels === outChannels && inChannels % 4 === 0) {
+    return { vector: "channels", width: 4 };
+  }
+  if (layout === "chwn" && batch % 4 === 0) return { vector: "images", width: 4 };
+  return { vector: "none", width: 1 };
+}
+
+/** Strides of input or output in vectors of `width`, of three axes. */
+export function depthwiseStrides(
+  request: PlanRequest,
+  which: ConvTensor,
+): DepthwiseStrides {
+  const { problem, layout } = request;
+  const { width } = depthwiseVector(request);
+  const strides = stridesInLayout(tensorShape(problem, which), layout);
+  // What a vector lies along has stride 1 in both units.
+  const [image, channel, ...axes] = strides.map((stride) => stride === 1 ? 1 : stride / width);
+  return { image: image!, channel: channel!, axes: threeOf(axes, 0) };
+}
+
+/** The problem's axes, three of them, between its output and its input or the other way around. */
+export function depthwiseAxes(
+  problem: ConvProblem,
+  source: DepthwiseStrides,
+  back = false,
+): Axis[] {
+  const rank = problem.filterSize.length;
+  const places = back ? problem.inputSize : problem.outputSize;
+  const sizes = back ? problem.outputSize : problem.inputSize;
+  const own = problem.filterSize.map((taps, d): Axis => ({
+    places: places[d]!,
+    taps,
+    size: sizes[d]!,
+    stride: problem.stride[d]!,
+    padding: problem.paddingBegin[d]!,
+    dilation: problem.dilation[d]!,
+    sourceStride: source.axes[3 - rank + d]!,
+  }));
+  return threeOf(own, UNIT);
+}
+
+/** How many threads of a workgroup take neighbouring channels: what leaves the fewest idle. */
+export function channelLanes(vectors: number, most: number): number {
+  if (vectors <= most) return Math.max(1, vectors);
+  let best = most;
+  const padded = (lanes: number) => Math.ceil(vectors / lanes) * lanes;
+  for (let lanes = most; lanes >= most / 2; lanes--) {
+    if (padded(lanes) < padded(best)) best = lanes;
+  }
+  return best;
+}
+
+/** Lanes of a request's channels; 0 where channels do not lie innermost. */
+export function lanesOf(request: PlanRequest, channels: number): number {
+  if (request.layout !== "nhwc") return 0;
+  const { width } = depthwiseVector(request);
+  return channelLanes(channels / width, width === 4 ? LANES.vectors : LANES.single);
+}
+
+/** Threads of a workgroup with so many lanes. */
+export function threadsOf(lanes: number): number {
+  return lanes === 0 ? THREADS : lanes * Math.floor(THREADS / lanes);
+}
+
+/** A run of about `most` results, a multiple of `unit`, so that runs fill `places` well. */
+function runLength(places: number, most: number, unit: number): number {
+  const whole = Math.max(unit, Math.floor(most / unit) * unit);
+  const runs = Math.max(1, Math.ceil(places / whole));
+  return unit * Math.max(1, Math.ceil(Math.ceil(places / runs) / unit));
+}
+
+/** The axis along which a thread makes several results; 3 for none. */
+function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): number {
+  const [, rows, columns] = axes as [Axis, Axis, Axis];
+  // Backward-filter takes long filters in pieces.
+  const long = ({ taps, stride }: Axis) =>
+    (problem.op !== "bwd-filter" && taps > MOST_TAPS) ||
+    (problem.op === "bwd-data" && stride > MOST_STRIDE);
+  const fitting = (d: number) => long(axes[d]!) ? 3 : d;
+  if (layout !== "nchw") return fitting(columns.taps === 1 && rows.taps > 1 ? 1 : 2);
+  // Neighbouring threads take neighbouring columns; where there is one row they would lie apart.
+  if (rows.places > 1) return fitting(1);
+  return columns.taps > 4 || columns.stride > 1 ? fitting(2) : 3;
+}
+
+/** Results that a run may have, or places that backward-filter takes at once. */
+function mostResults(request: PlanRequest, { taps }: Axis, run: number): number {
+  const { width } = depthwiseVector(request);
+  const long = width === 1 && taps >= LONG_RUN.taps && request.problem.op !== "bwd-filter";
+  // Neighbouring threads' runs lie apart where they go along the innermost axis.
+  const most = request.layout === "nchw" && run === 2 ? RUN / 2 : long ? LONG_RUN.results : RUN;
+  return isSoftware(request) ? Math.min(most, Math.ceil(UNROLLED.software / taps)) : most;
+}
+
+/** Forward or backward-data as one kernel does it. */
+export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
+  const { problem, layout } = request;
+  const op = problem.op === "fwd" ? "fwd" : "bwd-data";
+  const { vector, width } = depthwiseVector(request);
+  const source = depthwiseStrides(request, operandTensors(op)[0]);
+  const result = depthwiseStrides(request, resultTensor(op));
+  const three = depthwiseAxes(problem, source, op === "bwd-data");
+  const run = runAxis(request, three);
+  // A kernel without runs has them along an axis of one place.
+  const axes = run === 3 ? [...three, UNIT] : three;
+  const along = axes[run]!;
+  const unit = op === "bwd-data" ? along.stride : 1;
+  const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
+  const multiplier = problem.outChannels / problem.groups;
+  const most = mostResults(request, along, run);
+  const { multiprocessors } = deviceOf(request);
+  const threadsWith = (results: number) =>
+    Math.ceil(along.places / results) * problem.batch * channels / width *
+    axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
+  let results = runLength(along.places, most, unit);
+  // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
+  while (results > unit && threadsWith(results) < multiprocessors * THREADS / 2) {
+    results = unit * Math.ceil(results / unit / 2);
+  }
+  const lanes = lanesOf(request, channels);
+  const filter = filterAccess(request, lanes, width);
+  const shape = {
+    op,
+    axes,
+    images: problem.batch,
+    channels,
+    multiplier,
+    vector,
+    lanes,
+    threads: threadsOf(lanes),
+    run,
+    results,
+    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
+    imagesFirst: layout === "chwn",
+    source,
+    result: run === 3 ? { ...result, axes: [...result.axes, 0] } : result,
+    filter: run === 3 ? { ...filter, axes: [...filter.axes, 0] } : filter,
+    mode,
+    elements: elementsOf(request),
+  } as const;
+  const { software, device } = UNROLLED;
+  const { rounds, products } = depthwiseRounds(shape);
+  return { ...shape, unrolled: rounds * products <= (isSoftware(request) ? software : device) };
+}
+
+/** Whether a request's filter is read in the order [taps][channels], into which a pass brings it. */
+export function packsFilter(request: PlanRequest): boolean {
+  const { problem } = request;
+  if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
+  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  if (channel === 1) return false;
+  const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
+  const { width } = depthwiseVector(request);
+  const bytes = stagedBytes(
+    elementCount(problem.filterSize),
+    lanesOf(request, channels),
+    width,
+  );
+  const several = problem.op === "bwd-data" && problem.outChannels > problem.groups;
+  const most = Math.min(STAGED_BYTES, request.limits.maxComputeWorkgroupStorageSize);
+  return several || bytes > most;
+}
+
+/** How threads reach the filter: neighbouring channels should be neighbours for lanes. */
+function filterAccess(
+  request: PlanRequest,
+  lanes: number,
+  width: 1 | 4,
+): DepthwiseShape["filter"] {
+  const { problem } = request;
+  const [channel, , ...axes] = stridesInLayout(
+    tensorShape(problem, "filter"),
+    request.filterLayout,
+  );
+  const vector = lanes > 0 && width === 4;
+  if (packsFilter(request)) {
+    const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
+    const strides = taps.map((stride) => stride * problem.outChannels / (vector ? 4 : 1));
+    return { staged: false, vector, channel: 1, axes: threeOf(strides, 0) };
+  }
+  const staged = lanes > 0 && channel !== 1;
+  const unit = vector && !staged ? 4 : 1;
+  return {
+    staged,
+    vector,
+    channel: channel === 1 ? 1 : channel! / unit,
+    axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
+  };
+}
+
+/** Which threads of a workgroup share a channel of so many runs of places, and which take neighbouring channels. */
+function filterThreads(request: PlanRequest, vectors: number, units: number) {
+  const lanes = lanesOf(request, request.problem.outChannels);
+  if (lanes > 0) return { lanes, walkers: Math.floor(THREADS / lanes), lanesInner: true };
+  let walkers = 32;
+  while (walkers < THREADS && units >= 2 * LEAST_UNITS * walkers) walkers *= 2;
+  return {
+    lanes: Math.max(1, Math.min(vectors, THREADS / walkers)),
+    walkers,
+    lanesInner: false,
+  };
+}
+
+/** The taps that a thread sums, in pieces that are alike. */
+function filterTaps(runTaps: number, otherTaps: number, most: number) {
+  const piece = (taps: number, most: number) => Math.ceil(taps / Math.ceil(taps / most));
+  const run = piece(runTaps, most);
+  return { run, others: piece(otherTaps, Math.max(1, Math.floor(most / run))) };
+}
+
+/** Backward-filter as one kernel does it, and how its segments are summed: at once, or in groups of `grouped` first. */
+export function depthwiseFilterShape(
+  request: PlanRequest,
+  mode: SizeMode,
+): { readonly shape: DepthwiseFilterShape; readonly grouped: number } {
+  const { problem, layout } = request;
+  const { vector, width } = depthwiseVector(request);
+  const input = depthwiseStrides(request, "input");
+  const output = depthwiseStrides(request, "output");
+  const three = depthwiseAxes(problem, input);
+  const run = runAxis(request, three);
+  const none = run === 3;
+  const axes = none ? [...three, UNIT] : three;
+  const along = axes[run]!;
+  const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
+  const [channel, , ...strides] = stridesInLayout(
+    tensorShape(problem, "filter"),
+    request.filterLayout,
+  );
+  const widen = (own: readonly number[]) => none ? [...own, 0] : own;
+  const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
+  const taps = filterTaps(along.taps, otherTaps, most);
+  const perPlace = { ...along, taps: taps.run * taps.others };
+  const places = runLength(along.places, mostResults(request, perPlace, run), 1);
+  const walked = { axes, run, places, images: problem.batch, vector };
+  const units = depthwiseUnits(walked);
+  const vectors = problem.outChannels / (vector === "channels" ? 4 : 1);
+  const threads = filterThreads(request, vectors, units);
+  const shape = {
+    ...walked,
+    ...threads,
+    channels: problem.outChannels,
+    multiplier: problem.outChannels / problem.groups,
+    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
+    imagesFirst: layout === "chwn",
+    taps,
+    input: { ...input, axes: widen(input.axes) },
+    output: { ...output, axes: widen(output.axes) },
+    filter: { channel: channel!, axes: widen(threeOf(strides, 0)) },
+    mode,
+    elements: elementsOf(request),
+  };
+  const segments = request.splits ??
+    segmentsFor(request, units / threads.walkers, depthwiseFilterBlocks(shape));
+  const inTurn = segments > SUMMED ? Math.floor(Math.sqrt(segments)) : 1;
+  const grouped = Math.floor(segments / inTurn);
+  return {
+    shape: { ...shape, segments: inTurn * grouped },
+    grouped: inTurn === 1 ? 1 : grouped,
+  };
+}
+
+/** Segments that give every multiprocessor enough workgroups, and every thread enough to do. */
+function segmentsFor(request: PlanRequest, units: number, blocks: number): number {
+  const { multiprocessors } = deviceOf(request);
+  // Whole waves: a few workgroups more would wait for all others.
+  const wanted = Math.floor(WORKGROUPS * multiprocessors / Math.max(1, blocks));
+  // Threads with little to do are better than idle multiprocessors.
+  const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
+  const worth = Math.floor(units / LEAST_UNITS);
+  const most = Math.max(1, Math.floor(units));
+  const least = Math.max(1, Math.ceil(units / MOST_UNITS));
+  const { problem, maxWorkspaceBytes = Infinity } = request;
+  const room = Math.floor(maxWorkspaceBytes / (4 * elementCount(tensorShape(problem, "filter"))));
+  // Of many segments a sixth is for the sums of groups of them.
+  const fitting = room <= SUMMED ? room : Math.floor(room * 5 / 6);
+  const useful = Math.min(wanted, most, Math.max(needed, worth), fitting);
+  const segments = Math.max(least, 1, useful);
+  // A second pass that sums them costs more than a few segments bring.
+  return segments <= 2 * SUMMED ? Math.max(least, Math.min(segments, SUMMED)) : segments;
+}

@@ -1,0 +1,143 @@
+import { sumOf } from "../../elements/elements.ts";
+import type { Scalar } from "../../elements/scalar.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import { depthwiseKernel, depthwiseWorkgroups } from "../../kernels/depthwise.ts";
+import {
+  depthwiseFilterBlocks,
+  depthwiseFilterChains,
+  depthwiseFilterKernel,
+} from "../../kernels/depthwise_filter.ts";
+import { NO_STEPS } from "../../kernels/epilogue.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
+import {
+  directFlops,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { packFilterPass } from "../conv_product.ts";
+import { pass, reducePass } from "../passes.ts";
+import type { Plan } from "../plan.ts";
+import type { Planned } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { depthwiseFilterShape, depthwiseShape, packsFilter } from "./geometry.ts";
+
+/** Plans one filter a channel. */
+export function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  return request.problem.op === "bwd-filter"
+    ? planGradient(request, mode)
+    : planResults(request, mode);
+}
+
+/** Forward and backward-data: one kernel, and one that orders long filters. */
+function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const { problem, limits } = request;
+  const shape = depthwiseShape(request, mode);
+  const { buffers, tensor, bias, elements } = problemBuffers(request);
+  const packing = packsFilter(request) ? packShape(request) : undefined;
+  const filter = packing === undefined
+    ? tensor.filter
+    : buffers.add("packed filter", "workspace", packedElements(packing), elements.storage);
+  const source = operandTensors(problem.op)[0];
+  const result = resultTensor(problem.op);
+  const kernel = depthwiseKernel(shape, convEpilogue(request), {
+    source: buffers.split(tensor[source]),
+    filter: buffers.split(filter),
+    result: buffers.split(tensor[result]),
+  });
+  const multiplications = directFlops(problem) / 2;
+  const places = { ...tensor, filter, bias };
+  const main = pass(kernel, buffers, places, depthwiseWorkgroups(shape), limits, multiplications);
+  const pack = packing === undefined ? [] : packFilterPass(
+    packing,
+    mode,
+    buffers,
+    { unpacked: tensor.filter, packed: filter },
+    limits,
+    elements.storage,
+  );
+  return buffers.plan({
+    kernel: canonicalName(kernel.kernel),
+    algorithm: "depthwise",
+    passes: resultElements(problem) === 0 ? [] : [...pack, main],
+    multiplications,
+    arithmetic: { inner: "taps" },
+    notes: [
+      `one filter a channel, a thread makes ${shape.results} results` +
+      (shape.vector === "none" ? "" : ` of four ${shape.vector}`),
+    ],
+  });
+}
+
+/** Backward-filter: sums of segments, and one or two passes that add them up. */
+function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const { problem, limits } = request;
+  const { shape, grouped } = depthwiseFilterShape(request, mode);
+  const { segments, taps, walkers } = shape;
+  const { buffers, tensor, elements: types } = problemBuffers(request);
+  const elements = resultElements(problem);
+  const sum = sumOf(types);
+  const partials = segments > 1
+    ? buffers.add("partial results", "workspace", segments * elements, sum)
+    : tensor.filter;
+  const kernel = depthwiseFilterKernel(shape, {
+    input: buffers.split(tensor.input),
+    output: buffers.split(tensor.output),
+    filter: buffers.split(partials),
+  });
+  const multiplications = directFlops(problem) / 2;
+  const places = { ...tensor, filter: partials };
+  const workgroups = segments * depthwiseFilterBlocks(shape);
+  const passes = [pass(kernel, buffers, places, workgroups, limits, multiplications)];
+  const reduce = (partials: number, splits: number, parts: number, result: number, of: Scalar) => {
+    const flat = reduceShape(request, splits);
+    const all = { ...flat, elements: parts * elements, rowStride: parts * elements };
+    const shape = { ...all, columns: parts * elements };
+    const places = { partials, result };
+    return reducePass(shape, mode, NO_STEPS, buffers, places, limits, of);
+  };
+  if (grouped > 1) {
+    const sums = buffers.add("sums of segments", "workspace", grouped * elements, sum);
+    passes.push(reduce(partials, segments / grouped, grouped, sums, sum));
+    passes.push(reduce(sums, grouped, 1, tensor.filter, types.result));
+  } else if (segments > 1) {
+    passes.push(reduce(partials, segments, 1, tensor.filter, types.result));
+  }
+  return buffers.plan({
+    kernel: canonicalName(kernel.kernel),
+    algorithm: "depthwise",
+    passes: elements === 0 ? [] : passes,
+    multiplications,
+    arithmetic: depthwiseFilterChains(shape),
+    notes: [
+      `one filter a channel, a thread sums ${taps.run * taps.others} taps` +
+      (shape.vector === "none" ? "" : ` of four ${shape.vector}`) +
+      `, a workgroup ${walkers} threads, ${segments} segments of the places`,
+    ],
+  });
+}
+
+/** The filter as [taps][channels]. */
+function packShape({ problem, filterLayout }: PlanRequest): PackShape {
+  const shape = tensorShape(problem, "filter");
+  const taps = elementCount(problem.filterSize);
+  const strides = stridesInLayout(shape, filterLayout);
+  return {
+    groups: 1,
+    rows: problem.outChannels,
+    paddedRows: problem.outChannels,
+    channels: 1,
+    paddedChannels: 1,
+    taps,
+    depth: taps,
+    groupStride: 0,
+    rowStride: strides[0]!,
+    channelStride: 0,
+    tapStride: strides.at(-1)!,
+  };
+}

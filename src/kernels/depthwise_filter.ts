@@ -1,0 +1,325 @@
+import template from "../../shaders/depthwise_filter.wgsl" with { type: "text" };
+import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
+import { typeName, zeroOf } from "../elements/scalar.ts";
+import { type Axis, axisSizes, digitsText } from "./axes.ts";
+import type { DepthwiseStrides } from "./depthwise.ts";
+import {
+  loopIterations,
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "./module.ts";
+
+/**
+ * Backward-filter of one filter a channel. Axes are the problem's, padded at the front to three, between the output and the
+ * input, and a fourth of one place for kernels without runs.
+ */
+export interface DepthwiseFilterShape {
+  readonly axes: readonly Axis[];
+  readonly images: number;
+  /** Output channels: filters. */
+  readonly channels: number;
+  /** Output channels an input channel has. */
+  readonly multiplier: number;
+  /** What four elements of a vector are: channels, images, or nothing where single elements are loaded. */
+  readonly vector: "channels" | "images" | "none";
+  /** Vectors of channels that a workgroup takes. */
+  readonly lanes: number;
+  /** Threads that share a channel's places. */
+  readonly walkers: number;
+  /** Whether neighbouring threads take neighbouring channels; else places. */
+  readonly lanesInner: boolean;
+  /** The axis along which a thread takes `places` places at once. */
+  readonly run: number;
+  readonly places: number;
+  /** The order of axes in which places are given to threads, innermost first. */
+  readonly order: readonly number[];
+  /** Whether images count before places. */
+  readonly imagesFirst: boolean;
+  /** Taps of a thread: of the run's axis, times those of the others. */
+  readonly taps: { readonly run: number; readonly others: number };
+  /** Parts into which all places are cut; each leaves a partial result where there are several. */
+  readonly segments: number;
+  readonly input: DepthwiseStrides;
+  readonly output: DepthwiseStrides;
+  readonly filter: { readonly channel: number; readonly axes: readonly number[] };
+  readonly mode: SizeMode;
+  readonly elements: Elements;
+}
+
+/** Elements of workgroup memory in which threads' sums meet. */
+const TILE = 4096;
+
+function width({ vector }: Pick<DepthwiseFilterShape, "vector">): 1 | 4 {
+  return vector === "none" ? 1 : 4;
+}
+
+/** Runs of places of a channel, four images' where those are a vector. */
+export function depthwiseUnits(
+  { axes, run, places, images, vector }: Pick<
+    DepthwiseFilterShape,
+    "axes" | "run" | "places" | "images" | "vector"
+  >,
+): number {
+  const others = axes.reduce((all, axis, d) => d === run ? all : all * axis.places, 1);
+  return others * Math.ceil(axes[run]!.places / places) * images / (vector === "images" ? 4 : 1);
+}
+
+/** Pieces of a filter's taps, of the run's axis and of the others: a workgroup takes one of each. */
+function pieces({ axes, run, taps }: Pick<DepthwiseFilterShape, "axes" | "run" | "taps">) {
+  const others = axes.reduce((all, axis, d) => d === run ? all : all * axis.taps, 1);
+  return {
+    run: Math.ceil(axes[run]!.taps / taps.run),
+    others: Math.ceil(others / taps.others),
+    outerTaps: others,
+  };
+}
+
+/** Workgroups of each segment. */
+export function depthwiseFilterBlocks(
+  shape: Pick<DepthwiseFilterShape, "axes" | "run" | "taps" | "channels" | "vector" | "lanes">,
+): number {
+  const { channels, vector, lanes } = shape;
+  const { run, others } = pieces(shape);
+  return run * others * Math.ceil(channels / (vector === "channels" ? 4 : 1) / lanes);
+}
+
+/** Products that one sum of a thread adds up, and those of a segment. */
+export function depthwiseFilterChains(
+  shape: DepthwiseFilterShape,
+): { readonly chain: number; readonly segment: number } {
+  const units = Math.ceil(depthwiseUnits(shape) / shape.segments);
+  const chain = Math.ceil(units / shape.walkers) * shape.places;
+  return {
+    chain: Math.max(1, chain),
+    segment: Math.max(1, units * shape.places * (shape.vector === "images" ? 4 : 1)),
+  };
+}
+
+/**
+ * Sums the products of each tap of each channel over places, in three levels that are the same in every run: a thread sums
+ * all taps of its piece of the filter over runs of places, whose gradients and inputs it loads once; a workgroup adds up
+ * its threads; segments leave partial results where there are several. Binds `input`, `output` and `filter`.
+ */
+export function depthwiseFilterKernel(
+  shape: DepthwiseFilterShape,
+  splits: { input: TensorSplit; output: TensorSplit; filter: TensorSplit },
+): SizedKernel {
+  const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements, mode } = shape;
+  const { filter, multiplier } = shape;
+  const vectorWidth = width(shape);
+  const module = moduleBuilder(mode);
+  const input = module.tensor("input", "read", vectorWidth, splits.input, elements.storage);
+  const output = module.tensor("output", "read", vectorWidth, splits.output, elements.storage);
+  const stored = segments > 1 ? sumOf(elements) : elements.result;
+  const result = module.tensor("filter", "write", 1, splits.filter, stored);
+  const size = (name: string, value: number) => module.size(name, value);
+  const sized = axisSizes(module, "axis", axes);
+  const others = axes.map((_, d) => d).filter((d) => d !== run);
+  const along = axes[run]!;
+  const channelWidth = shape.vector === "channels" ? 4 : 1;
+  const type = typeName("f32", vectorWidth);
+  const zero = zeroOf("f32", vectorWidth);
+  const sumType = typeName("f32", channelWidth);
+  const threads = lanes * walkers;
+  const count = pieces(shape);
+  const channels = size("channels", shape.channels / channelWidth);
+  const channelBlocks = size(
+    "channel_blocks",
+    Math.ceil(shape.channels / channelWidth / lanes),
+  );
+  const runPieces = size("run_pieces", count.run);
+  const otherPieces = size("other_pieces", count.others);
+  const units = depthwiseUnits(shape);
+  const factor = size("multiplier", multiplier);
+  const strides = (tensor: DepthwiseStrides, prefix: string) => ({
+    image: size(`${prefix}_image`, tensor.image),
+    channel: size(`${prefix}_channel`, tensor.channel),
+    axes: tensor.axes.map((stride, d) => size(`${prefix}_axis${d}`, stride)),
+  });
+  const from = strides(shape.input, "input");
+  const gradient = strides(shape.output, "output");
+
+  const outerDigits = (index: string, suffix: string, indent: string) =>
+    digitsText(
+      index,
+      `rest${suffix}_`,
+      others.toReversed().map((d) => ({ name: `tap${suffix}_${d}`, radix: sized.taps[d]! })),
+      indent,
+    );
+  const each = Array.from({ length: taps.others }, (_, g) => g);
+  const place = [
+    `  let piece = id % (${runPieces} * ${otherPieces});`,
+    `  let block = id / (${runPieces} * ${otherPieces});`,
+    `  let channel_block = block % ${channelBlocks};`,
+    `  let segment = block / ${channelBlocks};`,
+    `  let run_tap = piece % ${runPieces} * ${taps.run}u;`,
+    `  let outer_tap = piece / ${runPieces} * ${taps.others}u;`,
+    `  let lane = ${lanesInner ? `t % ${lanes}u` : `t / ${walkers}u`};`,
+    `  let walker = ${lanesInner ? `t / ${lanes}u` : `t % ${walkers}u`};`,
+    // Threads beyond the last channel go along with it: all meet at barriers.
+    `  let channel = min(channel_block * ${lanes}u + lane, ${channels} - 1u);`,
+    ...each.flatMap((g) => [
+      outerDigits(`(${plus("outer_tap", g)})`, `${g}`, "  "),
+      ...others.map((d) =>
+        `  let reach${g}_${d} = tap${g}_${d} * ${sized.dilation[d]} - ${sized.padding[d]};`
+      ),
+    ]),
+    `  let input_channel = ${
+      multiplier === 1 ? "channel" : `channel / ${factor}`
+    } * ${from.channel};`,
+    `  let output_channel = channel * ${gradient.channel};`,
+  ].join("\n");
+
+  const products = runProducts(shape);
+  const inputPlaces = [...new Set(products.map((product) => product.place))];
+  const runs = size("runs", Math.ceil(along.places / places));
+  const unitDigits = shape.order.map((d) =>
+    d === run ? { name: "run", radix: runs } : { name: `at${d}`, radix: sized.places[d]! }
+  );
+  const image = {
+    name: "image",
+    radix: size("images", shape.images / (shape.vector === "images" ? 4 : 1)),
+  };
+  const body = [
+    digitsText(
+      "unit",
+      "unit_",
+      shape.imagesFirst ? [image, ...unitDigits] : [...unitDigits, image],
+      "    ",
+    ),
+    `    let base = run * ${size("run_step", places * along.stride)} + run_tap * ${
+      sized.dilation[run]
+    } - ${sized.padding[run]};`,
+    ...inputPlaces.map((at) => `    let in_${at} = ${plus("base", at)} < ${sized.size[run]};`),
+    `    let place = output_channel + image * ${gradient.image} + run * ${
+      size("run_places", places)
+    } * ${gradient.axes[run]} + ${others.map((d) => `at${d} * ${gradient.axes[d]}`).join(" + ")};`,
+    ...Array.from(
+      { length: places },
+      (_, q) =>
+        `    let gradient${q} = select(${zero}, ${
+          output.load(`place + ${q}u * ${gradient.axes[run]}`)
+        }, ${plus(`run * ${size("run_places", places)}`, q)} < ${sized.places[run]});`,
+    ),
+    `    let begin = input_channel + image * ${from.image} + base * ${from.axes[run]};`,
+    ...each.flatMap((g) => [
+      ...others.map((d) => `    let y${g}_${d} = at${d} * ${sized.stride[d]} + reach${g}_${d};`),
+      `    let inside${g} = ${others.map((d) => `y${g}_${d} < ${sized.size[d]}`).join(" && ")};`,
+      `    let row${g} = begin + ${others.map((d) => `y${g}_${d} * ${from.axes[d]}`).join(" + ")};`,
+      ...inputPlaces.flatMap((at) => [
+        `    let value${g}_${at} = select(${zero}, ${
+          input.load(`row${g} + ${at}u * ${from.axes[run]}`)
+        }, inside${g} && in_${at});`,
+        ...products.filter((product) => product.place === at).map(({ result, tap }) =>
+          `    sum${g * taps.run + tap} = fma(value${g}_${at}, gradient${result}, sum${
+            g * taps.run + tap
+          });`
+        ),
+      ]),
+    ]),
+  ].join("\n");
+
+  const tapsOfThread = taps.run * taps.others;
+  const together = Math.min(tapsOfThread, walkers, Math.floor(TILE / threads / channelWidth));
+  const parts = Math.min(walkers, Math.floor(threads / (together * lanes)));
+  const four = (value: string) =>
+    shape.vector === "images" ? `(${value}.x + ${value}.y) + (${value}.z + ${value}.w)` : value;
+  const folds = Array.from({ length: Math.ceil(tapsOfThread / together) }, (_, chunk) => {
+    const first = chunk * together;
+    const own = Array.from(
+      { length: Math.min(together, tapsOfThread - first) },
+      (_, i) => `  tile[${i * threads}u + t] = ${four(`sum${first + i}`)};`,
+    );
+    return [
+      ...own,
+      `  fold(${first}u, t, channel_block, outer_tap, run_tap, segment);`,
+    ].join("\n");
+  }).join("\n");
+  const tapStrides = filter.axes.map((stride, d) => size(`filter_axis${d}`, stride));
+  const channelStride = size("filter_channel", filter.channel);
+  const offset = [
+    ...others.map((d) => `tap_${d} * ${tapStrides[d]}`),
+    `along * ${tapStrides[run]}`,
+    `channel * ${channelWidth}u * ${channelStride}`,
+  ].join(" + ");
+  const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
+  const blocks = depthwiseFilterBlocks(shape);
+
+  const name = [
+    "depthwise_bwd_filter",
+    elementsTrait(elements),
+    shape.vector === "none" ? "single" : shape.vector,
+    `${shape.order.join("")}${shape.imagesFirst ? "n" : ""}x${vectorWidth}`,
+    `${lanesInner ? "l" : "w"}${lanes}x${walkers}`,
+    `run${run}r${places}s${along.stride}d${along.dilation}`,
+    `taps${taps.run}x${taps.others}`,
+    ...(multiplier > 1 ? ["multiplied"] : []),
+    ...(segments > 1 ? ["split"] : []),
+  ].join("_") + splitTrait(splits.input, splits.output, splits.filter);
+  const unitsPerSegment = Math.ceil(units / segments);
+  const wgsl = render(template, {
+    name,
+    sumType,
+    zero: zeroOf("f32", channelWidth),
+    tileSize: together * threads,
+    together,
+    sums: together * lanes,
+    parts,
+    lanes,
+    walkers,
+    threads,
+    laneStart: lanesInner ? "lane" : `lane * ${walkers}u`,
+    walkerStep: lanesInner ? lanes : 1,
+    runTaps: taps.run,
+    tapsOfThread,
+    outerTaps: size("outer_taps", count.outerTaps),
+    allRunTaps: sized.taps[run],
+    channels,
+    outerDigits: outerDigits("outer", "", "    "),
+    elements: size("elements", shape.channels * allTaps),
+    offset,
+    stores: Array.from({ length: channelWidth }, (_, i) =>
+      `    ${
+        result.store(
+          i === 0 ? "offset" : `offset + ${i}u * ${channelStride}`,
+          channelWidth === 1 ? "value" : `value.${"xyzw"[i]}`,
+        )
+      }`).join("\n"),
+    workgroups: size("workgroups", blocks * segments),
+    place,
+    sumsText: Array.from({ length: tapsOfThread }, (_, i) => `  var sum${i} = ${type}();`)
+      .join("\n"),
+    unitsPerSegment: size("units_per_segment", unitsPerSegment),
+    units: size("units", units),
+    body,
+    folds,
+    declarations: module.declarations(),
+  });
+  const iterations = loopIterations(Math.ceil(unitsPerSegment / walkers)) +
+    Math.ceil(tapsOfThread / together) *
+      (loopIterations(Math.ceil(walkers / parts)) + loopIterations(parts));
+  const bytes = together * threads * channelWidth * 4;
+  return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
+}
+
+/** Which gradient of a run meets which place of the input, by which of the piece's taps; both count from the first. */
+function runProducts({ axes, run, places, taps }: DepthwiseFilterShape) {
+  const { stride, dilation } = axes[run]!;
+  const all: { place: number; result: number; tap: number }[] = [];
+  for (let result = 0; result < places; result++) {
+    for (let tap = 0; tap < taps.run; tap++) {
+      all.push({ place: result * stride + tap * dilation, result, tap });
+    }
+  }
+  return all.sort((a, b) => a.place - b.place);
+}
+
+/** `base + 2u`, or `base`. */
+function plus(base: string, offset: number): string {
+  return offset === 0 ? base : `${base} + ${offset}u`;
+}

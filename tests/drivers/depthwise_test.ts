@@ -1,0 +1,204 @@
+/** One filter a channel on the driver at hand: golden cases, random problems, long filters, every way to reach a filter. */
+import assert from "#assert";
+import fc from "fast-check";
+import { H200 } from "../../src/algorithms/device/h200.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { convResult, convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import { checkResult } from "../../src/run/projected.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import {
+  accumulationLength,
+  type ConvProblem,
+  convProblem,
+  type ConvProblemInit,
+  OPERATIONS,
+} from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { FILTER_LAYOUTS, filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { runGolden } from "../golden_conv.ts";
+import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+
+/** A device that small problems fill: runs are as long as on a large one with large problems. */
+const SMALL_DEVICE = { ...H200, multiprocessors: 1 / 64 };
+
+/** Runs a problem by `depthwise` and holds it against the reference. */
+async function convolve(gpu: GpuDevice, problem: ConvProblem, choice: Partial<PlanRequest> = {}) {
+  const layout = choice.layout ?? "nchw";
+  // SwiftShader takes gigabytes to compile what is unrolled for a GPU.
+  const software = /swiftshader/i.test(gpu.info.adapter);
+  const layouts = { layout, filterLayout: choice.filterLayout ?? filterLayoutFor(layout) };
+  const epilogue = choice.epilogue ?? NO_EPILOGUE;
+  const plan = planConv({
+    problem,
+    dtype: "f32",
+    ...layouts,
+    epilogue,
+    limits: gpu.limits,
+    sizes: "uniform",
+    algorithm: "depthwise",
+    ...choice,
+    device: { ...choice.device ?? SMALL_DEVICE, software },
+  });
+  const subject = convSubject({ problem, ...layouts, epilogue });
+  const bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
+  const operands = {
+    ...fillOperands(subject, "uniform11", 7),
+    ...(epilogue.bias ? { bias } : {}),
+  };
+  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
+  // The gate wants something to check.
+  if (accumulationLength(problem) === 0 || result.length === 0) return { plan, result };
+  const checked = await checkResult({
+    subject,
+    operands,
+    result,
+    mode: "full",
+    seed: 1,
+    arithmetic: plan.arithmetic,
+  });
+  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  return { plan, result };
+}
+
+Deno.test("depthwise agrees with PyTorch in every layout", async () => {
+  using gpu = await openDevice({ backend });
+  const cases = loadGoldenCases().filter(({ problems: { fwd } }) => fwd.inChannels === fwd.groups);
+  assert.ok(cases.length > 0);
+  for (const one of cases) {
+    for (const op of OPERATIONS) {
+      for (const layout of LAYOUTS) {
+        const run = { op, algorithm: "depthwise", layout };
+        const { verdict, message, kernel } = await runGolden(gpu, one, run);
+        assert.equal(verdict, "pass", `${one.name} with ${kernel}: ${message}`);
+      }
+    }
+  }
+});
+
+/** Problems whose filter fits; half of the batches and channels divide into fours. */
+const problems = fc.record({
+  axes: randomAxes({ more: 12, stride: 4 }),
+  batch: fc.constantFrom(1, 3, 4, 8),
+  groups: fc.constantFrom(1, 3, 5, 8, 20, 72),
+  multiplier: fc.constantFrom(1, 1, 1, 2, 3),
+}).map(({ axes, batch, groups, multiplier }): ConvProblemInit => ({
+  batch: axes.length === 3 ? Math.min(batch, 4) : batch,
+  groups,
+  inChannels: groups,
+  outChannels: groups * multiplier,
+  ...spatialSizes(axes),
+}));
+
+Deno.test("random problems agree with the reference, with runs as long and as short as they get", async () => {
+  using gpu = await openDevice({ backend });
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(SMALL_DEVICE, SMALL_DEVICE, H200),
+      sizeModes,
+      async (init, op, layout, device, sizes) => {
+        await convolve(gpu, convProblem({ ...init, op }), { layout, device, sizes });
+      },
+    ),
+    { numRuns: full ? 900 : 90, seed: 20261122 },
+  );
+});
+
+Deno.test("long filters, long strides and single rows agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const problems: ConvProblemInit[] = [
+    { inputSize: [9, 33], filterSize: [7, 31], paddingBegin: [3, 15], paddingEnd: [2, 14] },
+    { inputSize: [13, 5], filterSize: [13, 3], paddingBegin: [6, 0], stride: [2, 1] },
+    { inputSize: [200], filterSize: [80], paddingBegin: [7] },
+    { inputSize: [40, 41], filterSize: [3, 5], stride: [20, 19], paddingEnd: [1, 3] },
+    { inputSize: [1, 30], filterSize: [1, 9], paddingBegin: [0, 4], dilation: [1, 2] },
+    { inputSize: [30, 4], filterSize: [5, 1], stride: [3, 1], dilation: [2, 1] },
+    { inputSize: [12, 13], filterSize: [3, 3], stride: [4, 2], dilation: [2, 4] },
+  ].map((axes) => ({ batch: 4, groups: 8, inChannels: 8, outChannels: 8, ...axes }));
+  for (const init of problems) {
+    for (const op of OPERATIONS) {
+      for (const layout of LAYOUTS) {
+        await convolve(gpu, convProblem({ ...init, op }), { layout });
+      }
+    }
+  }
+});
+
+const SMALL: ConvProblemInit = {
+  batch: 4,
+  groups: 12,
+  inChannels: 12,
+  outChannels: 12,
+  inputSize: [9, 10],
+  filterSize: [3, 3],
+  paddingBegin: [1, 0],
+};
+
+Deno.test("every layout of the filter agrees with the reference, in workgroup memory or not", async () => {
+  using gpu = await openDevice({ backend });
+  for (const op of OPERATIONS) {
+    for (const outChannels of [12, 24]) {
+      const problem = convProblem({ ...SMALL, outChannels, op });
+      for (const layout of LAYOUTS) {
+        for (const filterLayout of FILTER_LAYOUTS) {
+          await convolve(gpu, problem, { layout, filterLayout });
+        }
+      }
+    }
+  }
+});
+
+Deno.test("segments are summed at once or in groups, and give the same in every run", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({ ...SMALL, inputSize: [40, 41], op: "bwd-filter" });
+  for (const layout of LAYOUTS) {
+    for (const splits of [1, 7, 50]) {
+      const { plan, result } = await convolve(gpu, problem, { layout, splits });
+      assert.equal(plan.passes.length, splits === 1 ? 1 : splits === 7 ? 2 : 3);
+      assert.deepEqual((await convolve(gpu, problem, { layout, splits })).result, result);
+    }
+  }
+});
+
+Deno.test("without images gradients of filters are zero", async () => {
+  using gpu = await openDevice({ backend });
+  for (const layout of LAYOUTS) {
+    for (const op of OPERATIONS) {
+      const { result } = await convolve(gpu, convProblem({ ...SMALL, batch: 0, op }), { layout });
+      assert.ok(result.every((value) => value === 0));
+      assert.equal(result.length, op === "bwd-filter" ? 12 * 9 : 0);
+    }
+  }
+});
+
+Deno.test("tensors in several bindings agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const limits = { ...gpu.limits, maxStorageBufferBindingSize: 8192 };
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      const { plan } = await convolve(gpu, convProblem({ ...SMALL, op }), { layout, limits });
+      assert.match(plan.kernel, /_parts/);
+    }
+  }
+});
+
+Deno.test("bias and activation follow the sum", async () => {
+  using gpu = await openDevice({ backend });
+  for (const layout of LAYOUTS) {
+    for (const activation of full ? ACTIVATIONS : ["none", "leaky-relu"] as const) {
+      for (const batch of [3, 4]) {
+        const epilogue = { bias: true, activation };
+        await convolve(gpu, convProblem({ ...SMALL, batch }), { layout, epilogue });
+      }
+    }
+  }
+});
