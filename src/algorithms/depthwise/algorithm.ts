@@ -12,8 +12,10 @@ export const depthwise: Algorithm = {
   heeds: [],
   dtypes: CONV_DTYPES,
   refuse({ problem: { inChannels, groups, stride } }) {
-    if (inChannels !== groups) return "its groups have one input channel";
-    return stride.some((one) => one > MOST_STRIDE) ? `strides exceed ${MOST_STRIDE}` : undefined;
+    if (inChannels !== groups) return "it takes groups of one input channel";
+    return stride.some((one) => one > MOST_STRIDE)
+      ? `it takes strides up to ${MOST_STRIDE}`
+      : undefined;
   },
   price: depthwiseTime,
   plan: planDepthwise,
