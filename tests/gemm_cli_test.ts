@@ -210,6 +210,10 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     ],
     [["--size", "3,4,5", "--search", "--device", "cpu"], /--search runs on the GPU\n/],
     [
+      ["--size", "3,4,5", "--device", "cpu", "--policy", "tiny", "--splits", "2"],
+      /the CPU computes with the reference itself, --policy, --splits must go\n/,
+    ],
+    [
       ["--size", "3,4,5", "--cache", "cold", "--shard", "1/2", "--resume"],
       /only a --suite has parts, --cache, --shard, --resume must go\n/,
     ],

@@ -18,6 +18,7 @@ import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tu
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
+  CPU_HEEDS,
   gather,
   oneOf,
   parseBytes,
@@ -151,7 +152,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
 function refuseOnCpu(options: BenchOptions): void {
   const { algorithm, policy, tile, cache, check } = options;
   const { flush, maxWorkspace, deviceModel, exact, tuning, without, with: withs } = options;
-  refuseOptions("Cannot bench: the CPU computes with the reference itself", {
+  refuseOptions(`Cannot bench: ${CPU_HEEDS}`, {
     algorithm: algorithm.join() !== "auto",
     policy: policy.join() !== "auto",
     tile: tile.join() !== "auto",

@@ -1,3 +1,4 @@
+import { CPU_HEEDS, refuseOptions } from "./values.ts";
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
@@ -5,7 +6,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { compute } from "./compute.ts";
 import { inputFiles, openConv } from "./conv_files.ts";
-import { convOptions } from "./conv_options.ts";
+import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -18,6 +19,7 @@ const DEFAULT_FILL = "uniform01";
 export function convCommand() {
   return convOptions()
     .action(async (options) => {
+      if (options.device === "cpu") refuseOnCpu(options);
       const writes = commandWrites();
       await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
         inputs: [...inputFiles(options), tuningFile(options.tuning)],
@@ -42,4 +44,26 @@ export function convCommand() {
       }
       writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
     });
+}
+
+/** @throws {TypeError} for options that choose among kernels. */
+function refuseOnCpu(options: ConvOptions): void {
+  const { algorithm, policy, splits, tile, pair, segments, flush, maxWorkspace } = options;
+  const { deviceModel, exact, maxBoundRatio, tuning, without, with: withs } = options;
+  refuseOptions(`Cannot convolve: ${CPU_HEEDS}`, {
+    algorithm: algorithm !== "auto",
+    policy,
+    splits: splits !== undefined,
+    tile,
+    pair,
+    segments: segments !== undefined,
+    flush: flush !== undefined,
+    "max-workspace": maxWorkspace !== undefined,
+    "device-model": deviceModel,
+    exact,
+    "max-bound-ratio": maxBoundRatio !== undefined,
+    tuning,
+    without,
+    with: withs,
+  });
 }

@@ -17,11 +17,12 @@ import { searchPolicies } from "./gemm_search.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { reportSuite } from "./records.ts";
-import { refuseOptions } from "./values.ts";
+import { CPU_HEEDS, refuseOptions } from "./values.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
   return gemmOptions().action(async (options) => {
+    if (options.device === "cpu") refuseOnCpu(options);
     if (options.suite !== undefined) return await runSuites(options);
     const { cache, shard, resume, output } = options;
     refuseOptions("Cannot multiply: only a --suite has parts", { cache, shard, resume });
@@ -64,6 +65,20 @@ function refuseBesideSearch({ output, policy, splits, balance, device }: GemmOpt
     balance: balance !== "auto",
   });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
+}
+
+/** @throws {TypeError} for options that choose among kernels. */
+function refuseOnCpu(options: GemmOptions): void {
+  const { policy, splits, balance, cache = ["hot"], deviceModel, without, with: withs } = options;
+  refuseOptions(`Cannot multiply: ${CPU_HEEDS}`, {
+    policy: policy !== "auto",
+    splits: splits !== undefined,
+    balance: balance !== "auto",
+    cache: cache.join() !== "hot",
+    "device-model": deviceModel,
+    without,
+    with: withs,
+  });
 }
 
 /** Times and checks the products of suite files. */

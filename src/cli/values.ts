@@ -156,3 +156,6 @@ export function refuseOptions(why: string, given: Readonly<Record<string, unknow
   const names = Object.entries(given).flatMap(([name, value]) => value ? [`--${name}`] : []);
   if (names.length > 0) throw new InputTypeError(`${why}, ${names.join(", ")} must go`);
 }
+
+/** Why the CPU heeds no choice among kernels. */
+export const CPU_HEEDS = "the CPU computes with the reference itself";

@@ -1,0 +1,53 @@
+import assert from "#assert";
+import { convProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import { convSubject } from "./conv_subject.ts";
+
+const LAYOUTS = { layout: "nhwc", filterLayout: "krsc" } as const;
+
+function subjectOf(op: (typeof OPERATIONS)[number]) {
+  const problem = convProblem({
+    op,
+    batch: 2,
+    inChannels: 4,
+    outChannels: 4,
+    inputSize: [12, 12],
+    filterSize: [3, 5],
+  });
+  return convSubject({ problem, ...LAYOUTS });
+}
+
+Deno.test("convSubject() says which outputs a transform mixes: a tile's, or all taps of a gradient of the filter", () => {
+  const tiles = [{ axes: [{ n: 4, r: 3 }, { n: 2, r: 5 }] }];
+  for (const op of OPERATIONS) {
+    const subject = subjectOf(op);
+    assert.equal(subject.mixed({}), undefined);
+    assert.deepEqual(subject.mixed({ tiles }), op === "bwd-filter" ? [3, 5] : [4, 2]);
+  }
+});
+
+Deno.test("convSubject() has the bias and the result of one type, and measures errors by it", () => {
+  const { problem } = {
+    problem: convProblem({
+      op: "fwd",
+      batch: 1,
+      inChannels: 2,
+      outChannels: 2,
+      inputSize: [5, 5],
+      filterSize: [3, 3],
+    }),
+  };
+  const epilogue = { bias: true, activation: "none" } as const;
+  for (
+    const [dtype, outDtype] of [["f32", "f32"], ["f16", "f16"], ["f16", "f32"], [
+      "f32",
+      "f16",
+    ]] as const
+  ) {
+    const subject = convSubject({ problem, ...LAYOUTS, epilogue, dtype, outDtype });
+    const types = Object.fromEntries(subject.operands.map((one) => [one.role, one.dtype]));
+    assert.deepEqual(types, { input: dtype, filter: dtype, bias: outDtype });
+    assert.equal(subject.result.dtype, outDtype);
+    assert.equal(subject.precision({}).result, outDtype);
+    assert.deepEqual(subject.features, dtype === "f16" || outDtype === "f16" ? ["shader-f16"] : []);
+  }
+});
