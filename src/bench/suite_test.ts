@@ -28,11 +28,11 @@ Deno.test("parseSuite() names file and line, and shows a caret", () => {
 Deno.test("the suites in bench/suites are well formed", async () => {
   const folder = new URL("../../bench/suites/", import.meta.url);
   const counts: Record<string, number> = {};
-  for (const name of ["resnet3x3", "vgg16", "im2win12", "winrs_bfc"]) {
+  for (const name of ["resnet3x3", "vgg16", "im2win12", "winrs_bfc", "networks"]) {
     const text = await Deno.readTextFile(new URL(`${name}.txt`, folder));
     counts[name] = parseSuite(text, name).length;
   }
-  assert.deepEqual(counts, { resnet3x3: 16, vgg16: 9, im2win12: 12, winrs_bfc: 25 });
+  assert.deepEqual(counts, { resnet3x3: 16, vgg16: 9, im2win12: 12, winrs_bfc: 25, networks: 69 });
 });
 
 /** Files that include each other by name. */

@@ -1,3 +1,4 @@
+import { networkTotals } from "../report/totals.ts";
 import { basename } from "#path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -88,7 +89,10 @@ async function view(
 ): Promise<string> {
   switch (format) {
     case "table":
-      return `${textTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`;
+      return [
+        `${textTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`,
+        ...networkTotals(records.cases).map((line) => `${line}\n`),
+      ].join("");
     case "markdown":
       return `${markdownTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`;
     case "csv":

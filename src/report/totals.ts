@@ -1,33 +1,71 @@
 import { occurrences } from "../problem/occurrences.ts";
+import { caseProblem, dtypeText } from "./case_key.ts";
 import type { ReadCase, ReadTime } from "./record_schema.ts";
 import { formatGflops, formatMilliseconds } from "./format.ts";
 
 /** What totals are made of. */
 export type TotalledCase =
   & Pick<ReadCase, "problem" | "op" | "layout" | "algorithm" | "requested" | "policy" | "tile">
-  & Pick<ReadCase, "cache" | "flops">
+  & Pick<ReadCase, "cache" | "flops" | "dtype" | "out_dtype">
+  & Partial<Pick<ReadCase, "provider">>
   & { readonly time_ms: Pick<ReadTime, "median"> | null };
 
 /**
  * Where names say how often a network has a layer (`res2a*3`): the whole network's time and rate, a line for each
- * way it was run. None where no name says so.
+ * way it was run, and below it a line a network where names are of several (`resnet18_conv2*4`). Backward-data of an image,
+ * which nobody computes, is left out. None where no name says how often.
  */
 export function networkTotals(records: readonly TotalledCase[]): string[] {
-  const timed = records.filter(({ time_ms, op }) => time_ms !== null && op !== "gemm");
+  const timed = records.filter((record) =>
+    record.time_ms !== null && record.op !== "gemm" && !isImageGradient(record)
+  );
   if (!timed.some((record) => times(record) > 1)) return [];
   const ways = Map.groupBy(timed, (record) => {
     const { op, layout, requested, algorithm, policy = "", tile = "", cache = "" } = record;
-    return [op, layout, requested ?? algorithm, policy, tile, cache].filter(Boolean).join(" ");
+    const provider = record.provider === "wgconv" ? "" : record.provider;
+    return [provider, op, dtypeText(record), layout, requested ?? algorithm, policy, tile, cache]
+      .filter(Boolean)
+      .join(" ");
   });
-  return [...ways].map(([way, cases]) => {
-    const sum = (figure: (record: TotalledCase) => number) =>
-      cases.reduce((total, record) => total + times(record) * figure(record), 0);
-    const ms = sum(({ time_ms }) => time_ms!.median);
-    const rate = formatGflops(sum(({ flops }) => flops ?? 0) / ms / 1e6);
-    return `total ${way}: ${formatMilliseconds(ms)} for ${sum(() => 1)} layers, ${rate}`;
+  return [...ways].flatMap(([way, cases]) => {
+    const networks = Map.groupBy(cases, networkOf);
+    const several = networks.size > 1 && !networks.has(undefined);
+    return [
+      `total ${way}: ${totalText(cases)}`,
+      ...(several ? [...networks].map(([name, own]) => `  ${name}: ${totalText(own)}`) : []),
+    ];
   });
 }
 
-function times({ problem }: TotalledCase): number {
-  return occurrences(/n"([^"]*)"$/.exec(problem)?.[1]);
+function totalText(cases: readonly TotalledCase[]): string {
+  const sum = (figure: (record: TotalledCase) => number) =>
+    cases.reduce((total, record) => total + times(record) * figure(record), 0);
+  const ms = sum(({ time_ms }) => time_ms!.median);
+  const rate = formatGflops(sum(({ flops }) => flops ?? 0) / ms / 1e6);
+  const layers = sum(() => 1);
+  return `${formatMilliseconds(ms)} for ${layers} ${layers === 1 ? "layer" : "layers"}, ${rate}`;
+}
+
+/** Channels of an image, or of sound. */
+const IMAGE_CHANNELS = 4;
+
+/** Whether it is the gradient of a network's own input: of a layer of few channels in one group. */
+function isImageGradient(record: TotalledCase): boolean {
+  if (record.op !== "bwd-data") return false;
+  const problem = caseProblem(record);
+  return problem !== null && "conv" in problem && problem.conv.groups === 1 &&
+    problem.conv.inChannels <= IMAGE_CHANNELS;
+}
+
+function nameOf({ problem }: TotalledCase): string | undefined {
+  return /n"([^"]*)"$/.exec(problem)?.[1];
+}
+
+/** `resnet18` of `resnet18_conv2*4`. */
+function networkOf(record: TotalledCase): string | undefined {
+  return /^([^_]+)_./.exec(nameOf(record) ?? "")?.[1];
+}
+
+function times(record: TotalledCase): number {
+  return occurrences(nameOf(record));
 }
