@@ -24,7 +24,7 @@ Deno.test("wgconv bench: descriptors, lists, hot and cold, a provider's tag", as
   );
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^problem +op +layout +cache +time .* kernel\n/);
-  assert.match(stdout, /^total fwd f32 nchw direct hot: .* for 3 layers/m);
+  assert.match(stdout, /^total mine fwd f32 nchw direct hot: .* for 3 layers/m);
   const [environment, ...cases] = await records(path);
   assert.equal(environment!.kind, "environment");
   assert.equal((environment!.options as Record<string, unknown>).provider, "mine");
