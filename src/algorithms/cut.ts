@@ -20,7 +20,7 @@ import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product, TileAccess } from "./product.ts";
-import { type Planned, refusal } from "./refusal.ts";
+import { type Planned, type Refusal, refusal } from "./refusal.ts";
 
 export interface Cut {
   /** What a variant without a micro-kernel makes of it, where that is asked for. */
@@ -195,6 +195,13 @@ function* splitsBetween(least: number, most: number): Generator<number> {
 /** Cost of partial results: written, read, and their sums written in a pass of its own. */
 function reduceCost({ costs }: DeviceModel, splits: number, elements: number): number {
   return (2 * splits + 1) * elements * costs.element + costs.dispatch;
+}
+
+/** Refuses a number of splits that is none. */
+export function refuseSplits({ splits }: { readonly splits?: number }): Refusal | undefined {
+  return splits === undefined || Number.isSafeInteger(splits) && splits > 0
+    ? undefined
+    : refusal("problem", `${splits} splits are no whole number from 1 on`);
 }
 
 /** What a request says of cutting. */

@@ -4,11 +4,13 @@ import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
+import { refuseSplits } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
@@ -254,11 +256,8 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  const { dtype, outDtype = dtype } = request;
-  const unknown = [dtype, outDtype].find((one) => !CONV_DTYPES.includes(one));
-  if (unknown !== undefined) {
-    return refusal("problem", `dtype ${unknown} is none of ${CONV_DTYPES.join(", ")}`);
-  }
+  const unknown = refuseUnknown(request) ?? refuseSplits(request);
+  if (unknown !== undefined) return unknown;
   const huge = refuseHugeTensors(request);
   if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);
@@ -268,6 +267,21 @@ export function tryPlanConv(request: PlanRequest): Planned<Plan> {
   if (unsupported(algorithm, request) === undefined) return plan;
   const other = alternative(request);
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
+}
+
+/** Refuses words that are none of those that a request may say: what types do not keep a caller from. */
+function refuseUnknown(request: PlanRequest): Refusal | undefined {
+  const { dtype, outDtype = dtype, layout, filterLayout } = request;
+  const said: readonly (readonly [string, string, readonly string[]])[] = [
+    ["dtype", dtype, CONV_DTYPES],
+    ["outDtype", outDtype, CONV_DTYPES],
+    ["layout", layout, LAYOUTS],
+    ["filterLayout", filterLayout, FILTER_LAYOUTS],
+  ];
+  const wrong = said.find(([, word, words]) => !words.includes(word));
+  if (wrong === undefined) return undefined;
+  const [name, word, words] = wrong;
+  return refusal("problem", `${name} ${word} is none of ${words.join(", ")}`);
 }
 
 /** Plans the algorithm that a request names. */

@@ -335,4 +335,16 @@ Deno.test("auto takes what computes f16, on a GPU's figures as on a software dev
   };
   const refused = tryPlanConv(unknown as unknown as Parameters<typeof tryPlanConv>[0]);
   assert.ok(isRefusal(refused) && refused.text === "dtype f64 is none of f32, f16");
+  for (
+    const [wrong, text] of [
+      [{ layout: "xyz" }, /^layout xyz is none of nchw, nhwc, chwn$/],
+      [{ outDtype: "i8" }, /^outDtype i8 is none of f32, f16$/],
+      [{ splits: -1 }, /^-1 splits are no whole number from 1 on$/],
+      [{ splits: 1.5, algorithm: "winrs" }, /^1.5 splits are no whole number from 1 on$/],
+    ] as const
+  ) {
+    const asked = { ...unknown, dtype: "f32", ...wrong };
+    const answer = tryPlanConv(asked as unknown as Parameters<typeof tryPlanConv>[0]);
+    assert.ok(isRefusal(answer) && text.test(answer.text), JSON.stringify(answer));
+  }
 });

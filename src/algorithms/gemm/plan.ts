@@ -30,6 +30,7 @@ import { scalarBytes } from "../../elements/scalar.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
+  GEMM_DTYPES,
   type GemmAccumulate,
   type GemmDType,
   gemmOperands,
@@ -38,7 +39,7 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Cut, cutArithmetic, cutProduct } from "../cut.ts";
+import { type Cut, cutArithmetic, cutProduct, refuseSplits } from "../cut.ts";
 import type { Balance } from "../balance.ts";
 import { cutNote } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
@@ -166,6 +167,11 @@ export function planGemm(request: GemmRequest): Plan {
  */
 export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   checkGemmArithmetic(asked.problem, asked);
+  if (!GEMM_DTYPES.includes(asked.dtype)) {
+    return refusal("problem", `dtype ${asked.dtype} is none of ${GEMM_DTYPES.join(", ")}`);
+  }
+  const splitless = refuseSplits(asked);
+  if (splitless !== undefined) return splitless;
   const request = withTile(asked);
   const { problem, limits } = request;
   const device = deviceOf(request);
