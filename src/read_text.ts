@@ -55,6 +55,7 @@ export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBu
 /** An error of the system's with a sentence that names the file, not the call. */
 function described(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || error.message.startsWith("Cannot ")) return error;
+  if (path.includes("\0")) return new InputTypeError("Cannot read a file: its name has a NUL");
   if (path === "") return new Deno.errors.NotFound('Cannot read a file: its name is ""');
   if (error instanceof Deno.errors.NotFound) {
     return new Deno.errors.NotFound(`Cannot read ${path}: there is no such file`);

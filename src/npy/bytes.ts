@@ -1,4 +1,4 @@
-import { InputRangeError, InputSyntaxError } from "../errors.ts";
+import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 
 /** Bytes at rest that can be read from any place: a file, memory, or a part of either. */
 export interface ByteSource {
@@ -27,11 +27,15 @@ export interface StreamStart {
  * read into memory at once, as far as `start` says; a byte more where the stream goes on.
  *
  * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be opened.
+ * @throws {TypeError} for a name that no file can have.
  * @throws {RangeError} for streams of more than {@linkcode MAX_PIPE_BYTES}.
  * @throws what `start` throws.
  */
 export async function openBytes(path: string, start: StreamStart): Promise<ByteSource> {
   if (path === "-") return memoryBytes(await readStream(Deno.stdin.readable, path, start));
+  if (path.includes("\0")) {
+    throw new InputTypeError("Cannot read a file: its name has a NUL");
+  }
   let file: Deno.FsFile | undefined;
   try {
     file = await Deno.open(path);

@@ -1,5 +1,7 @@
 import assert from "#assert";
 import { run } from "../../tests/cli.ts";
+import { isInputError } from "../errors.ts";
+import { readText } from "../read_text.ts";
 import { openBytes, type StreamStart } from "./bytes.ts";
 
 /** A format of three bytes before as many as the first of them says. */
@@ -43,4 +45,14 @@ Deno.test({
         "Cannot read /dev/zero: a pipe may bring 4294967296 bytes, this one has 1099511627776 or more",
     });
   },
+});
+
+Deno.test("a name with a NUL is refused as input, not as a fault", async () => {
+  const start = START;
+  await assert.rejects(
+    () => openBytes("a\0b", start),
+    /^TypeError: Cannot read a file: its name has a NUL$/,
+  );
+  await assert.rejects(() => openBytes("a\0b", start), (error) => isInputError(error));
+  assert.throws(() => readText("a\0b"), /^TypeError: Cannot read a file: its name has a NUL$/);
 });
