@@ -53,6 +53,6 @@ Deno.test("a name with a NUL is refused as input, not as a fault", async () => {
     () => openBytes("a\0b", start),
     /^TypeError: Cannot read a file: its name has a NUL$/,
   );
-  await assert.rejects(() => openBytes("a\0b", start), (error) => isInputError(error));
+  await assert.rejects(() => openBytes("a\0b", start), (error: unknown) => isInputError(error));
   assert.throws(() => readText("a\0b"), /^TypeError: Cannot read a file: its name has a NUL$/);
 });
