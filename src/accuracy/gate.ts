@@ -35,6 +35,8 @@ const SINGLE = 7;
 const CHANNEL = 4;
 /** Times the largest error of an output (and of its tile) in a dozen simulated orders. */
 const OWN = 3;
+/** Times what is typical of the sample from which an output answers for itself, whatever its channel may: less than must be found. */
+const ALONE = 19;
 /** Times the simulated RMS that a group's may reach, and the whole result's. */
 const RMS = 2.5;
 /** How many standard deviations an RMS of few outputs may lie above that. */
@@ -264,11 +266,12 @@ function singleLimit(
       limit,
       lookCloser(yardstick, members, row.largest, closerFrom, (own) => CHANNEL * own.typical),
     );
+    const answers = sample.typical > 0 ? Math.min(allowed, ALONE * sample.typical) : allowed;
     let share = row.largest / allowed;
-    if (share > 1) {
+    if (row.largest > answers) {
       const outlier = outliers.find(({ index }) => index === row.largestIndex);
       share = alone(row.largestIndex, row.largest, outlier?.error);
-      if (!(share <= 1)) return { limit: allowed, offender: row.largest, ofLimit };
+      if (!(share <= 1)) return { limit: answers, offender: row.largest, ofLimit };
     }
     ofLimit = Math.max(ofLimit, share);
     limit = Math.max(limit, row.largest);

@@ -161,10 +161,18 @@ Deno.test("judge() allows an output 7 times the sample's 99.9th percentile", () 
 Deno.test("judge() allows an output 4 times its own channel's 99.9th percentile", () => {
   const look = (largest: number) =>
     found({ ratio: largest, error: largest, groups: [group({ largest })] });
-  const sample = { rms: 1, typical: 1 };
+  const sample = { rms: 1, typical: 30 };
   holdLimit(400, look, madeUp(sample, { typical: 100 }), /^bound ratio/);
   // Or of one of the many orders that are simulated before it fails.
   holdLimit(400, look, madeUp(sample, {}, [{ typical: 1 }, { typical: 100 }]), /^bound ratio/);
+});
+
+Deno.test("judge() lets an output answer for itself from 19 times the typical on, whatever its channel may", () => {
+  const look = (largest: number) =>
+    found({ ratio: largest, error: largest, groups: [group({ largest })] });
+  const sample = { rms: 1, typical: 1 };
+  holdLimit(19, look, madeUp(sample, { typical: 100 }), /^bound ratio/);
+  holdLimit(30, look, madeUp(sample, { typical: 100, largestError: 10 }), /^bound ratio/);
 });
 
 Deno.test("judge() allows an output 3 times the largest error of its own in a dozen orders, and in many more", () => {
