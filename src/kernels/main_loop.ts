@@ -157,7 +157,7 @@ export function mainLoopKernel(
   const steps = Math.ceil(shape.depth / policy.depth);
   const { accumulation = "f32" } = options;
   const inner = innerProduct(accumulation);
-  const sum: SumName = (row, fragment) => `c${row}_${fragment}`;
+  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
   const workgroup = workgroupText(module, shape, policy);
   const loaders = [
@@ -199,7 +199,7 @@ export function mainLoopKernel(
       into: "registers",
       every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
     },
-    sum,
+    sumIndex,
     output: epilogue,
   }, module);
   return sizedKernel(

@@ -1,5 +1,5 @@
 import { deviceOf } from "../device/h200.ts";
-import { operandBytes } from "../tensors.ts";
+import { operandBytes, resultBytes } from "../tensors.ts";
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { stepCount, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
 import { sliceWorkgroups } from "../../kernels/slices/loop.ts";
@@ -95,9 +95,8 @@ function runTime(
       : 1);
   const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
   const multiply = productTime(multiprocessors * products, rate);
-  const bytes = operandBytes(request);
   const store = moveTime(
-    bytes * multiprocessors * places * elementCount(runs.map(({ n }) => n)),
+    resultBytes(request) * multiprocessors * places * elementCount(runs.map(({ n }) => n)),
     lines ? rates.slicedStore.lines : rates.slicedStore.scattered,
   );
   // A thread of many results has as much to do side by side as two of few.
@@ -111,6 +110,7 @@ function runTime(
     policy.depth,
   );
   const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
-  return passTime(0, moveTime(bytes * 2 * filter, rates.filterStream), device) + loop +
+  return passTime(0, moveTime(operandBytes(request) * 2 * filter, rates.filterStream), device) +
+    loop +
     device.times.dispatch;
 }

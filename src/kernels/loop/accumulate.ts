@@ -6,6 +6,8 @@ export const F16_CHAIN = 32;
 
 /** The text of a thread's sums. */
 export interface Sums {
+  /** What they are called after the loop. */
+  readonly sum: SumName;
   /** Where products are added. */
   readonly inner: SumName;
   /** Declares them. */
@@ -17,18 +19,31 @@ export interface Sums {
 }
 
 /**
- * Sums of products, `c{row}_{fragment}` in the end. With `every` they are added up in chains of so many steps, each of
+ * Sums of products, `c{index}` in the end. With `every` they are added up in chains of so many steps, each of
  * which then goes to a second set of registers: short chains in f16, and shorter rounding errors in f32.
  *
  * @param scalar What products are added up in.
  * @param every Steps of a chain; 0 where one chain takes all.
+ * @param index What tells the sums of a row and fragment from others, in names.
  */
-export function threadSums(tile: ThreadTile, scalar: Scalar, every: number, sum: SumName): Sums {
+export function threadSums(
+  tile: ThreadTile,
+  scalar: Scalar,
+  every: number,
+  index: SumName,
+): Sums {
+  const sum: SumName = (row, fragment) => `c${index(row, fragment)}`;
   if (every === 0) {
-    return { inner: sum, declare: declareSums(tile, sum, scalar).join("\n"), fold: "", finish: "" };
+    return {
+      sum,
+      inner: sum,
+      declare: declareSums(tile, sum, scalar).join("\n"),
+      fold: "",
+      finish: "",
+    };
   }
   const total = sumScalar(scalar);
-  const inner: SumName = (row, fragment) => sum(row, fragment).replace("c", "chain");
+  const inner: SumName = (row, fragment) => `chain${index(row, fragment)}`;
   const move = (row: number, j: number) => {
     const chain = inner(row, j);
     return `${sum(row, j)} += ${total === scalar ? chain : `${typeName(total, 4)}(${chain})`};`;
@@ -36,6 +51,7 @@ export function threadSums(tile: ThreadTile, scalar: Scalar, every: number, sum:
   const moved = eachSum(tile, (row, j) => `  ${move(row, j)}`).join("\n");
   const folds = `${moved}\n${clearSums(tile, inner, scalar)}`;
   return {
+    sum,
     inner,
     declare: [
       ...declareSums(tile, sum, total),

@@ -72,16 +72,17 @@ export interface StepLoop {
   readonly inner: InnerProduct;
   readonly threadTile: ThreadTile;
   readonly accumulate: AccumulationPolicy;
-  readonly sum: SumName;
+  /** What tells the sums of a row and fragment from others: they are `c{index}` after the loop. */
+  readonly sumIndex: SumName;
   /** What becomes of the sums. */
   readonly output: string;
 }
 
 /** The WGSL of a step loop. */
 export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
-  const { schedule, loaders, tiles: [a, b], depth, inner, threadTile, accumulate, sum } = loop;
+  const { schedule, loaders, tiles: [a, b], depth, inner, threadTile, accumulate, sumIndex } = loop;
   const every = accumulate.into === "registers" ? accumulate.every : 0;
-  const sums = threadSums(threadTile, inner.sum, every, sum);
+  const sums = threadSums(threadTile, inner.sum, every, sumIndex);
   const both = (text: (loader: StepLoader) => string | undefined) =>
     loaders.map(text).filter((one) => one !== undefined && one !== "").join("\n");
   const rows = Array.from(
@@ -125,7 +126,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     fold: sums.fold,
     finish: sums.finish,
     parts: accumulate.into === "store" &&
-      { steps: accumulate.every, clear: clearSums(threadTile, sum, inner.sum) },
+      { steps: accumulate.every, clear: clearSums(threadTile, sums.sum, inner.sum) },
   });
 }
 

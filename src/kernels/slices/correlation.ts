@@ -79,9 +79,9 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   const even = module.mode === "constant" && shape.tiles % shape.segmentColumns === 0;
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined ? [] : [
-    `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - ${
+    `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
       size("padding0", outermost.padding)
-    };`.replace(/- (.*);$/, "- i32($1);"),
+    });`,
     `  let clip_stride = i32(${size("stride0", outermost.stride)});`,
     `  let clip_start = u32(max(0, (clip_stride - 1 - clip_at) / clip_stride)) * ${
       size("inner_rows", innerRows)

@@ -89,10 +89,10 @@ export function sliceLoopKernel(
   }_${suffix}`;
   const grid = sliceGrid(policy);
   const fragments = policy.threadColumns / 4;
-  const sum: SumName = (row, fragment) => `c${row * fragments + fragment}`;
+  const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  const exchange = exchangeText(shape, policy, grid, output, store, sum);
+  const exchange = exchangeText(shape, policy, grid, output, store, sumIndex);
   const workgroups = (shape.anyBatches ? module.parameter : module.size)(
     "workgroups",
     sliceWorkgroups(shape, policy),
@@ -133,7 +133,7 @@ export function sliceLoopKernel(
     accumulate: partial === 0
       ? { into: "registers", every: flush }
       : { into: "store", every: partialSteps },
-    sum,
+    sumIndex,
     output: exchange,
   }, module);
   return sizedKernel(
@@ -177,10 +177,10 @@ function exchangeText(
   grid: ThreadGrid,
   output: PatchTransform,
   store: SliceStore,
-  sum: SumName,
+  sumIndex: SumName,
 ): string {
   const perSlice = sliceThreads(policy);
-  const sums = eachSum(policy, sum);
+  const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
   const round = sumsPerRound(policy, sums.length);
   const columns = output.columns[0]!.length;
   const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
