@@ -1,16 +1,12 @@
 /** Convolutions whose tiles beyond whole waves are split (stream-K), on the driver at hand, against the reference. */
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { convResult, convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 
@@ -28,34 +24,21 @@ async function run(
   sizes: "constant" | "uniform",
 ) {
   const problem = convProblem({ ...init, op, paddingBegin: [1, 1], paddingEnd: [1, 1] });
-  const filterLayout = filterLayoutFor(layout);
-  const epilogue = op === "fwd" ? { bias: true, activation: "relu" } as const : NO_EPILOGUE;
-  const request = { problem, dtype: "f32", layout, filterLayout, epilogue } as const;
-  const plan = planConv({
-    ...request,
-    algorithm,
-    policy: "tiny",
-    balance: "stream-k",
-    limits: gpu.limits,
-    // One multiprocessor: waves of six tiles.
-    device: softwareDevice(2),
-    sizes,
-  });
+  const { plan } = await checkedResult(
+    gpu,
+    convRequest(gpu, problem, {
+      algorithm,
+      layout,
+      epilogue: op === "fwd" ? { bias: true, activation: "relu" } : NO_EPILOGUE,
+      policy: "tiny",
+      balance: "stream-k",
+      // One multiprocessor: waves of six tiles.
+      device: softwareDevice(2),
+      sizes,
+    }),
+  );
   assert.match(plan.kernel, /_streamk(_|$)/);
   assert.match(plan.notes.at(-1)!, /stream-K: [1-9]\d* tiles whole, the depth of [1-9]/);
-  const subject = convSubject(request);
-  const operands = fillOperands(subject, "uniform11", 7);
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  const arithmetic = plan.arithmetic;
-  const checked = await checkResult({
-    subject,
-    operands,
-    mode: "full",
-    seed: 1,
-    result,
-    arithmetic,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel} ${layout}: ${checked.message}`);
   return plan;
 }
 

@@ -2,22 +2,17 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { H200 } from "../../src/algorithms/device/h200.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult, convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import {
-  accumulationLength,
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { FILTER_LAYOUTS, filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
@@ -30,41 +25,13 @@ const SMALL_DEVICE = { ...H200, multiprocessors: 1 / 64 };
 
 /** Runs a problem by `depthwise` and holds it against the reference. */
 async function convolve(gpu: GpuDevice, problem: ConvProblem, choice: Partial<PlanRequest> = {}) {
-  const layout = choice.layout ?? "nchw";
   // SwiftShader takes gigabytes to compile what is unrolled for a GPU.
   const software = /swiftshader/i.test(gpu.info.adapter);
-  const layouts = { layout, filterLayout: choice.filterLayout ?? filterLayoutFor(layout) };
-  const epilogue = choice.epilogue ?? NO_EPILOGUE;
-  const plan = planConv({
-    problem,
-    dtype: "f32",
-    ...layouts,
-    epilogue,
-    limits: gpu.limits,
-    sizes: "uniform",
-    algorithm: "depthwise",
-    ...choice,
-    device: { ...choice.device ?? SMALL_DEVICE, software },
-  });
-  const subject = convSubject({ problem, ...layouts, epilogue });
-  const bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
-  const operands = {
-    ...fillOperands(subject, "uniform11", 7),
-    ...(epilogue.bias ? { bias } : {}),
-  };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  // The gate wants something to check.
-  if (accumulationLength(problem) === 0 || result.length === 0) return { plan, result };
-  const checked = await checkResult({
-    subject,
-    operands,
-    result,
-    mode: "full",
-    seed: 1,
-    arithmetic: plan.arithmetic,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
-  return { plan, result };
+  const device = { ...choice.device ?? SMALL_DEVICE, software };
+  return await checkedResult(
+    gpu,
+    convRequest(gpu, problem, { algorithm: "depthwise", ...choice, device }),
+  );
 }
 
 Deno.test("depthwise agrees with PyTorch in every layout", async () => {

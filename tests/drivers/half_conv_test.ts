@@ -9,11 +9,8 @@ import { CONV_DTYPES, convProblem, OPERATIONS } from "../../src/problem/conv_pro
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
-import type { HostData } from "../../src/run/subject.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -52,33 +49,17 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
       sizeModes,
       async (init, op, layout, algorithm, outDtype, activation, splits, halfTile, sizes) => {
         const epilogue = op === "fwd" ? { bias: true, activation } : NO_EPILOGUE;
-        const subject = convSubject({
-          problem: convProblem({ ...init, op }),
+        const request = convRequest(gpu, convProblem({ ...init, op }), {
+          algorithm,
           layout,
-          filterLayout: filterLayoutFor(layout),
           epilogue,
           dtype: "f16",
           outDtype,
-        });
-        const plan = expectPlanned(subject.plan({
-          algorithm,
-          limits: gpu.limits,
           policy: "tiny",
           sizes,
           ...(algorithm === "direct" ? {} : { splits, variant: { halfTile } }),
-        }));
-        const operands = fillOperands(subject, "uniform11", 7);
-        const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
-        const { arithmetic } = plan;
-        const checked = await checkResult({
-          subject,
-          operands,
-          mode: "full",
-          seed: 1,
-          result: result as HostData,
-          arithmetic,
         });
-        assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+        await checkedResult(gpu, request);
       },
     ),
     { numRuns: full ? 600 : 80, seed: 20261122 },

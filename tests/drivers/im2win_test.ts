@@ -1,25 +1,19 @@
 /** im2win, fused and not, and im2col on the driver at hand: golden cases, random problems, chunks, ablations. */
 import assert from "#assert";
 import fc from "fast-check";
-import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
-import { convResult, convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import type { MainLoopVariant } from "../../src/kernels/main_loop_variant.ts";
 import {
-  accumulationLength,
   type ConvProblem,
   convProblem,
   type ConvProblemInit,
   type Operation,
   OPERATIONS,
 } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
@@ -60,38 +54,7 @@ async function convolve(
   problem: ConvProblem,
   choice: Partial<PlanRequest> & Pick<PlanRequest, "algorithm">,
 ) {
-  const layout = choice.layout ?? "nchw";
-  const layouts = { layout, filterLayout: filterLayoutFor(layout) };
-  const epilogue = choice.epilogue ?? NO_EPILOGUE;
-  const plan = planConv({
-    problem,
-    dtype: "f32",
-    ...layouts,
-    epilogue,
-    policy: "tiny",
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...choice,
-  });
-  const subject = convSubject({ problem, ...layouts, epilogue });
-  const bias = Float32Array.from({ length: problem.outChannels }, (_, k) => k / 8 - 1);
-  const operands = {
-    ...fillOperands(subject, "uniform11", 7),
-    ...(epilogue.bias ? { bias } : {}),
-  };
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  // The gate wants something to check.
-  if (accumulationLength(problem) === 0 || result.length === 0) return { plan, result };
-  const checked = await checkResult({
-    subject,
-    operands,
-    result,
-    mode: "full",
-    seed: 1,
-    arithmetic: plan.arithmetic,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
-  return { plan, result };
+  return await checkedResult(gpu, convRequest(gpu, problem, { policy: "tiny", ...choice }));
 }
 
 /** Problems whose filter fits; most batches divide into fours. */

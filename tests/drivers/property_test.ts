@@ -4,8 +4,7 @@ import fc from "fast-check";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult, convSubject } from "../../src/run/conv_subject.ts";
-import { checkResult } from "../../src/run/projected.ts";
+import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
@@ -21,6 +20,7 @@ import {
 import { ACTIVATIONS, type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, shapeInLayout } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -50,29 +50,8 @@ async function conv(
   epilogue: Epilogue = NO_EPILOGUE,
   more: Pick<PlanRequest, "splits" | "sizes"> = {},
 ) {
-  const filterLayout = filterLayoutFor(layout);
-  const plan = planConv({
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout,
-    epilogue,
-    algorithm,
-    policy: "tiny",
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...more,
-  });
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  const checked = await checkResult({
-    subject: convSubject({ problem, epilogue, layout, filterLayout }),
-    operands,
-    mode: "full",
-    seed: 1,
-    result,
-    arithmetic: plan.arithmetic,
-  });
-  assert.equal(checked.verdict, "pass", `${plan.kernel}: ${checked.message}`);
+  const choice = { algorithm, layout, epilogue, policy: "tiny", ...more };
+  const { result } = await checkedResult(gpu, convRequest(gpu, problem, choice), operands);
   return result;
 }
 

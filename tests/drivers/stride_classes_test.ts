@@ -1,16 +1,11 @@
 /** Backward-data by classes of strides on the driver at hand, against the reference. */
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
-import { convResult, convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const SIZES = ["uniform", "constant"] as const;
@@ -24,31 +19,16 @@ async function run(
   layout: Layout,
   more: Pick<PlanRequest, "sizes" | "splits" | "balance">,
 ): Promise<string> {
-  const problem = convProblem({ ...shape, op: "bwd-data" });
-  const request = {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-  } as const;
-  const plan = planConv({
-    ...request,
+  const request = convRequest(gpu, convProblem({ ...shape, op: "bwd-data" }), {
     algorithm: "implicit-gemm",
+    layout,
     policy: "tiny",
-    limits: gpu.limits,
     // One multiprocessor: what multiplies least is chosen, and waves are of few tiles.
     device: softwareDevice(2),
+    sizes: "constant",
     ...more,
   });
-  const subject = convSubject(request);
-  const operands = fillOperands(subject, "uniform11", 7);
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  const { arithmetic } = plan;
-  const given = { subject, operands, result, arithmetic };
-  const checked = await checkResult({ ...given, mode: "full", seed: 1 });
-  assert.equal(checked.verdict, "pass", `${plan.kernel} ${layout}: ${checked.message}`);
-  return plan.kernel;
+  return (await checkedResult(gpu, request)).plan.kernel;
 }
 
 Deno.test("classes of strides have tiles of their own where their taps differ", async () => {

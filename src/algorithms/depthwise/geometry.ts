@@ -1,16 +1,13 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
-import {
-  depthwiseRounds,
-  type DepthwiseShape,
-  type DepthwiseStrides,
-  stagedBytes,
-} from "../../kernels/depthwise.ts";
+import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
+import type { DepthwiseShape, DepthwiseStrides } from "../../kernels/depthwise/shape.ts";
+import { depthwiseRounds } from "../../kernels/depthwise/taps.ts";
 import {
   depthwiseFilterBlocks,
   type DepthwiseFilterShape,
   depthwiseUnits,
-} from "../../kernels/depthwise_filter.ts";
+} from "../../kernels/depthwise/gradient.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import {
   type ConvProblem,

@@ -1,12 +1,12 @@
 import { sumOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { depthwiseKernel, depthwiseWorkgroups } from "../../kernels/depthwise.ts";
+import { depthwiseKernel, depthwiseWorkgroups } from "../../kernels/depthwise/convolve.ts";
 import {
   depthwiseFilterBlocks,
   depthwiseFilterChains,
   depthwiseFilterKernel,
-} from "../../kernels/depthwise_filter.ts";
+} from "../../kernels/depthwise/gradient.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";

@@ -1,8 +1,17 @@
-import template from "../../shaders/depthwise_filter.wgsl" with { type: "text" };
-import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
-import { typeName, zeroOf } from "../elements/scalar.ts";
-import { type Axis, axisSizes, digitsText } from "./axes.ts";
-import type { DepthwiseStrides } from "./depthwise.ts";
+import template from "../../../shaders/depthwise_filter.wgsl" with { type: "text" };
+import { type Elements, elementsTrait, sumOf } from "../../elements/elements.ts";
+import { typeName, zeroOf } from "../../elements/scalar.ts";
+import { axisSizes, digitsText } from "../axes.ts";
+import {
+  channelWidth,
+  type DepthwisePlaces,
+  type DepthwiseStrides,
+  imageWidth,
+  otherAxes,
+  plus,
+  strideSizes,
+  vectorWidth,
+} from "./shape.ts";
 import {
   loopIterations,
   moduleBuilder,
@@ -12,34 +21,18 @@ import {
   type SizeMode,
   splitTrait,
   type TensorSplit,
-} from "./module.ts";
+} from "../module.ts";
 
-/**
- * Backward-filter of one filter a channel. Axes are the problem's, padded at the front to three, between the output and the
- * input, and a fourth of one place for kernels without runs.
- */
-export interface DepthwiseFilterShape {
-  readonly axes: readonly Axis[];
-  readonly images: number;
-  /** Output channels: filters. */
-  readonly channels: number;
-  /** Output channels an input channel has. */
-  readonly multiplier: number;
-  /** What four elements of a vector are: channels, images, or nothing where single elements are loaded. */
-  readonly vector: "channels" | "images" | "none";
+/** Backward-filter of one filter a channel: places are the output's, its axes lie between the output and the input. */
+export interface DepthwiseFilterShape extends DepthwisePlaces {
   /** Vectors of channels that a workgroup takes. */
   readonly lanes: number;
   /** Threads that share a channel's places. */
   readonly walkers: number;
   /** Whether neighbouring threads take neighbouring channels; else places. */
   readonly lanesInner: boolean;
-  /** The axis along which a thread takes `places` places at once. */
-  readonly run: number;
+  /** Places of a thread's run. */
   readonly places: number;
-  /** The order of axes in which places are given to threads, innermost first. */
-  readonly order: readonly number[];
-  /** Whether images count before places. */
-  readonly imagesFirst: boolean;
   /** Taps of a thread: of the run's axis, times those of the others. */
   readonly taps: { readonly run: number; readonly others: number };
   /** Parts into which all places are cut; each leaves a partial result where there are several. */
@@ -54,10 +47,6 @@ export interface DepthwiseFilterShape {
 /** Elements of workgroup memory in which threads' sums meet. */
 const TILE = 4096;
 
-function width({ vector }: Pick<DepthwiseFilterShape, "vector">): 1 | 4 {
-  return vector === "none" ? 1 : 4;
-}
-
 /** Runs of places of a channel, four images' where those are a vector. */
 export function depthwiseUnits(
   { axes, run, places, images, vector }: Pick<
@@ -66,7 +55,7 @@ export function depthwiseUnits(
   >,
 ): number {
   const others = axes.reduce((all, axis, d) => d === run ? all : all * axis.places, 1);
-  return others * Math.ceil(axes[run]!.places / places) * images / (vector === "images" ? 4 : 1);
+  return others * Math.ceil(axes[run]!.places / places) * images / imageWidth({ vector });
 }
 
 /** Pieces of a filter's taps, of the run's axis and of the others: a workgroup takes one of each. */
@@ -85,7 +74,7 @@ export function depthwiseFilterBlocks(
 ): number {
   const { channels, vector, lanes } = shape;
   const { run, others } = pieces(shape);
-  return run * others * Math.ceil(channels / (vector === "channels" ? 4 : 1) / lanes);
+  return run * others * Math.ceil(channels / channelWidth({ vector }) / lanes);
 }
 
 /** Products that one sum of a thread adds up, and those of a segment. */
@@ -96,7 +85,7 @@ export function depthwiseFilterChains(
   const chain = Math.ceil(units / shape.walkers) * shape.places;
   return {
     chain: Math.max(1, chain),
-    segment: Math.max(1, units * shape.places * (shape.vector === "images" ? 4 : 1)),
+    segment: Math.max(1, units * shape.places * imageWidth(shape)),
   };
 }
 
@@ -111,38 +100,33 @@ export function depthwiseFilterKernel(
 ): SizedKernel {
   const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements, mode } = shape;
   const { filter, multiplier } = shape;
-  const vectorWidth = width(shape);
+  const width = vectorWidth(shape);
   const module = moduleBuilder(mode);
-  const input = module.tensor("input", "read", vectorWidth, splits.input, elements.storage);
-  const output = module.tensor("output", "read", vectorWidth, splits.output, elements.storage);
+  const input = module.tensor("input", "read", width, splits.input, elements.storage);
+  const output = module.tensor("output", "read", width, splits.output, elements.storage);
   const stored = segments > 1 ? sumOf(elements) : elements.result;
   const result = module.tensor("filter", "write", 1, splits.filter, stored);
   const size = (name: string, value: number) => module.size(name, value);
   const sized = axisSizes(module, "axis", axes);
-  const others = axes.map((_, d) => d).filter((d) => d !== run);
+  const others = otherAxes(shape);
   const along = axes[run]!;
-  const channelWidth = shape.vector === "channels" ? 4 : 1;
-  const type = typeName("f32", vectorWidth);
-  const zero = zeroOf("f32", vectorWidth);
-  const sumType = typeName("f32", channelWidth);
+  const channelsEach = channelWidth(shape);
+  const type = typeName("f32", width);
+  const zero = zeroOf("f32", width);
+  const sumType = typeName("f32", channelsEach);
   const threads = lanes * walkers;
   const count = pieces(shape);
-  const channels = size("channels", shape.channels / channelWidth);
+  const channels = size("channels", shape.channels / channelsEach);
   const channelBlocks = size(
     "channel_blocks",
-    Math.ceil(shape.channels / channelWidth / lanes),
+    Math.ceil(shape.channels / channelsEach / lanes),
   );
   const runPieces = size("run_pieces", count.run);
   const otherPieces = size("other_pieces", count.others);
   const units = depthwiseUnits(shape);
   const factor = size("multiplier", multiplier);
-  const strides = (tensor: DepthwiseStrides, prefix: string) => ({
-    image: size(`${prefix}_image`, tensor.image),
-    channel: size(`${prefix}_channel`, tensor.channel),
-    axes: tensor.axes.map((stride, d) => size(`${prefix}_axis${d}`, stride)),
-  });
-  const from = strides(shape.input, "input");
-  const gradient = strides(shape.output, "output");
+  const from = strideSizes(module, shape.input, "input");
+  const gradient = strideSizes(module, shape.output, "output");
 
   const outerDigits = (index: string, suffix: string, indent: string) =>
     digitsText(
@@ -183,7 +167,7 @@ export function depthwiseFilterKernel(
   );
   const image = {
     name: "image",
-    radix: size("images", shape.images / (shape.vector === "images" ? 4 : 1)),
+    radix: size("images", shape.images / imageWidth(shape)),
   };
   const body = [
     digitsText(
@@ -225,7 +209,7 @@ export function depthwiseFilterKernel(
   ].join("\n");
 
   const tapsOfThread = taps.run * taps.others;
-  const together = Math.min(tapsOfThread, walkers, Math.floor(TILE / threads / channelWidth));
+  const together = Math.min(tapsOfThread, walkers, Math.floor(TILE / threads / channelsEach));
   const parts = Math.min(walkers, Math.floor(threads / (together * lanes)));
   const four = (value: string) =>
     shape.vector === "images" ? `(${value}.x + ${value}.y) + (${value}.z + ${value}.w)` : value;
@@ -245,7 +229,7 @@ export function depthwiseFilterKernel(
   const offset = [
     ...others.map((d) => `tap_${d} * ${tapStrides[d]}`),
     `along * ${tapStrides[run]}`,
-    `channel * ${channelWidth}u * ${channelStride}`,
+    `channel * ${channelsEach}u * ${channelStride}`,
   ].join(" + ");
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const blocks = depthwiseFilterBlocks(shape);
@@ -254,7 +238,7 @@ export function depthwiseFilterKernel(
     "depthwise_bwd_filter",
     elementsTrait(elements),
     shape.vector === "none" ? "single" : shape.vector,
-    `${shape.order.join("")}${shape.imagesFirst ? "n" : ""}x${vectorWidth}`,
+    `${shape.order.join("")}${shape.imagesFirst ? "n" : ""}x${width}`,
     `${lanesInner ? "l" : "w"}${lanes}x${walkers}`,
     `run${run}r${places}s${along.stride}d${along.dilation}`,
     `taps${taps.run}x${taps.others}`,
@@ -265,7 +249,7 @@ export function depthwiseFilterKernel(
   const wgsl = render(template, {
     name,
     sumType,
-    zero: zeroOf("f32", channelWidth),
+    zero: zeroOf("f32", channelsEach),
     tileSize: together * threads,
     together,
     sums: together * lanes,
@@ -283,11 +267,11 @@ export function depthwiseFilterKernel(
     outerDigits: outerDigits("outer", "", "    "),
     elements: size("elements", shape.channels * allTaps),
     offset,
-    stores: Array.from({ length: channelWidth }, (_, i) =>
+    stores: Array.from({ length: channelsEach }, (_, i) =>
       `    ${
         result.store(
           i === 0 ? "offset" : `offset + ${i}u * ${channelStride}`,
-          channelWidth === 1 ? "value" : `value.${"xyzw"[i]}`,
+          channelsEach === 1 ? "value" : `value.${"xyzw"[i]}`,
         )
       }`).join("\n"),
     workgroups: size("workgroups", blocks * segments),
@@ -303,7 +287,7 @@ export function depthwiseFilterKernel(
   const iterations = loopIterations(Math.ceil(unitsPerSegment / walkers)) +
     Math.ceil(tapsOfThread / together) *
       (loopIterations(Math.ceil(walkers / parts)) + loopIterations(parts));
-  const bytes = together * threads * channelWidth * 4;
+  const bytes = together * threads * channelsEach * 4;
   return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
 }
 
@@ -317,9 +301,4 @@ function runProducts({ axes, run, places, taps }: DepthwiseFilterShape) {
     }
   }
   return all.sort((a, b) => a.place - b.place);
-}
-
-/** `base + 2u`, or `base`. */
-function plus(base: string, offset: number): string {
-  return offset === 0 ? base : `${base} + ${offset}u`;
 }

@@ -1,0 +1,91 @@
+import type { Elements } from "../../elements/elements.ts";
+import type { Axis } from "../axes.ts";
+import type { ModuleBuilder, SizeMode } from "../module.ts";
+
+/** Strides of a tensor in memory, in vectors. */
+export interface DepthwiseStrides {
+  readonly image: number;
+  readonly channel: number;
+  /** One a spatial axis. */
+  readonly axes: readonly number[];
+}
+
+/** Places of one filter a channel, and how threads take them. */
+export interface DepthwisePlaces {
+  /** The problem's, padded at the front to three, and a fourth of one place for kernels without runs. */
+  readonly axes: readonly Axis[];
+  readonly images: number;
+  /** Channels of the result: filters. */
+  readonly channels: number;
+  /** Output channels an input channel has. */
+  readonly multiplier: number;
+  /** What four elements of a vector are: channels, images, or nothing where single elements are loaded. */
+  readonly vector: "channels" | "images" | "none";
+  /** The axis along which a thread takes several places at once. */
+  readonly run: number;
+  /** The order of axes in which places are given to threads, innermost first. */
+  readonly order: readonly number[];
+  /** Whether images count before places. */
+  readonly imagesFirst: boolean;
+}
+
+/**
+ * Forward and backward-data of one filter a channel. Backward-data counts places of the input, and its source is the
+ * output's gradient.
+ */
+export interface DepthwiseShape extends DepthwisePlaces {
+  readonly op: "fwd" | "bwd-data";
+  /** Threads of a workgroup that take neighbouring channels of the same places; where 0, all take neighbouring places. */
+  readonly lanes: number;
+  readonly threads: number;
+  /** Results of a thread along the run's axis; a multiple of the stride in backward-data. */
+  readonly results: number;
+  /** Whether the taps of other axes stand in the text one after the other; else a loop runs over them. */
+  readonly unrolled: boolean;
+  readonly source: DepthwiseStrides;
+  readonly result: DepthwiseStrides;
+  readonly filter: {
+    /** Whether a workgroup's filters are in its memory, brought there in whole lines: lanes only. */
+    readonly staged: boolean;
+    /** Whether four channels are one load. */
+    readonly vector: boolean;
+    readonly channel: number;
+    readonly axes: readonly number[];
+  };
+  readonly mode: SizeMode;
+  readonly elements: Elements;
+}
+
+/** Elements of a vector. */
+export function vectorWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
+  return vector === "none" ? 1 : 4;
+}
+
+/** Channels of a vector. */
+export function channelWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
+  return vector === "channels" ? 4 : 1;
+}
+
+/** Images of a vector. */
+export function imageWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
+  return vector === "images" ? 4 : 1;
+}
+
+/** Axes but that of runs. */
+export function otherAxes({ axes, run }: Pick<DepthwisePlaces, "axes" | "run">): number[] {
+  return axes.map((_, d) => d).filter((d) => d !== run);
+}
+
+/** WGSL of a tensor's strides. */
+export function strideSizes(module: ModuleBuilder, tensor: DepthwiseStrides, prefix: string) {
+  return {
+    image: module.size(`${prefix}_image`, tensor.image),
+    channel: module.size(`${prefix}_channel`, tensor.channel),
+    axes: tensor.axes.map((stride, d) => module.size(`${prefix}_axis${d}`, stride)),
+  };
+}
+
+/** `base + 2u`, `base - 1u`, `base`. */
+export function plus(base: string, offset: number): string {
+  return offset === 0 ? base : offset < 0 ? `${base} - ${-offset}u` : `${base} + ${offset}u`;
+}
