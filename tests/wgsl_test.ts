@@ -131,12 +131,15 @@ function strideKernels(): Kernel[] {
           limits,
           device: softwareDevice(2),
         } as const;
+        const variant = { packedFilter: true };
         const plans = [
           planConv(request),
-          planConv({ ...request, splits: 2 }),
-          planConv({ ...request, balance: "stream-k" }),
           planConv({ ...request, dtype: "f16" }),
-          planConv({ ...request, variant: { microKernel: false } }),
+          planConv({ ...request, variant }),
+          planConv({ ...request, splits: 2, variant }),
+          planConv({ ...request, balance: "stream-k", variant }),
+          planConv({ ...request, dtype: "f16", variant }),
+          planConv({ ...request, variant: { ...variant, microKernel: false } }),
         ];
         for (const { kernel } of plans.flatMap(({ passes }) => passes)) kernels.push(kernel);
       }

@@ -1,8 +1,12 @@
 import { foldGrid, type SizedKernel, type SizeMode } from "../kernels/module.ts";
-import { type ReduceShape, reduceSplitsKernel, reduceThreads } from "../kernels/reduce_splits.ts";
+import {
+  type ReduceShape,
+  reduceSplitsKernel,
+  reduceWorkgroups,
+} from "../kernels/reduce_splits.ts";
 import {
   reduceTilesKernel,
-  reduceTilesThreads,
+  reduceTilesWorkgroups,
   type TilePartials,
 } from "../kernels/tile_partials.ts";
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
@@ -66,7 +70,7 @@ export function reducePass(
     result: buffers.split(places.result),
   };
   const kernel = reduceSplitsKernel(shape, mode, epilogue, splits, element, onto);
-  return pass(kernel, buffers, places, Math.ceil(reduceThreads(shape) / 256), limits);
+  return pass(kernel, buffers, places, reduceWorkgroups(shape), limits);
 }
 
 /**
@@ -89,5 +93,5 @@ export function reduceTilesPass(
     result: buffers.split(places.result),
   };
   const kernel = reduceTilesKernel(shape, mode, epilogue, splits, element, rowIndex);
-  return pass(kernel, buffers, places, Math.ceil(reduceTilesThreads(shape) / 256), limits);
+  return pass(kernel, buffers, places, reduceTilesWorkgroups(shape), limits);
 }

@@ -17,6 +17,7 @@ import { isSoftware, type PlanRequest } from "./request.ts";
 import type { AlgorithmName } from "./names.ts";
 import { refuseHugeTensors, resultElements } from "./tensors.ts";
 import { planTuned } from "./tuning.ts";
+import { withWorkspaceBytes } from "./workspace_limit.ts";
 
 /**
  * Every algorithm, with the reason where it does not support the problem.
@@ -251,13 +252,14 @@ export function planConv(request: PlanRequest): Plan {
  * assert.ok(isRefusal(planned) && planned.kind === "problem", "Winograd has stride 1");
  * ```
  */
-export function tryPlanConv(request: PlanRequest): Planned<Plan> {
-  const { problem, epilogue } = request;
+export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
+  const { problem, epilogue } = asked;
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  const unknown = refuseUnknown(request) ?? refuseSplits(request);
+  const unknown = refuseUnknown(asked) ?? refuseSplits(asked);
   if (unknown !== undefined) return unknown;
+  const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);
   if (huge !== undefined) return huge;
   if (request.algorithm === "auto") return planAuto(request);

@@ -41,6 +41,8 @@ export interface PlanRequest {
   readonly pair?: string;
   /** Bytes of workspace a plan may allocate; algorithms work in chunks of the batch to stay below. */
   readonly maxWorkspaceBytes?: number;
+  /** The same as a share of the problem's tensors. */
+  readonly maxWorkspaceShare?: number;
   /** Only algorithms that sum products as they are: no Winograd. */
   readonly exact?: boolean;
   /** Limit of |y − ref| / (u · Σ|a||b|) that algorithms enlarging rounding errors must keep. */

@@ -21,15 +21,16 @@ import {
   CPU_HEEDS,
   gather,
   oneOf,
-  parseBytes,
   parsePattern,
   parsePolicies,
   parseShard,
   parseShare,
+  parseWorkspace,
   refuseOptions,
   someOf,
   splitTiles,
   wholeNumber,
+  WORKSPACE_HELP,
 } from "./values.ts";
 
 const EXAMPLES = `
@@ -86,7 +87,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "products that one accumulator of fused Winograd sums before it is added to another; 0 for all",
       wholeNumber(0),
     )
-    .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option("--exact", "no Winograd algorithm")
     .option(
@@ -221,7 +222,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     planning: {
       ...(flush === undefined ? {} : { flush }),
       ...deviceOption(options.deviceModel),
-      ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
+      ...maxWorkspace,
       ...(exact === undefined ? {} : { exact }),
       ...(variant === undefined ? {} : { variant }),
     },
@@ -236,7 +237,8 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 /** What decides a figure beside the case itself. */
 export function environmentOptions(run: RunOptions): Record<string, string | number> {
   const { check, fill, provider = "wgconv", protocol, planning = {} } = run;
-  const { policy, splits, balance, flush, maxWorkspaceBytes, exact, variant, device } = planning;
+  const { policy, splits, balance, flush, maxWorkspaceBytes, maxWorkspaceShare, exact } = planning;
+  const { variant, device } = planning;
   return {
     check,
     fill,
@@ -249,6 +251,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     ...(balance === undefined ? {} : { balance }),
     ...(flush === undefined ? {} : { flush }),
     ...(maxWorkspaceBytes === undefined ? {} : { "max-workspace": maxWorkspaceBytes }),
+    ...(maxWorkspaceShare === undefined ? {} : { "max-workspace": `${maxWorkspaceShare}x` }),
     ...(device === undefined ? {} : { "device-model": modelTrait(device) }),
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),

@@ -6,7 +6,15 @@ import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
-import { commaList, oneOf, parseBytes, parseSizes, positiveNumber, wholeNumber } from "./values.ts";
+import {
+  commaList,
+  oneOf,
+  parseSizes,
+  parseWorkspace,
+  positiveNumber,
+  wholeNumber,
+  WORKSPACE_HELP,
+} from "./values.ts";
 
 /** `auto` and the algorithms it chooses from. */
 export function algorithmChoices(): string[] {
@@ -67,7 +75,7 @@ export function problemCommand(name: string) {
     )
     .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
     .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
-    .option("--max-workspace <bytes>", "most memory beside the tensors: 64MB, 1GiB", parseBytes)
+    .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
@@ -107,7 +115,7 @@ export function planningOptions(options: ProblemOptions) {
     ...deviceOption(options.deviceModel),
     ...(pair === undefined ? {} : { pair }),
     ...(tile === undefined ? {} : { tile }),
-    ...(maxWorkspace === undefined ? {} : { maxWorkspaceBytes: maxWorkspace }),
+    ...maxWorkspace,
     ...(exact === undefined ? {} : { exact }),
     ...(variant === undefined ? {} : { variant }),
     ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),

@@ -54,6 +54,22 @@ export function parseBytes(text: string): number {
   return Math.floor(Number(match[1]) * unit);
 }
 
+/** Most workspace, as bytes or as a share of the tensors. */
+export type WorkspaceLimit = { readonly maxWorkspaceBytes: number } | {
+  readonly maxWorkspaceShare: number;
+};
+
+/** Reads bytes, or a share of a problem's tensors such as `0.5x`. */
+export function parseWorkspace(text: string): WorkspaceLimit {
+  const share = /^(\d+(?:\.\d+)?)\s*x$/i.exec(text.trim());
+  return share === null
+    ? { maxWorkspaceBytes: parseBytes(text) }
+    : { maxWorkspaceShare: Number(share[1]) };
+}
+
+/** Help of `--max-workspace`. */
+export const WORKSPACE_HELP = "most memory beside the tensors: 64MB, 1GiB, or 0.5x of theirs";
+
 /** A parser that tells what it accepts, for completions: one of `choices`, or a comma list of them. */
 export interface ChoiceParser<T> {
   (text: string): T;

@@ -214,6 +214,14 @@ export function mainLoopKernel(
   );
 }
 
+/**
+ * The row tile of a tile. Uneven ones begin one row tile later in each column: multiprocessors are dealt the workgroups in
+ * turn, and would get the deepest of all columns, or none.
+ */
+export function rowTileText(tile: string, rowTiles: string, uneven: boolean): string {
+  return uneven ? `(${tile} + ${tile} / ${rowTiles}) % ${rowTiles}` : `${tile} % ${rowTiles}`;
+}
+
 /** Declares the tile, batch and steps of workgroup `id`: tiles down the rows, then along the columns. */
 function workgroupText(
   module: ModuleBuilder,
@@ -228,7 +236,7 @@ function workgroupText(
   const steps = Math.ceil(shape.depth / policy.depth);
   const tile = range === undefined
     ? [
-      `  let row_tile = id % ${rowTiles};`,
+      `  let row_tile = ${rowTileText("id", rowTiles, uneven !== undefined)};`,
       `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
       `  let batch = id / (${rowTiles} * ${columnTiles});`,
       `  let group = batch / ${module.size("splits", splits)};`,
@@ -237,7 +245,7 @@ function workgroupText(
     : [
       `  let tile = ${first} + id % ${count};`,
       `  let split = id / ${count};`,
-      `  let row_tile = tile % ${rowTiles};`,
+      `  let row_tile = ${rowTileText("tile", rowTiles, uneven !== undefined)};`,
       `  let column_tile = (tile / ${rowTiles}) % ${columnTiles};`,
       `  let group = tile / (${rowTiles} * ${columnTiles});`,
     ];

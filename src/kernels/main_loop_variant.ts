@@ -21,6 +21,8 @@ export interface MainLoopVariant {
   readonly microKernel?: boolean;
   /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
   readonly halfTile?: boolean;
+  /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
+  readonly packedFilter?: boolean;
 }
 
 /** Every choice made. */
@@ -36,6 +38,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   peel: true,
   microKernel: true,
   halfTile: false,
+  packedFilter: false,
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
@@ -48,6 +51,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "peel": "peel",
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",
+  "packed-filter": "packedFilter",
 };
 
 /** Names of the optimisations that the tuned kernel has, or has not. */

@@ -6,7 +6,6 @@ import {
   epilogueTrait,
 } from "./epilogue.ts";
 import {
-  loopIterations,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -15,7 +14,8 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { type Scalar, sumScalar, zeroOf } from "../elements/scalar.ts";
+import { type Scalar, sumScalar } from "../elements/scalar.ts";
+import { splitSum, sumWorkgroups } from "./sum_splits.ts";
 
 /** Partial results lie one after the other, each as the result does. */
 export interface ReduceShape {
@@ -42,9 +42,9 @@ function reduceVector(shape: ReduceShape): { width: 1 | 4; side: "rows" | "colum
   return { width: 1, side: "columns" };
 }
 
-/** Threads of a {@linkcode reduceSplitsKernel}: one per vector. */
-export function reduceThreads(shape: ReduceShape): number {
-  return shape.elements / reduceVector(shape).width;
+/** Workgroups of a {@linkcode reduceSplitsKernel}. */
+export function reduceWorkgroups(shape: ReduceShape): number {
+  return sumWorkgroups(shape.elements / reduceVector(shape).width, shape.splits);
 }
 
 /**
@@ -66,9 +66,15 @@ export function reduceSplitsKernel(
   const partials = module.tensor("partials", "read", width, splits.partials, sumOf);
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => row);
-  const name = `reduce_splits_${onto ? "onto_" : ""}${element}x${width}${width === 4 ? side : ""}${
-    epilogueTrait(steps)
-  }${splitTrait(splits.partials, splits.result)}`;
+  const { trait, values: lanes, workgroupBytes, iterations } = splitSum(
+    shape.elements / width,
+    shape.splits,
+    sumOf,
+    width,
+  );
+  const name = `reduce_splits_${onto ? "onto_" : ""}${element}x${width}${
+    width === 4 ? side : ""
+  }${trait}${epilogueTrait(steps)}${splitTrait(splits.partials, splits.result)}`;
   const count = module.size("count", shape.elements / width);
   const coordinate = (what: "row" | "column", stride: number, extent: number) =>
     `((i * ${width}u / ${module.size(`${what}_stride`, stride)}) % ${
@@ -85,15 +91,14 @@ export function reduceSplitsKernel(
     name,
     count,
     place: "",
-    zero: onto ? result.load("i") : zeroOf(sumOf, width),
-    lost: zeroOf(sumOf, width),
-    exact: sumOf === "i32",
+    onto: onto ? result.load("i") : "",
+    ...lanes,
     splits: module.size("splits", shape.splits),
-    load: partials.load(`split * ${count} + i`),
+    load: (split: string) => partials.load(`${split} * ${count} + i`),
     store: result.store("i", sum),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  const iterations = loopIterations(shape.splits) + width * epilogueIterations(steps);
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
+  const all = iterations + width * epilogueIterations(steps);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], workgroupBytes, all);
 }

@@ -6,9 +6,8 @@ import {
   epilogueTrait,
 } from "./epilogue.ts";
 import { classEdges, classPlaceText, type ClassResults, classSides } from "./class_output.ts";
-import type { TileRange } from "./main_loop.ts";
+import { rowTileText, type TileRange } from "./main_loop.ts";
 import {
-  loopIterations,
   type ModuleBuilder,
   moduleBuilder,
   render,
@@ -20,7 +19,8 @@ import {
 } from "./module.ts";
 import type { OutputMap, OutputVector } from "./output.ts";
 import { policyTile, type TilePolicy } from "./policy.ts";
-import { type Scalar, sumScalar, zeroOf } from "../elements/scalar.ts";
+import { splitSum, sumWorkgroups } from "./sum_splits.ts";
+import { type Scalar, sumScalar } from "../elements/scalar.ts";
 
 /**
  * Partial results of a range of tiles whose depth is split, and where their sums go. They lie
@@ -83,9 +83,14 @@ export function tilePartialsMap(module: ModuleBuilder, shape: TilePartials): Out
   };
 }
 
-/** Threads of a {@linkcode reduceTilesKernel}: one per vector. */
-export function reduceTilesThreads(shape: TilePartials): number {
+/** Vectors of results. */
+function resultVectors(shape: TilePartials): number {
   return partialElements({ ...shape, splits: 1 }) / (shape.vector === "none" ? 1 : 4);
+}
+
+/** Workgroups of a {@linkcode reduceTilesKernel}. */
+export function reduceTilesWorkgroups(shape: TilePartials): number {
+  return sumWorkgroups(resultVectors(shape), shape.splits);
 }
 
 /**
@@ -110,6 +115,12 @@ export function reduceTilesKernel(
   const result = module.tensor("result", "write", width, splits.result, element);
   const steps = epilogue(module, width, (row) => rowIndex(module, row));
   const { side } = tileStrides(shape);
+  const { trait, values: lanes, workgroupBytes, iterations } = splitSum(
+    resultVectors(shape),
+    shape.splits,
+    sumOf,
+    width,
+  );
   const name = `reduce_tiles_${element}x${width}${width === 4 ? side : ""}${
     strides.classes !== undefined
       ? `_${strides.classes.inner}${strides.classes.batchInner ? "_images" : ""}_${
@@ -118,8 +129,10 @@ export function reduceTilesKernel(
       : strides.interleave === undefined
       ? ""
       : "_i"
-  }_${policyTile(policy)}${epilogueTrait(steps)}${splitTrait(splits.partials, splits.result)}`;
-  const count = module.size("count", reduceTilesThreads(shape));
+  }_${policyTile(policy)}${trait}${epilogueTrait(steps)}${
+    splitTrait(splits.partials, splits.result)
+  }`;
+  const count = module.size("count", resultVectors(shape));
   const size = (of: string, value: number) => module.size(of, value);
   const tile = policy.rows * policy.columns / width;
   const across = (side === "rows" ? policy.rows : policy.columns) / width;
@@ -131,7 +144,10 @@ export function reduceTilesKernel(
     `  let tile = ${size("first_tile", range.first)} + i / ${tile}u;`,
     `  let place = i % ${tile}u;`,
     `  let group = tile / (${rowTiles} * ${columnTiles});`,
-    `  let row = (tile % ${rowTiles}) * ${policy.rows}u + ${side === "rows" ? along : other};`,
+    `  let first_row = (${
+      rowTileText("tile", rowTiles, shape.classText !== undefined)
+    }) * ${policy.rows}u;`,
+    `  let row = first_row + ${side === "rows" ? along : other};`,
     `  let column = ((tile / ${rowTiles}) % ${columnTiles}) * ${policy.columns}u + ${
       side === "rows" ? other : along
     };`,
@@ -144,11 +160,10 @@ export function reduceTilesKernel(
     name,
     count,
     place,
-    zero: zeroOf(sumOf, width),
-    lost: zeroOf(sumOf, width),
-    exact: sumOf === "i32",
+    onto: "",
+    ...lanes,
     splits: size("splits", shape.splits),
-    load: partials.load(`split * ${count} + i`),
+    load: (split: string) => partials.load(`${split} * ${count} + i`),
     store: result.store(
       "at",
       applyEpilogue(steps, "sum", { width, side, row: "row", column: "column", offset: "at" }),
@@ -156,8 +171,8 @@ export function reduceTilesKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  const iterations = loopIterations(shape.splits) + width * epilogueIterations(steps);
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, iterations);
+  const all = iterations + width * epilogueIterations(steps);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], workgroupBytes, all);
 
   function linearPlace(strides: Exclude<TilePartials["strides"], { classes: ClassResults }>) {
     return [
@@ -175,7 +190,6 @@ export function reduceTilesKernel(
   function classPlace(classes: ClassResults) {
     const places = classPlaceText(module, classes, shape.columns);
     return [
-      `  let first_row = (tile % ${rowTiles}) * ${policy.rows}u;`,
       shape.classText?.(module) ?? "",
       `  let out_base = group * ${size("group", strides.group)};`,
       ...places.column("_c", "column"),

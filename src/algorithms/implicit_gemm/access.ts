@@ -1,3 +1,4 @@
+import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import type { UnevenRows } from "../../kernels/main_loop.ts";
@@ -31,9 +32,11 @@ export interface Operands {
   uneven?(module: ModuleBuilder, policy: TilePolicy): UnevenRows;
   readonly a: Access;
   readonly b: Access;
+  /** What A is read from where nothing is packed. */
+  readonly left: ConvTensor;
   /** Products that a result sums, padding of the taps included. */
   depth(policy: TilePolicy): number;
-  /** The filter's packed form, which forward and backward-data read in place of the filter. */
+  /** The filter's packed form, which is read in its place. */
   pack(policy: TilePolicy): PackShape | undefined;
   loaders(
     module: ModuleBuilder,
@@ -48,6 +51,9 @@ export interface Operands {
   /** What products of classes of strides are, for notes. */
   readonly classes?: string;
 }
+
+/** A filter of so few elements is read from the caches nearby, however it lies. */
+const CACHED_ELEMENTS = 1 << 14;
 
 /** Strides in elements of one of the problem's tensors, per canonical axis. */
 export function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
@@ -67,4 +73,25 @@ export function groupChannels(problem: ConvProblem): { input: number; output: nu
     input: problem.inChannels / problem.groups,
     output: problem.outChannels / problem.groups,
   };
+}
+
+/** How a filter lies that is read unpacked: along its rows or its channels; undefined where neighbours of both lie far apart. */
+export function filterAccess(request: PlanRequest, shape: PackShape): Access | undefined {
+  const { tile } = elementsOf(request);
+  const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
+  const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
+  if (along === undefined) {
+    const elements = groups * rows * channels * taps;
+    if (elements > CACHED_ELEMENTS) return undefined;
+    return { along: "depth", vector: 1, value: tile };
+  }
+  const four = loadVector(request);
+  const whole = [
+    along === "place" ? rows : channels,
+    along === "place" ? channelStride : rowStride,
+    taps > 1 ? tapStride : 0,
+    groups > 1 ? groupStride : 0,
+  ];
+  const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
+  return { along, vector, value: tile };
 }

@@ -1,11 +1,14 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import { type ClassResults, classRows, classSides } from "../../kernels/class_output.ts";
-import { classFilterLoader } from "../../kernels/loaders/class_filter.ts";
+import type { TileLoader } from "../../kernels/loader.ts";
+import { classFilterLoader, classTap } from "../../kernels/loaders/class_filter.ts";
+import { filterLoader } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
+import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
+import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import {
   classPlaces,
   classSteps,
@@ -16,7 +19,14 @@ import {
 } from "../../kernels/stride_classes.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import {
+  type Access,
+  filterAccess,
+  groupChannels,
+  loadVector,
+  type Operands,
+  stridesOf,
+} from "./access.ts";
 
 /** An axis as a product has it. */
 interface SidedAxis {
@@ -68,11 +78,12 @@ export function classOperands(request: PlanRequest): readonly [Operands, ...Oper
     ];
     return ways.flatMap((way) => sides.map((side) => [...way, side]));
   }, [[]]);
-  const [first, ...others] = ways.map((way) => sidedOperands(request, way));
+  const [first, ...others] = ways.flatMap((way) => sidedOperands(request, way));
   return [first!, ...others];
 }
 
-function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Operands {
+/** With the filter packed, and as it lies where rows are its channels. */
+function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Operands[] {
   const { problem, layout } = request;
   const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
@@ -137,7 +148,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       }),
     };
   };
-  return {
+  const packedAccess: Access = { along: "place", vector: four(4), value: tile };
+  const operandsWith = (unpacked?: Access): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
     batches: problem.groups * tileClasses,
@@ -152,20 +164,17 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
         }),
       }
       : {}),
-    a: { along: "place", vector: four(4), value: tile },
+    a: unpacked ?? packedAccess,
     b,
+    left: "filter",
     // Where all rows are as deep, the last step's padding can be left out.
     depth: (policy) => most * padded(policy) - (tiled ? 0 : padded(policy) - channels),
-    pack,
+    pack: unpacked === undefined ? pack : () => undefined,
     loaders(module, policy, split) {
-      const { paddedRows, depth, paddedChannels } = pack(policy);
-      const packed = module.tensor("packed", "read", four(4), split("a"), storage, tile);
       const gradient = module.tensor("output", "read", b.vector, split("b"), storage, tile);
-      const shape = { places: paddedRows, depth, tileDepth: policy.depth, paddedChannels };
+      const { paddedChannels } = pack(policy);
       return [
-        tiled
-          ? classFilterLoader(module, packed, walked, shape)
-          : packedLoader(module, "a", packed, shape),
+        filterOperand(module, policy, split("a"), unpacked),
         gatherLoader(module, gradient, {
           direction: "backward",
           axes: sides.map(({ walked, grid }) => ({
@@ -191,8 +200,41 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       group: problem.groups === 1 ? 0 : rowChannels * target[1]!,
     },
     linear: () => false,
-    trait: () => `${layout}_${sides.length}d_classes_${classSides(results)}_b${b.vector}`,
+    trait: () =>
+      `${layout}_${sides.length}d_classes_${classSides(results)}_${
+        unpacked === undefined ? "" : `${request.filterLayout}${unpacked.vector}`
+      }b${b.vector}`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
-  };
+  });
+  const unpacked = rows === rowChannels
+    ? filterAccess(request, pack(TILE_POLICIES[0]!))
+    : undefined;
+  return [operandsWith(), ...(unpacked === undefined ? [] : [operandsWith(unpacked)])];
+
+  function filterOperand(
+    module: ModuleBuilder,
+    policy: TilePolicy,
+    split: TensorSplit,
+    unpacked: Access | undefined,
+  ): TileLoader {
+    const shape = pack(policy);
+    if (unpacked !== undefined) {
+      const lying = module.tensor("filter", "read", unpacked.vector, split, storage, tile);
+      return filterLoader(module, lying, {
+        ...shape,
+        ...unpacked,
+        taps: walked.map(({ taps }) => taps),
+        tileDepth: policy.depth,
+        tap: tiled ? classTap(module, walked) : (d) => `b_tap${d}`,
+        ...(tiled ? { row: (place) => `${place} - class_row` } : {}),
+      });
+    }
+    const packed = module.tensor("packed", "read", packedAccess.vector, split, storage, tile);
+    const { paddedRows: places, depth, paddedChannels } = shape;
+    const padded = { places, depth, tileDepth: policy.depth, paddedChannels };
+    return tiled
+      ? classFilterLoader(module, packed, walked, padded)
+      : packedLoader(module, "a", packed, padded);
+  }
 }

@@ -1,17 +1,25 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { gradientLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
+import { filterLoader } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
+import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import type { ConvTensor } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import {
+  type Access,
+  filterAccess,
+  groupChannels,
+  loadVector,
+  type Operands,
+  stridesOf,
+} from "./access.ts";
 
-/** Forward, and backward-data with stride 1: packed filter times gathered image. */
-export function gatherOperands(request: PlanRequest): Operands {
+/** Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies. */
+export function gatherOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
   const { problem, layout } = request;
   const { storage, tile } = elementsOf(request);
   const four = loadVector(request);
@@ -48,24 +56,39 @@ export function gatherOperands(request: PlanRequest): Operands {
     channelStride: filterStrides[forward ? 1 : 0]!,
     tapStride: filterStrides.at(-1)!,
   });
-  return {
+  const packed: Access = { along: "place", vector: four(4), value: tile };
+  const operandsWith = (unpacked?: Access): Operands => ({
     rows,
     columns: problem.batch * spots,
     batches: problem.groups,
-    a: { along: "place", vector: four(4), value: tile },
+    a: unpacked ?? packed,
     b,
+    left: "filter",
     depth: depthOf,
-    pack,
+    pack: unpacked === undefined ? pack : () => undefined,
     loaders(module, policy, split) {
       const shape = pack(policy);
-      const packed = module.tensor("packed", "read", four(4), split("a"), storage, tile);
+      const filter = unpacked === undefined
+        ? packedLoader(
+          module,
+          "a",
+          module.tensor("packed", "read", packed.vector, split("a"), storage, tile),
+          { places: shape.paddedRows, depth: shape.depth, tileDepth: policy.depth },
+        )
+        : filterLoader(
+          module,
+          module.tensor("filter", "read", unpacked.vector, split("a"), storage, tile),
+          {
+            ...shape,
+            ...unpacked,
+            taps: problem.filterSize,
+            tileDepth: policy.depth,
+            ...(linear(policy) ? {} : { tap: (d) => `b_tap${d}` }),
+          },
+        );
       const image = module.tensor(source, "read", b.vector, split("b"), storage, tile);
       return [
-        packedLoader(module, "a", packed, {
-          places: shape.paddedRows,
-          depth: shape.depth,
-          tileDepth: policy.depth,
-        }),
+        filter,
         gatherLoader(module, image, {
           direction: forward ? "forward" : "backward",
           axes: places.map((_, d) => ({
@@ -97,8 +120,12 @@ export function gatherOperands(request: PlanRequest): Operands {
     },
     linear,
     trait: (policy) =>
-      `${layout}_${places.length}d_${linear(policy) ? "linear" : "tap"}_b${b.vector}`,
-  };
+      `${layout}_${places.length}d_${linear(policy) ? "linear" : "tap"}_${
+        unpacked === undefined ? "" : `${request.filterLayout}${unpacked.vector}`
+      }b${b.vector}`,
+  });
+  const unpacked = filterAccess(request, pack(TILE_POLICIES[0]!));
+  return [operandsWith(), ...(unpacked === undefined ? [] : [operandsWith(unpacked)])];
 }
 
 /** Backward-filter: output gradient times shifted input, deep along images and places. */
@@ -128,6 +155,7 @@ export function correlationOperands(request: PlanRequest): Operands {
     batches: problem.groups,
     a,
     b,
+    left: "output",
     depth: () => depth,
     pack: () => undefined,
     loaders(module, policy, split) {

@@ -31,7 +31,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   const passes: Pass[] = [];
 
   const pack = operands.pack(policy);
-  let aBuffer = tensor.output;
+  let aBuffer = tensor[operands.left];
   if (pack !== undefined) {
     aBuffer = buffers.add("packed filter", "workspace", packedElements(pack), types.storage);
     const places = { unpacked: tensor.filter, packed: aBuffer };
@@ -85,9 +85,8 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         a,
         b,
         places: {
-          packed: aBuffer,
           [operandTensors(problem.op)[0]]: bBuffer,
-          ...(pack === undefined ? { output: aBuffer } : {}),
+          [pack === undefined ? operands.left : "packed"]: aBuffer,
           bias,
         },
         operands: [aBuffer, bBuffer],

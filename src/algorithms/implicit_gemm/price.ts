@@ -21,10 +21,14 @@ export function implicitTime(
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
   const share = operands.linear(policy) && alone ? shares.linear : 1;
   const { result, rows } = operands;
+  // Of a filter that is read as it lies, element by element.
+  const apart = operands.left === "filter" && operands.a.vector === 1 &&
+    operands.pack(policy) === undefined;
+  const loads = apart ? 1 - shares.packing.single : 1;
   const single = result.classes !== undefined && targetStore(result, rows, variant) === "none";
   return gatheredTime(
     request,
-    productTime(cost, share * rate),
+    productTime(cost, share * loads * rate),
     operands.pack(policy),
     single ? shares.interleaved : 1,
   );

@@ -1,8 +1,10 @@
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
+import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Product } from "../product.ts";
-import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
@@ -23,23 +25,29 @@ export interface ImplicitProduct {
 function operandsOf(request: PlanRequest): readonly [Operands, ...Operands[]] {
   const { op, stride } = request.problem;
   if (op === "bwd-filter") return [correlationOperands(request)];
-  if (op === "fwd" || stride.every((step) => step === 1)) return [gatherOperands(request)];
+  if (op === "fwd" || stride.every((step) => step === 1)) return gatherOperands(request);
   return classOperands(request);
 }
 
 /** The product of a request that is predicted to take least. */
 export function implicitProduct(request: PlanRequest): Planned<ImplicitProduct> {
-  const tried = operandsOf(request).map((operands): Planned<ImplicitProduct> => {
+  const { packedFilter } = fullVariant(request.variant);
+  const all = operandsOf(request);
+  const packed = all.filter(({ pack }) => pack(TILE_POLICIES[0]!) !== undefined);
+  const wanted = packedFilter && packed.length > 0 ? packed : all;
+  const tried = wanted.map((operands): Planned<ImplicitProduct> => {
     const product = productOf(request, operands);
     const cut = cutProduct(request, product);
     return isRefusal(cut)
       ? cut
       : { operands, product, cut, time: implicitTime(request, operands, cut) };
   });
-  // Whether a policy fits depends on operands alike for all of them.
-  if (tried.some(isRefusal)) return tried[0]!;
-  return tried.map(expectPlanned).reduce((best, one) =>
-    one.time < best.time || one.time === best.time && one.cut.cost < best.cut.cost ? one : best
+  return tried.reduce((best, one) =>
+    isRefusal(best) ||
+      !isRefusal(one) &&
+        (one.time < best.time || one.time === best.time && one.cut.cost < best.cut.cost)
+      ? one
+      : best
   );
 }
 

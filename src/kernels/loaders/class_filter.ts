@@ -3,6 +3,13 @@ import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { classSteps } from "../stride_classes.ts";
 import { packedLoader } from "./packed.ts";
+import { tapCountText } from "./tap_count.ts";
+
+/** The tap of the filter along an axis that a workgroup's class has come to. */
+export function classTap(module: ModuleBuilder, axes: readonly Axis[]): (axis: number) => string {
+  return (d) =>
+    `(class_tap${d} + b_tap${d} * ${module.size(`a_tap_step${d}`, classSteps(axes[d]!).step)})`;
+}
 
 /**
  * Loads a packed filter whose rows are the channels of a workgroup's class of strides (`classText()`), at the taps that
@@ -23,12 +30,7 @@ export function classFilterLoader(
 ): TileLoader {
   const loader = packedLoader(module, "a", access, packed);
   const size = (name: string, value: number) => module.size(`a_${name}`, value);
-  const tap = (d: number) =>
-    `(class_tap${d} + b_tap${d} * ${size(`tap_step${d}`, classSteps(axes[d]!).step)})`;
-  const taps = axes.reduce(
-    (text, axis, d) => d === 0 ? tap(0) : `(${text} * ${size(`taps${d}`, axis.taps)} + ${tap(d)})`,
-    "",
-  );
+  const taps = tapCountText(module, "a", axes.map(({ taps }) => taps), classTap(module, axes));
   const channels = size("padded_channels", packed.paddedChannels);
   return {
     ...loader,

@@ -1,0 +1,94 @@
+import { zeroOf } from "../../elements/scalar.ts";
+import type { TileLoader } from "../loader.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+import type { PackShape } from "../pack_strided.ts";
+import { tapCountText } from "./tap_count.ts";
+
+/** A filter that is read as it lies: a product's rows, deep along (tap, channel), channels fastest. */
+export interface FilterShape extends
+  Pick<
+    PackShape,
+    | "groups"
+    | "channels"
+    | "paddedChannels"
+    | "groupStride"
+    | "rowStride"
+    | "channelStride"
+    | "tapStride"
+  > {
+  /** Taps of each axis. */
+  readonly taps: readonly number[];
+  readonly along: "place" | "depth";
+  readonly vector: 1 | 4;
+  readonly tileDepth: number;
+  /** The step's tap of an axis, whose loop state `gatherLoader()` declares; absent where steps reach into several taps. */
+  readonly tap?: (axis: number) => string;
+  /** The filter's row of a row of the product; the same where absent. */
+  readonly row?: (place: string) => string;
+}
+
+/**
+ * A of implicit GEMM without a pass that packs it. Rows beyond the last are read from what follows, and stored nowhere.
+ */
+export function filterLoader(
+  module: ModuleBuilder,
+  filter: TensorAccess,
+  shape: FilterShape,
+): TileLoader {
+  const { vector, along, tap, row: rowOf = (place) => place } = shape;
+  const size = (name: string, value: number) => module.size(`filter_${name}`, value);
+  const far = (index: string, name: string, stride: number) =>
+    stride === 1
+      ? vector === 4 ? `${index} / 4u` : index
+      : `${index} * ${size(`${name}_stride`, stride / vector)}`;
+  const channels = size("channels", shape.channels);
+  const group = size("group_stride", shape.groups > 1 ? shape.groupStride / vector : 0);
+  const tapCount = shape.taps.reduce((product, one) => product * one, 1);
+  const tapStride = size("tap_stride", tapCount > 1 ? shape.tapStride / vector : 0);
+  const zero = zeroOf(filter.value, vector);
+  const place = (slot: number, place: string) =>
+    `  let a_base${slot} = group * ${group} + ${far(`(${rowOf(place)})`, "row", shape.rowStride)};`;
+  const load = (inside: string | undefined) => (p: number, k: number, target: string) => {
+    const value = filter.load(`a_base${p} + a_far${k}`);
+    return `      ${target} = ${
+      inside === undefined ? value : `select(${zero}, ${value}, ${inside}${k})`
+    };`;
+  };
+  const common = { vector, value: filter.value, along, place, placeStep: () => "" };
+  if (tap !== undefined) {
+    const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
+    return {
+      ...common,
+      begin: "",
+      step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tap)};`,
+      advance: "",
+      depth: (slot, row) =>
+        [
+          `      let a_c${slot} = b_block * ${shape.tileDepth}u + ${row};`,
+          ...(masked ? [`      let a_in${slot} = a_c${slot} < ${channels};`] : []),
+          `      let a_far${slot} = a_tap * ${tapStride} + ${
+            far(`a_c${slot}`, "channel", shape.channelStride)
+          };`,
+        ].join("\n"),
+      load: load(masked ? "a_in" : undefined),
+    };
+  }
+  const padded = size("padded_channels", shape.paddedChannels);
+  const taps = size("taps", tapCount);
+  return {
+    ...common,
+    begin: "  var a_step = first_step;",
+    step: "",
+    advance: "      a_step += 1u;",
+    depth: (slot, row) =>
+      [
+        `      let a_k${slot} = a_step * ${shape.tileDepth}u + ${row};`,
+        `      let a_in${slot} = a_k${slot} < ${padded} * ${taps};`,
+        `      let a_far${slot} = ${
+          far(`(a_k${slot} % ${padded})`, "channel", shape.channelStride)
+        } + ` +
+        `(a_k${slot} / ${padded}) * ${tapStride};`,
+      ].join("\n"),
+    load: load("a_in"),
+  };
+}
