@@ -24,8 +24,7 @@ export interface CutShape {
   readonly columns: number;
   /** Where the results go in the end. */
   readonly target: ResultTarget;
-  /** As `TilePartials` has it. */
-  readonly classText?: ((module: ModuleBuilder) => string) | undefined;
+  readonly uneven?: TilePartials["uneven"];
 }
 
 /** What one pass of the main loop does of a cut product. */
@@ -106,7 +105,7 @@ export function cutPasses(
     rows,
     columns,
     strides: target,
-    classText: shape.classText,
+    uneven: shape.uneven,
     vector: targetVector(target, rows, request.variant),
   };
   const before = { splits: 1, streamed: { range: { first: 0, count: head } } };

@@ -90,7 +90,7 @@ Deno.test("a balance that is asked for is taken, and auto takes stream-K only on
       balanceOf(expectPlanned(cutGemm(request(m, n, k, balance))))
     );
   assert.deepEqual(balances(2048, 2048, 2048).slice(0, 3), ["none", "split-k", "stream-k"]);
-  assert.deepEqual(balances(10240, 4096, 4096), ["none", "split-k", "stream-k", "none"]);
+  assert.deepEqual(balances(10240, 4096, 4096), ["none", "split-k", "stream-k", "stream-k"]);
   assert.deepEqual(balances(256, 256, 65536), ["none", "split-k", "stream-k", "split-k"]);
   for (const [m, n, k] of [[2048, 2048, 2048], [16384, 1024, 1024], [4096, 4096, 4096]] as const) {
     const cost = (balance: Balance) => expectPlanned(cutGemm(request(m, n, k, balance))).cost;
@@ -139,7 +139,7 @@ Deno.test("partial results keep within the workspace and a binding", () => {
 
 Deno.test("split depth costs what as many tiles of less depth cost, the movement of partial results, and a dispatch", () => {
   const policy = findPolicy("wide")!;
-  const device = { ...H200, costs: { element: 12, dispatch: 5e7 } };
+  const device = { ...H200, costs: { ...H200.costs, element: 12, dispatch: 5e7 } };
   const cost = (batches: number, steps: number, splits: number, elements: number) => {
     const asked = { limits, device, candidates: [policy], splits };
     return chooseCut({ ...product(256, 512, steps, batches), elements, streams: false }, asked)!
@@ -157,18 +157,20 @@ Deno.test("split depth costs what as many tiles of less depth cost, the movement
   }
 });
 
-Deno.test("filling and storing take a tile as long as two more steps, on large and small devices", () => {
-  for (const device of [H200, softwareDevice(4)]) {
+Deno.test("filling and storing take a tile as long as so many products more of each result, on small devices as two steps more", () => {
+  const wide = findPolicy("wide")!;
+  for (const [device, ends] of [[H200, H200.costs.tile], [softwareDevice(4), 32]] as const) {
     const cost = (steps: number) =>
       chooseCut(product(256, 512, steps), {
         limits,
         device,
-        candidates: [findPolicy("wide")!],
+        candidates: [wide],
         balance: "none",
       })!.cost;
     for (const steps of [2, 10, 100]) {
       const share = cost(steps) / cost(1);
-      assert.ok(Math.abs(share - (steps + 2) / 3) < 1e-9 * share, `${steps} steps: ${share}`);
+      const wanted = (steps * wide.depth + ends) / (wide.depth + ends);
+      assert.ok(Math.abs(share - wanted) < 1e-9 * share, `${steps} steps: ${share}`);
     }
   }
 });

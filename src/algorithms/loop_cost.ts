@@ -24,10 +24,7 @@ function efficiencyOf(
   return (shares.policies[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/**
- * Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps: filling the pipeline and storing
- * take about as much as two more.
- */
+/** Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile. */
 export function loopCost(
   device: DeviceModel,
   product: Product,
@@ -37,10 +34,10 @@ export function loopCost(
 ): number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
-  const one = (steps: number) => policy.rows * policy.columns * policy.depth * (steps + 2);
-  if (multiprocessors < FEW_MULTIPROCESSORS) {
-    return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
-  }
+  const few = multiprocessors < FEW_MULTIPROCESSORS;
+  const ends = few ? 2 * policy.depth : device.costs.tile;
+  const one = (steps: number) => policy.rows * policy.columns * (policy.depth * steps + ends);
+  if (few) return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
   const warps = policyWarps(policy);
   const time = (count: number) => waveTime(device, count, residentWorkgroups(device, warps), warps);
   // Of uneven tiles none is done before the deepest is.

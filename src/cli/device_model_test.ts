@@ -50,7 +50,7 @@ Deno.test("modelOf() leaves a software device one, whatever figures are given", 
   const given = scaledModel(H200, 2);
   assert.equal(modelOf(undefined, given), given);
   const { software, multiprocessors, rates } = modelOf(8, given);
-  assert.deepEqual([software, multiprocessors, rates.stream], [true, 4, 9]);
+  assert.deepEqual([software, multiprocessors, rates.stream], [true, 4, given.rates.stream]);
   const other = { ...given, software: true, multiprocessors: 3 };
   assert.equal(modelOf(8, other), other);
 });

@@ -42,6 +42,8 @@ export interface UnevenRows {
   readonly text: string;
   /** WGSL of the workgroup's steps, of all splits together. */
   readonly steps: string;
+  /** Classes, each of as many row tiles. */
+  readonly classes: number;
 }
 
 /** Tiles one after the other: down the rows, then along the columns, then to the next batch. */
@@ -215,11 +217,34 @@ export function mainLoopKernel(
 }
 
 /**
- * The row tile of a tile. Uneven ones begin one row tile later in each column: multiprocessors are dealt the workgroups in
- * turn, and would get the deepest of all columns, or none.
+ * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, then along the columns. Of uneven rows those of
+ * a class are one after the other, the deepest class first: what is left for last is short.
+ *
+ * @param classes Classes of uneven rows; 1 where all are alike.
  */
-export function rowTileText(tile: string, rowTiles: string, uneven: boolean): string {
-  return uneven ? `(${tile} + ${tile} / ${rowTiles}) % ${rowTiles}` : `${tile} % ${rowTiles}`;
+export function tilePlaceText(
+  module: ModuleBuilder,
+  [tile, batch]: readonly [tile: string, batch: string],
+  tiles: { readonly rows: number; readonly columns: number; readonly classes: number },
+): string[] {
+  const rows = module.size("row_tiles", tiles.rows);
+  const columns = module.size("column_tiles", tiles.columns);
+  if (tiles.classes === 1) {
+    return [
+      `  let row_tile = ${tile} % ${rows};`,
+      `  let column_tile = (${tile} / ${rows}) % ${columns};`,
+      `  let ${batch} = ${tile} / (${rows} * ${columns});`,
+    ];
+  }
+  const each = module.size("class_row_tiles", tiles.rows / tiles.classes);
+  return [
+    `  let ${batch} = ${tile} / (${rows} * ${columns});`,
+    `  let class_tile = ${tile} % (${rows} * ${columns});`,
+    `  let class_of_tile = class_tile / (${each} * ${columns});`,
+    `  let class_left = class_tile % (${each} * ${columns});`,
+    `  let row_tile = class_of_tile * ${each} + class_left % ${each};`,
+    `  let column_tile = class_left / ${each};`,
+  ];
 }
 
 /** Declares the tile, batch and steps of workgroup `id`: tiles down the rows, then along the columns. */
@@ -231,23 +256,22 @@ function workgroupText(
   const { range, splits, uneven } = shape;
   const first = range && module.size("first_tile", range.first);
   const count = range && module.size("tile_count", range.count);
-  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
-  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const tiles = {
+    rows: Math.ceil(shape.rows / policy.rows),
+    columns: Math.ceil(shape.columns / policy.columns),
+    classes: uneven?.classes ?? 1,
+  };
   const steps = Math.ceil(shape.depth / policy.depth);
   const tile = range === undefined
     ? [
-      `  let row_tile = ${rowTileText("id", rowTiles, uneven !== undefined)};`,
-      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
-      `  let batch = id / (${rowTiles} * ${columnTiles});`,
+      ...tilePlaceText(module, ["id", "batch"], tiles),
       `  let group = batch / ${module.size("splits", splits)};`,
       `  let split = batch % ${module.size("splits", splits)};`,
     ]
     : [
       `  let tile = ${first} + id % ${count};`,
       `  let split = id / ${count};`,
-      `  let row_tile = ${rowTileText("tile", rowTiles, uneven !== undefined)};`,
-      `  let column_tile = (tile / ${rowTiles}) % ${columnTiles};`,
-      `  let group = tile / (${rowTiles} * ${columnTiles});`,
+      ...tilePlaceText(module, ["tile", "group"], tiles),
     ];
   const all = uneven === undefined ? module.size("steps", steps) : "all_steps";
   const each = uneven === undefined

@@ -6,7 +6,7 @@ import {
   epilogueTrait,
 } from "./epilogue.ts";
 import { classEdges, classPlaceText, type ClassResults, classSides } from "./class_output.ts";
-import { rowTileText, type TileRange } from "./main_loop.ts";
+import { tilePlaceText, type TileRange } from "./main_loop.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
@@ -44,8 +44,10 @@ export interface TilePartials {
       readonly period: number;
       readonly classes?: undefined;
     } | { readonly classes: ClassResults });
-  /** Declares by `first_row` what results of classes of strides ask for. */
-  readonly classText?: ((module: ModuleBuilder) => string) | undefined;
+  /** Rows of classes of strides: how many classes, and what declares by `first_row` what their results ask for. */
+  readonly uneven?:
+    | { readonly classes: number; readonly text: (module: ModuleBuilder) => string }
+    | undefined;
   /** Along which side four results can be stored at once. */
   readonly vector: OutputVector;
 }
@@ -137,20 +139,18 @@ export function reduceTilesKernel(
   const tile = policy.rows * policy.columns / width;
   const across = (side === "rows" ? policy.rows : policy.columns) / width;
   const [along, other] = [`(place % ${across}u) * ${width}u`, `place / ${across}u`];
-  const rowTiles = size("row_tiles", Math.ceil(shape.rows / policy.rows));
-  const columnTiles = size("column_tiles", Math.ceil(shape.columns / policy.columns));
   const period = strides.classes === undefined ? size("period", strides.period) : "";
   const place = [
     `  let tile = ${size("first_tile", range.first)} + i / ${tile}u;`,
     `  let place = i % ${tile}u;`,
-    `  let group = tile / (${rowTiles} * ${columnTiles});`,
-    `  let first_row = (${
-      rowTileText("tile", rowTiles, shape.classText !== undefined)
-    }) * ${policy.rows}u;`,
+    ...tilePlaceText(module, ["tile", "group"], {
+      rows: Math.ceil(shape.rows / policy.rows),
+      columns: Math.ceil(shape.columns / policy.columns),
+      classes: shape.uneven?.classes ?? 1,
+    }),
+    `  let first_row = row_tile * ${policy.rows}u;`,
     `  let row = first_row + ${side === "rows" ? along : other};`,
-    `  let column = ((tile / ${rowTiles}) % ${columnTiles}) * ${policy.columns}u + ${
-      side === "rows" ? other : along
-    };`,
+    `  let column = column_tile * ${policy.columns}u + ${side === "rows" ? other : along};`,
     `  if (row >= ${size("rows", shape.rows)} || column >= ${
       size("columns", shape.columns)
     }) { return; }`,
@@ -190,7 +190,7 @@ export function reduceTilesKernel(
   function classPlace(classes: ClassResults) {
     const places = classPlaceText(module, classes, shape.columns);
     return [
-      shape.classText?.(module) ?? "",
+      shape.uneven?.text(module) ?? "",
       `  let out_base = group * ${size("group", strides.group)};`,
       ...places.column("_c", "column"),
       ...places.row("_r", "row"),

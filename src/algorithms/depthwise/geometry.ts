@@ -23,6 +23,8 @@ import { isSoftware, type PlanRequest } from "../request.ts";
 
 /** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
 const RUN = 8;
+/** The same forward, where strides or long filters make a run of vectors reach far: more threads hide more. */
+const SHORT_RUN = { taps: 5, results: 4 };
 /** The same where filters are so long that loads of their taps count, and values are single. */
 const LONG_RUN = { taps: 7, results: 16 };
 /** Taps of a run's axis, and its stride in backward-data, that a kernel's text takes. */
@@ -35,8 +37,9 @@ const LANES = { vectors: 16, single: 32 };
 const THREADS = 256;
 /** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
 const SUMS = { vectors: 28, single: 64, software: 8 };
-/** Workgroups that a multiprocessor of backward-filter should have, and runs of places that a thread should have at least. */
-const WORKGROUPS = 4;
+/** Workgroups that a multiprocessor of backward-filter should have: of vectors, whose sums fill its registers, and of single elements. */
+const WORKGROUPS = { vectors: 2, single: 4 };
+/** Runs of places that a thread of it should have at least. */
 const LEAST_UNITS = 2;
 /** Runs of places that a thread has at most: a software device stops long loops. */
 const MOST_UNITS = 50_000;
@@ -152,8 +155,10 @@ function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): numbe
 }
 
 /** Results that a run may have, or places that backward-filter takes at once. */
-function mostResults(request: PlanRequest, { taps }: Axis, run: number): number {
+function mostResults(request: PlanRequest, { taps, stride }: Axis, run: number): number {
   const { width } = depthwiseVector(request);
+  const far = stride > 1 || width === 4 && taps >= SHORT_RUN.taps && taps < LONG_RUN.taps;
+  if (request.problem.op === "fwd" && far && !isSoftware(request)) return SHORT_RUN.results;
   const long = width === 1 && taps >= LONG_RUN.taps && request.problem.op !== "bwd-filter";
   // Neighbouring threads' runs lie apart where they go along the innermost axis.
   const most = request.layout === "nchw" && run === 2 ? RUN / 2 : long ? LONG_RUN.results : RUN;
@@ -332,7 +337,8 @@ export function depthwiseFilterShape(
 function segmentsFor(request: PlanRequest, units: number, blocks: number): number {
   const { multiprocessors } = deviceOf(request);
   // Whole waves: a few workgroups more would wait for all others.
-  const wanted = Math.floor(WORKGROUPS * multiprocessors / Math.max(1, blocks));
+  const workgroups = WORKGROUPS[depthwiseVector(request).width === 4 ? "vectors" : "single"];
+  const wanted = Math.floor(workgroups * multiprocessors / Math.max(1, blocks));
   // Threads with little to do are better than idle multiprocessors.
   const needed = Math.ceil(multiprocessors / Math.max(1, blocks));
   const worth = Math.floor(units / LEAST_UNITS);

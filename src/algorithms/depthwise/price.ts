@@ -9,7 +9,10 @@ import { depthwiseFilterShape, packsFilter } from "./geometry.ts";
 export function depthwiseTime(request: PlanRequest): number {
   const device = deviceOf(request);
   const { problem, layout } = request;
-  const rate = device.rates.depthwise[layout === "nhwc" ? "along" : "across"];
+  const rates = device.rates[problem.op === "bwd-filter" ? "depthwiseGradient" : "depthwise"];
+  const taps = problem.filterSize.at(-1)!;
+  const share = taps / (taps + device.shares.depthwiseTaps);
+  const rate = share * rates[layout === "nhwc" ? "along" : "across"];
   const product = productTime(directFlops(problem) / 2, rate);
   const movement = moveTime(tensorBytes(problem, operandBytes(request)), device.rates.stream);
   return passTime(product, movement, device) + shortPasses(request) * device.times.dispatch;

@@ -16,8 +16,10 @@ export interface DeviceRates {
   readonly planned: number;
   /** One thread a result. */
   readonly direct: number;
-  /** One filter a channel: with channels innermost, and elsewhere, where single elements are loaded. */
+  /** One filter a channel, of endless taps: with channels innermost, and elsewhere, where single elements are loaded. */
   readonly depthwise: { readonly along: number; readonly across: number };
+  /** The same, backward-filter. */
+  readonly depthwiseGradient: { readonly along: number; readonly across: number };
   /** Memory: passes that read and write beside products. */
   readonly stream: number;
   /** Memory: the pass that transforms or packs a filter, small and strided. */
@@ -42,6 +44,12 @@ export interface DeviceShares {
   readonly packing: { readonly single: number; readonly across: number };
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
   readonly linear: number;
+  /** Backward-filter with channels innermost where the input is still loaded one element at a time. */
+  readonly singleLoads: number;
+  /** Taps along a run of results at which half of the depthwise rates is reached. */
+  readonly depthwiseTaps: number;
+  /** Of `stream`: results that leave one element at a time. */
+  readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
@@ -74,8 +82,11 @@ export interface DeviceModel {
   readonly times: { readonly dispatch: number; readonly winrsKernel: number };
   /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;
-  /** What an element moved and a dispatch cost where a product is cut, in multiply-adds of the whole device. */
-  readonly costs: { readonly element: number; readonly dispatch: number };
+  /**
+   * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, and the filling and
+   * storing of a tile, in products of each of its results.
+   */
+  readonly costs: { readonly element: number; readonly dispatch: number; readonly tile: number };
 }
 
 /** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */

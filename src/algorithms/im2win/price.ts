@@ -7,7 +7,8 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { cutWindows, windowProduct } from "./cut.ts";
 import { fusedProduct } from "./fused.ts";
-import { windowFilter, windowShape } from "./geometry.ts";
+import { windowFilter, windowShape, windowTarget } from "./geometry.ts";
+import { targetStore } from "../conv_product.ts";
 
 /** Microseconds of im2win that builds its windows on the way. */
 export function im2winFusedTime(request: PlanRequest): Planned<number> {
@@ -22,7 +23,8 @@ export function im2winFusedTime(request: PlanRequest): Planned<number> {
     request.layout === "nhwc" && geometry.channels % 4 === 0;
   const share = linear && alone ? device.shares.linear : 1;
   const time = productTime(cost, share * device.rates.gathered);
-  return gatheredTime(request, time, filter(policy));
+  const store = targetStore(windowTarget(geometry), geometry.rows, request.variant);
+  return gatheredTime(request, time, filter(policy), store === "none" ? device.shares.single : 1);
 }
 
 /** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */

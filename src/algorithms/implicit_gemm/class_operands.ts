@@ -156,10 +156,12 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     ...(tiled
       ? {
         share,
+        tileClasses,
         loopRows: (policy) => tileClasses * pack(policy).paddedRows,
         uneven: (module, policy) => ({
           share,
           text: classText(module, walked, pack(policy).paddedRows),
+          classes: tileClasses,
           steps: `class_taps * ${module.size("class_blocks", padded(policy) / policy.depth)}`,
         }),
       }

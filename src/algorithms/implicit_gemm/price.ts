@@ -19,17 +19,22 @@ export function implicitTime(
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
   // Of a vector the first element finds it.
   const alone = problem.op === "bwd-filter" || operands.b.vector === 1;
-  const share = operands.linear(policy) && alone ? shares.linear : 1;
+  const share = problem.op === "bwd-filter" && layout === "nhwc" && operands.b.vector === 1
+    ? shares.singleLoads
+    : operands.linear(policy) && alone
+    ? shares.linear
+    : 1;
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
   const apart = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
   const loads = apart ? 1 - shares.packing.single : 1;
-  const single = result.classes !== undefined && targetStore(result, rows, variant) === "none";
+  const single = targetStore(result, rows, variant) === "none";
+  const stored = result.classes === undefined ? shares.single : shares.interleaved;
   return gatheredTime(
     request,
     productTime(cost, share * loads * rate),
     operands.pack(policy),
-    single ? shares.interleaved : 1,
+    single ? stored : 1,
   );
 }

@@ -1,7 +1,9 @@
-import { directFlops } from "../../problem/conv_problem.ts";
+import { directFlops, tensorShape } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { deviceOf } from "../device/h200.ts";
+import { moveTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
@@ -51,8 +53,15 @@ export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 
-/** Microseconds of WinRS as it would be configured. */
+/** Microseconds of WinRS as it would be configured; each block ends with the storing of its results. */
 export function winrsTime(request: PlanRequest): Planned<number> {
   const configuration = configured(request);
-  return isRefusal(configuration) ? configuration : 1e3 * configuration.predictedMs;
+  if (isRefusal(configuration)) return configuration;
+  const { problem, layout } = request;
+  const { slicedStore } = deviceOf(request).rates;
+  // A second kernel adds to what the first stored.
+  const passes = configuration.pair.second === undefined ? 1 : 3;
+  const bytes = 4 * elementCount(tensorShape(problem, "filter")) * passes;
+  const rate = slicedStore[layout === "nhwc" ? "lines" : "scattered"];
+  return 1e3 * configuration.predictedMs + moveTime(bytes, rate);
 }

@@ -1,0 +1,198 @@
+/**
+ * Fits the figures of a device model to measured records, without a GPU:
+ *   deno run -A bench/fit_device_model.ts [--rounds 8] [--out model.json] [--all] RECORDS...
+ * Each record's algorithm, tile and policy are predicted as they ran; a figure is kept where it lowers the error of the
+ * half of the problems that are fitted to. Prints the error, as RMS of log(predicted / measured), of that half and of the
+ * other; --all fits to both. What it writes is a file for `--device-model`, and what `src/algorithms/device/h200.ts` holds.
+ */
+import { createHash } from "node:crypto";
+import { parseArgs } from "node:util";
+import { predictMs } from "../src/algorithms/cost/choose.ts";
+import { H200 } from "../src/algorithms/device/h200.ts";
+import type { DeviceModel } from "../src/algorithms/device/model.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
+import { algorithmNames } from "../src/algorithms/registry.ts";
+import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
+import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+
+/** An NVIDIA H200's. */
+const LIMITS = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2_147_483_644,
+  maxBufferSize: 4_292_870_144,
+  maxStorageBuffersPerShaderStage: 524_288,
+};
+/** Errors beyond this count no more: what no figure explains should not pull at all of them. */
+const FAR = 0.4;
+/** How strongly a figure is held where it was: what few records say should not move far. */
+const HELD = 2e-3;
+
+interface Case {
+  readonly name: string;
+  readonly fitted: boolean;
+  readonly request: PlanRequest;
+  readonly ms: number;
+}
+
+/** A figure of a model by its path. */
+type Path = readonly string[];
+
+const { values, positionals } = parseArgs({
+  args: Deno.args,
+  options: {
+    rounds: { type: "string", default: "8" },
+    out: { type: "string" },
+    all: { type: "boolean", default: false },
+  },
+  allowPositionals: true,
+});
+
+function readCase(line: string): Case | undefined {
+  const record = JSON.parse(line);
+  if (record.kind !== "case" || !(record.time_ms?.median > 0)) return undefined;
+  const op = OPERATIONS.find((one) => one === record.op);
+  const layout = LAYOUTS.find((one) => one === record.layout);
+  const algorithm = algorithmNames().find((one) => one === record.algorithm);
+  if (op === undefined || layout === undefined || algorithm === undefined) return undefined;
+  const problem = parseDescriptor(record.problem, op);
+  const main = TILE_POLICIES.find((one) => record.kernel.includes(`_${policyTile(one)}_`))?.name;
+  const sliced = /_(\d+x\d+x\d+_\d+x\d+)_/.exec(record.kernel)?.[1];
+  const policy = algorithm.startsWith("winograd2d-n") || !/^win(ograd|rs)/.test(algorithm)
+    ? main
+    : algorithm === "winrs"
+    ? undefined
+    : sliced;
+  // All operations and layouts of a problem are in one half.
+  const digest = createHash("sha256").update(record.problem).digest();
+  return {
+    name: `${problem.name ?? record.problem} ${op} ${layout} ${record.kernel}`,
+    fitted: values.all || digest[0]! % 2 === 0,
+    ms: record.time_ms.median,
+    request: {
+      problem,
+      dtype: record.dtype,
+      layout,
+      filterLayout: filterLayoutFor(layout),
+      epilogue: NO_EPILOGUE,
+      algorithm,
+      limits: LIMITS,
+      ...(record.tile === undefined ? {} : { tile: record.tile }),
+      ...(policy === undefined || algorithm === "depthwise" || algorithm === "direct"
+        ? {}
+        : { policy }),
+    },
+  };
+}
+
+/** log(predicted / measured); undefined where nothing is predicted. */
+function errorOf({ request, ms }: Case, device: DeviceModel): number | undefined {
+  if (request.algorithm === "auto") return undefined;
+  const predicted = predictMs({ ...request, device }, request.algorithm);
+  return typeof predicted === "number" ? Math.log(predicted / ms) : undefined;
+}
+
+/** Paths of the figures that may be fitted: rates, shares, times and costs. */
+function* figurePaths(value: unknown, path: Path = []): Generator<Path> {
+  if (typeof value === "number") {
+    if (["rates", "shares", "times", "costs"].includes(path[0]!)) yield path;
+  } else if (typeof value === "object" && value !== null) {
+    for (const [name, field] of Object.entries(value)) yield* figurePaths(field, [...path, name]);
+  }
+}
+
+function figure(model: unknown, path: Path): number {
+  return path.reduce((value, name) => (value as Record<string, unknown>)[name], model) as number;
+}
+
+function withFigure<T>(model: T, [name, ...rest]: Path, value: number): T {
+  const field = (model as Record<string, unknown>)[name!];
+  return { ...model, [name!]: rest.length === 0 ? value : withFigure(field, rest, value) };
+}
+
+const cost = (error: number) =>
+  Math.abs(error) < FAR ? error * error : FAR * (2 * Math.abs(error) - FAR);
+const rms = (errors: readonly number[]) =>
+  Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / Math.max(1, errors.length));
+
+const cases = positionals
+  .flatMap((path) => Deno.readTextFileSync(path).split("\n"))
+  .filter((line) => line !== "")
+  .map(readCase)
+  .filter((one) => one !== undefined)
+  .filter((one) => errorOf(one, H200) !== undefined);
+const fitted = cases.filter((one) => one.fitted);
+const paths = [...figurePaths(H200)];
+
+/** What a model errs by on the fitted cases of `which`. */
+function loss(model: DeviceModel, which: readonly number[]): number {
+  return which.reduce((sum, i) => sum + cost(errorOf(fitted[i]!, model) ?? 0), 0);
+}
+
+let model = H200;
+const everywhere = fitted.map((_, i) => i);
+let step = 0.3;
+for (let round = 0; round < Number(values.rounds); round++, step *= 0.7) {
+  for (const path of paths) {
+    const now = figure(model, path);
+    const before = fitted.map((one) => errorOf(one, model) ?? 0);
+    const touched = everywhere.filter((i) =>
+      [1 + step, 1 / (1 + step)].some((by) =>
+        (errorOf(fitted[i]!, withFigure(model, path, now * by)) ?? 0) !== before[i]
+      )
+    );
+    if (touched.length === 0) continue;
+    const start = figure(H200, path);
+    const held = (value: number) => HELD * fitted.length * Math.log(value / start) ** 2;
+    let best = { value: now, loss: loss(model, touched) + held(now) };
+    for (const by of [1 + step, 1 / (1 + step), 1 + step / 3, 1 / (1 + step / 3)]) {
+      const value = now * by;
+      const tried = loss(withFigure(model, path, value), touched) + held(value);
+      if (tried < best.loss) best = { value, loss: tried };
+    }
+    model = withFigure(model, path, Number(best.value.toPrecision(3)));
+  }
+  const errors = fitted.map((one) => errorOf(one, model) ?? 0);
+  console.error(`round ${round + 1}: ${(100 * rms(errors)).toFixed(1)} %`);
+}
+
+for (const [title, device] of [["before", H200], ["after", model]] as const) {
+  for (const half of [true, false]) {
+    const groups = new Map<string, number[]>();
+    for (const one of cases.filter(({ fitted }) => fitted === half)) {
+      const { algorithm, problem: { op }, layout } = one.request;
+      const key = `${algorithm} ${op} ${layout}`;
+      groups.set(key, [...groups.get(key) ?? [], errorOf(one, device) ?? 0]);
+    }
+    const all = [...groups.values()].flat();
+    if (all.length === 0) continue;
+    const which = half ? "fitted" : "other";
+    console.log(`${title}, ${which} half: ${(100 * rms(all)).toFixed(1)} % of ${all.length} cases`);
+    if (title === "before") continue;
+    for (const [key, errors] of [...groups].sort()) {
+      const mean = errors.reduce((sum, one) => sum + one, 0) / errors.length;
+      const text = `${Math.exp(mean).toFixed(2)}, ${(100 * rms(errors)).toFixed(0)} %`;
+      console.log(`  ${key}: ${text}, ${errors.length} cases`);
+    }
+  }
+}
+const worst = cases
+  .map((one) => ({ name: one.name, error: errorOf(one, model) ?? 0 }))
+  .toSorted((a, b) => Math.abs(b.error) - Math.abs(a.error));
+console.log("\nfarthest off, predicted over measured:");
+for (const { name, error } of worst.slice(0, 25)) {
+  console.log(`  ${Math.exp(error).toFixed(2)} ${name}`);
+}
+console.log("\nfigures that changed:");
+for (const path of paths) {
+  const [before, after] = [figure(H200, path), figure(model, path)];
+  if (before !== after) console.log(`  ${path.join(".")}: ${before} -> ${after}`);
+}
+if (values.out !== undefined) {
+  Deno.writeTextFileSync(values.out, JSON.stringify(model, null, 2) + "\n");
+}
