@@ -1,9 +1,12 @@
 /**
  * Fits the figures of a device model to measured records, without a GPU:
- *   deno run -A bench/fit_device_model.ts [--rounds 8] [--out model.json] [--all] RECORDS...
+ *   deno run -A bench/fit_device_model.ts [--rounds 8] [--figures rates.depthwise,shares.single] [--out model.json] [--all]
+ *     RECORDS...
  * Each record's algorithm, tile and policy are predicted as they ran; a figure is kept where it lowers the error of the
  * half of the problems that are fitted to. Prints the error, as RMS of log(predicted / measured), of that half and of the
- * other; --all fits to both. What it writes is a file for `--device-model`, and what `src/algorithms/device/h200.ts` holds.
+ * other; --all fits to both; --rounds 0 only tells. Records of what `auto` chose say nothing of what it did not: fitted to
+ * them alone, a policy that is rarely chosen looks better than it is, so name the figures that the records do cover with
+ * --figures, and look at the choices of other suites before they are taken. What it writes is a file for `--device-model`, and what `src/algorithms/device/h200.ts` holds.
  */
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
@@ -47,6 +50,7 @@ const { values, positionals } = parseArgs({
   args: Deno.args,
   options: {
     rounds: { type: "string", default: "8" },
+    figures: { type: "string", default: "" },
     out: { type: "string" },
     all: { type: "boolean", default: false },
   },
@@ -97,10 +101,16 @@ function errorOf({ request, ms }: Case, device: DeviceModel): number | undefined
   return typeof predicted === "number" ? Math.log(predicted / ms) : undefined;
 }
 
+/** Figures that are asked for, by the beginnings of their paths; all where none are. */
+const wanted = values.figures.split(",");
+
 /** Paths of the figures that may be fitted: rates, shares, times and costs. */
 function* figurePaths(value: unknown, path: Path = []): Generator<Path> {
   if (typeof value === "number") {
-    if (["rates", "shares", "times", "costs"].includes(path[0]!)) yield path;
+    const asked = wanted.some((one) =>
+      `${path.join(".")}.`.startsWith(one === "" ? "" : `${one}.`)
+    );
+    if (asked && ["rates", "shares", "times", "costs"].includes(path[0]!)) yield path;
   } else if (typeof value === "object" && value !== null) {
     for (const [name, field] of Object.entries(value)) yield* figurePaths(field, [...path, name]);
   }

@@ -35,8 +35,8 @@ export function loopCost(
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = multiprocessors < FEW_MULTIPROCESSORS;
-  const ends = few ? 2 * policy.depth : device.costs.tile;
-  const one = (steps: number) => policy.rows * policy.columns * (policy.depth * steps + ends);
+  const one = (steps: number) =>
+    policy.rows * policy.columns * policy.depth * (steps + (few ? 2 : device.costs.tile));
   if (few) return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
   const warps = policyWarps(policy);
   const time = (count: number) => waveTime(device, count, residentWorkgroups(device, warps), warps);

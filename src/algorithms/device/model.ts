@@ -84,7 +84,7 @@ export interface DeviceModel {
   readonly shares: DeviceShares;
   /**
    * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, and the filling and
-   * storing of a tile, in products of each of its results.
+   * storing of a tile, in steps of its main loop.
    */
   readonly costs: { readonly element: number; readonly dispatch: number; readonly tile: number };
 }
