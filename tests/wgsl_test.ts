@@ -226,12 +226,13 @@ function depthwiseKernels(): Kernel[] {
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const { inputSize, taps, stride } of shapes) {
-        for (const [channels, multiplier, batch] of [[40, 1, 4], [3, 2, 3]] as const) {
+        const groups = [[40, 1, 1, 4], [3, 1, 2, 3], [4, 3, 2, 3]] as const;
+        for (const [channels, inputs, multiplier, batch] of groups) {
           const problem = convProblem({
             op,
             batch,
             groups: channels,
-            inChannels: channels,
+            inChannels: channels * inputs,
             outChannels: channels * multiplier,
             inputSize,
             filterSize: inputSize.map(() => taps),

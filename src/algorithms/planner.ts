@@ -74,7 +74,11 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
     return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
   }
   if (problem.groups > 1 && rows < THIN_ROWS) {
-    return { name: "direct", why: `auto: groups of ${rows} rows leave tiles of products empty` };
+    const name = unsupported(algorithmOf("depthwise")!, request) === undefined
+      ? "depthwise"
+      : "direct";
+    const why = `auto: groups of ${rows} rows leave tiles of products empty`;
+    return { name, why, replaceable: true };
   }
   if (request.pair !== undefined && problem.op === "bwd-filter") {
     return { name: "winrs", why: "auto: the pair is of winrs" };

@@ -161,8 +161,10 @@ Deno.test("planConv() leaves an empty result without passes", () => {
   assert.deepEqual(planConv(request(convProblem({ ...conv2, batch: 0 }))).passes, []);
 });
 
-Deno.test("auto takes direct where a group's rows would leave a tile empty, depthwise of single channels", () => {
-  assert.equal(planConv(request(convProblem({ ...conv2, groups: 32 }))).algorithm, "direct");
+Deno.test("auto takes depthwise where a group's rows would leave a tile empty, and direct where groups are wide too", () => {
+  assert.equal(planConv(request(convProblem({ ...conv2, groups: 32 }))).algorithm, "depthwise");
+  const wide = { ...conv2, inChannels: 128, outChannels: 8, groups: 2 };
+  assert.equal(planConv(request(convProblem(wide))).algorithm, "direct");
   const depthwise = convProblem({ ...conv2, groups: 64 });
   const plan = planConv(request({ ...depthwise, op: "bwd-filter" }));
   assert.equal(plan.algorithm, "depthwise");

@@ -1,4 +1,4 @@
-/** One filter a channel on the driver at hand: golden cases, random problems, long filters, every way to reach a filter. */
+/** One filter a channel, and small groups, on the driver at hand: golden cases, random problems, long filters, every way to reach a filter. */
 import assert from "#assert";
 import fc from "fast-check";
 import { H200 } from "../../src/algorithms/device/h200.ts";
@@ -54,12 +54,14 @@ const problems = fc.record({
   axes: randomAxes({ more: 12, stride: 4 }),
   batch: fc.constantFrom(1, 3, 4, 8),
   groups: fc.constantFrom(1, 3, 5, 8, 20, 72),
-  multiplier: fc.constantFrom(1, 1, 1, 2, 3),
-}).map(({ axes, batch, groups, multiplier }): ConvProblemInit => ({
+  multiplier: fc.constantFrom(1, 1, 1, 2, 3, 4),
+  inputs: fc.constantFrom(1, 1, 1, 2, 4, 5),
+}).map(({ axes, batch, groups, multiplier, inputs }): ConvProblemInit => ({
   batch: axes.length === 3 ? Math.min(batch, 4) : batch,
-  groups,
-  inChannels: groups,
-  outChannels: groups * multiplier,
+  // One group is no matter of channels by themselves.
+  groups: inputs > 1 ? Math.min(20, groups + 1) : groups,
+  inChannels: (inputs > 1 ? Math.min(20, groups + 1) : groups) * inputs,
+  outChannels: (inputs > 1 ? Math.min(20, groups + 1) : groups) * multiplier,
   ...spatialSizes(axes),
 }));
 

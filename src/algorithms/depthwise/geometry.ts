@@ -1,7 +1,11 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
-import type { DepthwiseShape, DepthwiseStrides } from "../../kernels/depthwise/shape.ts";
+import type {
+  DepthwiseGroup,
+  DepthwiseShape,
+  DepthwiseStrides,
+} from "../../kernels/depthwise/shape.ts";
 import { depthwiseRounds } from "../../kernels/depthwise/taps.ts";
 import {
   depthwiseFilterBlocks,
@@ -64,12 +68,19 @@ function threeOf<T>(values: readonly T[], unit: T): T[] {
   return [...Array.from({ length: 3 - values.length }, () => unit), ...values];
 }
 
+/** Channels of a group. */
+export function groupOf({ problem }: PlanRequest): DepthwiseGroup {
+  const { inChannels, outChannels, groups } = problem;
+  return { inputs: inChannels / groups, outputs: outChannels / groups };
+}
+
 /** How many elements of which kind a load takes. */
 export function depthwiseVector(
   { problem, layout }: PlanRequest,
 ): { readonly vector: DepthwiseShape["vector"]; readonly width: 1 | 4 } {
-  const { inChannels, outChannels, batch } = problem;
-  if (layout === "nhwc" && inChannels === outChannels && inChannels % 4 === 0) {
+  const { inChannels, outChannels, groups, batch } = problem;
+  const single = inChannels === groups && outChannels === groups;
+  if (layout === "nhwc" && single && inChannels % 4 === 0) {
     return { vector: "channels", width: 4 };
   }
   if (layout === "chwn" && batch % 4 === 0) return { vector: "images", width: 4 };
@@ -179,7 +190,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const along = axes[run]!;
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
-  const multiplier = problem.outChannels / problem.groups;
+  const group = groupOf(request);
   const most = mostResults(request, along, run);
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
@@ -197,7 +208,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     axes,
     images: problem.batch,
     channels,
-    multiplier,
+    group,
     vector,
     lanes,
     threads: threadsOf(lanes),
@@ -220,6 +231,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
 export function packsFilter(request: PlanRequest): boolean {
   const { problem } = request;
   if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
+  if (groupOf(request).inputs > 1) return false;
   const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
   if (channel === 1) return false;
   const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
@@ -241,29 +253,36 @@ function filterAccess(
   width: 1 | 4,
 ): DepthwiseShape["filter"] {
   const { problem } = request;
-  const [channel, , ...axes] = stridesInLayout(
+  const [channel, input, ...axes] = stridesInLayout(
     tensorShape(problem, "filter"),
     request.filterLayout,
   );
+  const grouped = groupOf(request).inputs > 1;
   const vector = lanes > 0 && width === 4;
   if (packsFilter(request)) {
     const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
     const strides = taps.map((stride) => stride * problem.outChannels / (vector ? 4 : 1));
-    return { staged: false, vector, channel: 1, axes: threeOf(strides, 0) };
+    return { staged: false, vector, channel: 1, input: 0, axes: threeOf(strides, 0) };
   }
-  const staged = lanes > 0 && channel !== 1;
+  const staged = lanes > 0 && channel !== 1 && !grouped;
   const unit = vector && !staged ? 4 : 1;
   return {
     staged,
     vector,
     channel: channel === 1 ? 1 : channel! / unit,
+    input: grouped ? input! : 0,
     axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
   };
 }
 
+/** Channels of all filters. */
+function filterChannels(request: PlanRequest): number {
+  return request.problem.outChannels * groupOf(request).inputs;
+}
+
 /** Which threads of a workgroup share a channel of so many runs of places, and which take neighbouring channels. */
 function filterThreads(request: PlanRequest, vectors: number, units: number) {
-  const lanes = lanesOf(request, request.problem.outChannels);
+  const lanes = lanesOf(request, filterChannels(request));
   if (lanes > 0) return { lanes, walkers: Math.floor(THREADS / lanes), lanesInner: true };
   let walkers = 32;
   while (walkers < THREADS && units >= 2 * LEAST_UNITS * walkers) walkers *= 2;
@@ -296,7 +315,7 @@ export function depthwiseFilterShape(
   const axes = none ? [...three, UNIT] : three;
   const along = axes[run]!;
   const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
-  const [channel, , ...strides] = stridesInLayout(
+  const [channel, own, ...strides] = stridesInLayout(
     tensorShape(problem, "filter"),
     request.filterLayout,
   );
@@ -307,19 +326,20 @@ export function depthwiseFilterShape(
   const places = runLength(along.places, mostResults(request, perPlace, run), 1);
   const walked = { axes, run, places, images: problem.batch, vector };
   const units = depthwiseUnits(walked);
-  const vectors = problem.outChannels / (vector === "channels" ? 4 : 1);
+  const channels = filterChannels(request);
+  const vectors = channels / (vector === "channels" ? 4 : 1);
   const threads = filterThreads(request, vectors, units);
   const shape = {
     ...walked,
     ...threads,
-    channels: problem.outChannels,
-    multiplier: problem.outChannels / problem.groups,
+    channels,
+    group: groupOf(request),
     order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
     imagesFirst: layout === "chwn",
     taps,
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
-    filter: { channel: channel!, axes: widen(threeOf(strides, 0)) },
+    filter: { channel: channel!, input: own!, axes: widen(threeOf(strides, 0)) },
     mode,
     elements: elementsOf(request),
   };

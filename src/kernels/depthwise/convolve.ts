@@ -23,6 +23,7 @@ import {
 import {
   channelWidth,
   type DepthwiseShape,
+  groupTraits,
   imageWidth,
   otherAxes,
   plus,
@@ -80,12 +81,12 @@ interface Text {
   readonly to: ReturnType<typeof strideSizes>;
   readonly filterStrides: readonly string[];
   readonly products: readonly RunProduct[];
-  /** Copies of a channel that a result sums. */
+  /** Source channels that a result sums. */
   readonly copies: number;
 }
 
 /**
- * Convolves each channel by itself. A thread loads the places that its run of results meets along one axis once for each
+ * Convolves each channel by itself, or each small group. A thread loads the places that its run of results meets along one axis once for each
  * tap of the other axes, so that a load is worth up to as many products as the run has taps; the taps are in registers.
  * Binds the source (`input`, or `output` in backward-data), `filter`, the result and what the epilogue reads.
  */
@@ -114,7 +115,7 @@ export function depthwiseKernel(
     to: strideSizes(module, shape.result, "result"),
     filterStrides: filter.axes.map((stride, d) => module.size(`filter_axis${d}`, stride)),
     products: runProducts(shape),
-    copies: op === "bwd-data" ? shape.multiplier : 1,
+    copies: op === "bwd-data" ? shape.group.outputs : shape.group.inputs,
   };
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const { rounds } = depthwiseRounds(shape);
@@ -170,7 +171,7 @@ function kernelName({ shape, others, copies }: Text): string {
     ...(lanes > 0 ? [`l${lanes}of${threads}`] : []),
     `run${run}r${results}k${along.taps}s${along.stride}d${along.dilation}` +
     (op === "bwd-data" ? `p${along.padding % along.stride}` : ""),
-    ...(shape.multiplier > 1 ? ["multiplied"] : []),
+    ...groupTraits(shape.group),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
     ...(shape.unrolled ? [`taps${hits.join("x")}${copies > 1 ? `x${copies}` : ""}`] : []),
   ].join("_");
@@ -273,7 +274,23 @@ function roundsText(text: Text, source: TensorAccess, taps: TensorAccess): strin
   ].join("\n");
 }
 
-/** One tap of each of the other axes, and one copy of a channel that has several, with all taps of the run. */
+/** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where its filter begins. */
+function groupedChannels({ shape: { op, group, filter }, module, copies }: Text) {
+  const own = op === "fwd" ? group.outputs : group.inputs;
+  const size = (name: string, value: number) => module.size(name, value);
+  const first = own === 1 ? "channel" : `channel / ${size("group_results", own)}`;
+  const source = copies === 1 ? first : `(${first} * ${size("group_sources", copies)} + copy)`;
+  const [filters, input] = op === "fwd"
+    ? ["channel", "copy"]
+    : [source, `channel % ${size("group_results", own)}`];
+  const within = group.inputs === 1 ? "" : `${input} * ${size("filter_input", filter.input)} + `;
+  return {
+    source,
+    filter: `${filters} * ${size("filter_channel", filter.channel)} + ${within}`,
+  };
+}
+
+/** One tap of each of the other axes, and one source channel where a result sums several, with all taps of the run. */
 function roundText(
   text: Text,
   source: TensorAccess,
@@ -283,14 +300,9 @@ function roundText(
   indent: string,
 ): string {
   const { shape, module, others, sized, from, filterStrides, copies } = text;
-  const { op, axes, multiplier, filter, unrolled } = shape;
-  const factor = module.size("multiplier", multiplier);
-  const copied = multiplier === 1 ? "channel" : `(channel * ${factor} + copy)`;
-  const sourceChannel = op === "bwd-data" || multiplier === 1 ? copied : `channel / ${factor}`;
+  const { op, axes, filter, unrolled } = shape;
+  const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
   const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
-  const filterChannel = `${op === "fwd" ? "channel" : copied} * ${
-    module.size("filter_channel", filter.channel)
-  } + `;
   const inside = others.flatMap((d) => [
     `y${d} < ${sized.size[d]}`,
     ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),

@@ -6,6 +6,7 @@ import {
   channelWidth,
   type DepthwisePlaces,
   type DepthwiseStrides,
+  groupTraits,
   imageWidth,
   otherAxes,
   plus,
@@ -23,7 +24,7 @@ import {
   type TensorSplit,
 } from "../module.ts";
 
-/** Backward-filter of one filter a channel: places are the output's, its axes lie between the output and the input. */
+/** Backward-filter of small groups: places are the output's, its axes lie between the output and the input. */
 export interface DepthwiseFilterShape extends DepthwisePlaces {
   /** Vectors of channels that a workgroup takes. */
   readonly lanes: number;
@@ -39,7 +40,11 @@ export interface DepthwiseFilterShape extends DepthwisePlaces {
   readonly segments: number;
   readonly input: DepthwiseStrides;
   readonly output: DepthwiseStrides;
-  readonly filter: { readonly channel: number; readonly axes: readonly number[] };
+  readonly filter: {
+    readonly channel: number;
+    readonly input: number;
+    readonly axes: readonly number[];
+  };
   readonly mode: SizeMode;
   readonly elements: Elements;
 }
@@ -99,7 +104,7 @@ export function depthwiseFilterKernel(
   splits: { input: TensorSplit; output: TensorSplit; filter: TensorSplit },
 ): SizedKernel {
   const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements, mode } = shape;
-  const { filter, multiplier } = shape;
+  const { filter, group: { inputs, outputs } } = shape;
   const width = vectorWidth(shape);
   const module = moduleBuilder(mode);
   const input = module.tensor("input", "read", width, splits.input, elements.storage);
@@ -124,7 +129,10 @@ export function depthwiseFilterKernel(
   const runPieces = size("run_pieces", count.run);
   const otherPieces = size("other_pieces", count.others);
   const units = depthwiseUnits(shape);
-  const factor = size("multiplier", multiplier);
+  // A channel of a filter: the filter, and which channel of its group's input.
+  const own = inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputs)}`;
+  const which = `channel % ${size("group_inputs", inputs)}`;
+  const ofGroup = outputs === 1 ? own : `${own} / ${size("group_outputs", outputs)}`;
   const from = strideSizes(module, shape.input, "input");
   const gradient = strideSizes(module, shape.output, "output");
 
@@ -154,9 +162,9 @@ export function depthwiseFilterKernel(
       ),
     ]),
     `  let input_channel = ${
-      multiplier === 1 ? "channel" : `channel / ${factor}`
+      inputs === 1 ? ofGroup : `(${ofGroup} * ${size("group_inputs", inputs)} + ${which})`
     } * ${from.channel};`,
-    `  let output_channel = channel * ${gradient.channel};`,
+    `  let output_channel = ${own} * ${gradient.channel};`,
   ].join("\n");
 
   const products = runProducts(shape);
@@ -229,7 +237,9 @@ export function depthwiseFilterKernel(
   const offset = [
     ...others.map((d) => `tap_${d} * ${tapStrides[d]}`),
     `along * ${tapStrides[run]}`,
-    `channel * ${channelsEach}u * ${channelStride}`,
+    ...(inputs === 1
+      ? [`channel * ${channelsEach}u * ${channelStride}`]
+      : [`${own} * ${channelStride}`, `${which} * ${size("filter_input", filter.input)}`]),
   ].join(" + ");
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const blocks = depthwiseFilterBlocks(shape);
@@ -242,7 +252,7 @@ export function depthwiseFilterKernel(
     `${lanesInner ? "l" : "w"}${lanes}x${walkers}`,
     `run${run}r${places}s${along.stride}d${along.dilation}`,
     `taps${taps.run}x${taps.others}`,
-    ...(multiplier > 1 ? ["multiplied"] : []),
+    ...groupTraits(shape.group),
     ...(segments > 1 ? ["split"] : []),
   ].join("_") + splitTrait(splits.input, splits.output, splits.filter);
   const unitsPerSegment = Math.ceil(units / segments);

@@ -10,15 +10,20 @@ export interface DepthwiseStrides {
   readonly axes: readonly number[];
 }
 
-/** Places of one filter a channel, and how threads take them. */
+/** Channels of a group; a filter has as many channels as the group has inputs. */
+export interface DepthwiseGroup {
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+/** Places of channels in small groups, and how threads take them. */
 export interface DepthwisePlaces {
   /** The problem's, padded at the front to three, and a fourth of one place for kernels without runs. */
   readonly axes: readonly Axis[];
   readonly images: number;
-  /** Channels of the result: filters. */
+  /** Channels of the result; of backward-filter those of all filters. */
   readonly channels: number;
-  /** Output channels an input channel has. */
-  readonly multiplier: number;
+  readonly group: DepthwiseGroup;
   /** What four elements of a vector are: channels, images, or nothing where single elements are loaded. */
   readonly vector: "channels" | "images" | "none";
   /** The axis along which a thread takes several places at once. */
@@ -30,7 +35,7 @@ export interface DepthwisePlaces {
 }
 
 /**
- * Forward and backward-data of one filter a channel. Backward-data counts places of the input, and its source is the
+ * Forward and backward-data of small groups, of one input channel as a rule. Backward-data counts places of the input, and its source is the
  * output's gradient.
  */
 export interface DepthwiseShape extends DepthwisePlaces {
@@ -49,7 +54,9 @@ export interface DepthwiseShape extends DepthwisePlaces {
     readonly staged: boolean;
     /** Whether four channels are one load. */
     readonly vector: boolean;
+    /** From one filter to the next, and from one of its channels. */
     readonly channel: number;
+    readonly input: number;
     readonly axes: readonly number[];
   };
   readonly mode: SizeMode;
@@ -88,4 +95,9 @@ export function strideSizes(module: ModuleBuilder, tensor: DepthwiseStrides, pre
 /** `base + 2u`, `base - 1u`, `base`. */
 export function plus(base: string, offset: number): string {
   return offset === 0 ? base : offset < 0 ? `${base} - ${-offset}u` : `${base} + ${offset}u`;
+}
+
+/** What enters a kernel's name of its groups; empty for one filter a channel. */
+export function groupTraits({ inputs, outputs }: DepthwiseGroup): string[] {
+  return inputs > 1 ? ["grouped"] : outputs > 1 ? ["multiplied"] : [];
 }

@@ -17,10 +17,10 @@ export function tapHits(axis: Axis, op: DepthwiseShape["op"]): number {
 
 /** How often a kernel's text, or its loop, runs over a run of results, and the multiply-adds of each time. */
 export function depthwiseRounds(
-  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "multiplier">,
+  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "group">,
 ): { readonly rounds: number; readonly products: number } {
-  const { op, axes, run, multiplier } = shape;
-  const sums = op === "bwd-data" ? multiplier : 1;
+  const { op, axes, run, group } = shape;
+  const sums = op === "bwd-data" ? group.outputs : group.inputs;
   const rounds = axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), sums);
   return { rounds, products: runProducts(shape).length };
 }
@@ -65,7 +65,7 @@ export function runProducts(
   return all.sort((a, b) => a.place - b.place || a.tap - b.tap);
 }
 
-/** Every tap of the other axes (of backward-data every hit), of every copy of a channel. */
+/** Every tap of the other axes (of backward-data every hit), of every channel that a result sums. */
 export function roundIndices(others: readonly number[], hits: readonly number[], sums: number) {
   let all: { hit: string[]; copy: string }[] = Array.from(
     { length: sums },
