@@ -41,6 +41,9 @@ const LANES = { vectors: 16, single: 32 };
 const THREADS = 256;
 /** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
 const SUMS = { vectors: 28, single: 64, software: 8 };
+/** Channels that a thread takes together at most, and sums that it then holds. */
+const MOST_OWN = 4;
+const SUMS_OWN = 64;
 /** Workgroups that a multiprocessor of backward-filter should have: of vectors, whose sums fill its registers, and of single elements. */
 const WORKGROUPS = { vectors: 2, single: 4 };
 /** Runs of places that a thread of it should have at least. */
@@ -176,6 +179,13 @@ function mostResults(request: PlanRequest, { taps, stride }: Axis, run: number):
   return isSoftware(request) ? Math.min(most, Math.ceil(UNROLLED.software / taps)) : most;
 }
 
+/** Channels of a group that a thread takes together, so that it loads places once for all of them. */
+function ownChannels(results: number, vector: DepthwiseShape["vector"], staged: boolean): number {
+  if (vector === "channels" || staged) return 1;
+  for (let own = MOST_OWN; own > 1; own--) if (results % own === 0) return own;
+  return 1;
+}
+
 /** Forward or backward-data as one kernel does it. */
 export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
   const { problem, layout } = request;
@@ -191,18 +201,22 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
   const group = groupOf(request);
-  const most = mostResults(request, along, run);
+  const lanes = lanesOf(request, channels);
+  const filter = filterAccess(request, lanes, width);
+  const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
+  const most = Math.max(
+    1,
+    Math.min(mostResults(request, along, run), Math.floor(SUMS_OWN / (own * width))),
+  );
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
-    Math.ceil(along.places / results) * problem.batch * channels / width *
+    Math.ceil(along.places / results) * problem.batch * channels / width / own *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
   // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
   while (results > unit && threadsWith(results) < multiprocessors * THREADS / 2) {
     results = unit * Math.ceil(results / unit / 2);
   }
-  const lanes = lanesOf(request, channels);
-  const filter = filterAccess(request, lanes, width);
   const shape = {
     op,
     axes,
@@ -210,10 +224,11 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     channels,
     group,
     vector,
-    lanes,
-    threads: threadsOf(lanes),
+    lanes: lanes === 0 ? 0 : lanesOf(request, channels / own),
+    threads: threadsOf(lanes === 0 ? 0 : lanesOf(request, channels / own)),
     run,
     results,
+    own,
     order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
     imagesFirst: layout === "chwn",
     source,

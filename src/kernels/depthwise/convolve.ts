@@ -46,15 +46,15 @@ function runCount({ axes, run, results }: DepthwiseShape): number {
 
 /** Threads of places (and of channels, where there are no lanes). */
 function placeThreads(shape: DepthwiseShape): number {
-  const { axes, run, vector, images, channels, lanes } = shape;
+  const { axes, run, vector, images, lanes } = shape;
   const places = axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   return places * runCount(shape) * Math.ceil(images / imageWidth({ vector })) *
-    (lanes === 0 ? channels : 1);
+    (lanes === 0 ? channelVectors(shape) : 1);
 }
 
-/** Vectors of channels. */
+/** Vectors of channels, or channels that a thread takes together. */
 function channelVectors(shape: DepthwiseShape): number {
-  return shape.channels / channelWidth(shape);
+  return shape.channels / channelWidth(shape) / shape.own;
 }
 
 /** Workgroups of {@linkcode depthwiseKernel}. */
@@ -140,8 +140,11 @@ export function depthwiseKernel(
     }`,
     coordinates: coordinateText(text),
     sums: Array.from(
-      { length: results },
-      (_, q) => `  var sum${q} = ${typeName("f32", width)}();`,
+      { length: results * shape.own },
+      (_, i) =>
+        `  var ${sumName(shape, i % results, Math.floor(i / results))} = ${
+          typeName("f32", width)
+        }();`,
     ).join("\n"),
     rounds: shape.unrolled ? "" : module.size("rounds", rounds),
     body: roundsText(text, source, taps),
@@ -151,7 +154,7 @@ export function depthwiseKernel(
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = (shape.unrolled ? 0 : loopIterations(rounds)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
-    results * width * epilogueIterations(steps);
+    results * shape.own * width * epilogueIterations(steps);
   const bytes = filter.staged ? stagedBytes(allTaps, lanes, filter.vector ? 4 : 1) : 0;
   return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
 }
@@ -172,6 +175,7 @@ function kernelName({ shape, others, copies }: Text): string {
     `run${run}r${results}k${along.taps}s${along.stride}d${along.dilation}` +
     (op === "bwd-data" ? `p${along.padding % along.stride}` : ""),
     ...groupTraits(shape.group),
+    ...(shape.own > 1 ? [`own${shape.own}`] : []),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
     ...(shape.unrolled ? [`taps${hits.join("x")}${copies > 1 ? `x${copies}` : ""}`] : []),
   ].join("_");
@@ -274,19 +278,35 @@ function roundsText(text: Text, source: TensorAccess, taps: TensorAccess): strin
   ].join("\n");
 }
 
-/** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where its filter begins. */
-function groupedChannels({ shape: { op, group, filter }, module, copies }: Text) {
-  const own = op === "fwd" ? group.outputs : group.inputs;
+/** The sum of a run's result, of one of a thread's channels. */
+function sumName({ own }: DepthwiseShape, result: number, channel: number): string {
+  return own === 1 ? `sum${result}` : `sum${result}_${channel}`;
+}
+
+/** WGSL of the result's channel that is the `which`-th of a thread's. */
+function resultChannel({ own }: DepthwiseShape, which: number): string {
+  return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
+}
+
+/** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where filters begin. */
+function groupedChannels({ shape, module, copies }: Text) {
+  const { op, group, filter, own } = shape;
+  const results = op === "fwd" ? group.outputs : group.inputs;
   const size = (name: string, value: number) => module.size(name, value);
-  const first = own === 1 ? "channel" : `channel / ${size("group_results", own)}`;
+  const first = results === own ? "channel" : `channel / ${size("group_threads", results / own)}`;
   const source = copies === 1 ? first : `(${first} * ${size("group_sources", copies)} + copy)`;
-  const [filters, input] = op === "fwd"
-    ? ["channel", "copy"]
-    : [source, `channel % ${size("group_results", own)}`];
-  const within = group.inputs === 1 ? "" : `${input} * ${size("filter_input", filter.input)} + `;
   return {
     source,
-    filter: `${filters} * ${size("filter_channel", filter.channel)} + ${within}`,
+    filter(which: number) {
+      const result = resultChannel(shape, which);
+      const [filters, input] = op === "fwd"
+        ? [result, "copy"]
+        : [source, `${result} % ${size("group_results", results)}`];
+      const within = group.inputs === 1
+        ? ""
+        : `${input} * ${size("filter_input", filter.input)} + `;
+      return `${filters} * ${size("filter_channel", filter.channel)} + ${within}`;
+    },
   };
 }
 
@@ -330,11 +350,23 @@ function roundText(
     `  let row = begin + ${sourceChannel} * ${from.channel} + ${
       others.map((d) => `y${d} * ${sized.sourceStride[d]}`).join(" + ")
     };`,
-    `  let taps = ${filter.staged ? "" : filterChannel}${place};`,
+    ...owned(shape).map((m) =>
+      `  let ${ownName(shape, "taps", m)} = ${filter.staged ? "" : filterChannel(m)}${place};`
+    ),
     ...productText(text, source, taps),
     unrolled ? "}" : "}}",
   ];
   return lines.map((line) => indent + line).join("\n");
+}
+
+/** The channels of a thread, counted from its first. */
+function owned({ own }: DepthwiseShape): number[] {
+  return Array.from({ length: own }, (_, m) => m);
+}
+
+/** A name of what belongs to one of a thread's channels. */
+function ownName({ own }: DepthwiseShape, name: string, channel: number): string {
+  return own === 1 ? name : `${name}_${channel}`;
 }
 
 /** Loads each place and each tap of a run when it is met first, and multiplies. */
@@ -361,12 +393,18 @@ function productText(
           unrolled ? "inside && " : ""
         }in_${placeName(place)})`;
       }),
-      ...once(`w${tap}`, () => {
-        const at = `taps + ${tap}u * ${filterStrides[run]}`;
-        const weight = filter.staged ? `tile[${at}][lane]` : taps.load(at);
-        return width === 4 && !filter.vector ? `vec4f(${weight})` : weight;
+      ...owned(shape).flatMap((m) => {
+        const weight = ownName(shape, `w${tap}`, m);
+        const sum = sumName(shape, result, m);
+        return [
+          ...once(weight, () => {
+            const at = `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]}`;
+            const loaded = filter.staged ? `tile[${at}][lane]` : taps.load(at);
+            return width === 4 && !filter.vector ? `vec4f(${loaded})` : loaded;
+          }),
+          `  ${sum} = fma(${value}, ${weight}, ${sum});`,
+        ];
       }),
-      `  sum${result} = fma(${value}, w${tap}, sum${result});`,
     ];
   });
 }
@@ -378,27 +416,28 @@ function storeText(
   steps: readonly EpilogueStep[],
 ): string {
   const { run, results, vector } = shape;
-  const place = [
-    `image * ${to.image} + channel * ${to.channel}`,
-    ...others.map((d) => `at${d} * ${to.axes[d]}`),
-  ].join(" + ");
-  return [
-    `  let target_place = ${place};`,
-    ...Array.from({ length: results }, (_, q) => {
-      const along = plus(`block * ${results}u`, q);
-      const value = applyEpilogue(steps, `sum${q}`, {
-        width: vectorWidth(shape),
-        side: vector === "images" ? "columns" : "rows",
-        row: vector === "channels" ? "(channel * 4u)" : "channel",
-        column: "0u",
-        offset: "offset",
-      });
-      return [
-        `  if (${along} < ${sized.places[run]}) {`,
-        `    let offset = target_place + (${along}) * ${to.axes[run]};`,
-        `    ${result.store("offset", value)}`,
-        "  }",
-      ].join("\n");
-    }),
-  ].join("\n");
+  const places = others.map((d) => `at${d} * ${to.axes[d]}`).join(" + ");
+  const store = (q: number, m: number) => {
+    const channel = resultChannel(shape, m);
+    const value = applyEpilogue(steps, sumName(shape, q, m), {
+      width: vectorWidth(shape),
+      side: vector === "images" ? "columns" : "rows",
+      row: vector === "channels" ? "(channel * 4u)" : channel,
+      column: "0u",
+      offset: "offset",
+    });
+    const along = plus(`block * ${results}u`, q);
+    return [
+      `  if (${along} < ${sized.places[run]}) {`,
+      `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]};`,
+      `    ${result.store("offset", value)}`,
+      "  }",
+    ].join("\n");
+  };
+  return owned(shape).flatMap((m) => [
+    `  let ${ownName(shape, "target_place", m)} = image * ${to.image} + ${
+      resultChannel(shape, m)
+    } * ${to.channel} + ${places};`,
+    ...Array.from({ length: results }, (_, q) => store(q, m)),
+  ]).join("\n");
 }

@@ -45,6 +45,8 @@ export interface DepthwiseShape extends DepthwisePlaces {
   readonly threads: number;
   /** Results of a thread along the run's axis; a multiple of the stride in backward-data. */
   readonly results: number;
+  /** Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. */
+  readonly own: number;
   /** Whether the taps of other axes stand in the text one after the other; else a loop runs over them. */
   readonly unrolled: boolean;
   readonly source: DepthwiseStrides;

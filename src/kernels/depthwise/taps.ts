@@ -17,12 +17,12 @@ export function tapHits(axis: Axis, op: DepthwiseShape["op"]): number {
 
 /** How often a kernel's text, or its loop, runs over a run of results, and the multiply-adds of each time. */
 export function depthwiseRounds(
-  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "group">,
+  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "own" | "group">,
 ): { readonly rounds: number; readonly products: number } {
   const { op, axes, run, group } = shape;
   const sums = op === "bwd-data" ? group.outputs : group.inputs;
   const rounds = axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), sums);
-  return { rounds, products: runProducts(shape).length };
+  return { rounds, products: runProducts(shape).length * shape.own };
 }
 
 /** The number below `modulus` whose product with `value` leaves 1, by Euclid; the two share no factor. */
