@@ -9,6 +9,7 @@ import {
   parseShard,
   parseShare,
   parseSizes,
+  parseWorkspace,
   positiveNumber,
   someOf,
   splitTiles,
@@ -27,6 +28,13 @@ Deno.test("wholeNumber() refuses what is too small or no number", () => {
   for (const bad of ["0", "", "1e3", "-2", "99999999999999999999"]) {
     assert.throws(() => wholeNumber(1)(bad), bad);
   }
+});
+
+Deno.test("parseWorkspace() reads bytes, or a share of the tensors", () => {
+  assert.deepEqual(parseWorkspace("64MB"), { maxWorkspaceBytes: 64e6 });
+  assert.deepEqual(parseWorkspace("0.5x"), { maxWorkspaceShare: 0.5 });
+  assert.deepEqual(parseWorkspace(" 2 X"), { maxWorkspaceShare: 2 });
+  for (const bad of ["x", "-1x", "1xx", "1e3x"]) assert.throws(() => parseWorkspace(bad), bad);
 });
 
 Deno.test("parseBytes() reads decimal and binary units", () => {

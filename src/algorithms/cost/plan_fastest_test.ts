@@ -71,10 +71,18 @@ Deno.test("auto plans every kind of problem in every layout", () => {
   assert.deepEqual(empty.passes, []);
 });
 
-Deno.test("auto leaves thin groups to direct, single channels to depthwise, and software devices to implicit GEMM", () => {
+Deno.test("auto leaves thin groups and single channels to depthwise, and software devices to implicit GEMM", () => {
   const thin = planConv(request(parseDescriptor("mb2g16ic64ih9oc64kh3ph1", "fwd")));
-  assert.equal(thin.algorithm, "direct");
+  assert.equal(thin.algorithm, "depthwise");
   assert.match(thin.notes.at(-1)!, /^auto: groups of 4 rows/);
+  // Groups of a few more rows are weighed; those that fill tiles are products.
+  const algorithmOf = (groups: number) => {
+    const wide = planConv(request(parseDescriptor(`mb32g${groups}ic512ih14oc512kh3ph1`, "fwd")));
+    assert.ok(wide.rivals!.some(({ algorithm }) => algorithm === "depthwise"));
+    return wide.algorithm;
+  };
+  assert.equal(algorithmOf(64), "depthwise");
+  assert.notEqual(algorithmOf(16), "depthwise");
   for (const device of [H200, softwareDevice(4)]) {
     const single = parseDescriptor("mb2g64ic64ih9oc128kh3ph1", "fwd");
     const plan = planConv(request(single, { device }));

@@ -26,6 +26,11 @@ export const depthwise: Algorithm = {
       ? `it takes strides up to ${MOST_STRIDE}`
       : undefined;
   },
+  // Groups of few rows are its own without a comparison.
+  candidates: (request) =>
+    request.problem.groups > 1 && groupOf(request).inputs > 1
+      ? [{ algorithm: "depthwise", amplification: 1 }]
+      : [],
   price: depthwiseTime,
   plan: planDepthwise,
 };

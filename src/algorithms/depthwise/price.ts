@@ -3,14 +3,16 @@ import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes } from "../tensors.ts";
-import { depthwiseFilterShape, packsFilter } from "./geometry.ts";
+import { depthwiseFilterShape, depthwiseShape, packsFilter } from "./geometry.ts";
 
 /** Microseconds of one filter a channel: its tensors once through memory, or its products; passes beside it are short. */
 export function depthwiseTime(request: PlanRequest): number {
   const device = deviceOf(request);
   const { problem, layout } = request;
   const rates = device.rates[problem.op === "bwd-filter" ? "depthwiseGradient" : "depthwise"];
-  const taps = problem.filterSize.at(-1)!;
+  // What a place that is loaded is worth: the taps of a run, of each channel that a thread takes.
+  const own = problem.op === "bwd-filter" ? 1 : depthwiseShape(request, "uniform").own;
+  const taps = own * problem.filterSize.at(-1)!;
   const share = taps / (taps + device.shares.depthwiseTaps);
   const rate = share * rates[layout === "nhwc" ? "along" : "across"];
   const product = productTime(directFlops(problem) / 2, rate);

@@ -1,0 +1,39 @@
+import assert from "#assert";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
+import { DEFAULT_LIMITS } from "./plan.ts";
+import { planConv } from "./planner.ts";
+import type { PlanRequest } from "./request.ts";
+import { tensorBytes, withWorkspaceBytes } from "./workspace_limit.ts";
+
+const request: PlanRequest = {
+  problem: parseDescriptor("mb32ic64ih56oc64kh3ph1"),
+  dtype: "f32",
+  layout: "nhwc",
+  filterLayout: "krsc",
+  epilogue: NO_EPILOGUE,
+  algorithm: "auto",
+  limits: DEFAULT_LIMITS,
+};
+const bytes = 4 * (2 * 32 * 64 * 56 * 56 + 64 * 64 * 9);
+
+Deno.test("withWorkspaceBytes() makes bytes of a share of the tensors, and keeps the smaller limit", () => {
+  assert.equal(tensorBytes(request), bytes);
+  assert.equal(tensorBytes({ ...request, dtype: "f16" }), bytes / 2);
+  assert.equal(withWorkspaceBytes(request), request);
+  const { maxWorkspaceBytes, maxWorkspaceShare } = withWorkspaceBytes({
+    ...request,
+    maxWorkspaceShare: 0.5,
+  });
+  assert.deepEqual([maxWorkspaceBytes, maxWorkspaceShare], [bytes / 2, undefined]);
+  const both = withWorkspaceBytes({ ...request, maxWorkspaceShare: 1, maxWorkspaceBytes: 1000 });
+  assert.equal(both.maxWorkspaceBytes, 1000);
+});
+
+Deno.test("planConv() keeps within a share of the tensors", () => {
+  assert.ok(planConv(request).workspaceBytes > bytes);
+  for (const maxWorkspaceShare of [0, 0.01, 0.3, 1]) {
+    const { workspaceBytes } = planConv({ ...request, maxWorkspaceShare });
+    assert.ok(workspaceBytes <= maxWorkspaceShare * bytes, `${maxWorkspaceShare}`);
+  }
+});
