@@ -43,7 +43,7 @@ Deno.test("implicit GEMM reads small filters as they lie", async () => {
             sizes: SIZES[which % 2]!,
           });
           const { plan } = await checkedResult(gpu, request);
-          assert.match(plan.kernel, new RegExp(`_${filterLayoutFor(layout)}[14]b`));
+          assert.match(plan.kernel, new RegExp(`_${filterLayoutFor(layout)}[14][pds]b`));
           assert.ok(plan.passes.every(({ kernel }) => !kernel.name.startsWith("pack_")));
         }
       }

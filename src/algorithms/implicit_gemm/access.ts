@@ -77,15 +77,28 @@ export function groupChannels(problem: ConvProblem): { input: number; output: nu
   };
 }
 
+/** How an operand lies that is a filter as it is. */
+export interface FilterAccess extends Access {
+  /** As `FilterShape` has it. */
+  readonly together: boolean;
+}
+
+/** What a filter that is read as it lies is in a kernel's name: how many elements along which side. */
+export function filterTrait(request: PlanRequest, access: FilterAccess | undefined): string {
+  if (access === undefined) return "";
+  const { along, vector, together } = access;
+  return `${request.filterLayout}${vector}${together ? along.slice(0, 1) : "s"}`;
+}
+
 /** How a filter lies that is read unpacked: along its rows or its channels; undefined where neighbours of both lie far apart. */
-export function filterAccess(request: PlanRequest, shape: PackShape): Access | undefined {
+export function filterAccess(request: PlanRequest, shape: PackShape): FilterAccess | undefined {
   const { tile } = elementsOf(request);
   const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
   const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
   if (along === undefined) {
     const elements = groups * rows * channels * taps;
     if (elements > CACHED_ELEMENTS) return undefined;
-    return { along: "depth", vector: 1, value: tile };
+    return { along: "depth", vector: 1, value: tile, together: false };
   }
   const four = loadVector(request);
   const whole = [
@@ -95,5 +108,5 @@ export function filterAccess(request: PlanRequest, shape: PackShape): Access | u
     groups > 1 ? groupStride : 0,
   ];
   const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
-  return { along, vector, value: tile };
+  return { along, vector, value: tile, together: true };
 }

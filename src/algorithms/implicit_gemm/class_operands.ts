@@ -21,7 +21,9 @@ import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  type FilterAccess,
   filterAccess,
+  filterTrait,
   groupChannels,
   loadVector,
   type Operands,
@@ -149,7 +151,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     };
   };
   const packedAccess: Access = { along: "place", vector: four(4), value: tile };
-  const operandsWith = (unpacked?: Access): Operands => ({
+  const operandsWith = (unpacked?: FilterAccess): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
     batches: problem.groups * tileClasses,
@@ -204,7 +206,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     linear: () => false,
     trait: () =>
       `${layout}_${sides.length}d_classes_${classSides(results)}_${
-        unpacked === undefined ? "" : `${request.filterLayout}${unpacked.vector}`
+        filterTrait(request, unpacked)
       }b${b.vector}`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
@@ -218,7 +220,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     module: ModuleBuilder,
     policy: TilePolicy,
     split: TensorSplit,
-    unpacked: Access | undefined,
+    unpacked: FilterAccess | undefined,
   ): TileLoader {
     const shape = pack(policy);
     if (unpacked !== undefined) {

@@ -11,7 +11,9 @@ import { tapDepth } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
 import {
   type Access,
+  type FilterAccess,
   filterAccess,
+  filterTrait,
   groupChannels,
   loadVector,
   type Operands,
@@ -57,7 +59,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     tapStride: filterStrides.at(-1)!,
   });
   const packed: Access = { along: "place", vector: four(4), value: tile };
-  const operandsWith = (unpacked?: Access): Operands => ({
+  const operandsWith = (unpacked?: FilterAccess): Operands => ({
     rows,
     columns: problem.batch * spots,
     batches: problem.groups,
@@ -121,7 +123,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     linear,
     trait: (policy) =>
       `${layout}_${places.length}d_${linear(policy) ? "linear" : "tap"}_${
-        unpacked === undefined ? "" : `${request.filterLayout}${unpacked.vector}`
+        filterTrait(request, unpacked)
       }b${b.vector}`,
   });
   const unpacked = filterAccess(request, pack(TILE_POLICIES[0]!));

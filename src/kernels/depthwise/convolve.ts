@@ -175,7 +175,7 @@ function kernelName({ shape, others, copies }: Text): string {
     `run${run}r${results}k${along.taps}s${along.stride}d${along.dilation}` +
     (op === "bwd-data" ? `p${along.padding % along.stride}` : ""),
     ...groupTraits(shape.group),
-    ...(shape.own > 1 ? [`own${shape.own}`] : []),
+    ...(shape.own > 1 ? [`own${shape.own}${resultsOf(shape) > shape.own ? "of" : ""}`] : []),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
     ...(shape.unrolled ? [`taps${hits.join("x")}${copies > 1 ? `x${copies}` : ""}`] : []),
   ].join("_");
@@ -283,6 +283,11 @@ function sumName({ own }: DepthwiseShape, result: number, channel: number): stri
   return own === 1 ? `sum${result}` : `sum${result}_${channel}`;
 }
 
+/** Result channels of a group. */
+function resultsOf({ op, group }: DepthwiseShape): number {
+  return op === "fwd" ? group.outputs : group.inputs;
+}
+
 /** WGSL of the result's channel that is the `which`-th of a thread's. */
 function resultChannel({ own }: DepthwiseShape, which: number): string {
   return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
@@ -291,7 +296,7 @@ function resultChannel({ own }: DepthwiseShape, which: number): string {
 /** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where filters begin. */
 function groupedChannels({ shape, module, copies }: Text) {
   const { op, group, filter, own } = shape;
-  const results = op === "fwd" ? group.outputs : group.inputs;
+  const results = resultsOf(shape);
   const size = (name: string, value: number) => module.size(name, value);
   const first = results === own ? "channel" : `channel / ${size("group_threads", results / own)}`;
   const source = copies === 1 ? first : `(${first} * ${size("group_sources", copies)} + copy)`;

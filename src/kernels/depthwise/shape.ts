@@ -99,7 +99,8 @@ export function plus(base: string, offset: number): string {
   return offset === 0 ? base : offset < 0 ? `${base} - ${-offset}u` : `${base} + ${offset}u`;
 }
 
-/** What enters a kernel's name of its groups; empty for one filter a channel. */
+/** What enters a kernel's name of its groups: what of them its text knows; empty for one filter a channel. */
 export function groupTraits({ inputs, outputs }: DepthwiseGroup): string[] {
-  return inputs > 1 ? ["grouped"] : outputs > 1 ? ["multiplied"] : [];
+  if (inputs === 1) return outputs === 1 ? [] : ["multiplied"];
+  return outputs === 1 ? ["grouped1"] : ["grouped"];
 }

@@ -19,6 +19,8 @@ export interface FilterShape extends
   /** Taps of each axis. */
   readonly taps: readonly number[];
   readonly along: "place" | "depth";
+  /** Whether neighbours along that side are neighbours in memory. */
+  readonly together: boolean;
   readonly vector: 1 | 4;
   readonly tileDepth: number;
   /** The step's tap of an axis, whose loop state `gatherLoader()` declares; absent where steps reach into several taps. */
@@ -35,10 +37,11 @@ export function filterLoader(
   filter: TensorAccess,
   shape: FilterShape,
 ): TileLoader {
-  const { vector, along, tap, row: rowOf = (place) => place } = shape;
+  const { vector, along, together, tap, row: rowOf = (place) => place } = shape;
   const size = (name: string, value: number) => module.size(`filter_${name}`, value);
-  const far = (index: string, name: string, stride: number) =>
-    stride === 1
+  // Kernels of one name differ in sizes only: a stride that happens to be 1 is a size.
+  const far = (index: string, name: string, stride: number, side: "place" | "depth") =>
+    together && along === side
       ? vector === 4 ? `${index} / 4u` : index
       : `${index} * ${size(`${name}_stride`, stride / vector)}`;
   const channels = size("channels", shape.channels);
@@ -47,7 +50,9 @@ export function filterLoader(
   const tapStride = size("tap_stride", tapCount > 1 ? shape.tapStride / vector : 0);
   const zero = zeroOf(filter.value, vector);
   const place = (slot: number, place: string) =>
-    `  let a_base${slot} = group * ${group} + ${far(`(${rowOf(place)})`, "row", shape.rowStride)};`;
+    `  let a_base${slot} = group * ${group} + ${
+      far(`(${rowOf(place)})`, "row", shape.rowStride, "place")
+    };`;
   const load = (inside: string | undefined) => (p: number, k: number, target: string) => {
     const value = filter.load(`a_base${p} + a_far${k}`);
     return `      ${target} = ${
@@ -67,7 +72,7 @@ export function filterLoader(
           `      let a_c${slot} = b_block * ${shape.tileDepth}u + ${row};`,
           ...(masked ? [`      let a_in${slot} = a_c${slot} < ${channels};`] : []),
           `      let a_far${slot} = a_tap * ${tapStride} + ${
-            far(`a_c${slot}`, "channel", shape.channelStride)
+            far(`a_c${slot}`, "channel", shape.channelStride, "depth")
           };`,
         ].join("\n"),
       load: load(masked ? "a_in" : undefined),
@@ -85,7 +90,7 @@ export function filterLoader(
         `      let a_k${slot} = a_step * ${shape.tileDepth}u + ${row};`,
         `      let a_in${slot} = a_k${slot} < ${padded} * ${taps};`,
         `      let a_far${slot} = ${
-          far(`(a_k${slot} % ${padded})`, "channel", shape.channelStride)
+          far(`(a_k${slot} % ${padded})`, "channel", shape.channelStride, "depth")
         } + ` +
         `(a_k${slot} / ${padded}) * ${tapStride};`,
       ].join("\n"),

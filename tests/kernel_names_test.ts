@@ -1,0 +1,67 @@
+/** With sizes in a uniform, kernels of one name are one pipeline: a name says all that a text knows. */
+import assert from "#assert";
+import fc from "fast-check";
+import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { tryPlanConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
+import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { FILTER_LAYOUTS, LAYOUTS } from "../src/tensor/layout.ts";
+
+const ALGORITHMS = ["direct", "depthwise", "implicit-gemm", "im2col", "im2win-fused"] as const;
+const DEVICES = [H200, softwareDevice(2), { ...H200, multiprocessors: 1 / 64 }];
+
+Deno.test("kernels of one name have one text", () => {
+  const texts = new Map<string, string>();
+  fc.assert(
+    fc.property(
+      fc.record({
+        op: fc.constantFrom(...OPERATIONS),
+        batch: fc.constantFrom(1, 3, 4),
+        groups: fc.constantFrom(1, 2, 3, 8),
+        inputs: fc.constantFrom(1, 2, 3, 4, 5, 8),
+        outputs: fc.constantFrom(1, 2, 4, 6, 8, 12),
+        filterSize: fc.constantFrom([3, 3], [1, 1], [2, 1], [5], [2, 3, 1]),
+        stride: fc.constantFrom(1, 2, 3),
+        padding: fc.constantFrom(0, 1),
+      }),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(...FILTER_LAYOUTS),
+      fc.constantFrom(...ALGORITHMS),
+      fc.constantFrom(...DEVICES),
+      fc.constantFrom("f32", "f16"),
+      (init, layout, filterLayout, algorithm, device, dtype) => {
+        const { op, batch, groups, inputs, outputs, filterSize, stride, padding } = init;
+        const plan = tryPlanConv({
+          problem: convProblem({
+            op,
+            batch,
+            groups,
+            inChannels: groups * inputs,
+            outChannels: groups * outputs,
+            inputSize: filterSize.map(() => 9),
+            filterSize,
+            stride: filterSize.map(() => stride),
+            paddingBegin: filterSize.map(() => padding),
+          }),
+          dtype,
+          layout,
+          filterLayout,
+          epilogue: NO_EPILOGUE,
+          algorithm,
+          limits: DEFAULT_LIMITS,
+          sizes: "uniform",
+          device,
+        });
+        if (isRefusal(plan)) return;
+        for (const { kernel: { name, wgsl } } of plan.passes) {
+          assert.equal(texts.get(name) ?? wgsl, wgsl, name);
+          texts.set(name, wgsl);
+        }
+      },
+    ),
+    { numRuns: 4000, seed: 20261122 },
+  );
+  assert.ok(texts.size > 1000, `${texts.size} names`);
+});
