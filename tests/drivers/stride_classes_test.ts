@@ -122,3 +122,35 @@ Deno.test("classes are rows where all have as many taps, or channels are few", a
     }
   }
 });
+
+Deno.test("a filter as large as its image meets each place once: as many products as elements of the filter", async () => {
+  using gpu = await openDevice({ backend });
+  const shapes: Shape[] = [
+    { batch: 3, inChannels: 6, outChannels: 10, inputSize: [4, 4], filterSize: [4, 4] },
+    {
+      batch: 2,
+      inChannels: 12,
+      outChannels: 8,
+      groups: 2,
+      inputSize: [3, 9],
+      filterSize: [3, 2],
+    },
+    { batch: 2, inChannels: 3, outChannels: 4, inputSize: [3, 4, 5], filterSize: [3, 4, 5] },
+    {
+      batch: 2,
+      inChannels: 5,
+      outChannels: 6,
+      inputSize: [7],
+      filterSize: [9],
+      paddingBegin: [1],
+      paddingEnd: [1],
+    },
+  ];
+  for (const shape of shapes) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of SIZES) {
+        assert.match(await run(gpu, shape, layout, { sizes }), /_classes_/);
+      }
+    }
+  }
+});

@@ -21,8 +21,23 @@ export interface ImplicitProduct {
   readonly time: number;
 }
 
+/**
+ * The request with strides as long as the filter along axes of one output place, where no stride is ever taken: each place of
+ * backward-data then meets one tap, and is no sum over all of them.
+ */
+function withFreeStrides(request: PlanRequest): PlanRequest {
+  const { problem } = request;
+  const { op, outputSize, filterSize, dilation } = problem;
+  if (op !== "bwd-data") return request;
+  const stride = problem.stride.map((step, d) =>
+    outputSize[d] === 1 && dilation[d] === 1 ? Math.max(1, filterSize[d]!) : step
+  );
+  return { ...request, problem: { ...problem, stride } };
+}
+
 /** The products that a request may become; results are the same. */
-function operandsOf(request: PlanRequest): readonly [Operands, ...Operands[]] {
+function operandsOf(asked: PlanRequest): readonly [Operands, ...Operands[]] {
+  const request = withFreeStrides(asked);
   const { op, stride } = request.problem;
   if (op === "bwd-filter") return [correlationOperands(request)];
   if (op === "fwd" || stride.every((step) => step === 1)) return gatherOperands(request);
