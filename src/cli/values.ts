@@ -49,7 +49,9 @@ export function parseBytes(text: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
   const unit = match === null ? undefined : UNITS[match[2]!.toLowerCase()];
   if (match === null || unit === undefined) {
-    throw new InvalidArgumentError("expected bytes such as 65536, 64MB or 1GiB.");
+    throw new InvalidArgumentError(
+      "expected bytes such as 65536, 64MB or 1GiB, or a share such as 0.5x.",
+    );
   }
   return Math.floor(Number(match[1]) * unit);
 }
