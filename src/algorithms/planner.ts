@@ -70,6 +70,9 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   const { problem } = request;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
+  if (request.pair !== undefined && problem.op === "bwd-filter") {
+    return { name: "winrs", why: "auto: the pair is of winrs" };
+  }
   if (problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem)) {
     return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
   }
@@ -79,9 +82,6 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
       : "direct";
     const why = `auto: groups of ${rows} rows leave tiles of products empty`;
     return { name, why, replaceable: true };
-  }
-  if (request.pair !== undefined && problem.op === "bwd-filter") {
-    return { name: "winrs", why: "auto: the pair is of winrs" };
   }
   if (request.tile !== undefined) return undefined;
   const { policy, splits, variant } = request;

@@ -4,7 +4,7 @@ import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { planConv } from "./planner.ts";
 import type { PlanRequest } from "./request.ts";
-import { tensorBytes, withWorkspaceBytes } from "./workspace_limit.ts";
+import { withWorkspaceBytes } from "./workspace_limit.ts";
 
 const request: PlanRequest = {
   problem: parseDescriptor("mb32ic64ih56oc64kh3ph1"),
@@ -18,8 +18,8 @@ const request: PlanRequest = {
 const bytes = 4 * (2 * 32 * 64 * 56 * 56 + 64 * 64 * 9);
 
 Deno.test("withWorkspaceBytes() makes bytes of a share of the tensors, and keeps the smaller limit", () => {
-  assert.equal(tensorBytes(request), bytes);
-  assert.equal(tensorBytes({ ...request, dtype: "f16" }), bytes / 2);
+  const half = withWorkspaceBytes({ ...request, dtype: "f16", maxWorkspaceShare: 1 });
+  assert.equal(half.maxWorkspaceBytes, bytes / 2);
   assert.equal(withWorkspaceBytes(request), request);
   const { maxWorkspaceBytes, maxWorkspaceShare } = withWorkspaceBytes({
     ...request,

@@ -136,15 +136,7 @@ Deno.test("a filter as large as its image meets each place once: as many product
       filterSize: [3, 2],
     },
     { batch: 2, inChannels: 3, outChannels: 4, inputSize: [3, 4, 5], filterSize: [3, 4, 5] },
-    {
-      batch: 2,
-      inChannels: 5,
-      outChannels: 6,
-      inputSize: [7],
-      filterSize: [9],
-      paddingBegin: [1],
-      paddingEnd: [1],
-    },
+    { batch: 2, inChannels: 5, outChannels: 6, inputSize: [9], filterSize: [9] },
   ];
   for (const shape of shapes) {
     for (const layout of LAYOUTS) {

@@ -330,7 +330,7 @@ export function depthwiseFilterShape(
   const axes = none ? [...three, UNIT] : three;
   const along = axes[run]!;
   const otherTaps = axes.reduce((all, { taps }, d) => d === run ? all : all * taps, 1);
-  const [channel, own, ...strides] = stridesInLayout(
+  const [channel, inputStride, ...strides] = stridesInLayout(
     tensorShape(problem, "filter"),
     request.filterLayout,
   );
@@ -354,7 +354,7 @@ export function depthwiseFilterShape(
     taps,
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
-    filter: { channel: channel!, input: own!, axes: widen(threeOf(strides, 0)) },
+    filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },
     mode,
     elements: elementsOf(request),
   };
@@ -380,7 +380,8 @@ function segmentsFor(request: PlanRequest, units: number, blocks: number): numbe
   const most = Math.max(1, Math.floor(units));
   const least = Math.max(1, Math.ceil(units / MOST_UNITS));
   const { problem, maxWorkspaceBytes = Infinity } = request;
-  const room = Math.floor(maxWorkspaceBytes / (4 * elementCount(tensorShape(problem, "filter"))));
+  const elements = Math.max(1, elementCount(tensorShape(problem, "filter")));
+  const room = Math.floor(maxWorkspaceBytes / (4 * elements));
   // Of many segments a sixth is for the sums of groups of them.
   const fitting = room <= SUMMED ? room : Math.floor(room * 5 / 6);
   const useful = Math.min(wanted, most, Math.max(needed, worth), fitting);

@@ -7,6 +7,7 @@ import {
   depthwiseFilterChains,
   depthwiseFilterKernel,
 } from "../../kernels/depthwise/gradient.ts";
+import type { DepthwiseGroup } from "../../kernels/depthwise/shape.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
@@ -27,7 +28,7 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { depthwiseFilterShape, depthwiseShape, packsFilter } from "./geometry.ts";
 
-/** Plans one filter a channel. */
+/** Plans one filter a channel, or small groups. */
 export function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   return request.problem.op === "bwd-filter"
     ? planGradient(request, mode)
@@ -68,7 +69,8 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     multiplications,
     arithmetic: { inner: "taps" },
     notes: [
-      `one filter a channel, a thread makes ${shape.results} results` +
+      `${groupsText(shape)}, a thread makes ${shape.results} results` +
+      (shape.own > 1 ? ` of each of ${shape.own} channels` : "") +
       (shape.vector === "none" ? "" : ` of four ${shape.vector}`),
     ],
   });
@@ -115,11 +117,16 @@ function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     multiplications,
     arithmetic: depthwiseFilterChains(shape),
     notes: [
-      `one filter a channel, a thread sums ${taps.run * taps.others} taps` +
+      `${groupsText(shape)}, a thread sums ${taps.run * taps.others} taps` +
       (shape.vector === "none" ? "" : ` of four ${shape.vector}`) +
       `, a workgroup ${walkers} threads, ${segments} segments of the places`,
     ],
   });
+}
+
+/** What the groups are, for notes. */
+function groupsText({ group: { inputs, outputs } }: { readonly group: DepthwiseGroup }): string {
+  return inputs === 1 ? "one filter a channel" : `groups of ${inputs} to ${outputs} channels`;
 }
 
 /** The filter as [taps][channels]. */

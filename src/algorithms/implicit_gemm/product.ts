@@ -21,17 +21,22 @@ export interface ImplicitProduct {
   readonly time: number;
 }
 
+/** Longer strides may exceed 32 bits, times their padding. */
+const MOST_TAPS = 65_535;
+
 /**
  * The request with strides as long as the filter along axes of one output place, where no stride is ever taken: each place of
  * backward-data then meets one tap, and is no sum over all of them.
  */
 function withFreeStrides(request: PlanRequest): PlanRequest {
   const { problem } = request;
-  const { op, outputSize, filterSize, dilation } = problem;
+  const { op, inputSize, outputSize, filterSize, dilation } = problem;
   if (op !== "bwd-data") return request;
-  const stride = problem.stride.map((step, d) =>
-    outputSize[d] === 1 && dilation[d] === 1 ? Math.max(1, filterSize[d]!) : step
-  );
+  const stride = problem.stride.map((step, d) => {
+    const taps = filterSize[d]!;
+    const one = outputSize[d] === 1 && dilation[d] === 1 && taps <= inputSize[d]!;
+    return one && taps > 0 && taps <= MOST_TAPS ? taps : step;
+  });
   return { ...request, problem: { ...problem, stride } };
 }
 
@@ -57,7 +62,12 @@ export function implicitProduct(request: PlanRequest): Planned<ImplicitProduct> 
       ? cut
       : { operands, product, cut, time: implicitTime(request, operands, cut) };
   });
-  return tried.reduce((best, one) =>
+  // A packed filter that there is no room for is none where it can be read as it lies.
+  const { maxWorkspaceBytes = Infinity } = request;
+  const roomy = tried.filter((one) =>
+    !isRefusal(one) && (one.product.workspaceBytes?.(one.cut.policy) ?? 0) <= maxWorkspaceBytes
+  );
+  return (roomy.length > 0 ? roomy : tried).reduce((best, one) =>
     isRefusal(best) ||
       !isRefusal(one) &&
         (one.time < best.time || one.time === best.time && one.cut.cost < best.cut.cost)
