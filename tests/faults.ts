@@ -57,8 +57,8 @@ const FAULTS: Readonly<Record<string, (plan: Plan, group: RunGroup) => Plan>> = 
   "wrong-channel": spoilt("0.99 * y"),
   "zeroed-places": spoilt("select(y, 0.0, id.x % 4096u - 1000u < 6u)"),
   nan: spoilt("bitcast<f32>(0x7fc00000u + min(id.x, 1u))"),
-  // implicit-gemm's healthy errors are near 2.4e-7 of y here, so this makes them about four times as large.
-  "fourfold-error": spoilt("y * (1.0 + sign * 1e-6)"),
+  // implicit-gemm's healthy errors are near 1e-7 of y here, so this makes them about four times as large.
+  "fourfold-error": spoilt("y * (1.0 + sign * 4e-7)"),
   /** Every second plan runs three tenths of its last pass again. */
   slow: (plan) => {
     const last = plan.passes.at(-1)!;

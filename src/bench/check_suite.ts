@@ -1,10 +1,10 @@
-import { softwareDevice } from "../algorithms/device/h200.ts";
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
 import type { RanCase, RunHooks } from "../run/run_group.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
+import { CHECK_DEVICE } from "./check_device.ts";
 import { runSuite } from "./run_suite.ts";
 
 /**
@@ -28,10 +28,10 @@ export interface CheckResult {
 /** Two calls a case: the second one must not spoil what the first left. */
 const PROTOCOL = { samples: 1, fillMs: 0 };
 /**
- * Plans are made for the limits that every device has and for a number of workgroups in flight, so that every
- * device runs the same kernels and one baseline serves all.
+ * Plans are made for the limits that every device has and for a device of their own, so that every device runs the same
+ * kernels and one baseline serves all.
  */
-const PLANNING = { limits: DEFAULT_LIMITS, device: softwareDevice(64) };
+const PLANNING = { limits: DEFAULT_LIMITS, device: CHECK_DEVICE };
 
 /** What a check covers. */
 export type CheckPlan =

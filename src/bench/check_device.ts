@@ -1,0 +1,73 @@
+import type { DeviceModel } from "../algorithms/device/model.ts";
+
+/**
+ * The device that a check plans for, whatever runs it: 32 multiprocessors with the figures that an H200 had when the baseline
+ * was made. They are its own so that figures fitted anew, which cut products otherwise, change nothing of what a check
+ * compares; who changes one updates the baseline.
+ */
+export const CHECK_DEVICE: DeviceModel = {
+  name: "check",
+  software: true,
+  multiprocessors: 32,
+  registers: 65_536,
+  warps: { busy: 12, power: 1.6 },
+  rates: {
+    packed: 52,
+    gathered: 46.5,
+    correlated: { along: 44, across: 39 },
+    sliced: { one: 37, oneWide: 35, two: 24.7 },
+    slicedStore: { lines: 2.1, scattered: 0.44 },
+    planned: 42,
+    direct: 5,
+    depthwise: { along: 30, across: 20 },
+    depthwiseGradient: { along: 30, across: 20 },
+    stream: 4.5,
+    filterStream: 2.3,
+    winrs: {
+      a2n1r1: 33.8,
+      a4n2r3: 54.2,
+      a4n3r2: 52.3,
+      a8n3r6: 73.1,
+      a8n4r5: 82.5,
+      a8n5r4: 81.8,
+      a8n6r3: 81.5,
+      a8n7r2: 59.0,
+      a16n5r12: 101.9,
+      a16n6r11: 114.5,
+      a16n7r10: 127.3,
+      a16n8r9: 133.1,
+      a16n9r8: 125.5,
+    },
+    winrsOverall: 80,
+    winrsBuckets: 4,
+  },
+  times: { dispatch: 2.9, winrsKernel: 4 },
+  shares: {
+    policies: {
+      tiny: 0.25,
+      sliver: 0.3,
+      flat: 0.6,
+      narrow: 0.6,
+      small: 0.86,
+      wide: 0.96,
+      tall: 1,
+      broad: 0.93,
+      large: 1.03,
+      huge: 1.12,
+    },
+    storedAcross: 0.92,
+    dealtUnevenly: 0.6,
+    packing: { single: 0.1, across: 0.08 },
+    linear: 0.9,
+    singleLoads: 1,
+    depthwiseTaps: 10,
+    single: 1,
+    interleaved: 0.2,
+    sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
+    windows: { along: 0.8, across: 0.66 },
+    matrices: { along: 0.7, across: 0.42 },
+    winrsAcross: 1.5,
+    winrsUneven: 0.05,
+  },
+  costs: { element: 16, dispatch: 75e6, tile: 2 },
+};
