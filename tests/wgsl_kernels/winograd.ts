@@ -1,0 +1,151 @@
+import assert from "#assert";
+import { planConv } from "../../src/algorithms/planner.ts";
+import { omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
+import type { Kernel } from "../../src/kernels/kernel.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { WGSL_LIMITS as limits } from "./limits.ts";
+
+/** Non-fused Winograd of one and two axes and every layout, in chunks of the batch, split and stored by fours. */
+export function nonfusedKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        for (const [inputSize, splits] of [[[8, 12], 1], [[9, 7], 2], [[16], 1]] as const) {
+          const problem = convProblem({
+            op,
+            batch: 32,
+            inChannels: 12,
+            outChannels: 10,
+            groups: 2,
+            inputSize,
+            filterSize: inputSize.map(() => 3),
+            paddingBegin: inputSize.map(() => 1),
+          });
+          const request = {
+            problem,
+            dtype: "f32",
+            layout,
+            filterLayout: filterLayoutFor(layout),
+            epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
+            algorithm: "winograd2d-nonfused",
+            policy: "tiny",
+            splits,
+            sizes,
+            limits,
+          } as const;
+          const whole = planConv(request);
+          const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
+          for (const { kernel } of [...whole.passes, ...chunks.passes]) kernels.push(kernel);
+        }
+      }
+    }
+  }
+  return kernels;
+}
+
+/**
+ * Fused Winograd of one and two tiled axes and every layout: with outer axes, pieces of the filter, remainders, stores
+ * by fours, second accumulators, tensors in parts and every policy that is taken by itself.
+ */
+export function fusedKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const shapes = [
+    { algorithm: "winograd1d", inputSize: [16], filter: 3, flush: 8 },
+    { algorithm: "winograd1d", inputSize: [9, 13], filter: 5, tile: "F(2,3)", stride: [2, 1] },
+    { algorithm: "winograd1d", inputSize: [3, 9, 8], filter: 3, policy: "16x8x4_4x4d" },
+    { algorithm: "winograd1d", inputSize: [9, 16], filter: 9, policy: "8x8x4_4x4" },
+    { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
+    { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
+    { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, policy: "8x8x2_4x4" },
+  ] as const;
+  for (
+    const { inputSize, filter, stride, ...more } of shapes.map((shape) => ({
+      stride: undefined,
+      ...shape,
+    }))
+  ) {
+    for (const op of ["fwd", "bwd-data"] as const) {
+      for (const layout of LAYOUTS) {
+        const problem = convProblem({
+          op,
+          batch: 4,
+          inChannels: 24,
+          outChannels: 16,
+          groups: 2,
+          inputSize: [...inputSize],
+          filterSize: inputSize.map(() => filter),
+          paddingBegin: inputSize.map(() => 2),
+          ...(stride === undefined || op === "bwd-data" ? {} : { stride: [...stride] }),
+        });
+        const request = {
+          problem,
+          dtype: "f32",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+          epilogue: { bias: op === "fwd", activation: op === "fwd" ? "gelu" : "none" },
+          sizes: op === "fwd" ? "constant" : "uniform",
+          limits,
+          ...more,
+        } as const;
+        kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+        if (filter !== 9) continue;
+        const parts = { ...limits, maxStorageBufferBindingSize: 49_152 };
+        const divided = planConv({ ...request, limits: parts });
+        assert.match(divided.kernel, /_parts/);
+        kernels.push(...divided.passes.map(({ kernel }) => kernel));
+      }
+    }
+  }
+  return kernels;
+}
+
+/**
+ * Every kernel of WinRS and every layout: with and without buckets, added to another's, stored in parts, of one to three
+ * axes and every policy that is taken by itself.
+ */
+export function winrsKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const few = { ...limits, maxComputeWorkgroupStorageSize: 16_384 };
+  const shapes = [
+    { inputSize: [40], filterSize: [9], pair: "a16n9r8,a8n3r6", splits: 1 },
+    { inputSize: [5, 9, 8], filterSize: [2, 3, 3], pair: "a8n3r6,a4n3r2", splits: 4, flush: 8 },
+    ...OMEGAS.map((omega) => ({
+      inputSize: [9, 24],
+      filterSize: [3, omega.n],
+      pair: omegaName(omega),
+      splits: 3,
+      flush: 16,
+      ...(omega.n % 2 === 0 ? { limits: few } : {}),
+    })),
+  ];
+  for (const { inputSize, filterSize, ...more } of shapes) {
+    for (const layout of LAYOUTS) {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch: 8,
+        inChannels: 24,
+        outChannels: 16,
+        groups: 2,
+        inputSize,
+        filterSize,
+        paddingBegin: inputSize.map(() => 1),
+      });
+      const request = {
+        problem,
+        dtype: "f32",
+        algorithm: "winrs",
+        layout,
+        filterLayout: filterLayoutFor(layout),
+        epilogue: { bias: false, activation: "none" },
+        // The large ones take long to compile: each layout in one of the two ways.
+        sizes: layout === "nchw" ? "uniform" : "constant",
+        limits,
+        ...more,
+      } as const;
+      kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+    }
+  }
+  return kernels;
+}
