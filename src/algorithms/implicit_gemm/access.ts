@@ -1,4 +1,3 @@
-import { elementsOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
 import type { UnevenRows } from "../../kernels/main_loop.ts";
@@ -54,9 +53,6 @@ export interface Operands {
   readonly classes?: string;
 }
 
-/** A filter of so few elements is read from the caches nearby, however it lies. */
-const CACHED_ELEMENTS = 1 << 14;
-
 /** Strides in elements of one of the problem's tensors, per canonical axis. */
 export function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
   const layout = which === "filter" ? request.filterLayout : request.layout;
@@ -75,38 +71,4 @@ export function groupChannels(problem: ConvProblem): { input: number; output: nu
     input: problem.inChannels / problem.groups,
     output: problem.outChannels / problem.groups,
   };
-}
-
-/** How an operand lies that is a filter as it is. */
-export interface FilterAccess extends Access {
-  /** As `FilterShape` has it. */
-  readonly together: boolean;
-}
-
-/** What a filter that is read as it lies is in a kernel's name: how many elements along which side. */
-export function filterTrait(request: PlanRequest, access: FilterAccess | undefined): string {
-  if (access === undefined) return "";
-  const { along, vector, together } = access;
-  return `${request.filterLayout}${vector}${together ? along.slice(0, 1) : "s"}`;
-}
-
-/** How a filter lies that is read unpacked: along its rows or its channels; undefined where neighbours of both lie far apart. */
-export function filterAccess(request: PlanRequest, shape: PackShape): FilterAccess | undefined {
-  const { tile } = elementsOf(request);
-  const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
-  const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
-  if (along === undefined) {
-    const elements = groups * rows * channels * taps;
-    if (elements > CACHED_ELEMENTS) return undefined;
-    return { along: "depth", vector: 1, value: tile, together: false };
-  }
-  const four = loadVector(request);
-  const whole = [
-    along === "place" ? rows : channels,
-    along === "place" ? channelStride : rowStride,
-    taps > 1 ? tapStride : 0,
-    groups > 1 ? groupStride : 0,
-  ];
-  const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
-  return { along, vector, value: tile, together: true };
 }

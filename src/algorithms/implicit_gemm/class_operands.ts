@@ -1,14 +1,11 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import { type ClassResults, classRows, classSides } from "../../kernels/class_output.ts";
-import type { TileLoader } from "../../kernels/loader.ts";
 import { classFilterLoader, classTap } from "../../kernels/loaders/class_filter.ts";
-import { filterLoader } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
-import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
-import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import {
   classPlaces,
   classSteps,
@@ -19,16 +16,8 @@ import {
 } from "../../kernels/stride_classes.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
-import {
-  type Access,
-  type FilterAccess,
-  filterAccess,
-  filterTrait,
-  groupChannels,
-  loadVector,
-  type Operands,
-  stridesOf,
-} from "./access.ts";
+import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 
 /** An axis as a product has it. */
 interface SidedAxis {
@@ -150,8 +139,24 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       }),
     };
   };
-  const packedAccess: Access = { along: "place", vector: four(4), value: tile };
-  const operandsWith = (unpacked?: FilterAccess): Operands => ({
+  const filters = filterOperands(request, {
+    pack,
+    taps: walked.map(({ taps }) => taps),
+    packed(module, tensor, { paddedRows: places, depth, paddedChannels }, policy) {
+      const shape = { places, depth, tileDepth: policy.depth, paddedChannels };
+      return tiled
+        ? classFilterLoader(module, tensor, walked, shape)
+        : packedLoader(module, "a", tensor, shape);
+    },
+    // Rows that are classes have taps of their own.
+    lying: tiled && rows === rowChannels
+      ? (module) => ({
+        tap: classTap(module, walked),
+        row: (place) => `${place} - class_row`,
+      })
+      : undefined,
+  });
+  const withFilter = (one: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
     batches: problem.groups * tileClasses,
@@ -168,17 +173,16 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
         }),
       }
       : {}),
-    a: unpacked ?? packedAccess,
+    a: one.access,
     b,
     left: "filter",
     // Where all rows are as deep, the last step's padding can be left out.
     depth: (policy) => most * padded(policy) - (tiled ? 0 : padded(policy) - channels),
-    pack: unpacked === undefined ? pack : () => undefined,
+    pack: one.pack,
     loaders(module, policy, split) {
       const gradient = module.tensor("output", "read", b.vector, split("b"), storage, tile);
-      const { paddedChannels } = pack(policy);
       return [
-        filterOperand(module, policy, split("a"), unpacked),
+        one.loader(module, policy, split("a")),
         gatherLoader(module, gradient, {
           direction: "backward",
           axes: sides.map(({ walked, grid }) => ({
@@ -189,7 +193,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
           classes: tiled,
           batch: problem.batch,
           channels,
-          paddedChannels,
+          paddedChannels: padded(policy),
           batchStride: source[0]!,
           channelStride: source[1]!,
           batchInner,
@@ -205,40 +209,9 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     },
     linear: () => false,
     trait: () =>
-      `${layout}_${sides.length}d_classes_${classSides(results)}_${
-        filterTrait(request, unpacked)
-      }b${b.vector}`,
+      `${layout}_${sides.length}d_classes_${classSides(results)}_${one.trait}b${b.vector}`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
   });
-  const unpacked = rows === rowChannels
-    ? filterAccess(request, pack(TILE_POLICIES[0]!))
-    : undefined;
-  return [operandsWith(), ...(unpacked === undefined ? [] : [operandsWith(unpacked)])];
-
-  function filterOperand(
-    module: ModuleBuilder,
-    policy: TilePolicy,
-    split: TensorSplit,
-    unpacked: FilterAccess | undefined,
-  ): TileLoader {
-    const shape = pack(policy);
-    if (unpacked !== undefined) {
-      const lying = module.tensor("filter", "read", unpacked.vector, split, storage, tile);
-      return filterLoader(module, lying, {
-        ...shape,
-        ...unpacked,
-        taps: walked.map(({ taps }) => taps),
-        tileDepth: policy.depth,
-        tap: tiled ? classTap(module, walked) : (d) => `b_tap${d}`,
-        ...(tiled ? { row: (place) => `${place} - class_row` } : {}),
-      });
-    }
-    const packed = module.tensor("packed", "read", packedAccess.vector, split, storage, tile);
-    const { paddedRows: places, depth, paddedChannels } = shape;
-    const padded = { places, depth, tileDepth: policy.depth, paddedChannels };
-    return tiled
-      ? classFilterLoader(module, packed, walked, padded)
-      : packedLoader(module, "a", packed, padded);
-  }
+  return filters.map(withFilter);
 }

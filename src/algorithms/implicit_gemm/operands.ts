@@ -1,24 +1,15 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { gradientLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
-import { filterLoader } from "../../kernels/loaders/filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
-import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import type { ConvTensor } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
-import {
-  type Access,
-  type FilterAccess,
-  filterAccess,
-  filterTrait,
-  groupChannels,
-  loadVector,
-  type Operands,
-  stridesOf,
-} from "./access.ts";
+import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 
 /** Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies. */
 export function gatherOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
@@ -58,39 +49,27 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     channelStride: filterStrides[forward ? 1 : 0]!,
     tapStride: filterStrides.at(-1)!,
   });
-  const packed: Access = { along: "place", vector: four(4), value: tile };
-  const operandsWith = (unpacked?: FilterAccess): Operands => ({
+  const filters = filterOperands(request, {
+    pack,
+    taps: problem.filterSize,
+    packed: (module, tensor, { paddedRows: places, depth }, policy) =>
+      packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth }),
+    lying: (_, policy) => linear(policy) ? {} : { tap: (d) => `b_tap${d}` },
+  });
+  const withFilter = (filter: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * spots,
     batches: problem.groups,
-    a: unpacked ?? packed,
+    a: filter.access,
     b,
     left: "filter",
     depth: depthOf,
-    pack: unpacked === undefined ? pack : () => undefined,
+    pack: filter.pack,
     loaders(module, policy, split) {
-      const shape = pack(policy);
-      const filter = unpacked === undefined
-        ? packedLoader(
-          module,
-          "a",
-          module.tensor("packed", "read", packed.vector, split("a"), storage, tile),
-          { places: shape.paddedRows, depth: shape.depth, tileDepth: policy.depth },
-        )
-        : filterLoader(
-          module,
-          module.tensor("filter", "read", unpacked.vector, split("a"), storage, tile),
-          {
-            ...shape,
-            ...unpacked,
-            taps: problem.filterSize,
-            tileDepth: policy.depth,
-            ...(linear(policy) ? {} : { tap: (d) => `b_tap${d}` }),
-          },
-        );
+      const a = filter.loader(module, policy, split("a"));
       const image = module.tensor(source, "read", b.vector, split("b"), storage, tile);
       return [
-        filter,
+        a,
         gatherLoader(module, image, {
           direction: forward ? "forward" : "backward",
           axes: places.map((_, d) => ({
@@ -104,7 +83,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
           })),
           batch: problem.batch,
           channels,
-          paddedChannels: shape.paddedChannels,
+          paddedChannels: tapDepth(channels, policy.depth),
           batchStride: sourceStrides[0]!,
           channelStride: sourceStrides[1]!,
           batchInner,
@@ -122,12 +101,12 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     },
     linear,
     trait: (policy) =>
-      `${layout}_${places.length}d_${linear(policy) ? "linear" : "tap"}_${
-        filterTrait(request, unpacked)
-      }b${b.vector}`,
+      `${layout}_${places.length}d_${
+        linear(policy) ? "linear" : "tap"
+      }_${filter.trait}b${b.vector}`,
   });
-  const unpacked = filterAccess(request, pack(TILE_POLICIES[0]!));
-  return [operandsWith(), ...(unpacked === undefined ? [] : [operandsWith(unpacked)])];
+  const [first, ...others] = filters;
+  return [withFilter(first), ...others.map(withFilter)];
 }
 
 /** Backward-filter: output gradient times shifted input, deep along images and places. */

@@ -1,0 +1,93 @@
+import { elementsOf } from "../../elements/elements.ts";
+import type { TileLoader } from "../../kernels/loader.ts";
+import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
+import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
+import type { PackShape } from "../../kernels/pack_strided.ts";
+import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import type { PlanRequest } from "../request.ts";
+import { type Access, loadVector } from "./access.ts";
+
+/** A of a product that a filter is: packed first, or read as it lies. */
+export interface FilterOperand {
+  readonly access: Access;
+  /** Its packed form; undefined where it is read as it lies. */
+  pack(policy: TilePolicy): PackShape | undefined;
+  /** Enters the kernel's name: nothing of a packed one. */
+  readonly trait: string;
+  loader(module: ModuleBuilder, policy: TilePolicy, split: TensorSplit): TileLoader;
+}
+
+/** How a product reaches its filter's taps. */
+export interface FilterReach {
+  pack(policy: TilePolicy): PackShape;
+  /** Taps of each axis. */
+  readonly taps: readonly number[];
+  packed(
+    module: ModuleBuilder,
+    tensor: TensorAccess,
+    shape: PackShape,
+    policy: TilePolicy,
+  ): TileLoader;
+  /** Of a filter as it lies; undefined where it is read packed only. */
+  readonly lying:
+    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row">)
+    | undefined;
+}
+
+/** A filter of so few elements is read from the caches nearby, however it lies. */
+const CACHED_ELEMENTS = 1 << 14;
+
+/** Every way to read a filter: packed, and as it lies where neighbours lie together, or are few. */
+export function filterOperands(
+  request: PlanRequest,
+  { pack, taps, packed, lying }: FilterReach,
+): readonly [FilterOperand, ...FilterOperand[]] {
+  const { storage, tile } = elementsOf(request);
+  const aligned: Access = { along: "place", vector: loadVector(request)(4), value: tile };
+  const first: FilterOperand = {
+    access: aligned,
+    pack,
+    trait: "",
+    loader(module, policy, split) {
+      const tensor = module.tensor("packed", "read", aligned.vector, split, storage, tile);
+      return packed(module, tensor, pack(policy), policy);
+    },
+  };
+  // Strides are those of every policy.
+  const place = lying && lyingPlace(request, pack(TILE_POLICIES[0]!));
+  if (lying === undefined || place === undefined) return [first];
+  const { along, vector, together } = place;
+  return [first, {
+    access: { along, vector, value: tile },
+    pack: () => undefined,
+    trait: `${request.filterLayout}${vector}${together ? along.slice(0, 1) : "s"}`,
+    loader(module, policy, split) {
+      const tensor = module.tensor("filter", "read", vector, split, storage, tile);
+      const reach = lying(module, policy);
+      const shape = { ...pack(policy), ...place, ...reach, taps, tileDepth: policy.depth };
+      return filterLoader(module, tensor, shape);
+    },
+  }];
+}
+
+/** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
+function lyingPlace(
+  request: PlanRequest,
+  shape: PackShape,
+): Pick<FilterShape, "along" | "together" | "vector"> | undefined {
+  const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
+  const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
+  if (along === undefined) {
+    const elements = groups * rows * channels * taps;
+    return elements > CACHED_ELEMENTS ? undefined : { along: "depth", together: false, vector: 1 };
+  }
+  const four = loadVector(request);
+  const whole = [
+    along === "place" ? rows : channels,
+    along === "place" ? channelStride : rowStride,
+    taps > 1 ? tapStride : 0,
+    groups > 1 ? groupStride : 0,
+  ];
+  const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
+  return { along, together: true, vector };
+}
