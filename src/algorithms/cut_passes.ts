@@ -24,7 +24,8 @@ export interface CutShape {
   readonly columns: number;
   /** Where the results go in the end. */
   readonly target: ResultTarget;
-  readonly uneven?: TilePartials["uneven"];
+  /** As `TilePartials` has it. */
+  readonly classText?: TilePartials["classText"];
 }
 
 /** What one pass of the main loop does of a cut product. */
@@ -105,7 +106,7 @@ export function cutPasses(
     rows,
     columns,
     strides: target,
-    uneven: shape.uneven,
+    classText: shape.classText,
     vector: targetVector(target, rows, request.variant),
   };
   const before = { splits: 1, streamed: { range: { first: 0, count: head } } };

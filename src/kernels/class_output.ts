@@ -50,6 +50,11 @@ export function classRows({ channels, axes }: Pick<ClassResults, "channels" | "a
   return axes.reduce((product, { rows, stride }) => rows ? product * stride : product, channels);
 }
 
+/** Classes that have tiles of their own, all axes together. */
+export function tileClasses({ axes }: Pick<ClassResults, "axes">): number {
+  return axes.reduce((product, { rows, stride }) => rows ? product : product * stride, 1);
+}
+
 /** The side along which four results leave in one store. */
 function classVector(results: ClassResults, base: readonly number[]): OutputVector {
   const { inner, channels, channelStride, batch, batchStride, batchInner, axes } = results;

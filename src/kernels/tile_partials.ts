@@ -5,7 +5,13 @@ import {
   epilogueIterations,
   epilogueTrait,
 } from "./epilogue.ts";
-import { classEdges, classPlaceText, type ClassResults, classSides } from "./class_output.ts";
+import {
+  classEdges,
+  classPlaceText,
+  type ClassResults,
+  classSides,
+  tileClasses,
+} from "./class_output.ts";
 import { tilePlaceText, type TileRange } from "./main_loop.ts";
 import {
   type ModuleBuilder,
@@ -44,10 +50,8 @@ export interface TilePartials {
       readonly period: number;
       readonly classes?: undefined;
     } | { readonly classes: ClassResults });
-  /** Rows of classes of strides: how many classes, and what declares by `first_row` what their results ask for. */
-  readonly uneven?:
-    | { readonly classes: number; readonly text: (module: ModuleBuilder) => string }
-    | undefined;
+  /** Declares by `first_row` what results of classes of strides ask for. */
+  readonly classText?: ((module: ModuleBuilder) => string) | undefined;
   /** Along which side four results can be stored at once. */
   readonly vector: OutputVector;
 }
@@ -146,7 +150,7 @@ export function reduceTilesKernel(
     ...tilePlaceText(module, ["tile", "group"], {
       rows: Math.ceil(shape.rows / policy.rows),
       columns: Math.ceil(shape.columns / policy.columns),
-      classes: shape.uneven?.classes ?? 1,
+      classes: strides.classes === undefined ? 1 : tileClasses(strides.classes),
     }),
     `  let first_row = row_tile * ${policy.rows}u;`,
     `  let row = first_row + ${side === "rows" ? along : other};`,
@@ -190,7 +194,7 @@ export function reduceTilesKernel(
   function classPlace(classes: ClassResults) {
     const places = classPlaceText(module, classes, shape.columns);
     return [
-      shape.uneven?.text(module) ?? "",
+      shape.classText?.(module) ?? "",
       `  let out_base = group * ${size("group", strides.group)};`,
       ...places.column("_c", "column"),
       ...places.row("_r", "row"),

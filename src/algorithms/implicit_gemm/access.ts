@@ -27,8 +27,6 @@ export interface Operands {
   loopRows?(policy: TilePolicy): number;
   /** Mean depth of the rows over the most; 1 where absent. */
   readonly share?: number;
-  /** Classes of strides that have tiles of their own; 1 where absent. */
-  readonly tileClasses?: number;
   /** What rows of classes of strides are. */
   uneven?(module: ModuleBuilder, policy: TilePolicy): UnevenRows;
   readonly a: Access;

@@ -1,6 +1,11 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
-import { type ClassResults, classRows, classSides } from "../../kernels/class_output.ts";
+import {
+  type ClassResults,
+  classRows,
+  classSides,
+  tileClasses,
+} from "../../kernels/class_output.ts";
 import { classFilterLoader, classTap } from "../../kernels/loaders/class_filter.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
@@ -105,8 +110,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
   };
   const rows = classRows(results);
   const walked = sides.map(({ walked }) => walked);
-  const tileClasses = elementCount(walked.map(({ stride }) => stride));
-  const tiled = tileClasses > 1;
+  const classes = tileClasses(results);
+  const tiled = classes > 1;
   const most = elementCount(walked.map(mostTaps));
   const share = tapShare(walked);
   // Whole steps, so that each lies within a tap.
@@ -159,16 +164,15 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
   const withFilter = (one: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
-    batches: problem.groups * tileClasses,
+    batches: problem.groups * classes,
     ...(tiled
       ? {
         share,
-        tileClasses,
-        loopRows: (policy) => tileClasses * pack(policy).paddedRows,
+        loopRows: (policy) => classes * pack(policy).paddedRows,
         uneven: (module, policy) => ({
           share,
           text: classText(module, walked, pack(policy).paddedRows),
-          classes: tileClasses,
+          classes,
           steps: `class_taps * ${module.size("class_blocks", padded(policy) / policy.depth)}`,
         }),
       }

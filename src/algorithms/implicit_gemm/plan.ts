@@ -47,10 +47,8 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     rows,
     columns,
     target: { ...operands.result, buffer: result, element: types.result },
-    uneven: operands.uneven && {
-      classes: operands.tileClasses ?? 1,
-      text: (module: ModuleBuilder) => operands.uneven!(module, policy).text,
-    },
+    classText: operands.uneven &&
+      ((module: ModuleBuilder) => operands.uneven!(module, policy).text),
   };
   const { products, sums } = cutPasses(request, mode, shape, tensors, product);
   passes.push(...products, ...sums);

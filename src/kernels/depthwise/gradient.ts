@@ -130,9 +130,11 @@ export function depthwiseFilterKernel(
   const otherPieces = size("other_pieces", count.others);
   const units = depthwiseUnits(shape);
   // A channel of a filter: the filter, and which channel of its group's input.
-  const own = inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputs)}`;
-  const which = `channel % ${size("group_inputs", inputs)}`;
-  const ofGroup = outputs === 1 ? own : `${own} / ${size("group_outputs", outputs)}`;
+  const filterIndex = inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputs)}`;
+  const inputOfGroup = `channel % ${size("group_inputs", inputs)}`;
+  const ofGroup = outputs === 1
+    ? filterIndex
+    : `${filterIndex} / ${size("group_outputs", outputs)}`;
   const from = strideSizes(module, shape.input, "input");
   const gradient = strideSizes(module, shape.output, "output");
 
@@ -162,9 +164,9 @@ export function depthwiseFilterKernel(
       ),
     ]),
     `  let input_channel = ${
-      inputs === 1 ? ofGroup : `(${ofGroup} * ${size("group_inputs", inputs)} + ${which})`
+      inputs === 1 ? ofGroup : `(${ofGroup} * ${size("group_inputs", inputs)} + ${inputOfGroup})`
     } * ${from.channel};`,
-    `  let output_channel = ${own} * ${gradient.channel};`,
+    `  let output_channel = ${filterIndex} * ${gradient.channel};`,
   ].join("\n");
 
   const products = runProducts(shape);
@@ -237,9 +239,10 @@ export function depthwiseFilterKernel(
   const offset = [
     ...others.map((d) => `tap_${d} * ${tapStrides[d]}`),
     `along * ${tapStrides[run]}`,
-    ...(inputs === 1
-      ? [`channel * ${channelsEach}u * ${channelStride}`]
-      : [`${own} * ${channelStride}`, `${which} * ${size("filter_input", filter.input)}`]),
+    ...(inputs === 1 ? [`channel * ${channelsEach}u * ${channelStride}`] : [
+      `${filterIndex} * ${channelStride}`,
+      `${inputOfGroup} * ${size("filter_input", filter.input)}`,
+    ]),
   ].join(" + ");
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const blocks = depthwiseFilterBlocks(shape);

@@ -1,0 +1,196 @@
+import { zeroOf } from "../../elements/scalar.ts";
+import { digitsText } from "../axes.ts";
+import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
+import type { TensorAccess } from "../module.ts";
+import { type DepthwiseShape, plus, vectorWidth } from "./shape.ts";
+import { roundIndices, tapHits, tapSteps } from "./taps.ts";
+import type { DepthwiseText } from "./text.ts";
+import { placeName } from "./coordinates.ts";
+
+/** The products of all taps: one round after the other, or the body of a loop over them. */
+export function roundsText(text: DepthwiseText, source: TensorAccess, taps: TensorAccess): string {
+  const { shape: { op, axes, unrolled }, module, others, copies } = text;
+  const hits = axes.map((axis) => tapHits(axis, op));
+  if (unrolled) {
+    return roundIndices(others, hits, copies)
+      .map(({ hit, copy }) => roundText(text, source, taps, hit, copy, "  ")).join("\n");
+  }
+  const radices = hits.map((hit, d) => module.size(`hits${d}`, hit));
+  const digits = [
+    ...others.toReversed().map((d) => ({ name: `hit${d}`, radix: radices[d]! })),
+    { name: "which", radix: "" },
+  ];
+  return [
+    digitsText("round", "round_", digits, "    "),
+    roundText(text, source, taps, axes.map((_, d) => `hit${d}`), "which", "    "),
+  ].join("\n");
+}
+
+/** The sum of a run's result, of one of a thread's channels. */
+export function sumName({ own }: DepthwiseShape, result: number, channel: number): string {
+  return own === 1 ? `sum${result}` : `sum${result}_${channel}`;
+}
+
+/** Result channels of a group. */
+export function resultsOf({ op, group }: DepthwiseShape): number {
+  return op === "fwd" ? group.outputs : group.inputs;
+}
+
+/** WGSL of the result's channel that is the `which`-th of a thread's. */
+function resultChannel({ own }: DepthwiseShape, which: number): string {
+  return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
+}
+
+/** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where filters begin. */
+function groupedChannels({ shape, module, copies }: DepthwiseText) {
+  const { op, group, filter, own } = shape;
+  const results = resultsOf(shape);
+  const size = (name: string, value: number) => module.size(name, value);
+  const first = results === own ? "channel" : `channel / ${size("group_threads", results / own)}`;
+  const source = copies === 1 ? first : `(${first} * ${size("group_sources", copies)} + copy)`;
+  return {
+    source,
+    filter(which: number) {
+      const result = resultChannel(shape, which);
+      const [filters, input] = op === "fwd"
+        ? [result, "copy"]
+        : [source, `${result} % ${size("group_results", results)}`];
+      const within = group.inputs === 1
+        ? ""
+        : `${input} * ${size("filter_input", filter.input)} + `;
+      return `${filters} * ${size("filter_channel", filter.channel)} + ${within}`;
+    },
+  };
+}
+
+/** One tap of each of the other axes, and one source channel where a result sums several, with all taps of the run. */
+function roundText(
+  text: DepthwiseText,
+  source: TensorAccess,
+  taps: TensorAccess,
+  hit: readonly string[],
+  copy: string,
+  indent: string,
+): string {
+  const { shape, module, others, sized, from, filterStrides, copies } = text;
+  const { op, axes, filter, unrolled } = shape;
+  const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
+  const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
+  const inside = others.flatMap((d) => [
+    `y${d} < ${sized.size[d]}`,
+    ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),
+  ]);
+  const lines = [
+    "{",
+    ...(copies > 1 ? [`  let copy = ${copy};`] : []),
+    ...others.flatMap((d) => {
+      if (op === "fwd") {
+        return [
+          `  let tap${d} = ${hit[d]};`,
+          `  let y${d} = from${d} + ${hit[d]} * ${sized.dilation[d]};`,
+        ];
+      }
+      const step = module.size(`step${d}`, tapSteps(axes[d]!, op).step);
+      return [
+        `  let met${d} = first${d} + ${hit[d]} * ${step};`,
+        `  let tap${d} = min(met${d}, ${sized.taps[d]} - 1u);`,
+        `  let y${d} = from${d} - ${hit[d]} * back${d};`,
+      ];
+    }),
+    `  let inside = ${inside.join(" && ")};`,
+    // In a loop nothing else is to be loaded meanwhile: a branch saves the mask of each value.
+    ...(unrolled ? [] : ["  if (inside) {"]),
+    `  let row = begin + ${sourceChannel} * ${from.channel} + ${
+      others.map((d) => `y${d} * ${sized.sourceStride[d]}`).join(" + ")
+    };`,
+    ...owned(shape).map((m) =>
+      `  let ${ownName(shape, "taps", m)} = ${filter.staged ? "" : filterChannel(m)}${place};`
+    ),
+    ...productText(text, source, taps),
+    unrolled ? "}" : "}}",
+  ];
+  return lines.map((line) => indent + line).join("\n");
+}
+
+/** The channels of a thread, counted from its first. */
+function owned({ own }: DepthwiseShape): number[] {
+  return Array.from({ length: own }, (_, m) => m);
+}
+
+/** A name of what belongs to one of a thread's channels. */
+function ownName({ own }: DepthwiseShape, name: string, channel: number): string {
+  return own === 1 ? name : `${name}_${channel}`;
+}
+
+/** Loads each place and each tap of a run when it is met first, and multiplies. */
+function productText(
+  { shape, sized, filterStrides, products }: DepthwiseText,
+  source: TensorAccess,
+  taps: TensorAccess,
+): string[] {
+  const { run, filter, unrolled } = shape;
+  const width = vectorWidth(shape);
+  const loaded = new Set<string>();
+  const once = (name: string, load: () => string) => {
+    if (loaded.has(name)) return [];
+    loaded.add(name);
+    return [`  let ${name} = ${load()};`];
+  };
+  return products.flatMap(({ place, result, tap }) => {
+    const value = `value_${placeName(place)}`;
+    return [
+      ...once(value, () => {
+        const far = `${Math.abs(place)}u * ${sized.sourceStride[run]}`;
+        const at = place === 0 ? "row" : `row ${place < 0 ? "-" : "+"} ${far}`;
+        return `select(${zeroOf("f32", width)}, ${source.load(at)}, ${
+          unrolled ? "inside && " : ""
+        }in_${placeName(place)})`;
+      }),
+      ...owned(shape).flatMap((m) => {
+        const weight = ownName(shape, `w${tap}`, m);
+        const sum = sumName(shape, result, m);
+        return [
+          ...once(weight, () => {
+            const at = `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]}`;
+            const loaded = filter.staged ? `tile[${at}][lane]` : taps.load(at);
+            return width === 4 && !filter.vector ? `vec4f(${loaded})` : loaded;
+          }),
+          `  ${sum} = fma(${value}, ${weight}, ${sum});`,
+        ];
+      }),
+    ];
+  });
+}
+
+/** Stores the run's results that exist, each after the epilogue's steps. */
+export function storeText(
+  { shape, others, sized, to }: DepthwiseText,
+  result: TensorAccess,
+  steps: readonly EpilogueStep[],
+): string {
+  const { run, results, vector } = shape;
+  const places = others.map((d) => `at${d} * ${to.axes[d]}`).join(" + ");
+  const store = (q: number, m: number) => {
+    const channel = resultChannel(shape, m);
+    const value = applyEpilogue(steps, sumName(shape, q, m), {
+      width: vectorWidth(shape),
+      side: vector === "images" ? "columns" : "rows",
+      row: vector === "channels" ? "(channel * 4u)" : channel,
+      column: "0u",
+      offset: "offset",
+    });
+    const along = plus(`block * ${results}u`, q);
+    return [
+      `  if (${along} < ${sized.places[run]}) {`,
+      `    let offset = ${ownName(shape, "target_place", m)} + (${along}) * ${to.axes[run]};`,
+      `    ${result.store("offset", value)}`,
+      "  }",
+    ].join("\n");
+  };
+  return owned(shape).flatMap((m) => [
+    `  let ${ownName(shape, "target_place", m)} = image * ${to.image} + ${
+      resultChannel(shape, m)
+    } * ${to.channel} + ${places};`,
+    ...Array.from({ length: results }, (_, q) => store(q, m)),
+  ]).join("\n");
+}
