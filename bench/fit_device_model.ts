@@ -13,24 +13,11 @@ import { parseArgs } from "node:util";
 import { predictMs } from "../src/algorithms/cost/choose.ts";
 import { H200 } from "../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { algorithmNames } from "../src/algorithms/registry.ts";
 import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { printDescriptor } from "../src/problem/descriptor.ts";
+import { type MeasuredCase, measuredCases } from "./measured_case.ts";
 
-/** An NVIDIA H200's. */
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2_147_483_644,
-  maxBufferSize: 4_292_870_144,
-  maxStorageBuffersPerShaderStage: 524_288,
-};
 /** Errors beyond this count no more: what no figure explains should not pull at all of them. */
 const FAR = 0.4;
 /** How strongly a figure is held where it was: what few records say should not move far. */
@@ -57,39 +44,27 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 
-function readCase(line: string): Case | undefined {
-  const record = JSON.parse(line);
-  if (record.kind !== "case" || !(record.time_ms?.median > 0)) return undefined;
-  const op = OPERATIONS.find((one) => one === record.op);
-  const layout = LAYOUTS.find((one) => one === record.layout);
-  const algorithm = algorithmNames().find((one) => one === record.algorithm);
-  if (op === undefined || layout === undefined || algorithm === undefined) return undefined;
-  const problem = parseDescriptor(record.problem, op);
-  const main = TILE_POLICIES.find((one) => record.kernel.includes(`_${policyTile(one)}_`))?.name;
-  const sliced = /_(\d+x\d+x\d+_\d+x\d+)_/.exec(record.kernel)?.[1];
-  const policy = algorithm.startsWith("winograd2d-n") || !/^win(ograd|rs)/.test(algorithm)
-    ? main
-    : algorithm === "winrs"
+/** A case with the policy that its kernel's name has, where that is one to be asked for. */
+function asItRan({ name, request, algorithm, tile, kernel, ms }: MeasuredCase): Case {
+  const main = TILE_POLICIES.find((one) => kernel.includes(`_${policyTile(one)}_`))?.name;
+  const sliced = /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)?.[1];
+  const policy = /^winograd[12]d$/.test(algorithm)
+    ? sliced
+    : ["winrs", "depthwise", "direct"].includes(algorithm)
     ? undefined
-    : sliced;
+    : main;
   // All operations and layouts of a problem are in one half.
-  const digest = createHash("sha256").update(record.problem).digest();
+  const { problem } = request;
+  const digest = createHash("sha256").update(printDescriptor({ ...problem, op: "fwd" })).digest();
   return {
-    name: `${problem.name ?? record.problem} ${op} ${layout} ${record.kernel}`,
+    name: `${name} ${kernel}`,
     fitted: values.all || digest[0]! % 2 === 0,
-    ms: record.time_ms.median,
+    ms,
     request: {
-      problem,
-      dtype: record.dtype,
-      layout,
-      filterLayout: filterLayoutFor(layout),
-      epilogue: NO_EPILOGUE,
+      ...request,
       algorithm,
-      limits: LIMITS,
-      ...(record.tile === undefined ? {} : { tile: record.tile }),
-      ...(policy === undefined || algorithm === "depthwise" || algorithm === "direct"
-        ? {}
-        : { policy }),
+      ...(tile === undefined ? {} : { tile }),
+      ...(policy === undefined ? {} : { policy }),
     },
   };
 }
@@ -130,11 +105,8 @@ const cost = (error: number) =>
 const rms = (errors: readonly number[]) =>
   Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / Math.max(1, errors.length));
 
-const cases = positionals
-  .flatMap((path) => Deno.readTextFileSync(path).split("\n"))
-  .filter((line) => line !== "")
-  .map(readCase)
-  .filter((one) => one !== undefined)
+const cases = measuredCases(positionals)
+  .map(asItRan)
   .filter((one) => errorOf(one, H200) !== undefined);
 const fitted = cases.filter((one) => one.fitted);
 const paths = [...figurePaths(H200)];

@@ -4,29 +4,15 @@
  * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
  * counted apart. -v lists every case.
  */
-import { algorithmNames } from "../src/algorithms/registry.ts";
 import { predictMs, rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
 import type { Rival } from "../src/algorithms/rival.ts";
 import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
 import { defaultTile } from "../src/algorithms/winograd_nonfused/tiles.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
-import { parseDescriptor } from "../src/problem/descriptor.ts";
-import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import { formatTile } from "../src/winograd/tile.ts";
+import { measuredCases } from "./measured_case.ts";
 
-/** An NVIDIA H200's. */
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2_147_483_644,
-  maxBufferSize: 4_292_870_144,
-  maxStorageBuffersPerShaderStage: 524_288,
-};
 /** A choice counts as good where it takes at most this much longer than the best. */
 const GOOD = 1.05;
 
@@ -43,39 +29,12 @@ interface Case {
 
 const verbose = Deno.args.includes("-v");
 const cases = new Map<string, Case>();
-for (const path of Deno.args.filter((one) => one !== "-v")) {
-  for (const line of Deno.readTextFileSync(path).split("\n")) if (line !== "") read(line);
-}
-
-function read(line: string): void {
-  const record = JSON.parse(line);
-  if (record.kind !== "case" || !(record.time_ms?.median > 0)) return;
-  const op = OPERATIONS.find((one) => one === record.op);
-  const layout = LAYOUTS.find((one) => one === record.layout);
-  const algorithm = algorithmNames().find((one) => one === record.algorithm);
-  if (op === undefined || layout === undefined || algorithm === undefined) return;
-  const problem = parseDescriptor(record.problem, op);
-  const name = `${problem.name ?? record.problem} ${op} ${layout}`;
-  const one = cases.get(name) ?? {
-    name,
-    request: {
-      problem,
-      dtype: "f32",
-      layout,
-      filterLayout: filterLayoutFor(layout),
-      epilogue: NO_EPILOGUE,
-      algorithm: "auto",
-      limits: LIMITS,
-    },
-    measured: [],
-  };
+for (const record of measuredCases(Deno.args.filter((one) => one !== "-v"))) {
+  const { name, request, algorithm, ms } = record;
   const tile = record.tile ??
-    (algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(problem)) : undefined);
-  one.measured.push({
-    algorithm,
-    ms: record.time_ms.median,
-    ...(tile === undefined ? {} : { tile }),
-  });
+    (algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(request.problem)) : undefined);
+  const one = cases.get(name) ?? { name, request, measured: [] };
+  one.measured.push({ algorithm, ms, ...(tile === undefined ? {} : { tile }) });
   cases.set(name, one);
 }
 

@@ -5,13 +5,18 @@ import type { DeviceModel } from "./model.ts";
  *
  * - `rates`, but those of WinRS and `direct`, `times.dispatch` and `shares.sliced`: fitted to
  *   `bench/results/h200-2026-11-20/variants.jsonl` (`bench/variants.ts`); `bench/planner_check.ts` shows how well. Of `direct`
- *   nothing was measured. Those of `depthwise` are estimates: multiply-adds are half to a third of the kernels' instructions.
+ *   nothing was measured.
+ * - `rates.depthwise`, `depthwiseGradient`, `shares.depthwiseTaps`: `bench/fit_device_model.ts --all --rounds 12 --figures
+ *   rates.depthwise,rates.depthwiseGradient,shares.depthwiseTaps bench/results/h200-2026-11-22/networks_first.jsonl`.
+ * - `shares.single`, `singleLoads`, and of `policies` `tiny`, `sliver`, `flat`, `narrow`: from a fit of all figures to that
+ *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
+ *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
  * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
  *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
  * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
  *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
- * - `warps`, `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
+ * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
@@ -30,8 +35,8 @@ export const H200: DeviceModel = {
     slicedStore: { lines: 2.1, scattered: 0.44 },
     planned: 42,
     direct: 5,
-    depthwise: { along: 37.2, across: 38.2 },
-    depthwiseGradient: { along: 30, across: 24.1 },
+    depthwise: { along: 38.7, across: 33.8 },
+    depthwiseGradient: { along: 23.7, across: 24.7 },
     stream: 4.5,
     filterStream: 2.3,
     winrs: {
@@ -71,7 +76,7 @@ export const H200: DeviceModel = {
     packing: { single: 0.1, across: 0.08 },
     linear: 0.9,
     singleLoads: 0.716,
-    depthwiseTaps: 10.3,
+    depthwiseTaps: 10.8,
     single: 0.297,
     interleaved: 0.2,
     sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
