@@ -1,4 +1,4 @@
-// <%= it.name %>: one filter a channel; a thread makes <%= it.results %> results along an axis.
+// <%= it.name %>: products in registers; a thread makes <%= it.results %> results along an axis.
 <%= it.declarations %>
 <% if (it.tile !== '') { -%>
 var<workgroup> tile: <%= it.tile %>;
@@ -23,10 +23,11 @@ fn main(
   if (<%= it.outside %>) { return; }
 <%= it.coordinates %>
 <%= it.sums %>
-<% if (it.rounds === '') { -%>
+<% if (it.end === '') { -%>
 <%= it.body %>
 <% } else { -%>
-  for (var round = 0u; round < <%= it.rounds %>; round++) {
+  let last_round = <%= it.end %>;
+  for (var round = <%= it.first %>; round < last_round; round++) {
 <%= it.body %>
   }
 <% } -%>

@@ -1,8 +1,8 @@
-// <%= it.name %>: the gradient of one filter a channel; threads sum taps over places, workgroups add threads up.
+// <%= it.name %>: the gradient of filters where few channels meet; threads sum taps over places, workgroups add threads up.
 <%= it.declarations %>
 var<workgroup> tile: array<<%= it.sumType %>, <%= it.tileSize %>>;
 
-// Adds up the threads' sums of <%= it.together %> taps, which lie in the tile, and stores them.
+// Adds up <%= it.together %> of the threads' sums, which lie in the tile, and stores them.
 fn fold(first: u32, t: u32, channel_block: u32, outer_tap: u32, run_tap: u32, segment: u32) {
   workgroupBarrier();
   let sum = t / <%= it.parts %>u;
@@ -23,11 +23,13 @@ fn fold(first: u32, t: u32, channel_block: u32, outer_tap: u32, run_tap: u32, se
     for (var i = 1u; i < <%= it.parts %>u; i++) { value += tile[t + i]; }
   }
 <% } -%>
-  let tap = first + sum / <%= it.lanes %>u;
+  let which = first + sum / <%= it.lanes %>u;
+  let own = which / <%= it.tapsOfThread %>u;
+  let tap = which % <%= it.tapsOfThread %>u;
   let outer = outer_tap + tap / <%= it.runTaps %>u;
   let along = run_tap + tap % <%= it.runTaps %>u;
   let channel = channel_block * <%= it.lanes %>u + lane;
-  if (part == 0u && sum < <%= it.sums %>u && tap < <%= it.tapsOfThread %>u &&
+  if (part == 0u && sum < <%= it.sums %>u && which < <%= it.sumsOfThread %>u &&
     outer < <%= it.outerTaps %> && along < <%= it.allRunTaps %> && channel < <%= it.channels %>) {
 <%= it.outerDigits %>
     let offset = segment * <%= it.elements %> + <%= it.offset %>;

@@ -161,10 +161,13 @@ Deno.test("planConv() leaves an empty result without passes", () => {
   assert.deepEqual(planConv(request(convProblem({ ...conv2, batch: 0 }))).passes, []);
 });
 
-Deno.test("auto takes depthwise where a group's rows would leave a tile empty, and direct where groups are wide too", () => {
+Deno.test("auto takes depthwise where a group's rows would leave a tile empty, and direct where strides are huge", () => {
   assert.equal(planConv(request(convProblem({ ...conv2, groups: 32 }))).algorithm, "depthwise");
   const wide = { ...conv2, inChannels: 128, outChannels: 8, groups: 2 };
-  assert.equal(planConv(request(convProblem(wide))).algorithm, "direct");
+  assert.equal(planConv(request(convProblem(wide))).algorithm, "depthwise");
+  const { outputSize: _, ...free } = wide;
+  const far = convProblem({ ...free, stride: [70_000, 1] });
+  assert.equal(planConv(request(far)).algorithm, "direct");
   const depthwise = convProblem({ ...conv2, groups: 64 });
   const plan = planConv(request({ ...depthwise, op: "bwd-filter" }));
   assert.equal(plan.algorithm, "depthwise");

@@ -1,4 +1,4 @@
-/** One filter a channel, and small groups, on the driver at hand: golden cases, random problems, long filters, every way to reach a filter. */
+/** One filter a channel, small groups, and few channels, on the driver at hand: golden cases, random problems, long filters, every way to reach a filter. */
 import assert from "#assert";
 import fc from "fast-check";
 import { H200 } from "../../src/algorithms/device/h200.ts";
@@ -80,6 +80,74 @@ Deno.test("random problems agree with the reference, with runs as long and as sh
     ),
     { numRuns: full ? 900 : 90, seed: 20261122 },
   );
+});
+
+/** Channels of a group: few of one side, up to many of the other. */
+const few = fc.record({
+  axes: randomAxes({ more: 9, stride: 3 }),
+  batch: fc.constantFrom(1, 2, 4),
+  groups: fc.constantFrom(1, 1, 1, 2, 5),
+  thin: fc.integer({ min: 1, max: 8 }),
+  wide: fc.constantFrom(1, 2, 3, 4, 8, 12, 21, 36, 40),
+});
+
+Deno.test("few channels of a result, or of one side of a filter, agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      few,
+      fc.constantFrom(...OPERATIONS),
+      fc.boolean(),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(...FILTER_LAYOUTS),
+      fc.constantFrom(SMALL_DEVICE, SMALL_DEVICE, H200),
+      sizeModes,
+      async (
+        { axes, batch, groups, thin, wide },
+        op,
+        turned,
+        layout,
+        filterLayout,
+        device,
+        sizes,
+      ) => {
+        const few = op === "fwd" ? "out" : op === "bwd-data" || turned ? "in" : "out";
+        const problem = convProblem({
+          op,
+          batch: axes.length === 3 ? 1 : batch,
+          groups,
+          inChannels: groups * (few === "in" ? thin : wide),
+          outChannels: groups * (few === "out" ? thin : wide),
+          ...spatialSizes(axes),
+        });
+        const choice = { layout, filterLayout, device, ...(sizes === undefined ? {} : { sizes }) };
+        const { plan } = await convolve(gpu, problem, choice);
+        for (const trait of ["sources", "own", "split"]) {
+          if (plan.kernel.includes(trait)) seen.add(`${op} ${trait}`);
+        }
+      },
+    ),
+    { numRuns: full ? 900 : 120, seed: 20261122 },
+  );
+  for (
+    const trait of ["fwd sources", "fwd own", "fwd split", "bwd-data sources", "bwd-filter own"]
+  ) {
+    assert.ok(seen.has(trait), `no kernel: ${trait}`);
+  }
+});
+
+Deno.test("the channels that a result sums are cut as asked, with bias and activation at the end", async () => {
+  using gpu = await openDevice({ backend });
+  const channels = { inChannels: 72, outChannels: 3, groups: 1 };
+  const problem = convProblem({ ...SMALL, ...channels, op: "fwd" });
+  for (const layout of LAYOUTS) {
+    for (const splits of [1, 5, 1000]) {
+      const epilogue = { bias: true, activation: "relu" } as const;
+      const { plan } = await convolve(gpu, problem, { layout, splits, epilogue });
+      assert.equal(plan.passes.length, splits === 1 ? 1 : 2, plan.kernel);
+    }
+  }
 });
 
 Deno.test("long filters, long strides and single rows agree with the reference", async () => {

@@ -6,8 +6,8 @@ import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /**
- * One filter a channel of every operation, layout, rank and pair of element types: vectors and single elements, filters
- * in workgroup memory, packed and read as they lie, unrolled and in loops, tensors in parts, segments.
+ * One filter a channel, and few channels, of every operation, layout, rank and pair of element types: vectors and single
+ * elements, filters in workgroup memory, packed and read as they lie, unrolled and in loops, tensors in parts, segments.
  */
 export function depthwiseKernels(): Kernel[] {
   const kernels: Kernel[] = [];
@@ -21,7 +21,12 @@ export function depthwiseKernels(): Kernel[] {
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const { inputSize, taps, stride } of shapes) {
-        const groups = [[40, 1, 1, 4], [3, 1, 2, 3], [4, 3, 2, 3]] as const;
+        const groups = [[40, 1, 1, 4], [3, 1, 2, 3], [4, 3, 2, 3], [1, 8, 4, 4], [
+          1,
+          1,
+          40,
+          1,
+        ]] as const;
         for (const [channels, inputs, multiplier, batch] of groups) {
           const problem = convProblem({
             op,

@@ -1,36 +1,46 @@
 import { CONV_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
-import { groupOf } from "./geometry.ts";
+import type { PlanRequest } from "../request.ts";
+import { groupOf, SMALL_GROUP } from "./geometry.ts";
 import { planDepthwise } from "./plan.ts";
 import { depthwiseTime } from "./price.ts";
 
 /** Squares of strides are counted in 32 bits. */
 const MOST_STRIDE = 65_535;
 
-/** Channels of a group that the kernels take one after the other. */
-const MOST_CHANNELS = 32;
+/** Channels of a group's result, or of one side of a filter, that are few. */
+const MOST_FEW = 8;
 
-/** One filter a channel, or a few in small groups: nothing is multiplied as a matrix, tensors pass once. */
+/**
+ * One filter a channel, small groups, and results of few channels: nothing is multiplied as a matrix, a thread holds the sums
+ * of a run of places.
+ */
 export const depthwise: Algorithm = {
   name: "depthwise",
   heeds: [],
   dtypes: CONV_DTYPES,
   refuse(request) {
-    const { problem: { groups, stride } } = request;
+    const { problem: { op, groups, stride } } = request;
     const { inputs, outputs } = groupOf(request);
+    const small = groups > 1 && Math.max(inputs, outputs) <= SMALL_GROUP;
+    const results = op === "fwd" ? outputs : op === "bwd-data" ? inputs : Math.min(inputs, outputs);
     // One output a channel of one input is depthwise, whatever the multiplier.
-    if (inputs !== 1 && (groups === 1 || inputs > MOST_CHANNELS || outputs > MOST_CHANNELS)) {
-      return `it takes groups of one input channel, and several groups of up to ${MOST_CHANNELS}`;
+    if (inputs !== 1 && !small && results > MOST_FEW) {
+      return `it takes groups of one input channel, several groups of up to ${SMALL_GROUP} channels, ` +
+        `results of up to ${MOST_FEW} a group, and gradients of filters to or from as many`;
     }
     return stride.some((one) => one > MOST_STRIDE)
       ? `it takes strides up to ${MOST_STRIDE}`
       : undefined;
   },
-  // Groups of few rows are its own without a comparison.
-  candidates: (request) =>
-    request.problem.groups > 1 && groupOf(request).inputs > 1
-      ? [{ algorithm: "depthwise", amplification: 1 }]
-      : [],
+  // One filter a channel, and groups of few rows, are its own without a comparison.
+  candidates: (request) => isWeighed(request) ? [{ algorithm: "depthwise", amplification: 1 }] : [],
   price: depthwiseTime,
   plan: planDepthwise,
 };
+
+/** Whether `auto` weighs it: several channels are summed, or one group's filters have one. */
+function isWeighed(request: PlanRequest): boolean {
+  const { inputs, outputs } = groupOf(request);
+  return inputs > 1 || request.problem.groups === 1 && outputs > 1;
+}

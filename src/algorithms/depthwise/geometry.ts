@@ -1,12 +1,15 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
-import type {
-  DepthwiseGroup,
-  DepthwiseShape,
-  DepthwiseStrides,
+import {
+  type DepthwiseGroup,
+  type DepthwiseLoop,
+  type DepthwiseShape,
+  type DepthwiseStrides,
+  resultWidth,
+  sourceWidth,
 } from "../../kernels/depthwise/shape.ts";
-import { depthwiseRounds } from "../../kernels/depthwise/taps.ts";
+import { depthwiseRounds, loopTurns } from "../../kernels/depthwise/taps.ts";
 import {
   depthwiseFilterBlocks,
   type DepthwiseFilterShape,
@@ -24,6 +27,7 @@ import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
+import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
 
 /** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
 const RUN = 8;
@@ -34,10 +38,21 @@ const LONG_RUN = { taps: 7, results: 16 };
 /** Taps of a run's axis, and its stride in backward-data, that a kernel's text takes. */
 const MOST_TAPS = 64;
 const MOST_STRIDE = 16;
-/** Multiply-adds that stand in a kernel's text one after the other; of software devices, whose compilers are slow. */
+/**
+ * Multiply-adds that stand in a kernel's text one after the other, and those of a loop's turn over the channels that a result
+ * sums; of software devices, whose compilers are slow.
+ */
 const UNROLLED = { device: 256, software: 64 };
-/** Neighbouring channels that the threads of a workgroup take: as vectors, and one by one. */
-const LANES = { vectors: 16, single: 32 };
+const TURN = { device: 768, software: 64 };
+/** Source channels of a turn at most: their loads are on their way together. */
+const MOST_TOGETHER = 4;
+/** Turns that each segment of few places should have, and threads that a multiprocessor should. */
+const LEAST_TURNS = 4;
+const THREADS_WANTED = 1024;
+/** Of the source's bytes what partial results may have. */
+const PARTIAL_SHARE = 0.25;
+/** Neighbouring channels that the threads of a workgroup take: as vectors, one by one, and where they share taps. */
+const LANES = { vectors: 16, single: 32, sources: [8, 4, 2, 1] };
 const THREADS = 256;
 /** Sums that a thread of backward-filter holds: of vectors, of single elements, and of software devices. */
 const SUMS = { vectors: 28, single: 64, software: 8 };
@@ -52,6 +67,8 @@ const LEAST_UNITS = 2;
 const MOST_UNITS = 50_000;
 /** Segments that one pass sums; of more, two do. */
 const SUMMED = 32;
+/** Channels that a group has at most to be small. */
+export const SMALL_GROUP = 32;
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
@@ -81,10 +98,14 @@ export function groupOf({ problem }: PlanRequest): DepthwiseGroup {
 export function depthwiseVector(
   { problem, layout }: PlanRequest,
 ): { readonly vector: DepthwiseShape["vector"]; readonly width: 1 | 4 } {
-  const { inChannels, outChannels, groups, batch } = problem;
+  const { op, inChannels, outChannels, groups, batch } = problem;
   const single = inChannels === groups && outChannels === groups;
   if (layout === "nhwc" && single && inChannels % 4 === 0) {
     return { vector: "channels", width: 4 };
+  }
+  const sources = (op === "fwd" ? inChannels : outChannels) / groups;
+  if (layout === "nhwc" && op !== "bwd-filter" && sources % 4 === 0) {
+    return { vector: "sources", width: 4 };
   }
   if (layout === "chwn" && batch % 4 === 0) return { vector: "images", width: 4 };
   return { vector: "none", width: 1 };
@@ -92,11 +113,10 @@ export function depthwiseVector(
 
 /** Strides of input or output in vectors of `width`, of three axes. */
 export function depthwiseStrides(
-  request: PlanRequest,
+  { problem, layout }: PlanRequest,
   which: ConvTensor,
+  width: 1 | 4,
 ): DepthwiseStrides {
-  const { problem, layout } = request;
-  const { width } = depthwiseVector(request);
   const strides = stridesInLayout(tensorShape(problem, which), layout);
   // What a vector lies along has stride 1 in both units.
   const [image, channel, ...axes] = strides.map((stride) => stride === 1 ? 1 : stride / width);
@@ -138,7 +158,8 @@ export function channelLanes(vectors: number, most: number): number {
 /** Lanes of a request's channels; 0 where channels do not lie innermost. */
 export function lanesOf(request: PlanRequest, channels: number): number {
   if (request.layout !== "nhwc") return 0;
-  const { width } = depthwiseVector(request);
+  const { vector, width } = depthwiseVector(request);
+  if (vector === "sources") return LANES.sources.find((lanes) => channels % lanes === 0)!;
   return channelLanes(channels / width, width === 4 ? LANES.vectors : LANES.single);
 }
 
@@ -155,14 +176,16 @@ function runLength(places: number, most: number, unit: number): number {
 }
 
 /** The axis along which a thread makes several results; 3 for none. */
-function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): number {
+function runAxis(request: PlanRequest, axes: readonly Axis[]): number {
+  const { layout, problem } = request;
   const [, rows, columns] = axes as [Axis, Axis, Axis];
   // Backward-filter takes long filters in pieces.
   const long = ({ taps, stride }: Axis) =>
     (problem.op !== "bwd-filter" && taps > MOST_TAPS) ||
     (problem.op === "bwd-data" && stride > MOST_STRIDE);
   const fitting = (d: number) => long(axes[d]!) ? 3 : d;
-  if (layout !== "nchw") return fitting(columns.taps === 1 && rows.taps > 1 ? 1 : 2);
+  const across = layout === "nchw" || depthwiseVector(request).vector === "sources";
+  if (!across) return fitting(columns.taps === 1 && rows.taps > 1 ? 1 : 2);
   // Neighbouring threads take neighbouring columns; where there is one row they would lie apart.
   if (rows.places > 1) return fitting(1);
   return columns.taps > 4 || columns.stride > 1 ? fitting(2) : 3;
@@ -170,7 +193,8 @@ function runAxis({ layout, problem }: PlanRequest, axes: readonly Axis[]): numbe
 
 /** Results that a run may have, or places that backward-filter takes at once. */
 function mostResults(request: PlanRequest, { taps, stride }: Axis, run: number): number {
-  const { width } = depthwiseVector(request);
+  const { vector } = depthwiseVector(request);
+  const width = vector === "sources" ? 1 : depthwiseVector(request).width;
   const far = stride > 1 || width === 4 && taps >= SHORT_RUN.taps && taps < LONG_RUN.taps;
   if (request.problem.op === "fwd" && far && !isSoftware(request)) return SHORT_RUN.results;
   const long = width === 1 && taps >= LONG_RUN.taps && request.problem.op !== "bwd-filter";
@@ -191,8 +215,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const { problem, layout } = request;
   const op = problem.op === "fwd" ? "fwd" : "bwd-data";
   const { vector, width } = depthwiseVector(request);
-  const source = depthwiseStrides(request, operandTensors(op)[0]);
-  const result = depthwiseStrides(request, resultTensor(op));
+  const source = depthwiseStrides(request, operandTensors(op)[0], width);
   const three = depthwiseAxes(problem, source, op === "bwd-data");
   const run = runAxis(request, three);
   // A kernel without runs has them along an axis of one place.
@@ -204,17 +227,23 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const lanes = lanesOf(request, channels);
   const filter = filterAccess(request, lanes, width);
   const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
+  const sums = width / sourceWidth({ vector });
+  const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));
   const most = Math.max(
     1,
-    Math.min(mostResults(request, along, run), Math.floor(SUMS_OWN / (own * width))),
+    Math.min(mostResults(request, along, run), Math.floor(SUMS_OWN / (own * sums))),
   );
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
-    Math.ceil(along.places / results) * problem.batch * channels / width / own *
+    Math.ceil(along.places / results) * problem.batch * channels / sums / own *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
+  const cut = cutsSources(request);
   // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
-  while (results > unit && threadsWith(results) < multiprocessors * THREADS / 2) {
+  while (
+    results > Math.max(unit, cut ? SHORT_RUN.results : 1) &&
+    threadsWith(results) < multiprocessors * THREADS / 2
+  ) {
     results = unit * Math.ceil(results / unit / 2);
   }
   const shape = {
@@ -237,16 +266,56 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     mode,
     elements: elementsOf(request),
   } as const;
-  const { software, device } = UNROLLED;
-  const { rounds, products } = depthwiseRounds(shape);
-  return { ...shape, unrolled: rounds * products <= (isSoftware(request) ? software : device) };
+  const loop = loopOf(shape, isSoftware(request) ? "software" : "device");
+  const looped = { ...shape, loop };
+  const segments = cut ? segmentsOf(request, loopTurns(looped), threadsWith(results)) : 1;
+  return { ...looped, segments };
+}
+
+/** What stands in a kernel's text, and what its loop runs over. */
+function loopOf(
+  shape: Omit<DepthwiseShape, "loop" | "segments">,
+  kind: "device" | "software",
+): DepthwiseLoop {
+  const { sources, hits, products } = depthwiseRounds(shape);
+  const each = hits * products;
+  if (sources * each <= UNROLLED[kind]) return { over: "nothing" };
+  if (sources === 1 || each > TURN[kind]) return { over: "rounds" };
+  let together = 1;
+  while (
+    sources % (2 * together) === 0 && 2 * together <= MOST_TOGETHER &&
+    2 * together * each <= UNROLLED[kind]
+  ) together *= 2;
+  return { over: "sources", together };
+}
+
+/** Whether the channels that a result sums may be cut into segments: where there are more than a small group has. */
+function cutsSources(request: PlanRequest): boolean {
+  const { op } = request.problem;
+  const { inputs, outputs } = groupOf(request);
+  return (op === "fwd" ? inputs : outputs) > SMALL_GROUP && resultElements(request.problem) > 0;
+}
+
+/** Segments of a kernel's loop: where places are few, enough that all multiprocessors have work. */
+function segmentsOf(request: PlanRequest, turns: number, threads: number): number {
+  const { problem, maxWorkspaceBytes = Infinity } = request;
+  const wanted = Math.floor(deviceOf(request).multiprocessors * THREADS_WANTED / threads);
+  const partials = partialBytes(request) * resultElements(problem);
+  const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
+  const room = Math.floor(
+    Math.min(maxWorkspaceBytes, PARTIAL_SHARE * source * operandBytes(request)) / partials,
+  );
+  const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), room);
+  const segments = Math.max(1, Math.min(turns, request.splits ?? most));
+  // What a whole number of turns each leaves empty is no segment.
+  return Math.ceil(turns / Math.ceil(turns / segments));
 }
 
 /** Whether a request's filter is read in the order [taps][channels], into which a pass brings it. */
 export function packsFilter(request: PlanRequest): boolean {
   const { problem } = request;
   if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
-  if (groupOf(request).inputs > 1) return false;
+  if (groupOf(request).inputs > 1 || depthwiseVector(request).vector === "sources") return false;
   const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
   if (channel === 1) return false;
   const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
@@ -273,6 +342,18 @@ function filterAccess(
     request.filterLayout,
   );
   const grouped = groupOf(request).inputs > 1;
+  if (depthwiseVector(request).vector === "sources") {
+    // Four channels of a filter are one load where they lie together.
+    const vector = problem.op === "fwd" && input === 1;
+    const unit = vector ? 4 : 1;
+    return {
+      staged: false,
+      vector,
+      channel: channel! / unit,
+      input: input!,
+      axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
+    };
+  }
   const vector = lanes > 0 && width === 4;
   if (packsFilter(request)) {
     const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
@@ -297,7 +378,9 @@ function filterChannels(request: PlanRequest): number {
 
 /** Which threads of a workgroup share a channel of so many runs of places, and which take neighbouring channels. */
 function filterThreads(request: PlanRequest, vectors: number, units: number) {
-  const lanes = lanesOf(request, filterChannels(request));
+  const lanes = request.layout === "nhwc"
+    ? lanesOf(request, vectors * depthwiseVector(request).width)
+    : 0;
   if (lanes > 0) return { lanes, walkers: Math.floor(THREADS / lanes), lanesInner: true };
   let walkers = 32;
   while (walkers < THREADS && units >= 2 * LEAST_UNITS * walkers) walkers *= 2;
@@ -315,6 +398,65 @@ function filterTaps(runTaps: number, otherTaps: number, most: number) {
   return { run, others: piece(otherTaps, Math.max(1, Math.floor(most / run))) };
 }
 
+/** What a load of backward-filter takes, in products. */
+const LOAD_PRODUCTS = 8;
+/** What a value takes that the multiprocessors' shared cache answers, in products. */
+const FAR_PRODUCTS = 18;
+
+/** Of backward-filter: what a thread sums. */
+interface FilterSums {
+  readonly taps: DepthwiseFilterShape["taps"];
+  readonly own: DepthwiseFilterShape["own"];
+}
+
+/** How much longer than its products backward-filter takes, by the loads of a thread that sums so much. */
+export function gradientSlowness(
+  request: PlanRequest,
+  { stride, dilation }: Axis,
+  places: number,
+  { taps: { run, others }, own: { filters, inputs } }: FilterSums,
+): number {
+  const products = places * run * others * filters * inputs;
+  const met = (places - 1) * stride + (run - 1) * dilation + 1;
+  // Neighbouring threads' places lie a stride apart, but for lanes.
+  const lines = request.layout === "nhwc" ? 1 : Math.min(stride, 8);
+  const loads = filters * places + inputs * others * Math.min(met, places * run) * lines;
+  const far = 1 / (run * others * inputs) + 1 / (run * others * filters);
+  return Math.max(1 + LOAD_PRODUCTS * loads / products, FAR_PRODUCTS * far);
+}
+
+/**
+ * The taps that a thread sums, and the channels whose places it loads once for all of them: what takes the fewest loads a
+ * product.
+ */
+function filterSums(
+  request: PlanRequest,
+  along: Axis,
+  otherTaps: number,
+  most: number,
+): FilterSums {
+  const { inputs, outputs } = groupOf(request);
+  const single = { taps: filterTaps(along.taps, otherTaps, most), own: { filters: 1, inputs: 1 } };
+  if (inputs * outputs === 1) return single;
+  const divisors = (whole: number) =>
+    Array.from({ length: Math.min(whole, most) }, (_, i) => i + 1).filter((d) => whole % d === 0);
+  const choices = divisors(outputs).flatMap((filters) =>
+    divisors(inputs).flatMap((perFilter) => {
+      const room = Math.floor(most / (filters * perFilter));
+      if (room < 1) return [];
+      const taps = filterTaps(along.taps, otherTaps, room);
+      const own = { filters, inputs: perFilter };
+      return [taps.others, 1].map((others) => ({ taps: { run: taps.run, others }, own }));
+    })
+  );
+  // Where channels lie innermost a warp's lanes should be neighbours among them.
+  const enough = Math.min(LANES.single, filterChannels(request));
+  const wide = ({ own }: FilterSums) =>
+    request.layout !== "nhwc" || filterChannels(request) / (own.filters * own.inputs) >= enough;
+  const slowness = (sums: FilterSums) => gradientSlowness(request, along, RUN, sums);
+  return choices.filter(wide).reduce((a, b) => slowness(b) < slowness(a) ? b : a, single);
+}
+
 /** Backward-filter as one kernel does it, and how its segments are summed: at once, or in groups of `grouped` first. */
 export function depthwiseFilterShape(
   request: PlanRequest,
@@ -322,8 +464,8 @@ export function depthwiseFilterShape(
 ): { readonly shape: DepthwiseFilterShape; readonly grouped: number } {
   const { problem, layout } = request;
   const { vector, width } = depthwiseVector(request);
-  const input = depthwiseStrides(request, "input");
-  const output = depthwiseStrides(request, "output");
+  const input = depthwiseStrides(request, "input", width);
+  const output = depthwiseStrides(request, "output", width);
   const three = depthwiseAxes(problem, input);
   const run = runAxis(request, three);
   const none = run === 3;
@@ -336,13 +478,13 @@ export function depthwiseFilterShape(
   );
   const widen = (own: readonly number[]) => none ? [...own, 0] : own;
   const most = isSoftware(request) ? SUMS.software : width === 4 ? SUMS.vectors : SUMS.single;
-  const taps = filterTaps(along.taps, otherTaps, most);
+  const { taps, own } = filterSums(request, along, otherTaps, most);
   const perPlace = { ...along, taps: taps.run * taps.others };
   const places = runLength(along.places, mostResults(request, perPlace, run), 1);
   const walked = { axes, run, places, images: problem.batch, vector };
   const units = depthwiseUnits(walked);
   const channels = filterChannels(request);
-  const vectors = channels / (vector === "channels" ? 4 : 1);
+  const vectors = channels / (vector === "channels" ? 4 : 1) / (own.filters * own.inputs);
   const threads = filterThreads(request, vectors, units);
   const shape = {
     ...walked,
@@ -352,6 +494,7 @@ export function depthwiseFilterShape(
     order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(none ? [3] : [])],
     imagesFirst: layout === "chwn",
     taps,
+    own,
     input: { ...input, axes: widen(input.axes) },
     output: { ...output, axes: widen(output.axes) },
     filter: { channel: channel!, input: inputStride!, axes: widen(threeOf(strides, 0)) },

@@ -1,7 +1,11 @@
 import { sumOf } from "../../elements/elements.ts";
 import type { Scalar } from "../../elements/scalar.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
-import { depthwiseKernel, depthwiseWorkgroups } from "../../kernels/depthwise/convolve.ts";
+import {
+  depthwiseChain,
+  depthwiseKernel,
+  depthwiseWorkgroups,
+} from "../../kernels/depthwise/convolve.ts";
 import {
   depthwiseFilterBlocks,
   depthwiseFilterChains,
@@ -28,14 +32,14 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { depthwiseFilterShape, depthwiseShape, packsFilter } from "./geometry.ts";
 
-/** Plans one filter a channel, or small groups. */
+/** Plans one filter a channel, small groups, or results of few channels. */
 export function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   return request.problem.op === "bwd-filter"
     ? planGradient(request, mode)
     : planResults(request, mode);
 }
 
-/** Forward and backward-data: one kernel, and one that orders long filters. */
+/** Forward and backward-data: one kernel, one that orders long filters, and one that sums segments. */
 function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const shape = depthwiseShape(request, mode);
@@ -46,13 +50,23 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     : buffers.add("packed filter", "workspace", packedElements(packing), elements.storage);
   const source = operandTensors(problem.op)[0];
   const result = resultTensor(problem.op);
-  const kernel = depthwiseKernel(shape, convEpilogue(request), {
+  const { segments } = shape;
+  const partials = segments > 1
+    ? buffers.add(
+      "partial results",
+      "workspace",
+      segments * resultElements(problem),
+      sumOf(elements),
+    )
+    : tensor[result];
+  const epilogue = convEpilogue(request);
+  const kernel = depthwiseKernel(shape, segments > 1 ? NO_STEPS : epilogue, {
     source: buffers.split(tensor[source]),
     filter: buffers.split(filter),
-    result: buffers.split(tensor[result]),
+    result: buffers.split(partials),
   });
   const multiplications = directFlops(problem) / 2;
-  const places = { ...tensor, filter, bias };
+  const places = { ...tensor, filter, bias, [result]: partials };
   const main = pass(kernel, buffers, places, depthwiseWorkgroups(shape), limits, multiplications);
   const pack = packing === undefined ? [] : packFilterPass(
     packing,
@@ -62,16 +76,32 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     limits,
     elements.storage,
   );
+  const sum = segments === 1 ? [] : [
+    reducePass(
+      reduceShape(request, segments),
+      mode,
+      epilogue,
+      buffers,
+      { partials, result: tensor[result], bias },
+      limits,
+      elements.result,
+    ),
+  ];
+  const inSegment = depthwiseChain(shape);
   return buffers.plan({
     kernel: canonicalName(kernel.kernel),
     algorithm: "depthwise",
-    passes: resultElements(problem) === 0 ? [] : [...pack, main],
+    passes: resultElements(problem) === 0 ? [] : [...pack, main, ...sum],
     multiplications,
-    arithmetic: { inner: "taps" },
+    arithmetic: {
+      inner: "taps",
+      ...(segments === 1 ? {} : { chain: inSegment, segment: inSegment }),
+    },
     notes: [
       `${groupsText(shape)}, a thread makes ${shape.results} results` +
       (shape.own > 1 ? ` of each of ${shape.own} channels` : "") +
-      (shape.vector === "none" ? "" : ` of four ${shape.vector}`),
+      (shape.vector === "none" || shape.vector === "sources" ? "" : ` of four ${shape.vector}`) +
+      (segments === 1 ? "" : `, ${segments} segments of the channels that it sums`),
     ],
   });
 }

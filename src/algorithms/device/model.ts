@@ -18,7 +18,9 @@ export interface DeviceRates {
   readonly direct: number;
   /** One filter a channel, of endless taps: with channels innermost, and elsewhere, where single elements are loaded. */
   readonly depthwise: { readonly along: number; readonly across: number };
-  /** The same, backward-filter. */
+  /** Products whose sums a thread's registers hold, of results of few channels. */
+  readonly few: number;
+  /** One filter a channel, backward-filter. */
   readonly depthwiseGradient: { readonly along: number; readonly across: number };
   /** Memory: passes that read and write beside products. */
   readonly stream: number;
@@ -48,6 +50,12 @@ export interface DeviceShares {
   readonly singleLoads: number;
   /** Taps along a run of results at which half of the depthwise rates is reached. */
   readonly depthwiseTaps: number;
+  /** What a load takes of results of few channels, in products. */
+  readonly fewLoad: number;
+  /** Warps of a multiprocessor at which half of their rate is reached. */
+  readonly fewWarps: number;
+  /** Of their rate, where a load brings four channels that a result sums: its neighbours' lie far apart. */
+  readonly fewSources: number;
   /** Of `stream`: results that leave one element at a time. */
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */

@@ -1,5 +1,5 @@
 import template from "../../../shaders/depthwise.wgsl" with { type: "text" };
-import { elementsTrait } from "../../elements/elements.ts";
+import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { typeName } from "../../elements/scalar.ts";
 import { axisSizes } from "../axes.ts";
 import { type EpilogueFactory, epilogueIterations, epilogueTrait } from "../epilogue.ts";
@@ -17,10 +17,12 @@ import {
   type DepthwiseShape,
   groupTraits,
   otherAxes,
+  resultWidth,
+  sourceWidth,
   strideSizes,
   vectorWidth,
 } from "./shape.ts";
-import { depthwiseRounds, runProducts, tapHits } from "./taps.ts";
+import { depthwiseRounds, loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
 import { channelVectors, type DepthwiseText, placeThreads } from "./text.ts";
 import { coordinateText, threadText } from "./coordinates.ts";
 import { resultsOf, roundsText, storeText, sumName } from "./products.ts";
@@ -31,6 +33,14 @@ export function depthwiseWorkgroups(shape: DepthwiseShape): number {
   if (lanes === 0) return Math.ceil(placeThreads(shape) / threads);
   return Math.ceil(channelVectors(shape) / lanes) *
     Math.ceil(placeThreads(shape) / (threads / lanes));
+}
+
+/** Products that a segment's sum of one result has at most. */
+export function depthwiseChain(shape: DepthwiseShape): number {
+  const { op, axes, run, segments } = shape;
+  const { sources, hits } = depthwiseRounds(shape);
+  const products = sources * hits * sourceWidth(shape) * tapHits(axes[run]!, op);
+  return Math.ceil(loopTurns(shape) / segments) * Math.ceil(products / loopTurns(shape));
 }
 
 /** Bytes of workgroup memory that staged filters take. */
@@ -48,7 +58,7 @@ export function depthwiseKernel(
   epilogue: EpilogueFactory,
   splits: { source: TensorSplit; filter: TensorSplit; result: TensorSplit },
 ): SizedKernel {
-  const { op, axes, results, lanes, threads, filter, elements, mode } = shape;
+  const { op, axes, results, lanes, threads, filter, elements, mode, loop, segments } = shape;
   const width = vectorWidth(shape);
   const module = moduleBuilder(mode);
   const [sourceName, resultName] = op === "fwd"
@@ -56,9 +66,11 @@ export function depthwiseKernel(
     : ["output", "input"] as const;
   const source = module.tensor(sourceName, "read", width, splits.source, elements.storage);
   const filterWidth = filter.vector && !filter.staged ? 4 : 1;
+  const wide = resultWidth(shape);
   const taps = module.tensor("filter", "read", filterWidth, splits.filter, elements.storage);
-  const result = module.tensor(resultName, "write", width, splits.result, elements.result);
-  const steps = epilogue(module, width, (row) => row);
+  const stored = segments > 1 ? sumOf(elements) : elements.result;
+  const result = module.tensor(resultName, "write", wide, splits.result, stored);
+  const steps = epilogue(module, wide, (row) => row);
   const text: DepthwiseText = {
     shape,
     module,
@@ -68,10 +80,12 @@ export function depthwiseKernel(
     to: strideSizes(module, shape.result, "result"),
     filterStrides: filter.axes.map((stride, d) => module.size(`filter_axis${d}`, stride)),
     products: runProducts(shape),
-    copies: op === "bwd-data" ? shape.group.outputs : shape.group.inputs,
+    sources: sourcesOf(shape),
   };
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
-  const { rounds } = depthwiseRounds(shape);
+  const turns = loopTurns(shape);
+  const inSegment = Math.ceil(turns / segments);
+  const first = segments === 1 ? "0u" : `segment * ${module.size("segment_turns", inSegment)}`;
   const staged = lanes * channelWidth(shape) * allTaps;
   const tileVector = filter.vector ? ` / 4u][i / ${allTaps}u % 4u` : "";
   const name = kernelName(text) + epilogueTrait(steps) +
@@ -86,7 +100,7 @@ export function depthwiseKernel(
     threadPlace: threadText(text),
     staged: `${staged}u`,
     taps: `${allTaps}u`,
-    filterElements: module.size("filter_elements", shape.channels * text.copies * allTaps),
+    filterElements: module.size("filter_elements", shape.channels * text.sources * allTaps),
     stage: `tile[i % ${allTaps}u][i / ${allTaps}u${tileVector}] = ${taps.load("element")};`,
     outside: `place >= ${module.size("count", placeThreads(shape))}${
       lanes === 0 ? "" : ` || channel >= ${module.size("channels", channelVectors(shape))}`
@@ -96,16 +110,23 @@ export function depthwiseKernel(
       { length: results * shape.own },
       (_, i) =>
         `  var ${sumName(shape, i % results, Math.floor(i / results))} = ${
-          typeName("f32", width)
+          typeName("f32", sourceWidth(shape) === 4 ? 1 : width)
         }();`,
     ).join("\n"),
-    rounds: shape.unrolled ? "" : module.size("rounds", rounds),
+    first,
+    end: loop.over === "nothing"
+      ? ""
+      : segments === 1
+      ? module.size("turns", turns)
+      : `min(${first} + ${module.size("segment_turns", inSegment)}, ${
+        module.size("turns", turns)
+      })`,
     body: roundsText(text, source, taps),
     stores: storeText(text, result, steps),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
-  const iterations = (shape.unrolled ? 0 : loopIterations(rounds)) +
+  const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
     results * shape.own * width * epilogueIterations(steps);
   const bytes = filter.staged ? stagedBytes(allTaps, lanes, filter.vector ? 4 : 1) : 0;
@@ -113,8 +134,8 @@ export function depthwiseKernel(
 }
 
 /** Every trait of the kernel but those of its epilogue and bindings. */
-function kernelName({ shape, others, copies }: DepthwiseText): string {
-  const { op, axes, run, results, lanes, threads, filter, elements } = shape;
+function kernelName({ shape, others, sources }: DepthwiseText): string {
+  const { op, axes, run, results, lanes, threads, filter, elements, loop, segments } = shape;
   const along = axes[run]!;
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const hits = others.map((d) => tapHits(axes[d]!, op));
@@ -122,7 +143,13 @@ function kernelName({ shape, others, copies }: DepthwiseText): string {
     "depthwise",
     op.replace("-", "_"),
     elementsTrait(elements),
-    shape.imagesFirst ? "images" : lanes > 0 ? "channels" : "places",
+    shape.imagesFirst
+      ? "images"
+      : shape.vector === "sources"
+      ? sources === 1 ? "source" : "sources"
+      : lanes > 0
+      ? "channels"
+      : "places",
     `${shape.order.join("")}x${vectorWidth(shape)}`,
     ...(lanes > 0 ? [`l${lanes}of${threads}`] : []),
     `run${run}r${results}k${along.taps}s${along.stride}d${along.dilation}` +
@@ -130,6 +157,10 @@ function kernelName({ shape, others, copies }: DepthwiseText): string {
     ...groupTraits(shape.group),
     ...(shape.own > 1 ? [`own${shape.own}${resultsOf(shape) > shape.own ? "of" : ""}`] : []),
     ...(filter.staged ? [`staged${allTaps}`] : filter.vector ? ["taps4"] : []),
-    ...(shape.unrolled ? [`taps${hits.join("x")}${copies > 1 ? `x${copies}` : ""}`] : []),
+    ...(loop.over === "rounds" ? [] : [
+      `taps${hits.join("x")}` +
+      (loop.over === "sources" ? `by${loop.together}` : sources > 1 ? `x${sources}` : ""),
+    ]),
+    ...(segments > 1 ? ["split"] : []),
   ].join("_");
 }

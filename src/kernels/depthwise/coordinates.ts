@@ -6,14 +6,19 @@ import { channelVectors, type DepthwiseText, runCount } from "./text.ts";
 
 /** Declares `place`, and `lane` and `channel` where neighbouring threads take neighbouring channels. */
 export function threadText({ shape, module }: DepthwiseText): string {
-  const { lanes, threads, filter } = shape;
+  const { lanes, threads, filter, vector } = shape;
   if (lanes === 0) return `  let place = id * ${threads}u + t;`;
   const blocks = module.size("channel_blocks", Math.ceil(channelVectors(shape) / lanes));
   const first = `  let first_channel = id % ${blocks} * ${lanes * channelWidth(shape)}u;`;
+  const each = threads / lanes;
+  // Where a load brings source channels, neighbouring threads take neighbouring places and share their taps.
+  const [lane, place] = vector === "sources"
+    ? [`t / ${each}u`, `t % ${each}u`]
+    : [`t % ${lanes}u`, `t / ${lanes}u`];
   return [
-    `  let lane = t % ${lanes}u;`,
+    `  let lane = ${lane};`,
     `  let channel = id % ${blocks} * ${lanes}u + lane;`,
-    `  let place = id / ${blocks} * ${threads / lanes}u + t / ${lanes}u;`,
+    `  let place = id / ${blocks} * ${each}u + ${place};`,
     ...(filter.staged ? [first] : []),
   ].join("\n");
 }
@@ -27,7 +32,7 @@ export function placeName(place: number): string {
 export function coordinateText(
   { shape, module, others, sized, from, products }: DepthwiseText,
 ): string {
-  const { op, axes, run, results, lanes } = shape;
+  const { op, axes, run, results, lanes, segments } = shape;
   const size = (name: string, value: number) => module.size(name, value);
   const along = axes[run]!;
   const places: Digit[] = shape.order.map((d) =>
@@ -39,9 +44,10 @@ export function coordinateText(
   const channel = lanes === 0
     ? [{ name: "channel", radix: size("channels", channelVectors(shape)) }]
     : [];
+  const segment = segments > 1 ? [{ name: "segment", radix: "" }] : [];
   const digits = shape.imagesFirst
-    ? [image, ...places, ...channel]
-    : [...places, ...channel, image];
+    ? [image, ...places, ...channel, ...segment]
+    : [...places, ...channel, image, ...segment];
   const base = op === "fwd"
     ? `block * ${size("run_step", results * along.stride)} - ${sized.padding[run]}`
     : `block * ${size("run_step", results / along.stride)} + ${

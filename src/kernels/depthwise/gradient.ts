@@ -24,7 +24,7 @@ import {
   type TensorSplit,
 } from "../module.ts";
 
-/** Backward-filter of small groups: places are the output's, its axes lie between the output and the input. */
+/** Backward-filter where few channels meet: places are the output's, its axes lie between the output and the input. */
 export interface DepthwiseFilterShape extends DepthwisePlaces {
   /** Vectors of channels that a workgroup takes. */
   readonly lanes: number;
@@ -36,6 +36,8 @@ export interface DepthwiseFilterShape extends DepthwisePlaces {
   readonly places: number;
   /** Taps of a thread: of the run's axis, times those of the others. */
   readonly taps: { readonly run: number; readonly others: number };
+  /** Neighbouring filters of a group whose taps a thread sums, and neighbouring channels of each: it loads their places once. */
+  readonly own: { readonly filters: number; readonly inputs: number };
   /** Parts into which all places are cut; each leaves a partial result where there are several. */
   readonly segments: number;
   readonly input: DepthwiseStrides;
@@ -75,11 +77,20 @@ function pieces({ axes, run, taps }: Pick<DepthwiseFilterShape, "axes" | "run" |
 
 /** Workgroups of each segment. */
 export function depthwiseFilterBlocks(
-  shape: Pick<DepthwiseFilterShape, "axes" | "run" | "taps" | "channels" | "vector" | "lanes">,
+  shape: Pick<
+    DepthwiseFilterShape,
+    "axes" | "run" | "taps" | "channels" | "vector" | "lanes" | "own"
+  >,
 ): number {
-  const { channels, vector, lanes } = shape;
   const { run, others } = pieces(shape);
-  return run * others * Math.ceil(channels / channelWidth({ vector }) / lanes);
+  return run * others * Math.ceil(channelBlocks(shape) / shape.lanes);
+}
+
+/** Vectors of filters' channels, or what a thread takes of them. */
+function channelBlocks(
+  { channels, vector, own }: Pick<DepthwiseFilterShape, "channels" | "vector" | "own">,
+): number {
+  return channels / channelWidth({ vector }) / (own.filters * own.inputs);
 }
 
 /** Products that one sum of a thread adds up, and those of a segment. */
@@ -104,7 +115,7 @@ export function depthwiseFilterKernel(
   splits: { input: TensorSplit; output: TensorSplit; filter: TensorSplit },
 ): SizedKernel {
   const { axes, run, places, lanes, walkers, lanesInner, taps, segments, elements, mode } = shape;
-  const { filter, group: { inputs, outputs } } = shape;
+  const { filter, own, group: { inputs, outputs } } = shape;
   const width = vectorWidth(shape);
   const module = moduleBuilder(mode);
   const input = module.tensor("input", "read", width, splits.input, elements.storage);
@@ -121,17 +132,19 @@ export function depthwiseFilterKernel(
   const sumType = typeName("f32", channelsEach);
   const threads = lanes * walkers;
   const count = pieces(shape);
-  const channels = size("channels", shape.channels / channelsEach);
-  const channelBlocks = size(
-    "channel_blocks",
-    Math.ceil(shape.channels / channelsEach / lanes),
-  );
+  const channels = size("channels", channelBlocks(shape));
+  const laneBlocks = size("channel_blocks", Math.ceil(channelBlocks(shape) / lanes));
   const runPieces = size("run_pieces", count.run);
   const otherPieces = size("other_pieces", count.others);
   const units = depthwiseUnits(shape);
-  // A channel of a filter: the filter, and which channel of its group's input.
-  const filterIndex = inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputs)}`;
-  const inputOfGroup = `channel % ${size("group_inputs", inputs)}`;
+  // What a thread has of filters' channels: the first filter, and the first channel of its group's input.
+  const inputBlocks = inputs / own.inputs;
+  const times = (text: string, factor: number) => factor === 1 ? text : `(${text} * ${factor}u)`;
+  const filterIndex = times(
+    inputs === 1 ? "channel" : `channel / ${size("group_inputs", inputBlocks)}`,
+    own.filters,
+  );
+  const inputOfGroup = times(`channel % ${size("group_inputs", inputBlocks)}`, own.inputs);
   const ofGroup = outputs === 1
     ? filterIndex
     : `${filterIndex} / ${size("group_outputs", outputs)}`;
@@ -149,8 +162,8 @@ export function depthwiseFilterKernel(
   const place = [
     `  let piece = id % (${runPieces} * ${otherPieces});`,
     `  let block = id / (${runPieces} * ${otherPieces});`,
-    `  let channel_block = block % ${channelBlocks};`,
-    `  let segment = block / ${channelBlocks};`,
+    `  let channel_block = block % ${laneBlocks};`,
+    `  let segment = block / ${laneBlocks};`,
     `  let run_tap = piece % ${runPieces} * ${taps.run}u;`,
     `  let outer_tap = piece / ${runPieces} * ${taps.others}u;`,
     `  let lane = ${lanesInner ? `t % ${lanes}u` : `t / ${walkers}u`};`,
@@ -164,11 +177,12 @@ export function depthwiseFilterKernel(
       ),
     ]),
     `  let input_channel = ${
-      inputs === 1 ? ofGroup : `(${ofGroup} * ${size("group_inputs", inputs)} + ${inputOfGroup})`
+      inputs === 1 ? ofGroup : `(${ofGroup} * ${size("inputs", inputs)} + ${inputOfGroup})`
     } * ${from.channel};`,
     `  let output_channel = ${filterIndex} * ${gradient.channel};`,
   ].join("\n");
 
+  const tapsOfThread = taps.run * taps.others;
   const products = runProducts(shape);
   const inputPlaces = [...new Set(products.map((product) => product.place))];
   const runs = size("runs", Math.ceil(along.places / places));
@@ -193,44 +207,55 @@ export function depthwiseFilterKernel(
     `    let place = output_channel + image * ${gradient.image} + run * ${
       size("run_places", places)
     } * ${gradient.axes[run]} + ${others.map((d) => `at${d} * ${gradient.axes[d]}`).join(" + ")};`,
-    ...Array.from(
-      { length: places },
-      (_, q) =>
-        `    let gradient${q} = select(${zero}, ${
-          output.load(`place + ${q}u * ${gradient.axes[run]}`)
-        }, ${plus(`run * ${size("run_places", places)}`, q)} < ${sized.places[run]});`,
+    ...counted(places).map((q) =>
+      `    let there${q} = ${plus(`run * ${size("run_places", places)}`, q)} < ${
+        sized.places[run]
+      };`
+    ),
+    ...counted(own.filters).flatMap((f) =>
+      counted(places).map((q) => {
+        const at = f === 0 ? "place" : `place + ${f}u * ${gradient.channel}`;
+        return `    let gradient${f}_${q} = select(${zero}, ${
+          output.load(`${at} + ${q}u * ${gradient.axes[run]}`)
+        }, there${q});`;
+      })
     ),
     `    let begin = input_channel + image * ${from.image} + base * ${from.axes[run]};`,
     ...each.flatMap((g) => [
       ...others.map((d) => `    let y${g}_${d} = at${d} * ${sized.stride[d]} + reach${g}_${d};`),
       `    let inside${g} = ${others.map((d) => `y${g}_${d} < ${sized.size[d]}`).join(" && ")};`,
       `    let row${g} = begin + ${others.map((d) => `y${g}_${d} * ${from.axes[d]}`).join(" + ")};`,
-      ...inputPlaces.flatMap((at) => [
-        `    let value${g}_${at} = select(${zero}, ${
-          input.load(`row${g} + ${at}u * ${from.axes[run]}`)
-        }, inside${g} && in_${at});`,
-        ...products.filter((product) => product.place === at).map(({ result, tap }) =>
-          `    sum${g * taps.run + tap} = fma(value${g}_${at}, gradient${result}, sum${
-            g * taps.run + tap
-          });`
-        ),
-      ]),
+      ...counted(own.inputs).flatMap((i) =>
+        inputPlaces.flatMap((at) => {
+          const value = `value${g}_${i}_${at}`;
+          const row = i === 0 ? `row${g}` : `row${g} + ${i}u * ${from.channel}`;
+          return [
+            `    let ${value} = select(${zero}, ${
+              input.load(`${row} + ${at}u * ${from.axes[run]}`)
+            }, inside${g} && in_${at});`,
+            ...counted(own.filters).flatMap((f) =>
+              products.filter((product) => product.place === at).map(({ result, tap }) => {
+                const sum = `sum${(f * own.inputs + i) * tapsOfThread + g * taps.run + tap}`;
+                return `    ${sum} = fma(${value}, gradient${f}_${result}, ${sum});`;
+              })
+            ),
+          ];
+        })
+      ),
     ]),
   ].join("\n");
 
-  const tapsOfThread = taps.run * taps.others;
-  const together = Math.min(tapsOfThread, walkers, Math.floor(TILE / threads / channelsEach));
+  const sumsOfThread = tapsOfThread * own.filters * own.inputs;
+  const together = Math.min(sumsOfThread, walkers, Math.floor(TILE / threads / channelsEach));
   const parts = Math.min(walkers, Math.floor(threads / (together * lanes)));
   const four = (value: string) =>
     shape.vector === "images" ? `(${value}.x + ${value}.y) + (${value}.z + ${value}.w)` : value;
-  const folds = Array.from({ length: Math.ceil(tapsOfThread / together) }, (_, chunk) => {
+  const folds = counted(Math.ceil(sumsOfThread / together)).map((chunk) => {
     const first = chunk * together;
-    const own = Array.from(
-      { length: Math.min(together, tapsOfThread - first) },
-      (_, i) => `  tile[${i * threads}u + t] = ${four(`sum${first + i}`)};`,
-    );
     return [
-      ...own,
+      ...counted(Math.min(together, sumsOfThread - first)).map((i) =>
+        `  tile[${i * threads}u + t] = ${four(`sum${first + i}`)};`
+      ),
       `  fold(${first}u, t, channel_block, outer_tap, run_tap, segment);`,
     ].join("\n");
   }).join("\n");
@@ -239,9 +264,11 @@ export function depthwiseFilterKernel(
   const offset = [
     ...others.map((d) => `tap_${d} * ${tapStrides[d]}`),
     `along * ${tapStrides[run]}`,
-    ...(inputs === 1 ? [`channel * ${channelsEach}u * ${channelStride}`] : [
-      `${filterIndex} * ${channelStride}`,
-      `${inputOfGroup} * ${size("filter_input", filter.input)}`,
+    ...(channelsEach > 1 ? [`channel * ${channelsEach}u * ${channelStride}`] : [
+      `(${filterIndex} + own / ${own.inputs}u) * ${channelStride}`,
+      ...(inputs === 1
+        ? []
+        : [`(${inputOfGroup} + own % ${own.inputs}u) * ${size("filter_input", filter.input)}`]),
     ]),
   ].join(" + ");
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
@@ -256,6 +283,9 @@ export function depthwiseFilterKernel(
     `run${run}r${places}s${along.stride}d${along.dilation}`,
     `taps${taps.run}x${taps.others}`,
     ...groupTraits(shape.group),
+    ...(own.filters * own.inputs > 1
+      ? [`own${own.filters}x${own.inputs}${inputBlocks > 1 ? "of" : ""}`]
+      : []),
     ...(segments > 1 ? ["split"] : []),
   ].join("_") + splitTrait(splits.input, splits.output, splits.filter);
   const unitsPerSegment = Math.ceil(units / segments);
@@ -274,6 +304,7 @@ export function depthwiseFilterKernel(
     walkerStep: lanesInner ? lanes : 1,
     runTaps: taps.run,
     tapsOfThread,
+    sumsOfThread,
     outerTaps: size("outer_taps", count.outerTaps),
     allRunTaps: sized.taps[run],
     channels,
@@ -289,8 +320,7 @@ export function depthwiseFilterKernel(
       }`).join("\n"),
     workgroups: size("workgroups", blocks * segments),
     place,
-    sumsText: Array.from({ length: tapsOfThread }, (_, i) => `  var sum${i} = ${type}();`)
-      .join("\n"),
+    sumsText: counted(sumsOfThread).map((i) => `  var sum${i} = ${type}();`).join("\n"),
     unitsPerSegment: size("units_per_segment", unitsPerSegment),
     units: size("units", units),
     body,
@@ -298,10 +328,15 @@ export function depthwiseFilterKernel(
     declarations: module.declarations(),
   });
   const iterations = loopIterations(Math.ceil(unitsPerSegment / walkers)) +
-    Math.ceil(tapsOfThread / together) *
+    Math.ceil(sumsOfThread / together) *
       (loopIterations(Math.ceil(walkers / parts)) + loopIterations(parts));
   const bytes = together * threads * channelsEach * 4;
   return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
+}
+
+/** 0, 1, and so on, so many. */
+function counted(length: number): number[] {
+  return Array.from({ length }, (_, i) => i);
 }
 
 /** Which gradient of a run meets which place of the input, by which of the piece's taps; both count from the first. */

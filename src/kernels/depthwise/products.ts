@@ -2,18 +2,20 @@ import { zeroOf } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { TensorAccess } from "../module.ts";
-import { type DepthwiseShape, plus, vectorWidth } from "./shape.ts";
+import { type DepthwiseShape, plus, resultWidth, sourceWidth, vectorWidth } from "./shape.ts";
 import { roundIndices, tapHits, tapSteps } from "./taps.ts";
 import type { DepthwiseText } from "./text.ts";
 import { placeName } from "./coordinates.ts";
 
 /** The products of all taps: one round after the other, or the body of a loop over them. */
 export function roundsText(text: DepthwiseText, source: TensorAccess, taps: TensorAccess): string {
-  const { shape: { op, axes, unrolled }, module, others, copies } = text;
+  const { shape: { op, axes, loop }, module, others, sources } = text;
   const hits = axes.map((axis) => tapHits(axis, op));
-  if (unrolled) {
-    return roundIndices(others, hits, copies)
-      .map(({ hit, copy }) => roundText(text, source, taps, hit, copy, "  ")).join("\n");
+  if (loop.over !== "rounds") {
+    const inTurn = loop.over === "nothing" ? sources : loop.together;
+    const first = loop.over === "nothing" ? "" : `round * ${inTurn}u + `;
+    return roundIndices(others, hits, inTurn)
+      .map(({ hit, which }) => roundText(text, source, taps, hit, first + which, "  ")).join("\n");
   }
   const radices = hits.map((hit, d) => module.size(`hits${d}`, hit));
   const digits = [
@@ -41,21 +43,28 @@ function resultChannel({ own }: DepthwiseShape, which: number): string {
   return own === 1 ? "channel" : `(${plus(`channel * ${own}u`, which)})`;
 }
 
-/** WGSL of the source's channel, the one that is named `copy` of those that a result sums, and of where filters begin. */
-function groupedChannels({ shape, module, copies }: DepthwiseText) {
+/**
+ * WGSL of the source's channel (or vector of them), the one that is named `which` of those that a result sums, of where its
+ * filters begin, and of how far apart those of a vector's channels are.
+ */
+function groupedChannels({ shape, module, sources }: DepthwiseText) {
   const { op, group, filter, own } = shape;
   const results = resultsOf(shape);
   const size = (name: string, value: number) => module.size(name, value);
   const first = results === own ? "channel" : `channel / ${size("group_threads", results / own)}`;
-  const source = copies === 1 ? first : `(${first} * ${size("group_sources", copies)} + copy)`;
+  const source = sources === 1 ? first : `(${first} * ${size("group_sources", sources)} + which)`;
+  const scale = sourceWidth(shape) === 4 && !filter.vector ? " * 4u" : "";
   return {
     source,
-    filter(which: number) {
-      const result = resultChannel(shape, which);
+    step: op === "fwd"
+      ? size("filter_input", filter.input)
+      : size("filter_channel", filter.channel),
+    filter(channel: number) {
+      const result = resultChannel(shape, channel);
       const [filters, input] = op === "fwd"
-        ? [result, "copy"]
-        : [source, `${result} % ${size("group_results", results)}`];
-      const within = group.inputs === 1
+        ? [result, `which${scale}`]
+        : [`${source}${scale}`, `${result} % ${size("group_results", results)}`];
+      const within = group.inputs === 1 || op === "fwd" && sources === 1
         ? ""
         : `${input} * ${size("filter_input", filter.input)} + `;
       return `${filters} * ${size("filter_channel", filter.channel)} + ${within}`;
@@ -63,17 +72,17 @@ function groupedChannels({ shape, module, copies }: DepthwiseText) {
   };
 }
 
-/** One tap of each of the other axes, and one source channel where a result sums several, with all taps of the run. */
+/** One tap of each of the other axes, and one source channel (or vector) where a result sums several, with all taps of the run. */
 function roundText(
   text: DepthwiseText,
   source: TensorAccess,
   taps: TensorAccess,
   hit: readonly string[],
-  copy: string,
+  which: string,
   indent: string,
 ): string {
-  const { shape, module, others, sized, from, filterStrides, copies } = text;
-  const { op, axes, filter, unrolled } = shape;
+  const { shape, module, others, sized, from, filterStrides, sources } = text;
+  const { op, axes, filter, loop } = shape;
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
   const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
   const inside = others.flatMap((d) => [
@@ -82,7 +91,7 @@ function roundText(
   ]);
   const lines = [
     "{",
-    ...(copies > 1 ? [`  let copy = ${copy};`] : []),
+    ...(sources > 1 ? [`  let which = ${which};`] : []),
     ...others.flatMap((d) => {
       if (op === "fwd") {
         return [
@@ -99,7 +108,7 @@ function roundText(
     }),
     `  let inside = ${inside.join(" && ")};`,
     // In a loop nothing else is to be loaded meanwhile: a branch saves the mask of each value.
-    ...(unrolled ? [] : ["  if (inside) {"]),
+    ...(loop.over === "rounds" ? ["  if (inside) {"] : []),
     `  let row = begin + ${sourceChannel} * ${from.channel} + ${
       others.map((d) => `y${d} * ${sized.sourceStride[d]}`).join(" + ")
     };`,
@@ -107,7 +116,7 @@ function roundText(
       `  let ${ownName(shape, "taps", m)} = ${filter.staged ? "" : filterChannel(m)}${place};`
     ),
     ...productText(text, source, taps),
-    unrolled ? "}" : "}}",
+    loop.over === "rounds" ? "}}" : "}",
   ];
   return lines.map((line) => indent + line).join("\n");
 }
@@ -124,13 +133,16 @@ function ownName({ own }: DepthwiseShape, name: string, channel: number): string
 
 /** Loads each place and each tap of a run when it is met first, and multiplies. */
 function productText(
-  { shape, sized, filterStrides, products }: DepthwiseText,
+  text: DepthwiseText,
   source: TensorAccess,
   taps: TensorAccess,
 ): string[] {
-  const { run, filter, unrolled } = shape;
+  const { shape, sized, filterStrides, products } = text;
+  const { run, filter, loop } = shape;
   const width = vectorWidth(shape);
+  const summed = sourceWidth(shape) === 4;
   const loaded = new Set<string>();
+  const widened = (tap: string) => width === 4 && !filter.vector ? `vec4f(${tap})` : tap;
   const once = (name: string, load: () => string) => {
     if (loaded.has(name)) return [];
     loaded.add(name);
@@ -143,7 +155,7 @@ function productText(
         const far = `${Math.abs(place)}u * ${sized.sourceStride[run]}`;
         const at = place === 0 ? "row" : `row ${place < 0 ? "-" : "+"} ${far}`;
         return `select(${zeroOf("f32", width)}, ${source.load(at)}, ${
-          unrolled ? "inside && " : ""
+          loop.over === "rounds" ? "" : "inside && "
         }in_${placeName(place)})`;
       }),
       ...owned(shape).flatMap((m) => {
@@ -152,10 +164,16 @@ function productText(
         return [
           ...once(weight, () => {
             const at = `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]}`;
-            const loaded = filter.staged ? `tile[${at}][lane]` : taps.load(at);
-            return width === 4 && !filter.vector ? `vec4f(${loaded})` : loaded;
+            if (filter.staged) return widened(`tile[${at}][lane]`);
+            if (!summed || filter.vector) return widened(taps.load(at));
+            const { step } = groupedChannels(text);
+            return `vec4f(${
+              [0, 1, 2, 3].map((i) => taps.load(`${at} + ${i}u * ${step}`)).join(", ")
+            })`;
           }),
-          `  ${sum} = fma(${value}, ${weight}, ${sum});`,
+          ...(summed
+            ? [..."xyzw"].map((i) => `  ${sum} = fma(${value}.${i}, ${weight}.${i}, ${sum});`)
+            : [`  ${sum} = fma(${value}, ${weight}, ${sum});`]),
         ];
       }),
     ];
@@ -164,18 +182,28 @@ function productText(
 
 /** Stores the run's results that exist, each after the epilogue's steps. */
 export function storeText(
-  { shape, others, sized, to }: DepthwiseText,
+  { shape, module, others, sized, to }: DepthwiseText,
   result: TensorAccess,
   steps: readonly EpilogueStep[],
 ): string {
-  const { run, results, vector } = shape;
-  const places = others.map((d) => `at${d} * ${to.axes[d]}`).join(" + ");
+  const { run, results, vector, segments, images, channels, axes } = shape;
+  const width = resultWidth(shape);
+  const elements = axes.reduce((all, { places }) => all * places, images * channels);
+  const places = [
+    ...others.map((d) => `at${d} * ${to.axes[d]}`),
+    ...(segments > 1 ? [`segment * ${module.size("partial", elements / width)}`] : []),
+  ].join(" + ");
+  // A thread's channels leave as one vector where a load brings the source's.
+  const vectorOfOwn = vector === "sources" && width === 4;
   const store = (q: number, m: number) => {
     const channel = resultChannel(shape, m);
-    const value = applyEpilogue(steps, sumName(shape, q, m), {
-      width: vectorWidth(shape),
+    const sum = vectorOfOwn
+      ? `vec4f(${owned(shape).map((one) => sumName(shape, q, one)).join(", ")})`
+      : sumName(shape, q, m);
+    const value = applyEpilogue(steps, sum, {
+      width,
       side: vector === "images" ? "columns" : "rows",
-      row: vector === "channels" ? "(channel * 4u)" : channel,
+      row: vectorOfOwn || vector === "channels" ? "(channel * 4u)" : channel,
       column: "0u",
       offset: "offset",
     });
@@ -187,9 +215,9 @@ export function storeText(
       "  }",
     ].join("\n");
   };
-  return owned(shape).flatMap((m) => [
+  return (vectorOfOwn ? [0] : owned(shape)).flatMap((m) => [
     `  let ${ownName(shape, "target_place", m)} = image * ${to.image} + ${
-      resultChannel(shape, m)
+      vectorOfOwn ? "channel" : resultChannel(shape, m)
     } * ${to.channel} + ${places};`,
     ...Array.from({ length: results }, (_, q) => store(q, m)),
   ]).join("\n");

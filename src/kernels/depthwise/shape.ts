@@ -16,7 +16,7 @@ export interface DepthwiseGroup {
   readonly outputs: number;
 }
 
-/** Places of channels in small groups, and how threads take them. */
+/** Places of channels, and how threads take them. */
 export interface DepthwisePlaces {
   /** The problem's, padded at the front to three, and a fourth of one place for kernels without runs. */
   readonly axes: readonly Axis[];
@@ -24,8 +24,11 @@ export interface DepthwisePlaces {
   /** Channels of the result; of backward-filter those of all filters. */
   readonly channels: number;
   readonly group: DepthwiseGroup;
-  /** What four elements of a vector are: channels, images, or nothing where single elements are loaded. */
-  readonly vector: "channels" | "images" | "none";
+  /**
+   * What four elements of a vector are: channels of source and result alike, images, channels of the source alone, which a
+   * result sums, or nothing where single elements are loaded.
+   */
+  readonly vector: "channels" | "images" | "sources" | "none";
   /** The axis along which a thread takes several places at once. */
   readonly run: number;
   /** The order of axes in which places are given to threads, innermost first. */
@@ -35,8 +38,8 @@ export interface DepthwisePlaces {
 }
 
 /**
- * Forward and backward-data of small groups, of one input channel as a rule. Backward-data counts places of the input, and its source is the
- * output's gradient.
+ * Forward and backward-data where a result has few channels of a group, or sums few. Backward-data counts places of the
+ * input, and its source is the output's gradient.
  */
 export interface DepthwiseShape extends DepthwisePlaces {
   readonly op: "fwd" | "bwd-data";
@@ -47,8 +50,9 @@ export interface DepthwiseShape extends DepthwisePlaces {
   readonly results: number;
   /** Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. */
   readonly own: number;
-  /** Whether the taps of other axes stand in the text one after the other; else a loop runs over them. */
-  readonly unrolled: boolean;
+  readonly loop: DepthwiseLoop;
+  /** Parts into which the loop is cut; each leaves a partial result where there are several. */
+  readonly segments: number;
   readonly source: DepthwiseStrides;
   readonly result: DepthwiseStrides;
   readonly filter: {
@@ -65,9 +69,23 @@ export interface DepthwiseShape extends DepthwisePlaces {
   readonly elements: Elements;
 }
 
+/**
+ * What a kernel's loop runs over: nothing, where all products stand in its text; the source channels that a result sums, so
+ * many (vectors of them) in a turn; or each of them with each tap of the other axes.
+ */
+export type DepthwiseLoop =
+  | { readonly over: "nothing" }
+  | { readonly over: "rounds" }
+  | { readonly over: "sources"; readonly together: number };
+
 /** Elements of a vector. */
 export function vectorWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
   return vector === "none" ? 1 : 4;
+}
+
+/** Elements of a vector of results. */
+export function resultWidth({ vector, own }: Pick<DepthwiseShape, "vector" | "own">): 1 | 4 {
+  return vector === "sources" ? own === 4 ? 4 : 1 : vectorWidth({ vector });
 }
 
 /** Channels of a vector. */
@@ -78,6 +96,11 @@ export function channelWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4
 /** Images of a vector. */
 export function imageWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
   return vector === "images" ? 4 : 1;
+}
+
+/** Source channels of a vector, of those that a result sums. */
+export function sourceWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 {
+  return vector === "sources" ? 4 : 1;
 }
 
 /** Axes but that of runs. */

@@ -1,5 +1,5 @@
 import type { Axis } from "../axes.ts";
-import type { DepthwiseShape } from "./shape.ts";
+import { type DepthwiseShape, sourceWidth } from "./shape.ts";
 
 /** Which taps of an axis a place meets: of backward-data every `step`-th, the first by the place's remainder. */
 export function tapSteps({ stride, dilation }: Axis, op: DepthwiseShape["op"]) {
@@ -15,14 +15,43 @@ export function tapHits(axis: Axis, op: DepthwiseShape["op"]): number {
   return Math.ceil(axis.taps / tapSteps(axis, op).step);
 }
 
-/** How often a kernel's text, or its loop, runs over a run of results, and the multiply-adds of each time. */
+/**
+ * How often a kernel runs over a run of results: for each of the source channels (vectors of them) that a result sums, and
+ * each tap of the other axes; and the multiply-adds of each time.
+ */
 export function depthwiseRounds(
-  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "own" | "group">,
-): { readonly rounds: number; readonly products: number } {
-  const { op, axes, run, group } = shape;
-  const sums = op === "bwd-data" ? group.outputs : group.inputs;
-  const rounds = axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), sums);
-  return { rounds, products: runProducts(shape).length * shape.own };
+  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "own" | "group" | "vector">,
+): { readonly sources: number; readonly hits: number; readonly products: number } {
+  const { op, axes, run, own } = shape;
+  return {
+    sources: sourcesOf(shape),
+    hits: axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), 1),
+    products: runProducts(shape).length * own * sourceWidth(shape),
+  };
+}
+
+/** Source channels, or vectors of them, that a result sums. */
+export function sourcesOf(
+  shape: Pick<DepthwiseShape, "op" | "group" | "vector">,
+): number {
+  const { op, group } = shape;
+  return (op === "bwd-data" ? group.outputs : group.inputs) / sourceWidth(shape);
+}
+
+/** Turns of a kernel's loop; 1 where there is none. */
+export function loopTurns(
+  shape: Pick<
+    DepthwiseShape,
+    "op" | "axes" | "run" | "results" | "own" | "group" | "vector" | "loop"
+  >,
+): number {
+  const { sources, hits } = depthwiseRounds(shape);
+  const { loop } = shape;
+  return loop.over === "nothing"
+    ? 1
+    : loop.over === "rounds"
+    ? sources * hits
+    : sources / loop.together;
 }
 
 /** The number below `modulus` whose product with `value` leaves 1, by Euclid; the two share no factor. */
@@ -67,16 +96,16 @@ export function runProducts(
 
 /** Every tap of the other axes (of backward-data every hit), of every channel that a result sums. */
 export function roundIndices(others: readonly number[], hits: readonly number[], sums: number) {
-  let all: { hit: string[]; copy: string }[] = Array.from(
+  let all: { hit: string[]; which: string }[] = Array.from(
     { length: sums },
-    (_, copy) => ({ hit: [], copy: `${copy}u` }),
+    (_, which) => ({ hit: [], which: `${which}u` }),
   );
   for (const d of others) {
-    all = all.flatMap(({ hit, copy }) =>
+    all = all.flatMap(({ hit, which }) =>
       Array.from({ length: hits[d]! }, (_, i) => {
         const next = [...hit];
         next[d] = `${i}u`;
-        return { hit: next, copy };
+        return { hit: next, which };
       })
     );
   }

@@ -14,8 +14,8 @@ export interface DepthwiseText {
   readonly to: ReturnType<typeof strideSizes>;
   readonly filterStrides: readonly string[];
   readonly products: readonly RunProduct[];
-  /** Source channels that a result sums. */
-  readonly copies: number;
+  /** Source channels, or vectors of them, that a result sums. */
+  readonly sources: number;
 }
 
 /** Runs along the shape's run axis. */
@@ -23,11 +23,11 @@ export function runCount({ axes, run, results }: DepthwiseShape): number {
   return Math.ceil(axes[run]!.places / results);
 }
 
-/** Threads of places (and of channels, where there are no lanes). */
+/** Threads of places and segments (and of channels, where there are no lanes). */
 export function placeThreads(shape: DepthwiseShape): number {
-  const { axes, run, vector, images, lanes } = shape;
+  const { axes, run, vector, images, lanes, segments } = shape;
   const places = axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
-  return places * runCount(shape) * Math.ceil(images / imageWidth({ vector })) *
+  return places * runCount(shape) * Math.ceil(images / imageWidth({ vector })) * segments *
     (lanes === 0 ? channelVectors(shape) : 1);
 }
 
