@@ -26,8 +26,7 @@ export const depthwise: Algorithm = {
     const results = op === "fwd" ? outputs : op === "bwd-data" ? inputs : Math.min(inputs, outputs);
     // One output a channel of one input is depthwise, whatever the multiplier.
     if (inputs !== 1 && !small && results > MOST_FEW) {
-      return `it takes groups of one input channel, several groups of up to ${SMALL_GROUP} channels, ` +
-        `results of up to ${MOST_FEW} a group, and gradients of filters to or from as many`;
+      return `it is for few channels: up to ${MOST_FEW} on a side, or several groups of up to ${SMALL_GROUP}`;
     }
     return stride.some((one) => one > MOST_STRIDE)
       ? `it takes strides up to ${MOST_STRIDE}`

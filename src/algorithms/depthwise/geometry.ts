@@ -43,11 +43,12 @@ const MOST_STRIDE = 16;
  * sums; of software devices, whose compilers are slow.
  */
 const UNROLLED = { device: 256, software: 64 };
-const TURN = { device: 768, software: 64 };
+const TURN = { device: 512, software: 64 };
 /** Source channels of a turn at most: their loads are on their way together. */
 const MOST_TOGETHER = 4;
-/** Turns that each segment of few places should have, and threads that a multiprocessor should. */
+/** Turns that each segment of few places should have, segments at most, and threads that a multiprocessor should have. */
 const LEAST_TURNS = 4;
+const MOST_SEGMENTS = 16;
 const THREADS_WANTED = 1024;
 /** Of the source's bytes what partial results may have. */
 const PARTIAL_SHARE = 0.25;
@@ -305,7 +306,7 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
   const room = Math.floor(
     Math.min(maxWorkspaceBytes, PARTIAL_SHARE * source * operandBytes(request)) / partials,
   );
-  const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), room);
+  const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), MOST_SEGMENTS, room);
   const segments = Math.max(1, Math.min(turns, request.splits ?? most));
   // What a whole number of turns each leaves empty is no segment.
   return Math.ceil(turns / Math.ceil(turns / segments));
