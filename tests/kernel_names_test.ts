@@ -2,6 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
@@ -9,7 +10,6 @@ import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../src/tensor/layout.ts";
 
-const ALGORITHMS = ["direct", "depthwise", "implicit-gemm", "im2col", "im2win-fused"] as const;
 const DEVICES = [H200, softwareDevice(2), { ...H200, multiprocessors: 1 / 64 }];
 
 Deno.test("kernels of one name have one text", () => {
@@ -28,7 +28,7 @@ Deno.test("kernels of one name have one text", () => {
       }),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(...FILTER_LAYOUTS),
-      fc.constantFrom(...ALGORITHMS),
+      fc.constantFrom(...algorithmNames()),
       fc.constantFrom(...DEVICES),
       fc.constantFrom("f32", "f16"),
       (init, layout, filterLayout, algorithm, device, dtype) => {
@@ -61,7 +61,7 @@ Deno.test("kernels of one name have one text", () => {
         }
       },
     ),
-    { numRuns: 4000, seed: 20261122 },
+    { numRuns: 8000, seed: 20261122 },
   );
   assert.ok(texts.size > 1000, `${texts.size} names`);
 });

@@ -10,7 +10,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { zeroOf } from "../elements/scalar.ts";
+import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /**
  * An input tensor in window order. The axes but the last are *outer*: H, or D and H. For four images at a time,
@@ -108,11 +108,12 @@ export function im2winKernel(
   firstImage: number,
   source: TensorSplit,
   windows: TensorSplit,
+  element: Scalar,
 ): SizedKernel {
   const { axes, interleave } = shape;
   const module = moduleBuilder(mode);
-  const from = module.tensor("input", "read", 1, source);
-  const to = module.tensor("windows", "write", interleave, windows);
+  const from = module.tensor("input", "read", 1, source, element, element);
+  const to = module.tensor("windows", "write", interleave, windows, element, element);
   const { outerTaps, outerPlaces, run } = windowExtents(shape);
   const size = (name: string, value: number) => module.size(name, value);
   const sizes = axisSizes(module, "axis", axes);
@@ -127,18 +128,18 @@ export function im2winKernel(
     const four = [0, 1, 2, 3].map((x) =>
       from.load(x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`)
     );
-    return `vec4f(${four.join(", ")})`;
+    return `${typeName(element, 4)}(${four.join(", ")})`;
   };
   const staged = isStaged(shape);
   const stage = stageOf(shape);
   // Less workgroup memory leaves more of it to the cache.
   const tile = mode === "constant" ? stage.run * stage.pitch : STAGED;
-  const traits = `im2win_f32_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
+  const traits = `im2win_${element}_${axes.length}d_${staged ? "staged" : "direct"}_i${interleave}${
     shape.chunked ? "_chunk" : ""
   }${splitTrait(source, windows)}`;
   const values = {
     name: traits,
-    type: interleave === 4 ? "vec4f" : "f32",
+    type: typeName(element, interleave),
     workgroups: size("workgroups", im2winWorkgroups(shape)),
     count: size("count", windowElements(shape) / interleave),
     groups: size("groups", shape.groups),
@@ -165,7 +166,7 @@ export function im2winKernel(
     ...values,
     declarations: module.declarations(),
   });
-  const bytes = staged ? tile * 4 * interleave : 0;
+  const bytes = staged ? tile * scalarBytes(element) * interleave : 0;
   return sizedKernel(traits, mode, wgsl, module, [THREADS, 1, 1], Math.ceil(bytes / 16) * 16);
 
   /** Declares `value`, the source at outer place `m`, outer tap `u`, column `k` and channel `r`. */
@@ -188,7 +189,7 @@ export function im2winKernel(
       `(group * ${channels} + r) * ${size("channel_stride", shape.channelStride)} + ${
         all.map((d) => `at${d} * ${sizes.sourceStride[d]}`).join(" + ")
       };`,
-      `    let value = select(${zeroOf("f32", interleave)}, ${load("offset")}, inside);`,
+      `    let value = select(${zeroOf(element, interleave)}, ${load("offset")}, inside);`,
     ].join("\n");
   }
 }

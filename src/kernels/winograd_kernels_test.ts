@@ -55,22 +55,22 @@ function outputs(tensor: TiledTensor) {
 
 Deno.test("patches are read by fours where rows are whole vectors", () => {
   const splits = { patches: WHOLE, matrices: WHOLE };
-  const even = patchTransformKernel(patches(images(28, 28, 1)), "uniform", splits).kernel;
+  const even = patchTransformKernel(patches(images(28, 28, 1)), "uniform", splits, "f32").kernel;
   assert.equal(even.name, "winograd_data_m4x4r3x3_f32_tile_x4o1");
   // Three vectors cover six elements from -1 on, for each of six rows.
   assert.equal(even.wgsl.match(/patches_data\[/g)!.length, 18);
   assert.equal(even.wgsl.match(/matrices_data\[/g)!.length, 36);
-  const odd = patchTransformKernel(patches(images(28, 27, 1)), "uniform", splits).kernel;
+  const odd = patchTransformKernel(patches(images(28, 27, 1)), "uniform", splits, "f32").kernel;
   assert.equal(odd.name, "winograd_data_m4x4r3x3_f32_tile");
   assert.equal(odd.wgsl.match(/patches_data\[/g)!.length, 36);
   const shifted = { ...patches(images(28, 28, 1)), start: 2 };
-  assert.match(patchTransformKernel(shifted, "uniform", splits).kernel.name, /_tile$/);
+  assert.match(patchTransformKernel(shifted, "uniform", splits, "f32").kernel.name, /_tile$/);
 });
 
 Deno.test("results leave by fours, or through workgroup memory where rows are no whole vectors", () => {
   const splits = { matrices: WHOLE, result: WHOLE };
   const kernel = (tensor: TiledTensor) =>
-    outputTransformKernel(outputs(tensor), "uniform", NO_STEPS, splits).kernel;
+    outputTransformKernel(outputs(tensor), "uniform", NO_STEPS, splits, "f32").kernel;
   const even = kernel(images(28, 28));
   assert.equal(even.name, "winograd_output_m4x4r3x3_f32_tile_x4");
   assert.equal(even.wgsl.match(/result_data\[/g)!.length, 4);

@@ -1,4 +1,5 @@
 import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
+import type { Scalar } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
@@ -93,6 +94,7 @@ export function outputTransformKernel(
   mode: SizeMode,
   epilogue: EpilogueFactory,
   splits: { matrices: TensorSplit; result: TensorSplit },
+  element: Scalar,
 ): SizedKernel {
   const { tensor, stack, matrices: [matrix0, matrix1] } = shape;
   const module = moduleBuilder(mode);
@@ -100,7 +102,7 @@ export function outputTransformKernel(
   const vector = store === "vector" ? 4 : 1;
   const staged = store === "rows" || store === "filters";
   const from = module.tensor("matrices", "read", 1, splits.matrices);
-  const to = module.tensor("result", "write", vector, splits.result);
+  const to = module.tensor("result", "write", vector, splits.result, element);
   const size = module.size;
   const channels = size("channels", tensor.channels);
   const steps = epilogue(module, vector, (row) => `group * ${channels} + ${row}`);
@@ -160,7 +162,7 @@ export function outputTransformKernel(
   if (staged) lines.push("}", "workgroupBarrier();", ...slots());
 
   const name = [
-    `winograd_output_${shape.name}_f32_${tilesTrait(tensor, stack)}`,
+    `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);

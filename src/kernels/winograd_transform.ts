@@ -1,4 +1,5 @@
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
+import type { Scalar } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import {
@@ -63,11 +64,12 @@ export function patchTransformKernel(
   shape: DataTransform,
   mode: SizeMode,
   splits: { patches: TensorSplit; matrices: TensorSplit },
+  element: Scalar,
 ): SizedKernel {
   const { tensor, stack, threads, matrices: [matrix0, matrix1] } = shape;
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
-  const from = module.tensor("patches", "read", vector, splits.patches);
+  const from = module.tensor("patches", "read", vector, splits.patches, element);
   const to = module.tensor("matrices", "write", 1, splits.matrices);
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
@@ -140,7 +142,7 @@ export function patchTransformKernel(
     });
   }
   const name = [
-    `winograd_${shape.name}_f32_${tilesTrait(tensor, stack)}`,
+    `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
   const wgsl = render(template, {

@@ -4,6 +4,8 @@ import fc from "fast-check";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { supportedAlgorithms } from "../../src/algorithms/planner.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
+import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
+import { unsupported } from "../../src/algorithms/unsupported.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { CONV_DTYPES, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -16,11 +18,15 @@ import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 
-/** Algorithms that take f16. */
-const HALF = ["direct", "implicit-gemm", "im2col"] as const;
+/** Algorithms that the main loop's options do not reach. */
+const OWN_LOOPS: readonly AlgorithmName[] = ["direct", "winograd1d", "winograd2d", "winrs"];
 
 const problems = fc.record({
-  axes: randomAxes({ more: 7, stride: 3 }),
+  // Winograd's axes have stride and dilation 1.
+  axes: fc.oneof(
+    randomAxes({ more: 7, stride: 3 }),
+    randomAxes({ more: 7, stride: 1, dilation: 1 }),
+  ),
   batch: fc.integer({ min: 1, max: 4 }),
   groups: fc.constantFrom(1, 1, 2),
   groupIn: fc.integer({ min: 1, max: 9 }),
@@ -36,12 +42,13 @@ const problems = fc.record({
 Deno.test("random problems of f16 agree with the reference within the bound of their results", async () => {
   using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
   if (!gpu.features.has("shader-f16")) return;
+  const ran = new Set<AlgorithmName>();
   await fc.assert(
     fc.asyncProperty(
       problems,
       fc.constantFrom(...OPERATIONS),
       fc.constantFrom(...LAYOUTS),
-      fc.constantFrom<AlgorithmName>(...HALF),
+      fc.constantFrom(...algorithmNames().filter((name) => name !== "depthwise")),
       fc.constantFrom(...CONV_DTYPES),
       fc.constantFrom(...ACTIVATIONS),
       fc.constantFrom(1, 2),
@@ -55,46 +62,48 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
           epilogue,
           dtype: "f16",
           outDtype,
-          policy: "tiny",
           sizes,
-          ...(algorithm === "direct" ? {} : { splits, variant: { halfTile } }),
+          ...(OWN_LOOPS.includes(algorithm) ? {} : { policy: "tiny", splits }),
+          ...(algorithm.startsWith("im") ? { variant: { halfTile } } : {}),
         });
+        if (unsupported(algorithmOf(algorithm)!, request) !== undefined) return;
         await checkedResult(gpu, request);
+        ran.add(algorithm);
       },
     ),
-    { numRuns: full ? 600 : 80, seed: 20261122 },
+    { numRuns: full ? 1200 : 250, seed: 20261122 },
   );
+  assert.equal(ran.size, algorithmNames().length - 1, [...ran].join());
 });
 
-Deno.test("algorithms that are of f32 alone say so, and those of f16 ask for what it needs", () => {
-  const problem = convProblem({
-    op: "fwd",
-    batch: 2,
-    inChannels: 8,
-    outChannels: 8,
-    inputSize: [9, 9],
-    filterSize: [3, 3],
-  });
+Deno.test("every algorithm takes f16, and asks for what it needs", () => {
   const layouts = { layout: "nhwc", filterLayout: "krsc" } as const;
-  const named = supportedAlgorithms({
-    problem,
-    dtype: "f16",
-    ...layouts,
-    epilogue: NO_EPILOGUE,
-    algorithm: "auto",
-    limits: DEFAULT_LIMITS,
-  });
-  for (const { name, reason } of named) {
-    if (reason === undefined || name === "winrs") continue;
-    assert.match(reason, /^its tensors are f32$|^it /, name);
-  }
-  for (const algorithm of HALF) {
-    assert.ok(named.some(({ name, reason }) => name === algorithm && reason === undefined));
+  const planned = new Set<AlgorithmName>();
+  for (const op of OPERATIONS) {
+    const problem = convProblem({
+      op,
+      batch: 2,
+      groups: 2,
+      inChannels: 8,
+      outChannels: 8,
+      inputSize: [9, 9],
+      filterSize: [3, 3],
+    });
     for (const outDtype of CONV_DTYPES) {
-      const subject = convSubject({ problem, ...layouts, dtype: "f16", outDtype });
-      const plan = expectPlanned(subject.plan({ algorithm, limits: DEFAULT_LIMITS }));
-      assert.ok(plan.passes.some(({ kernel }) => kernel.features?.includes("shader-f16")));
+      const request = { problem, ...layouts, dtype: "f16", outDtype } as const;
+      const subject = convSubject(request);
       assert.deepEqual(subject.features, ["shader-f16"]);
+      const asked = { algorithm: "auto", epilogue: NO_EPILOGUE, limits: DEFAULT_LIMITS } as const;
+      for (const { name: algorithm, reason } of supportedAlgorithms({ ...request, ...asked })) {
+        if (reason !== undefined) {
+          assert.match(reason, /^it |^windows/, algorithm);
+          continue;
+        }
+        const plan = expectPlanned(subject.plan({ algorithm, limits: DEFAULT_LIMITS }));
+        assert.ok(plan.passes.some(({ kernel }) => kernel.features?.includes("shader-f16")));
+        planned.add(algorithm);
+      }
     }
   }
+  assert.equal(planned.size, algorithmNames().length, [...planned].join());
 });

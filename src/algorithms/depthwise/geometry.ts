@@ -350,7 +350,7 @@ function filterAccess(
     return {
       staged: false,
       vector,
-      channel: channel! / unit,
+      channel: problem.outChannels === 1 ? 0 : channel! / unit,
       input: input!,
       axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
     };

@@ -1,5 +1,6 @@
 import { windowVector } from "../../kernels/loaders/im2win.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
+import { elementsOf } from "../../elements/elements.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
 import type { Product } from "../product.ts";
@@ -58,7 +59,9 @@ export function windowProduct(
 /** The cut of the whole batch, where that fits, else one that takes chunks. */
 function chunked(request: PlanRequest, geometry: WindowGeometry): Planned<WindowCut> {
   const { problem, limits, maxWorkspaceBytes } = request;
-  const bytes = (images: number) => windowBytes(windowShape(request, geometry, images, false));
+  const { storage } = elementsOf(request);
+  const bytes = (images: number) =>
+    windowBytes(windowShape(request, geometry, images, false), storage);
   const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
   const product = windowProduct(request, geometry, problem.batch);
   const fixedBytes = (cut: Cut) =>

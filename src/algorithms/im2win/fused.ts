@@ -1,3 +1,4 @@
+import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { windowGatherLoader } from "../../kernels/loaders/im2win.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
@@ -117,11 +118,14 @@ export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<P
   function product(part: ProductPart): Pass {
     const module = moduleBuilder(mode);
     const { vectorLoads } = fullVariant(request.variant);
-    const a = module.tensor("packed", "read", vectorLoads ? 4 : 1, buffers.split(packed));
-    const b = module.tensor("input", "read", access.sourceVector, buffers.split(tensor.input));
+    const { storage, tile } = elements;
+    const read = (name: string, vector: 1 | 4, buffer: number) =>
+      module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
+    const a = read("packed", vectorLoads ? 4 : 1, packed);
+    const b = read("input", access.sourceVector, tensor.input);
     return productPass(
       {
-        name: "im2win_fused_fwd_f32",
+        name: `im2win_fused_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
         trait: `${request.layout}_${problem.filterSize.length}d_${
           padded % policy.depth === 0 ? "tap" : "linear"

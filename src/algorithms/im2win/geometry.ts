@@ -1,3 +1,4 @@
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import { columnsOf } from "../../kernels/columns.ts";
 import { windowExtents, type WindowShape } from "../../kernels/im2win.ts";
@@ -135,7 +136,7 @@ export function windowDepth({ taps, channels }: Pick<WindowGeometry, "taps" | "c
 }
 
 /** Bytes of the tensor in window order. */
-export function windowBytes(shape: WindowShape): number {
+export function windowBytes(shape: WindowShape, element: Scalar): number {
   const { outerPlaces, row } = windowExtents(shape);
-  return 4 * shape.images * shape.groups * outerPlaces * row;
+  return scalarBytes(element) * shape.images * shape.groups * outerPlaces * row;
 }

@@ -1,3 +1,4 @@
+import { elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { im2winKernel, im2winWorkgroups, windowElements } from "../../kernels/im2win.ts";
 import { windowLoader, windowVector } from "../../kernels/loaders/im2win.ts";
@@ -102,18 +103,21 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     const shape = shapeOf(images);
     if (windowElements(shape) === 0) return [];
     const [from, to] = [buffers.split(tensor.input), buffers.split(windows)];
-    const kernel = im2winKernel(shape, mode, first, from, to);
+    const kernel = im2winKernel(shape, mode, first, from, to, elements.storage);
     const places = { input: tensor.input, windows };
     return [pass(kernel, buffers, places, im2winWorkgroups(shape), limits)];
   }
 
   function product(images: number, part: ProductPart): Pass {
     const module = moduleBuilder(mode);
-    const a = module.tensor("packed", "read", vectorLoads ? 4 : 1, buffers.split(packed));
-    const b = module.tensor("windows", "read", vector, buffers.split(windows));
+    const { storage, tile } = elements;
+    const read = (name: string, vector: 1 | 4, buffer: number) =>
+      module.tensor(name, "read", vector, buffers.split(buffer), storage, tile);
+    const a = read("packed", vectorLoads ? 4 : 1, packed);
+    const b = read("windows", vector, windows);
     return productPass(
       {
-        name: "im2win_fwd_f32",
+        name: `im2win_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
         trait: `i${interleave}b${vector}`,
         mode,

@@ -1,3 +1,4 @@
+import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
 import { moduleBuilder, type SizeMode, splitTrait, WHOLE } from "../../kernels/module.ts";
@@ -113,12 +114,12 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       }`,
       "workspace",
       shape.groups * slices * filterDepth(shape) * shape.paddedPlaces,
-      elements.storage,
+      sumOf(elements),
     );
     const filterKernel = filterTransformKernel(tileName, shape, filter, mode, {
       filter: buffers.split(tensor.filter),
       transformed: buffers.split(transformed),
-    });
+    }, elements.storage);
     const module = moduleBuilder(mode);
     const threads = sliceThreads(policy) * slices;
     const at = (operand: "filter" | "image") => {
@@ -133,7 +134,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
-    const image = module.tensor(sourceName, "read", 1, buffers.split(source));
+    const image = module.tensor(sourceName, "read", 1, buffers.split(source), elements.storage);
     const loaders = {
       filter: filterLoader(module, filterAccess, {
         slices,
@@ -143,12 +144,20 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       image: imageLoader(module, image, geometry, input, at("image")),
     };
     const vector = storeVector(geometry, problem.groups, filterSide);
-    const out = module.tensor("result", "write", vector, buffers.split(result));
+    const out = module.tensor("result", "write", vector, buffers.split(result), elements.result);
     const targets = module.size("image_targets", geometry.targets);
     const { epilogue } = request;
     const steps = [
       ...(epilogue.bias
-        ? [biasStep(module, filterSide, WHOLE, (row) => `group * ${targets} + ${row}`)]
+        ? [
+          biasStep(
+            module,
+            filterSide,
+            WHOLE,
+            (row) => `group * ${targets} + ${row}`,
+            elements.result,
+          ),
+        ]
         : []),
       ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
     ];
@@ -168,7 +177,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       ? [loaders.filter, loaders.image]
       : [loaders.image, loaders.filter];
     const kernel = sliceLoopKernel(
-      `winograd${axes}d_${problem.op.replace("-", "_")}_f32_a${slices}${tileName}`,
+      `winograd${axes}d_${problem.op.replace("-", "_")}_${
+        elementsTrait(elements)
+      }_a${slices}${tileName}`,
       `${layout}_${geometry.outer.length}o_${
         geometry.tiled.map(({ chunks }) => chunks).join("x")
       }_o${vector}${epilogueTrait(steps)}${

@@ -1,5 +1,5 @@
 import { deviceOf } from "../device/h200.ts";
-import { operandBytes, resultBytes } from "../tensors.ts";
+import { partialBytes, resultBytes } from "../tensors.ts";
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { stepCount, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
 import { sliceWorkgroups } from "../../kernels/slices/loop.ts";
@@ -110,7 +110,7 @@ function runTime(
     policy.depth,
   );
   const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
-  return passTime(0, moveTime(operandBytes(request) * 2 * filter, rates.filterStream), device) +
+  return passTime(0, moveTime(partialBytes(request) * 2 * filter, rates.filterStream), device) +
     loop +
     device.times.dispatch;
 }

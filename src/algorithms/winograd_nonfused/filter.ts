@@ -1,3 +1,4 @@
+import { elementsOf } from "../../elements/elements.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import {
   filterTransformKernel,
@@ -31,6 +32,6 @@ export function filterPass(
   const kernel = filterTransformKernel(trait, shape, transform, mode, {
     filter: buffers.split(places.filter),
     transformed: buffers.split(places.transformed),
-  });
+  }, elementsOf(request).storage);
   return [pass(kernel, buffers, places, workgroups, request.limits)];
 }

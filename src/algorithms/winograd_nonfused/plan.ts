@@ -1,4 +1,4 @@
-import { sumOf } from "../../elements/elements.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -90,8 +90,8 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   const needs = workspaceOf(request, chunk);
   const names = geometry.operands.map(({ role }) => `transformed ${role}`);
   const operands = [
-    buffers.add(names[0]!, "workspace", needs.operands[0], elements.storage),
-    buffers.add(names[1]!, "workspace", needs.operands[1], elements.storage),
+    buffers.add(names[0]!, "workspace", needs.operands[0], sum),
+    buffers.add(names[1]!, "workspace", needs.operands[1], sum),
   ] as const;
   const products = needs.products === 0
     ? undefined
@@ -195,7 +195,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
       matrices: buffers.split(source),
       result: window.split,
-    });
+    }, tensors.elements.result);
     const places = { matrices: source, result: window.bindings, bias };
     made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
     return made;
@@ -210,8 +210,10 @@ function windowOf(
   first: number,
 ): Window {
   const activations = buffers.list[buffer]!.role !== "filter";
+  const { storage, result } = elementsOf(request);
+  const written = buffers.list[buffer]!.role === resultTensor(request.problem.op);
   return activations && tensor.batch < request.problem.batch
-    ? imageWindow(buffers, buffer, tensor, first, request.limits)
+    ? imageWindow(buffers, buffer, written ? result : storage, tensor, first, request.limits)
     : wholeWindow(buffers, buffer);
 }
 
@@ -245,7 +247,7 @@ function transformPass(
   const kernel = patchTransformKernel(shape, mode, {
     patches: window.split,
     matrices: buffers.split(operands[which]),
-  });
+  }, tensors.elements.storage);
   const places = { patches: window.bindings, matrices: operands[which] };
   return [pass(kernel, buffers, places, workgroups, request.limits)];
 }

@@ -1,6 +1,6 @@
 import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import { operandBytes, resultElements } from "../tensors.ts";
+import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
 import { geometryOf } from "./geometry.ts";
 import { plannedTile } from "./tiles.ts";
 import { chooseChunks } from "./workspace.ts";
@@ -16,8 +16,7 @@ import { moveTime, passTime, productTime } from "../device/model.ts";
 export function nonfusedTime(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
   const { problem } = request;
-  const bytes = operandBytes(request);
-  const moved = (elements: number, rate: number) => moveTime(bytes * elements, rate);
+  const [read, summed] = [operandBytes(request), partialBytes(request)];
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile.products);
@@ -28,24 +27,24 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   let once = 0;
   let each = 0;
   geometry.operands.forEach(({ role, which }, index) => {
-    const made = operandElements[index]!;
-    const source = elementCount(tensorShape(problem, which));
+    const made = summed * operandElements[index]!;
+    const source = read * elementCount(tensorShape(problem, which));
     if (role === "filter") {
-      once += passTime(0, moved(source + made, device.rates.filterStream), device);
+      once += passTime(0, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      each += passTime(0, moved(source / chunks + made, device.rates.stream), device);
+      each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
     }
   });
-  const elements = operandElements[0]! + operandElements[1]! + splits * products;
+  const elements = summed * (operandElements[0]! + operandElements[1]! + splits * products);
   each += passTime(
     productTime(cost, device.rates.packed),
-    moved(elements, device.rates.stream),
+    moveTime(elements, device.rates.stream),
     device,
   );
-  const results = resultElements(problem);
+  const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
     0,
-    moved(products + (filterFirst ? results / chunks : results), device.rates.stream),
+    moveTime(summed * products + (filterFirst ? results / chunks : results), device.rates.stream),
     device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;

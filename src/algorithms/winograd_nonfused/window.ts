@@ -1,4 +1,5 @@
 import { splitTensor, type TensorSplit } from "../../kernels/module.ts";
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
 import type { DeviceLimits, PlanBinding } from "../plan.ts";
 import type { BufferList } from "../tensors.ts";
@@ -25,14 +26,16 @@ export function wholeWindow(buffers: BufferList, buffer: number): Window {
 export function imageWindow(
   buffers: BufferList,
   buffer: number,
+  element: Scalar,
   tensor: TiledTensor,
   first: number,
   limits: DeviceLimits,
 ): Window {
   const { bytes } = buffers.list[buffer]!;
-  const from = 4 * first * tensor.batchStride;
+  const each = scalarBytes(element);
+  const from = each * first * tensor.batchStride;
   const offset = Math.floor(from / ALIGNMENT) * ALIGNMENT;
-  const end = tensor.batchInner ? bytes : 4 * (first + tensor.batch) * tensor.batchStride;
+  const end = tensor.batchInner ? bytes : each * (first + tensor.batch) * tensor.batchStride;
   // Never too small for one vec4f, as buffers are not.
   const size = Math.min(bytes, Math.max(end, offset + 16)) - offset;
   const split = splitTensor(size, limits.maxStorageBufferBindingSize);
@@ -41,5 +44,5 @@ export function imageWindow(
     offset: offset + part * split.partBytes,
     size: split.parts === 1 ? size : Math.min(split.partBytes, size - part * split.partBytes),
   }));
-  return { bindings, split, start: (from - offset) / 4 };
+  return { bindings, split, start: (from - offset) / each };
 }

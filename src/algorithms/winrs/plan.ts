@@ -1,4 +1,5 @@
-import { sumOf } from "../../elements/elements.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
@@ -50,7 +51,7 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   const room = Math.min(
     limits.maxBufferSize,
     limits.maxStorageBufferBindingSize,
-    request.maxWorkspaceBytes ?? Infinity,
+    (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request),
   );
   const defaults = segmentParameters(device);
   const workspaceShare = Math.min(
@@ -66,6 +67,13 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     ...(request.splits === undefined ? {} : { segments: request.splits }),
     parameters: { ...defaults, workspaceShare },
   };
+}
+
+/** Bytes of bucket 0 where it is not the result itself. */
+function targetBytes(request: PlanRequest): number {
+  const { result, ...elements } = elementsOf(request);
+  const sum = sumOf(elements);
+  return result === sum ? 0 : scalarBytes(sum) * resultElements(request.problem);
 }
 
 /** α whose kernels lose most where channels do not lie innermost. */
@@ -114,34 +122,38 @@ export function planConfiguration(
   const { buffers, tensor } = operands;
   const elements = resultElements(problem);
   const { count } = configuration.segmentation;
+  const { result } = operands.elements;
+  const sum = sumOf(operands.elements);
+  // Buckets are summed in what their sums are in.
+  const target = result === sum
+    ? tensor.filter
+    : buffers.add("sums of buckets", "workspace", elements, sum);
   const workspace = count > 1
-    ? buffers.add("buckets", "workspace", (count - 1) * elements, sumOf(operands.elements))
+    ? buffers.add("buckets", "workspace", (count - 1) * elements, sum)
     : undefined;
   const shares = sharesOf(configuration);
   const kernels = shares.map((share) =>
-    shareKernel(request, mode, configuration, share, operands, workspace)
+    shareKernel(request, mode, configuration, share, operands, target, workspace)
   );
   const places = {
     input: tensor.input,
     output: tensor.output,
-    result: tensor.filter,
+    result: target,
     buckets: workspace,
   };
   const passes: Pass[] = kernels.map(({ kernel, workgroups, multiplications }) =>
     pass(kernel, buffers, places, workgroups, limits, multiplications)
   );
+  const flat = { elements, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
   if (workspace !== undefined) {
-    const shape = {
-      elements,
-      splits: count - 1,
-      rows: 1,
-      rowStride: elements,
-      columns: elements,
-      columnStride: 1,
-    };
-    const between = { partials: workspace, result: tensor.filter };
+    const shape = { ...flat, splits: count - 1 };
+    const between = { partials: workspace, result: target };
+    passes.push(reducePass(shape, mode, NO_STEPS, buffers, between, limits, sum, true));
+  }
+  if (target !== tensor.filter) {
+    const between = { partials: target, result: tensor.filter };
     passes.push(
-      reducePass(shape, mode, NO_STEPS, buffers, between, limits, operands.elements.result, true),
+      reducePass({ ...flat, splits: 1 }, mode, NO_STEPS, buffers, between, limits, result),
     );
   }
   const workspaceBytes = buffers.workspaceBytes();

@@ -83,6 +83,7 @@ function flushEvery({ flush }: PlanRequest, length: number): number {
 /**
  * Makes a share's kernel.
  *
+ * @param target The buffer of bucket 0: the result's where that is what sums are in.
  * @param workspace The buffer of buckets 1 and on, where there are any.
  * @throws {UnsupportedError} if no policy fits the device.
  */
@@ -91,7 +92,11 @@ export function shareKernel(
   mode: SizeMode,
   configuration: Configuration,
   { adds, omega, ...place }: Share,
-  { buffers, tensor }: Pick<ReturnType<typeof problemBuffers>, "buffers" | "tensor">,
+  { buffers, tensor, elements: types }: Pick<
+    ReturnType<typeof problemBuffers>,
+    "buffers" | "tensor" | "elements"
+  >,
+  target: number,
   workspace: number | undefined,
 ): ShareKernel {
   const { problem, layout } = request;
@@ -107,13 +112,19 @@ export function shareKernel(
     Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
   const partial = Math.ceil(flushEvery(request, length) / policy.depth);
   const module = moduleBuilder(mode);
-  const splits = splitsOf(buffers, [tensor.input, tensor.output, tensor.filter, workspace]);
-  const inputAccess = module.tensor("input", "read", 1, buffers.split(tensor.input));
-  const gradientAccess = module.tensor("output", "read", 1, buffers.split(tensor.output));
+  const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
+  const inputAccess = module.tensor("input", "read", 1, buffers.split(tensor.input), types.storage);
+  const gradientAccess = module.tensor(
+    "output",
+    "read",
+    1,
+    buffers.split(tensor.output),
+    types.storage,
+  );
   const vector = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0
     ? 4
     : 1;
-  const result = module.tensor("result", "write", vector, buffers.split(tensor.filter));
+  const result = module.tensor("result", "write", vector, buffers.split(target));
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
@@ -155,7 +166,7 @@ export function shareKernel(
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
   const kernel = sliceLoopKernel(
-    `winrs_f32_${omegaName(omega)}`,
+    `winrs_${types.storage}_${omegaName(omega)}`,
     traits.join("_") + splits,
     mode,
     module,

@@ -3,7 +3,7 @@ import { type ColumnOrder, spotsOf } from "../columns.ts";
 import { windowExtents, type WindowShape } from "../im2win.ts";
 import type { TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { zeroOf } from "../../elements/scalar.ts";
+import { typeName, zeroOf } from "../../elements/scalar.ts";
 
 /** Elements of one load of a window tensor that are not interleaved: four along the depth where all windows begin and end on fours. */
 export function windowVector(shape: WindowShape): 1 | 4 {
@@ -50,6 +50,7 @@ export function windowLoader(
   const dilated = module.mode === "uniform" || dilation !== 1;
   return {
     vector,
+    value: windows.value,
     along: "depth",
     ...(interleave === 4 ? { vectorAlong: "place" as const } : {}),
     begin: `  var b_deep = first_step * ${tileDepth}u;`,
@@ -78,7 +79,7 @@ export function windowLoader(
       const value = windows.load(`b_base${place} + b_far${at}`);
       return `      ${target} = ${
         masked
-          ? `select(${zeroOf("f32", vector)}, ${value}, b_d${at} < ${size("depth", depth)})`
+          ? `select(${zeroOf(windows.value, vector)}, ${value}, b_d${at} < ${size("depth", depth)})`
           : value
       };`;
     },
@@ -130,7 +131,7 @@ export function windowGatherLoader(
   const checked = all.filter((d) => uniform || reachesOutside(axes[d]!));
   const batchStride = size("batch_stride", shape.batchStride);
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / tileDepth));
-  const zero = zeroOf("f32", vector);
+  const zero = zeroOf(input.value, vector);
   const channelFar = (index: string) => `${index} * ${size("channel_stride", shape.channelStride)}`;
   const tapsOf = (prefix: string, rest: string, indent: string) =>
     digitsText(
@@ -158,7 +159,7 @@ export function windowGatherLoader(
     const value = sourceVector === 4
       ? input.load(`(${offset}) / 4u`)
       : interleave === 4
-      ? `vec4f(${
+      ? `${typeName(input.value, 4)}(${
         [0, 1, 2, 3].map((x) => input.load(x === 0 ? offset : `${offset} + ${x}u * ${batchStride}`))
           .join(", ")
       })`
@@ -186,6 +187,7 @@ export function windowGatherLoader(
     ].join("\n");
   const common = {
     vector,
+    value: input.value,
     along,
     ...(interleave === 4 && along === "depth" ? { vectorAlong: "place" as const } : {}),
     place,

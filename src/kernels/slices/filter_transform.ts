@@ -8,6 +8,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "../module.ts";
+import type { Scalar } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
 
@@ -67,9 +68,10 @@ export function filterTransformKernel(
   transform: PatchTransform,
   mode: SizeMode,
   splits: { filter: TensorSplit; transformed: TensorSplit },
+  element: Scalar,
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const filter = module.tensor("filter", "read", 1, splits.filter);
+  const filter = module.tensor("filter", "read", 1, splits.filter, element);
   const transformed = module.tensor("transformed", "write", 1, splits.transformed);
   const size = (name: string, value: number) => module.size(`filter_${name}`, value);
   const axes = [...shape.outer, ...shape.tiled];
@@ -87,7 +89,7 @@ export function filterTransformKernel(
   const outerCount = shape.outer.length;
   const [rows, columns] = [transform.rows[0]!.length, transform.columns[0]!.length];
   const columnAxis = axes.length - 1;
-  const element = (i: number, j: number) => {
+  const tapText = (i: number, j: number) => {
     const parts = shape.tiled.length > 1
       ? [{ d: outerCount, e: i }, { d: columnAxis, e: j }]
       : [{ d: columnAxis, e: j }];
@@ -100,14 +102,16 @@ export function filterTransformKernel(
   };
   const loads = Array.from(
     { length: rows },
-    (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${element(i, j)};`),
+    (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${tapText(i, j)};`),
   ).flat();
   const matrix = filterDepth(shape) * shape.paddedPlaces;
   const [groupStep, sliceStep] = shape.outermost === "group"
     ? [slices * matrix, matrix]
     : [matrix, shape.groups * matrix];
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
-  const name = `slice_filter_${tile}${shape.rotated ? "_rotated" : ""}_${outerCount}o${
+  const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
+    shape.rotated ? "_rotated" : ""
+  }_${outerCount}o${shape.tiled.length}t${
     splitTrait(
       splits.filter,
       splits.transformed,
