@@ -51,6 +51,9 @@ export function windowKernels(): Kernel[] {
             if (algorithm !== "im2win-fused") {
               plans.push(planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 }));
             }
+            for (const halfTile of [false, true]) {
+              plans.push(planConv({ ...request, dtype: "f16", variant: { halfTile } }));
+            }
             if (inputSize.length === 2) {
               plans.push(...variants.map((variant) => planConv({ ...request, variant })));
             }

@@ -6,7 +6,10 @@ import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
-/** Non-fused Winograd of one and two axes and every layout, in chunks of the batch, split and stored by fours. */
+/** Results of f16 operands, by another option that has two values. */
+const outDtypes = { 1: "f16", 2: "f32" } as const;
+
+/** Non-fused Winograd of one and two axes and every layout, in chunks of the batch, split and stored by fours; of f16 too. */
 export function nonfusedKernels(): Kernel[] {
   const kernels: Kernel[] = [];
   for (const op of OPERATIONS) {
@@ -37,7 +40,10 @@ export function nonfusedKernels(): Kernel[] {
           } as const;
           const whole = planConv(request);
           const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
-          for (const { kernel } of [...whole.passes, ...chunks.passes]) kernels.push(kernel);
+          const half = planConv({ ...request, dtype: "f16", outDtype: outDtypes[splits] });
+          for (const { passes } of [whole, chunks, half]) {
+            for (const { kernel } of passes) kernels.push(kernel);
+          }
         }
       }
     }
@@ -89,7 +95,10 @@ export function fusedKernels(): Kernel[] {
           limits,
           ...more,
         } as const;
-        kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+        const half = { ...request, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
+        for (const { passes } of [planConv(request), planConv(half)]) {
+          kernels.push(...passes.map(({ kernel }) => kernel));
+        }
         if (filter !== 9) continue;
         const parts = { ...limits, maxStorageBufferBindingSize: 49_152 };
         const divided = planConv({ ...request, limits: parts });
@@ -145,6 +154,11 @@ export function winrsKernels(): Kernel[] {
         ...more,
       } as const;
       kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+      if (inputSize.length === 2) continue;
+      for (const outDtype of Object.values(outDtypes)) {
+        const half = planConv({ ...request, dtype: "f16", outDtype });
+        kernels.push(...half.passes.map(({ kernel }) => kernel));
+      }
     }
   }
   return kernels;
