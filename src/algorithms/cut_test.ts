@@ -158,7 +158,9 @@ Deno.test("split depth costs what as many tiles of less depth cost, the movement
 });
 
 Deno.test("filling and storing take a tile as long as so many more steps, on small devices two", () => {
-  for (const [device, ends] of [[H200, H200.costs.tile], [softwareDevice(4), 2]] as const) {
+  const { depth } = findPolicy("wide")!;
+  const { fill, store } = H200.costs;
+  for (const [device, ends] of [[H200, fill + store / depth], [softwareDevice(4), 2]] as const) {
     const cost = (steps: number) =>
       chooseCut(product(256, 512, steps), {
         limits,

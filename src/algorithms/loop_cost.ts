@@ -6,6 +6,9 @@ import type { Product, TileAccess } from "./product.ts";
 /** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
 export const FEW_MULTIPROCESSORS = 16;
 
+/** What a tile costs there beside its steps. */
+const SMALL_DEVICE = { fill: 2, store: 0 };
+
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(
   { shares }: DeviceModel,
@@ -35,8 +38,9 @@ export function loopCost(
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = multiprocessors < FEW_MULTIPROCESSORS;
+  const { fill, store } = few ? SMALL_DEVICE : device.costs;
   const one = (steps: number) =>
-    policy.rows * policy.columns * policy.depth * (steps + (few ? 2 : device.costs.tile));
+    policy.rows * policy.columns * (policy.depth * (steps + fill) + store);
   if (few) return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
   const warps = policyWarps(policy);
   const time = (count: number) => waveTime(device, count, residentWorkgroups(device, warps), warps);

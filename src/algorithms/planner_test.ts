@@ -321,7 +321,8 @@ Deno.test("auto takes what computes f16, on a GPU's figures as on a software dev
           } as const;
           const plan = expectPlanned(tryPlanConv({ ...half, algorithm: "auto" }));
           assert.ok(plan.passes.length > 0);
-          const named = tryPlanConv({ ...half, algorithm: "winograd2d" });
+          const other = op === "bwd-filter" ? "winograd2d" : "winrs";
+          const named = tryPlanConv({ ...half, algorithm: other });
           assert.ok(
             isRefusal(named) && / does not support this problem: .* \(\S+ does\)$/.test(named.text),
           );

@@ -73,5 +73,5 @@ export const CHECK_DEVICE: DeviceModel = {
     winrsAcross: 1.5,
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 75e6, tile: 2 },
+  costs: { element: 16, dispatch: 75e6, fill: 2, store: 0 },
 };

@@ -21,6 +21,8 @@ import type { DeviceModel } from "./model.ts";
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
+ * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
+ *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
  */
 export const H200: DeviceModel = {
@@ -91,7 +93,7 @@ export const H200: DeviceModel = {
     winrsAcross: 1.5,
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 75e6, tile: 2 },
+  costs: { element: 16, dispatch: 75e6, fill: 1, store: 16 },
 };
 
 /** The device that a request is for; an H200 where it says nothing. */

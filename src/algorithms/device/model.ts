@@ -91,10 +91,15 @@ export interface DeviceModel {
   /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;
   /**
-   * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, and the filling and
-   * storing of a tile, in steps of its main loop.
+   * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, the filling of a tile, in
+   * steps of its main loop, and the storing of a result, in multiply-adds.
    */
-  readonly costs: { readonly element: number; readonly dispatch: number; readonly tile: number };
+  readonly costs: {
+    readonly element: number;
+    readonly dispatch: number;
+    readonly fill: number;
+    readonly store: number;
+  };
 }
 
 /** Share of its arithmetic that a multiprocessor uses with so many warps: few hide no latency. */
