@@ -44,6 +44,8 @@ const MOST_STRIDE = 16;
  */
 const UNROLLED = { device: 256, software: 64 };
 const TURN = { device: 512, software: 64 };
+/** Rounds, each with indices of its own, that stand in a text: SwiftShader takes gigabytes for more. */
+const ROUNDS = { device: Infinity, software: 12 };
 /** Source channels of a turn at most: their loads are on their way together. */
 const MOST_TOGETHER = 4;
 /** Turns that each segment of few places should have, segments at most, and threads that a multiprocessor should have. */
@@ -230,9 +232,14 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
   const sums = width / sourceWidth({ vector });
   const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));
+  const products = along.taps * own * sourceWidth({ vector });
   const most = Math.max(
     1,
-    Math.min(mostResults(request, along, run), Math.floor(SUMS_OWN / (own * sums))),
+    Math.min(
+      mostResults(request, along, run),
+      Math.floor(SUMS_OWN / (own * sums)),
+      isSoftware(request) ? Math.ceil(UNROLLED.software / products) : Infinity,
+    ),
   );
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
@@ -280,12 +287,13 @@ function loopOf(
 ): DepthwiseLoop {
   const { sources, hits, products } = depthwiseRounds(shape);
   const each = hits * products;
-  if (sources * each <= UNROLLED[kind]) return { over: "nothing" };
-  if (sources === 1 || each > TURN[kind]) return { over: "rounds" };
+  const rounds = ROUNDS[kind];
+  if (sources * each <= UNROLLED[kind] && sources * hits <= rounds) return { over: "nothing" };
+  if (sources === 1 || each > TURN[kind] || hits > rounds) return { over: "rounds" };
   let together = 1;
   while (
     sources % (2 * together) === 0 && 2 * together <= MOST_TOGETHER &&
-    2 * together * each <= UNROLLED[kind]
+    2 * together * each <= UNROLLED[kind] && 2 * together * hits <= rounds
   ) together *= 2;
   return { over: "sources", together };
 }
