@@ -183,7 +183,7 @@ Deno.test("an empty batch gives an empty output", async () => {
 });
 
 Deno.test("wgconv plan prints a plan, its JSON, its shaders, without a driver", async () => {
-  const args = ["plan", "--problem", "mb1ic4ih8oc4kh3"];
+  const args = ["plan", "--problem", "mb1ic12ih8oc12kh3"];
   const plan = await wgconv(args, { env: NO_DRIVER });
   assert.equal(plan.code, 0, plan.stderr);
   assert.match(plan.stdout, /^algorithm +implicit-gemm$/m);

@@ -98,7 +98,9 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       ...(segments === 1 ? {} : { chain: inSegment, segment: inSegment }),
     },
     notes: [
-      `${groupsText(shape)}, a thread makes ${shape.results} results` +
+      `${groupsText(shape)}, a thread makes ${shape.results} ${
+        shape.results === 1 ? "result" : "results"
+      }` +
       (shape.own > 1 ? ` of each of ${shape.own} channels` : "") +
       (shape.vector === "none" || shape.vector === "sources" ? "" : ` of four ${shape.vector}`) +
       (segments === 1 ? "" : `, ${segments} segments of the channels that it sums`),
@@ -156,7 +158,7 @@ function planGradient(request: PlanRequest, mode: SizeMode): Planned<Plan> {
 
 /** What the groups are, for notes. */
 function groupsText({ group: { inputs, outputs } }: { readonly group: DepthwiseGroup }): string {
-  return inputs === 1 ? "one filter a channel" : `groups of ${inputs} to ${outputs} channels`;
+  return inputs === 1 ? "one filter a channel" : `${inputs} to ${outputs} channels a group`;
 }
 
 /** The filter as [taps][channels]. */
