@@ -301,6 +301,59 @@ Deno.test("a batch is cut into at most 1024 chunks", () => {
   }
 });
 
+Deno.test("one channel to one channel is depthwise's, not a product of one row", () => {
+  for (const op of OPERATIONS) {
+    const problem = parseDescriptor("mb1ic1ih540oc1kh5ph2", op);
+    assert.equal(planConv(request(problem)).algorithm, "depthwise", op);
+  }
+});
+
+Deno.test("partial results that 32 bits cannot count are refused", () => {
+  const limits = { ...h200, maxBufferSize: 2 ** 38, maxStorageBufferBindingSize: 2 ** 32 };
+  for (
+    const [descriptor, op] of [["mb1ic40ih10000oc8kh1", "fwd"], [
+      "g1048576mb1ic8388608ih3oc8388608kh3",
+      "bwd-filter",
+    ]] as const
+  ) {
+    const asked = { algorithm: "depthwise", limits, splits: 70 } as const;
+    const plan = tryPlanConv(request(parseDescriptor(descriptor, op), asked));
+    assert.ok(isRefusal(plan) && /count up to 2\^32/.test(plan.text), descriptor);
+  }
+});
+
+Deno.test("f16 results keep within any workspace, or are refused for it, and bind whole words", () => {
+  for (const descriptor of ["mb8ic64ih14oc64kh3ph1", "mb5ic33ih8oc5kh3pw1", "mb9ic1iw9oc2kw3pw1"]) {
+    for (const op of OPERATIONS) {
+      for (const layout of LAYOUTS) {
+        const problem = parseDescriptor(descriptor, op);
+        const all = {
+          problem,
+          dtype: "f16",
+          layout,
+          filterLayout: filterLayoutFor(layout),
+        } as const;
+        for (const { name: algorithm, reason } of supportedAlgorithms(request(problem, all))) {
+          if (reason !== undefined) continue;
+          const most = planConv(request(problem, { ...all, algorithm })).workspaceBytes;
+          for (const share of [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]) {
+            const maxWorkspaceBytes = Math.floor(share * most);
+            const plan = tryPlanConv(request(problem, { ...all, algorithm, maxWorkspaceBytes }));
+            if (isRefusal(plan)) {
+              assert.equal(plan.kind, "workspace", plan.text);
+              continue;
+            }
+            assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, algorithm);
+            for (const { offset, size } of plan.passes.flatMap(({ bindings }) => bindings)) {
+              assert.ok(offset % 256 === 0 && size % 4 === 0, `${algorithm} ${offset} ${size}`);
+            }
+          }
+        }
+      }
+    }
+  }
+});
+
 Deno.test("auto takes what computes f16, on a GPU's figures as on a software device's", () => {
   const limits = { ...DEFAULT_LIMITS, maxStorageBufferBindingSize: 2 ** 31 - 4 };
   for (const op of OPERATIONS) {

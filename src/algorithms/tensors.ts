@@ -21,6 +21,13 @@ export function bufferBytes(elements: number, element: Scalar): number {
   return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
 
+/** Kernels count in 32 bits. */
+function tooManyElements(name: string, elements: number): Refusal | undefined {
+  return elements < 2 ** 32
+    ? undefined
+    : refusal("problem", `${name} has ${elements} elements, kernels count up to 2^32`);
+}
+
 function tooManyBytes(
   name: string,
   bytes: number,
@@ -43,10 +50,7 @@ export function refuseHugeTensors(
   const { problem, limits } = request;
   for (const which of [...operandTensors(problem.op), resultTensor(problem.op)]) {
     const elements = elementCount(tensorShape(problem, which));
-    if (elements >= 2 ** 32) {
-      return refusal("problem", `${which} has ${elements} elements, kernels count up to 2^32`);
-    }
-    const refused = tooManyBytes(
+    const refused = tooManyElements(which, elements) ?? tooManyBytes(
       which,
       bufferBytes(elements, tensorScalar(request, which)),
       limits,
@@ -84,7 +88,7 @@ export class BufferList {
     element: Scalar,
   ): number {
     const bytes = bufferBytes(elements, element);
-    this.refuse(tooManyBytes(name, bytes, this.#limits));
+    this.refuse(tooManyElements(name, elements) ?? tooManyBytes(name, bytes, this.#limits));
     return this.list.push({ name, role, bytes }) - 1;
   }
 

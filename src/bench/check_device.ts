@@ -64,7 +64,7 @@ export const CHECK_DEVICE: DeviceModel = {
     depthwiseTaps: 10,
     fewLoad: 1.5,
     fewWarps: 5,
-    fewSources: 0.35,
+    fewSources: 0.19,
     single: 1,
     interleaved: 0.2,
     sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },

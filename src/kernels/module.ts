@@ -136,17 +136,26 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
             ? `  ${body}`
             : `  if (i < ${(place + 1) * partVectors}u) { ${body} }`;
         }).join("\n");
+      const loader = `fn load_${name}(i: u32) -> ${type} {\n${
+        choose((p, i) => `return ${p}[${i}];`)
+      }\n}`;
       text.push(
         kind === "read"
-          ? `fn load_${name}(i: u32) -> ${type} {\n${choose((p, i) => `return ${p}[${i}];`)}\n}`
+          ? loader
           : `fn store_${name}(i: u32, value: ${type}) {\n${
             choose((p, i) => `${p}[${i}] = value; return;`)
           }\n}`,
       );
+      let loads = kind === "read";
       return {
         vector,
         value,
-        load: (index) => loaded(`load_${name}(${index})`),
+        load(index) {
+          // Of what is written few kernels read.
+          if (!loads) text.push(loader);
+          loads = true;
+          return loaded(`load_${name}(${index})`);
+        },
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       };
     },

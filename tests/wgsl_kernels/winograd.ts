@@ -159,6 +159,15 @@ export function winrsKernels(): Kernel[] {
         const half = planConv({ ...request, dtype: "f16", outDtype });
         kernels.push(...half.passes.map(({ kernel }) => kernel));
       }
+      if (inputSize.length > 1) continue;
+      // Buckets in several bindings are added to what they lie in.
+      const parts = {
+        ...limits,
+        maxStorageBufferBindingSize: 4096,
+        maxStorageBuffersPerShaderStage: 32,
+      };
+      const divided = planConv({ ...request, limits: parts, splits: 3 });
+      kernels.push(...divided.passes.map(({ kernel }) => kernel));
     }
   }
   return kernels;

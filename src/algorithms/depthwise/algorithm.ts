@@ -32,14 +32,13 @@ export const depthwise: Algorithm = {
       ? `it takes strides up to ${MOST_STRIDE}`
       : undefined;
   },
-  // One filter a channel, and groups of few rows, are its own without a comparison.
+  // One filter a channel of several, and groups of few rows, are its own without a comparison.
   candidates: (request) => isWeighed(request) ? [{ algorithm: "depthwise", amplification: 1 }] : [],
   price: depthwiseTime,
   plan: planDepthwise,
 };
 
-/** Whether `auto` weighs it: several channels are summed, or one group's filters have one. */
+/** Whether `auto` weighs it: several channels are summed, or there is but one group. */
 function isWeighed(request: PlanRequest): boolean {
-  const { inputs, outputs } = groupOf(request);
-  return inputs > 1 || request.problem.groups === 1 && outputs > 1;
+  return groupOf(request).inputs > 1 || request.problem.groups === 1;
 }

@@ -44,6 +44,8 @@ const MOST_STRIDE = 16;
  */
 const UNROLLED = { device: 256, software: 64 };
 const TURN = { device: 512, software: 64 };
+/** The same of a round: single taps of other axes, and one source channel or vector of them. */
+const ROUND = { device: 1024, software: 64 };
 /** Rounds, each with indices of its own, that stand in a text: SwiftShader takes gigabytes for more. */
 const ROUNDS = { device: Infinity, software: 12 };
 /** Source channels of a turn at most: their loads are on their way together. */
@@ -51,7 +53,7 @@ const MOST_TOGETHER = 4;
 /** Turns that each segment of few places should have, segments at most, and threads that a multiprocessor should have. */
 const LEAST_TURNS = 4;
 const MOST_SEGMENTS = 16;
-const THREADS_WANTED = 1024;
+const THREADS_WANTED = { single: 1024, sources: 256 };
 /** Of the source's bytes what partial results may have. */
 const PARTIAL_SHARE = 0.25;
 /** Neighbouring channels that the threads of a workgroup take: as vectors, one by one, and where they share taps. */
@@ -92,7 +94,7 @@ function threeOf<T>(values: readonly T[], unit: T): T[] {
 }
 
 /** Channels of a group. */
-export function groupOf({ problem }: PlanRequest): DepthwiseGroup {
+export function groupOf({ problem }: Pick<PlanRequest, "problem">): DepthwiseGroup {
   const { inChannels, outChannels, groups } = problem;
   return { inputs: inChannels / groups, outputs: outChannels / groups };
 }
@@ -196,14 +198,14 @@ function runAxis(request: PlanRequest, axes: readonly Axis[]): number {
 
 /** Results that a run may have, or places that backward-filter takes at once. */
 function mostResults(request: PlanRequest, { taps, stride }: Axis, run: number): number {
-  const { vector } = depthwiseVector(request);
-  const width = vector === "sources" ? 1 : depthwiseVector(request).width;
+  const { vector, width: loaded } = depthwiseVector(request);
+  const width = vector === "sources" ? 1 : loaded;
   const far = stride > 1 || width === 4 && taps >= SHORT_RUN.taps && taps < LONG_RUN.taps;
   if (request.problem.op === "fwd" && far && !isSoftware(request)) return SHORT_RUN.results;
   const long = width === 1 && taps >= LONG_RUN.taps && request.problem.op !== "bwd-filter";
   // Neighbouring threads' runs lie apart where they go along the innermost axis.
   const most = request.layout === "nchw" && run === 2 ? RUN / 2 : long ? LONG_RUN.results : RUN;
-  return isSoftware(request) ? Math.min(most, Math.ceil(UNROLLED.software / taps)) : most;
+  return most;
 }
 
 /** Channels of a group that a thread takes together, so that it loads places once for all of them. */
@@ -232,13 +234,14 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
   const sums = width / sourceWidth({ vector });
   const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));
+  const kind = isSoftware(request) ? "software" : "device";
   const products = along.taps * own * sourceWidth({ vector });
   const most = Math.max(
     1,
     Math.min(
       mostResults(request, along, run),
       Math.floor(SUMS_OWN / (own * sums)),
-      isSoftware(request) ? Math.ceil(UNROLLED.software / products) : Infinity,
+      Math.ceil(ROUND[kind] / products),
     ),
   );
   const { multiprocessors } = deviceOf(request);
@@ -246,7 +249,8 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     Math.ceil(along.places / results) * problem.batch * channels / sums / own *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
-  const cut = cutsSources(request);
+  // A filter that is ordered first has one channel.
+  const cut = cutsSources(request) && !packsFilter(request);
   // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
   while (
     results > Math.max(unit, cut ? SHORT_RUN.results : 1) &&
@@ -274,7 +278,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     mode,
     elements: elementsOf(request),
   } as const;
-  const loop = loopOf(shape, isSoftware(request) ? "software" : "device");
+  const loop = loopOf(shape, kind);
   const looped = { ...shape, loop };
   const segments = cut ? segmentsOf(request, loopTurns(looped), threadsWith(results)) : 1;
   return { ...looped, segments };
@@ -298,17 +302,19 @@ function loopOf(
   return { over: "sources", together };
 }
 
-/** Whether the channels that a result sums may be cut into segments: where there are more than a small group has. */
-function cutsSources(request: PlanRequest): boolean {
-  const { op } = request.problem;
-  const { inputs, outputs } = groupOf(request);
-  return (op === "fwd" ? inputs : outputs) > SMALL_GROUP && resultElements(request.problem) > 0;
+/** Whether the channels that a result sums are cut into segments: as asked, or where there are more than a small group has. */
+function cutsSources({ problem, splits }: PlanRequest): boolean {
+  const { inputs, outputs } = groupOf({ problem });
+  const sources = problem.op === "fwd" ? inputs : outputs;
+  return resultElements(problem) > 0 && (splits !== undefined || sources > SMALL_GROUP);
 }
 
 /** Segments of a kernel's loop: where places are few, enough that all multiprocessors have work. */
 function segmentsOf(request: PlanRequest, turns: number, threads: number): number {
   const { problem, maxWorkspaceBytes = Infinity } = request;
-  const wanted = Math.floor(deviceOf(request).multiprocessors * THREADS_WANTED / threads);
+  // Where places of a warp lie a pixel apart, more warps would drive each other's lines out of the cache.
+  const each = THREADS_WANTED[depthwiseVector(request).vector === "sources" ? "sources" : "single"];
+  const wanted = Math.floor(deviceOf(request).multiprocessors * each / threads);
   const partials = partialBytes(request) * resultElements(problem);
   const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
   const room = Math.floor(
@@ -533,7 +539,7 @@ function segmentsFor(request: PlanRequest, units: number, blocks: number): numbe
   const least = Math.max(1, Math.ceil(units / MOST_UNITS));
   const { problem, maxWorkspaceBytes = Infinity } = request;
   const elements = Math.max(1, elementCount(tensorShape(problem, "filter")));
-  const room = Math.floor(maxWorkspaceBytes / (4 * elements));
+  const room = Math.floor(maxWorkspaceBytes / (partialBytes(request) * elements));
   // Of many segments a sixth is for the sums of groups of them.
   const fitting = room <= SUMMED ? room : Math.floor(room * 5 / 6);
   const useful = Math.min(wanted, most, Math.max(needed, worth), fitting);

@@ -1,10 +1,11 @@
 import { directFlops, tensorBytes } from "../../problem/conv_problem.ts";
 import { depthwiseRounds, runProducts } from "../../kernels/depthwise/taps.ts";
+import { otherAxes } from "../../kernels/depthwise/shape.ts";
 import { channelVectors, placeThreads } from "../../kernels/depthwise/text.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
+import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
 import {
   depthwiseFilterShape,
   depthwiseShape,
@@ -20,26 +21,32 @@ import {
 export function depthwiseTime(request: PlanRequest): number {
   const device = deviceOf(request);
   const { problem } = request;
-  const { products, rate, passes, partials, stream = 1 } = problem.op === "bwd-filter"
+  const { products, rate, passes, partials, loading = 0 } = problem.op === "bwd-filter"
     ? gradientWork(request)
     : resultsWork(request);
-  const bytes = tensorBytes(problem, operandBytes(request)) + 2 * partials;
-  const product = productTime(products, rate);
-  const movement = moveTime(bytes, stream * device.rates.stream);
+  const bytes = tensorBytes(problem, operandBytes(request), resultBytes(request)) + 2 * partials;
+  const product = Math.max(loading, productTime(products, rate));
+  const movement = moveTime(bytes, device.rates.stream);
   return passTime(product, movement, device) + passes * device.times.dispatch;
 }
 
 /**
- * A kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and of the rate of
- * memory its share.
+ * A kernel's products, what it reaches in TFLOP/s, short passes beside it, bytes of its partial results, and microseconds of
+ * loads that lie apart.
  */
 interface Work {
   readonly products: number;
   readonly rate: number;
   readonly passes: number;
   readonly partials: number;
-  readonly stream?: number;
+  readonly loading?: number;
 }
+
+/** Warps of a multiprocessor from which on loads that lie apart find no line in its cache. */
+const FEW_APART = 24;
+
+/** How much faster they are where lanes take neighbouring groups. */
+const NEIGHBOURS = 3;
 
 /** Whether every group is one filter of one channel. */
 function isSingle(request: PlanRequest): boolean {
@@ -74,16 +81,25 @@ function resultsWork(request: PlanRequest): Work {
   const { sources, hits, products } = depthwiseRounds(shape);
   const loads = (places + four * taps) / products;
   const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1);
-  const warps = threads / 32 / multiprocessors;
-  const stream = vector === "sources" ? shares.fewSources : 1;
-  const share = stream * warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
+  const warps = Math.max(1, threads) / 32 / multiprocessors;
+  const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
+  // Places of a warp lie a pixel apart: the more warps, the fewer lines stay until their other channels are wanted.
+  const apart = shares.fewSources * Math.max(1, FEW_APART / warps) * rates.stream *
+    (lanes > 1 ? NEIGHBOURS : 1);
+  // Neighbouring places of a strided input's gradient meet the same ones of the output's.
+  const shared = request.problem.op === "fwd"
+    ? 1
+    : otherAxes(shape).reduce((all, d) => all * shape.axes[d]!.stride, 1);
+  const rounds = threads / segments * sources * hits;
   return {
     // With those of taps that a stride leaves out.
-    products: threads / segments * sources * hits * products,
+    products: rounds * products,
     rate: share * rates.few,
     passes,
     partials,
-    stream,
+    ...(vector === "sources"
+      ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, apart) }
+      : {}),
   };
 }
 

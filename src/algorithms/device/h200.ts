@@ -84,7 +84,7 @@ export const H200: DeviceModel = {
     depthwiseTaps: 10.8,
     fewLoad: 1.5,
     fewWarps: 5,
-    fewSources: 0.35,
+    fewSources: 0.19,
     single: 0.297,
     interleaved: 0.2,
     sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },

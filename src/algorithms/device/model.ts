@@ -54,7 +54,7 @@ export interface DeviceShares {
   readonly fewLoad: number;
   /** Warps of a multiprocessor at which half of their rate is reached. */
   readonly fewWarps: number;
-  /** Of their rate, where a load brings four channels that a result sums: its neighbours' lie far apart. */
+  /** Of `stream`: loads of four channels that a result sums, whose neighbours' lie a pixel apart. */
   readonly fewSources: number;
   /** Of `stream`: results that leave one element at a time. */
   readonly single: number;

@@ -36,8 +36,8 @@ export function imageWindow(
   const from = each * first * tensor.batchStride;
   const offset = Math.floor(from / ALIGNMENT) * ALIGNMENT;
   const end = tensor.batchInner ? bytes : each * (first + tensor.batch) * tensor.batchStride;
-  // Never too small for one vec4f, as buffers are not.
-  const size = Math.min(bytes, Math.max(end, offset + 16)) - offset;
+  // Whole words, and never too small for one vector, as buffers are not.
+  const size = Math.min(bytes, Math.max(Math.ceil(end / 4) * 4, offset + 16)) - offset;
   const split = splitTensor(size, limits.maxStorageBufferBindingSize);
   const bindings = Array.from({ length: split.parts }, (_, part) => ({
     buffer,

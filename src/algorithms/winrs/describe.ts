@@ -6,17 +6,22 @@ import { omegaName } from "./omega.ts";
 import type { Segmentation } from "./segments.ts";
 import type { Share, ShareKernel } from "./share.ts";
 
-/** Segments with a picture of them, workspace and time, a line each. */
+/**
+ * Segments with a picture of them, workspace and time, a line each.
+ *
+ * @param elementBytes Of the operands.
+ */
 export function describeConfiguration(
   problem: ConvProblem,
   { segmentation, baseline, axes, predictedMs }: Configuration,
   workspaceBytes: number,
+  elementBytes: number,
 ): string[] {
   const { rows, columns, rowStarts, count, shared, firstColumns } = segmentation;
   const buckets = shared && columns > firstColumns
     ? `, ${count} buckets, which the second kernel adds to`
     : `, ${count === 1 ? "1 bucket" : `${count} buckets`}`;
-  const share = workspaceBytes / (4 * Math.max(1, dataElements(problem)));
+  const share = workspaceBytes / (elementBytes * Math.max(1, dataElements(problem)));
   return [
     `segments of the gradient (${axes.outputRows} x ${axes.outputWidth}): ${
       lengths(rowStarts, "row")

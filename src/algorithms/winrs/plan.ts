@@ -13,7 +13,7 @@ import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { reduceAxes } from "./axes.ts";
 import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
@@ -51,7 +51,8 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   const room = Math.min(
     limits.maxBufferSize,
     limits.maxStorageBufferBindingSize,
-    (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request),
+    // What has no room for bucket 0 is refused when it is planned.
+    Math.max(0, (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request)),
   );
   const defaults = segmentParameters(device);
   const workspaceShare = Math.min(
@@ -108,7 +109,7 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
 
 /**
  * Plans WinRS: one kernel, or a pair of them, computes the buckets of all segments, operands transformed on their way
- * in and results on their way out; then a compensated sum of the buckets.
+ * in and results on their way out; then a compensated sum of the buckets, and a pass that rounds it where results are f16.
  *
  * @param configuration Pair and segments, of kernels with policies that fit the device.
  */
@@ -170,7 +171,7 @@ export function planConfiguration(
     ),
     arithmetic: winrsArithmetic(problem, configuration, shares, kernels[0]!),
     notes: [
-      ...describeConfiguration(problem, configuration, workspaceBytes),
+      ...describeConfiguration(problem, configuration, workspaceBytes, operandBytes(request)),
       ...shares.map((share, i) => describeShare(share, kernels[i]!)),
     ],
   });
