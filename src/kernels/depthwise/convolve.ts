@@ -22,7 +22,7 @@ import {
   strideSizes,
   vectorWidth,
 } from "./shape.ts";
-import { depthwiseRounds, loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
+import { loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
 import { channelVectors, type DepthwiseText, placeThreads } from "./text.ts";
 import { coordinateText, threadText } from "./coordinates.ts";
 import { resultsOf, roundsText, storeText, sumName } from "./products.ts";
@@ -35,12 +35,12 @@ export function depthwiseWorkgroups(shape: DepthwiseShape): number {
     Math.ceil(placeThreads(shape) / (threads / lanes));
 }
 
-/** Products that a segment's sum of one result has at most. */
+/** Products that a segment's sum of one result has at most, those of taps that a stride leaves out among them. */
 export function depthwiseChain(shape: DepthwiseShape): number {
-  const { op, axes, run, segments } = shape;
-  const { sources, hits } = depthwiseRounds(shape);
-  const products = sources * hits * sourceWidth(shape) * tapHits(axes[run]!, op);
-  return Math.ceil(loopTurns(shape) / segments) * Math.ceil(products / loopTurns(shape));
+  const turns = loopTurns(shape);
+  const taps = shape.axes.reduce((all, axis) => all * axis.taps, 1);
+  const products = sourcesOf(shape) * sourceWidth(shape) * taps;
+  return Math.ceil(products * Math.ceil(turns / shape.segments) / turns);
 }
 
 /** Bytes of workgroup memory that staged filters take. */
