@@ -71,7 +71,7 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
 }
 
 /** Bytes of bucket 0 where it is not the result itself. */
-function targetBytes(request: PlanRequest): number {
+export function targetBytes(request: PlanRequest): number {
   const { result, ...elements } = elementsOf(request);
   const sum = sumOf(elements);
   return result === sum ? 0 : scalarBytes(sum) * resultElements(request.problem);

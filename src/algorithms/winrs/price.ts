@@ -3,13 +3,14 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { amplification } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { deviceOf } from "../device/h200.ts";
-import { moveTime } from "../device/model.ts";
+import { moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
 import { DIRECT, type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
-import { configured } from "./plan.ts";
+import { partialBytes, resultBytes } from "../tensors.ts";
+import { configured, targetBytes } from "./plan.ts";
 import { throughputOf } from "./throughput.ts";
 
 /** Share of the rows at least that clipping leaves in layers as they are. */
@@ -53,15 +54,21 @@ export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 
-/** Microseconds of WinRS as it would be configured; each block ends with the storing of its results. */
+/** Microseconds of WinRS as it would be configured; each block ends with the storing of its results, sums are rounded in a pass. */
 export function winrsTime(request: PlanRequest): Planned<number> {
   const configuration = configured(request);
   if (isRefusal(configuration)) return configuration;
   const { problem, layout } = request;
-  const { slicedStore } = deviceOf(request).rates;
+  const device = deviceOf(request);
+  const { slicedStore } = device.rates;
   // A second kernel adds to what the first stored.
   const passes = configuration.pair.second === undefined ? 1 : 3;
-  const bytes = 4 * elementCount(tensorShape(problem, "filter")) * passes;
+  const summed = targetBytes(request);
+  const elements = elementCount(tensorShape(problem, "filter"));
   const rate = slicedStore[layout === "nhwc" ? "lines" : "scattered"];
-  return 1e3 * configuration.predictedMs + moveTime(bytes, rate);
+  const rounding = summed === 0
+    ? 0
+    : passTime(0, moveTime(summed + resultBytes(request) * elements, device.rates.stream), device);
+  return 1e3 * configuration.predictedMs +
+    moveTime(partialBytes(request) * elements * passes, rate) + rounding;
 }
