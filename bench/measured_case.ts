@@ -1,22 +1,12 @@
+import { H200_LIMITS } from "./h200_limits.ts";
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { parseRecords, type RecordSet } from "../src/report/read_records.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
-
-/** An NVIDIA H200's. */
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2_147_483_644,
-  maxBufferSize: 4_292_870_144,
-  maxStorageBuffersPerShaderStage: 524_288,
-};
 
 /** A case that a record timed, as a request for `auto` and what ran. */
 export interface MeasuredCase {
@@ -53,7 +43,7 @@ function measuredCase(record: RecordSet["cases"][number]): MeasuredCase | undefi
       filterLayout: filterLayoutFor(layout),
       epilogue: NO_EPILOGUE,
       algorithm: "auto",
-      limits: LIMITS,
+      limits: H200_LIMITS,
     },
     algorithm,
     kernel: record.kernel ?? "",

@@ -1,20 +1,11 @@
 /** What benchmarks of the main loop printed, as tables: ceilings, policies, ablation, balances, sums in f16. */
+import { H200_LIMITS } from "../h200_limits.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { cutGemm } from "../../src/algorithms/gemm/plan.ts";
-import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { policyTile, TILE_POLICIES } from "../../src/kernels/policy.ts";
 import { gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { cell, lines, tableOf, textTables } from "./read.ts";
-
-/** An NVIDIA H200's. */
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2_147_483_644,
-  maxBufferSize: 4_292_870_144,
-};
 
 /** Rates of `f32 x 8` and other forms, in the order of the file. */
 function forms(): { type: string; form: string; rate: number }[] {
@@ -74,7 +65,7 @@ function policies(): string {
     const [m = 0, n = 0, k = 0] = size.split("x").map(Number);
     const problem = gemmProblem({ m, n, k, transpose });
     const cut = expectPlanned(
-      cutGemm({ problem, dtype: "f32", policy: policy.name, limits: LIMITS }),
+      cutGemm({ problem, dtype: "f32", policy: policy.name, limits: H200_LIMITS }),
     );
     const predicted = m * n * k / cut.cost * H200.rates.packed;
     rows.push([

@@ -175,3 +175,16 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
     }
   }
 });
+
+Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {
+  const small = { ...product(64, 64, 10), streams: false };
+  for (const multiprocessors of [1, 8, 132]) {
+    const { splits } = chooseCut(small, {
+      limits,
+      device: { ...H200, multiprocessors },
+    })!;
+    assert.ok(Math.ceil(10 / splits) * (splits - 1) < 10, `${splits} splits`);
+  }
+  assert.equal(chooseCut(small, { limits, device: H200, splits: 4 })!.splits, 4);
+  assert.equal(chooseCut(small, { limits, device: H200, splits: 99 })!.splits, 10);
+});

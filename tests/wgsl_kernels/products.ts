@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
+import { convRequest } from "../checked_plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import { TILE_POLICIES } from "../../src/kernels/policy.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
@@ -106,18 +107,14 @@ export function strideKernels(): Kernel[] {
           inputSize: shape.filterSize.map(() => even ? 12 : 9),
           paddingBegin: shape.filterSize.map(() => even ? 0 : 1),
         });
-        const request = {
-          problem,
-          dtype: "f32",
+        const request = convRequest({ limits }, problem, {
           layout,
-          filterLayout: filterLayoutFor(layout),
           epilogue: { bias: false, activation: "none" },
           algorithm: "implicit-gemm",
           policy: "tiny",
           sizes,
-          limits,
           device: softwareDevice(2),
-        } as const;
+        });
         const variant = { packedFilter: true };
         const plans = [
           planConv(request),

@@ -1,7 +1,8 @@
+import { convRequest } from "../checked_plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** im2col and im2win of every layout and rank, interleaved or not, in chunks of the batch, with every variant. */
@@ -34,18 +35,14 @@ export function windowKernels(): Kernel[] {
               paddingBegin: inputSize.map(() => 1),
               stride: inputSize.map(() => 2),
             });
-            const request = {
-              problem,
-              dtype: "f32",
+            const request = convRequest({ limits }, problem, {
               layout,
-              filterLayout: filterLayoutFor(layout),
               epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
               algorithm,
               policy: "tiny",
               splits: 1,
               sizes: batch === 8 ? "uniform" : "constant",
-              limits,
-            } as const;
+            });
             const whole = planConv(request);
             const plans = [whole, planConv({ ...request, splits: 2 })];
             if (algorithm !== "im2win-fused") {

@@ -1,9 +1,10 @@
 import assert from "#assert";
+import { convRequest } from "../checked_plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import { omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
 import type { Kernel } from "../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** Results of f16 operands, by another option that has two values. */
@@ -26,18 +27,14 @@ export function nonfusedKernels(): Kernel[] {
             filterSize: inputSize.map(() => 3),
             paddingBegin: inputSize.map(() => 1),
           });
-          const request = {
-            problem,
-            dtype: "f32",
+          const request = convRequest({ limits }, problem, {
             layout,
-            filterLayout: filterLayoutFor(layout),
             epilogue: { bias: op === "fwd", activation: op === "fwd" ? "silu" : "none" },
             algorithm: "winograd2d-nonfused",
             policy: "tiny",
             splits,
             sizes,
-            limits,
-          } as const;
+          });
           const whole = planConv(request);
           const chunks = planConv({ ...request, maxWorkspaceBytes: whole.workspaceBytes - 4 });
           const half = planConv({ ...request, dtype: "f16", outDtype: outDtypes[splits] });
@@ -85,16 +82,12 @@ export function fusedKernels(): Kernel[] {
           paddingBegin: inputSize.map(() => 2),
           ...(stride === undefined || op === "bwd-data" ? {} : { stride: [...stride] }),
         });
-        const request = {
-          problem,
-          dtype: "f32",
+        const request = convRequest({ limits }, problem, {
           layout,
-          filterLayout: filterLayoutFor(layout),
           epilogue: { bias: op === "fwd", activation: op === "fwd" ? "gelu" : "none" },
           sizes: op === "fwd" ? "constant" : "uniform",
-          limits,
           ...more,
-        } as const;
+        });
         const half = { ...request, dtype: "f16", outDtype: op === "fwd" ? "f16" : "f32" } as const;
         for (const { passes } of [planConv(request), planConv(half)]) {
           kernels.push(...passes.map(({ kernel }) => kernel));
@@ -141,18 +134,14 @@ export function winrsKernels(): Kernel[] {
         filterSize,
         paddingBegin: inputSize.map(() => 1),
       });
-      const request = {
-        problem,
-        dtype: "f32",
-        algorithm: "winrs",
+      const request = convRequest({ limits }, problem, {
         layout,
-        filterLayout: filterLayoutFor(layout),
+        algorithm: "winrs",
         epilogue: { bias: false, activation: "none" },
         // The large ones take long to compile: each layout in one of the two ways.
         sizes: layout === "nchw" ? "uniform" : "constant",
-        limits,
         ...more,
-      } as const;
+      });
       kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
       if (inputSize.length === 2) continue;
       for (const outDtype of Object.values(outDtypes)) {

@@ -30,7 +30,8 @@ import type { Plan } from "../plan.ts";
 import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
-import { depthwiseFilterShape, depthwiseShape, packsFilter } from "./geometry.ts";
+import { depthwiseFilterShape } from "./gradient.ts";
+import { depthwiseShape, packsFilter } from "./results.ts";
 
 /** Plans one filter a channel, small groups, or results of few channels. */
 export function planDepthwise(request: PlanRequest, mode: SizeMode): Planned<Plan> {

@@ -6,13 +6,9 @@ import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
-import {
-  depthwiseFilterShape,
-  depthwiseShape,
-  gradientSlowness,
-  groupOf,
-  packsFilter,
-} from "./geometry.ts";
+import { groupOf } from "./geometry.ts";
+import { depthwiseFilterShape, gradientSlowness } from "./gradient.ts";
+import { depthwiseShape, packsFilter } from "./results.ts";
 
 /**
  * Microseconds of one filter a channel, small groups or few channels: tensors once through memory, or products; passes
@@ -42,11 +38,10 @@ interface Work {
   readonly loading?: number;
 }
 
-/** Warps of a multiprocessor from which on loads that lie apart find no line in its cache. */
-const FEW_APART = 24;
-
-/** How much faster they are where lanes take neighbouring groups. */
-const NEIGHBOURS = 3;
+/** Bytes of what so many segments leave; none of one. */
+function partialsOf(request: PlanRequest, segments: number): number {
+  return segments === 1 ? 0 : segments * partialBytes(request) * resultElements(request.problem);
+}
 
 /** Whether every group is one filter of one channel. */
 function isSingle(request: PlanRequest): boolean {
@@ -65,9 +60,7 @@ function tapsRate(request: PlanRequest, which: "depthwise" | "depthwiseGradient"
 function resultsWork(request: PlanRequest): Work {
   const shape = depthwiseShape(request, "uniform");
   const { segments, own, vector, filter, lanes } = shape;
-  const partials = segments === 1
-    ? 0
-    : segments * partialBytes(request) * resultElements(request.problem);
+  const partials = partialsOf(request, segments);
   const passes = (packsFilter(request) ? 1 : 0) + (segments > 1 ? 1 : 0);
   if (isSingle(request)) {
     const rate = tapsRate(request, "depthwise", shape.axes[shape.run]!.taps);
@@ -84,8 +77,8 @@ function resultsWork(request: PlanRequest): Work {
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
   // Places of a warp lie a pixel apart: the more warps, the fewer lines stay until their other channels are wanted.
-  const apart = shares.fewSources * Math.max(1, FEW_APART / warps) * rates.stream *
-    (lanes > 1 ? NEIGHBOURS : 1);
+  const apart = shares.fewSources * Math.max(1, shares.fewApart / warps) * rates.stream *
+    (lanes > 1 ? shares.fewNeighbours : 1);
   // Neighbouring places of a strided input's gradient meet the same ones of the output's.
   const shared = request.problem.op === "fwd"
     ? 1
@@ -117,10 +110,8 @@ function gradientWork(request: PlanRequest): Work {
       partials: 0,
     };
   }
-  const partials = segments === 1
-    ? 0
-    : segments * partialBytes(request) * resultElements(request.problem);
-  const rate = deviceOf(request).rates.planned /
+  const partials = partialsOf(request, segments);
+  const rate = deviceOf(request).rates.fewGradient /
     gradientSlowness(request, axes[run]!, places, shape);
   return { products, rate, passes, partials };
 }

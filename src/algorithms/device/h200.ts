@@ -8,7 +8,7 @@ import type { DeviceModel } from "./model.ts";
  *   nothing was measured.
  * - `rates.depthwise`, `depthwiseGradient`, `shares.depthwiseTaps`: `bench/fit_device_model.ts --all --rounds 12 --figures
  *   rates.depthwise,rates.depthwiseGradient,shares.depthwiseTaps bench/results/h200-2026-11-22/networks_first.jsonl`.
- * - `rates.few`, `shares.fewLoad`, `fewWarps`, `fewSources`: by hand, to `bench/results/h200-2026-11-22/few_channels.jsonl`
+ * - `rates.few*`, `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to `bench/results/h200-2026-11-22/few_channels.jsonl`
  *   (`wgconv bench --algorithm depthwise` of first and last layers and small groups).
  * - `shares.single`, `singleLoads`, and of `policies` `tiny`, `sliver`, `flat`, `narrow`: from a fit of all figures to that
  *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
@@ -41,6 +41,7 @@ export const H200: DeviceModel = {
     direct: 5,
     depthwise: { along: 38.7, across: 33.8 },
     few: 31,
+    fewGradient: 42,
     depthwiseGradient: { along: 23.7, across: 24.7 },
     stream: 4.5,
     filterStream: 2.3,
@@ -85,6 +86,10 @@ export const H200: DeviceModel = {
     fewLoad: 1.5,
     fewWarps: 5,
     fewSources: 0.19,
+    fewApart: 24,
+    fewNeighbours: 3,
+    gradientLoad: 8,
+    gradientFar: 18,
     single: 0.297,
     interleaved: 0.2,
     sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },

@@ -20,6 +20,8 @@ export interface DeviceRates {
   readonly depthwise: { readonly along: number; readonly across: number };
   /** Products whose sums a thread's registers hold, of results of few channels. */
   readonly few: number;
+  /** The same, backward-filter. */
+  readonly fewGradient: number;
   /** One filter a channel, backward-filter. */
   readonly depthwiseGradient: { readonly along: number; readonly across: number };
   /** Memory: passes that read and write beside products. */
@@ -56,6 +58,14 @@ export interface DeviceShares {
   readonly fewWarps: number;
   /** Of `stream`: loads of four channels that a result sums, whose neighbours' lie a pixel apart. */
   readonly fewSources: number;
+  /** Warps of a multiprocessor from which on these loads find no line in its cache. */
+  readonly fewApart: number;
+  /** How much faster they are where threads take neighbouring groups. */
+  readonly fewNeighbours: number;
+  /** What a load of backward-filter with few channels takes, in products. */
+  readonly gradientLoad: number;
+  /** What a value takes there that the multiprocessors' shared cache answers, in products. */
+  readonly gradientFar: number;
   /** Of `stream`: results that leave one element at a time. */
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */

@@ -12,6 +12,7 @@ import type { Product } from "../product.ts";
 import { cutNote } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
+import { withHalfTile } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
@@ -62,7 +63,8 @@ export function fusedProduct(request: PlanRequest) {
 }
 
 /** Plans im2win without its tensor: window rows are built in workgroup memory, a strip at a time. */
-export function planIm2winFused(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const request = withHalfTile(asked, fusedProduct(asked).product);
   const { problem, limits } = request;
   const { geometry, access, filter: filterOf, product: whole } = fusedProduct(request);
   const { taps, channels, interleave } = geometry;

@@ -1,0 +1,235 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { stagedBytes } from "../../kernels/depthwise/convolve.ts";
+import {
+  type DepthwiseLoop,
+  type DepthwiseShape,
+  resultWidth,
+  sourceWidth,
+} from "../../kernels/depthwise/shape.ts";
+import { depthwiseRounds, loopTurns } from "../../kernels/depthwise/taps.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { operandTensors, resultTensor, tensorShape } from "../../problem/conv_problem.ts";
+import { stridesInLayout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
+import {
+  depthwiseAxes,
+  depthwiseStrides,
+  depthwiseVector,
+  groupOf,
+  lanesOf,
+  mostResults,
+  runAxis,
+  runLength,
+  SHORT_RUN,
+  SMALL_GROUP,
+  THREADS,
+  threadsOf,
+  threeOf,
+  UNIT,
+} from "./geometry.ts";
+
+/**
+ * Multiply-adds that stand in a kernel's text one after the other, and those of a loop's turn over the channels that a result
+ * sums; of software devices, whose compilers are slow.
+ */
+const UNROLLED = { device: 256, software: 64 };
+const TURN = { device: 512, software: 64 };
+/** The same of a round: single taps of other axes, and one source channel or vector of them. */
+const ROUND = { device: 1024, software: 64 };
+/** Rounds, each with indices of its own, that stand in a text: SwiftShader takes gigabytes for more. */
+const ROUNDS = { device: Infinity, software: 12 };
+/** Source channels of a turn at most: their loads are on their way together. */
+const MOST_TOGETHER = 4;
+/** Turns that each segment of few places should have, segments at most, and threads that a multiprocessor should have. */
+const LEAST_TURNS = 4;
+const MOST_SEGMENTS = 16;
+const THREADS_WANTED = { single: 1024, sources: 256 };
+/** Of the source's bytes what partial results may have. */
+const PARTIAL_SHARE = 0.25;
+/** Channels that a thread takes together at most, and sums that it then holds. */
+const MOST_OWN = 4;
+const SUMS_OWN = 64;
+/** Bytes of workgroup memory for filters, so that several workgroups have room. */
+const STAGED_BYTES = 16_384;
+
+/** Channels of a group that a thread takes together, so that it loads places once for all of them. */
+function ownChannels(results: number, vector: DepthwiseShape["vector"], staged: boolean): number {
+  if (vector === "channels" || staged) return 1;
+  for (let own = MOST_OWN; own > 1; own--) if (results % own === 0) return own;
+  return 1;
+}
+
+/** Forward or backward-data as one kernel does it. */
+export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseShape {
+  const { problem, layout } = request;
+  const op = problem.op === "fwd" ? "fwd" : "bwd-data";
+  const { vector, width } = depthwiseVector(request);
+  const source = depthwiseStrides(request, operandTensors(op)[0], width);
+  const three = depthwiseAxes(problem, source, op === "bwd-data");
+  const run = runAxis(request, three);
+  // A kernel without runs has them along an axis of one place.
+  const axes = run === 3 ? [...three, UNIT] : three;
+  const along = axes[run]!;
+  const unit = op === "bwd-data" ? along.stride : 1;
+  const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
+  const group = groupOf(request);
+  const lanes = lanesOf(request, channels);
+  const filter = filterAccess(request, lanes, width);
+  const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
+  const ownLanes = lanesOf(request, channels / own);
+  const sums = width / sourceWidth({ vector });
+  const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));
+  const kind = isSoftware(request) ? "software" : "device";
+  const products = along.taps * own * sourceWidth({ vector });
+  const most = Math.max(
+    1,
+    Math.min(
+      mostResults(request, along, run),
+      Math.floor(SUMS_OWN / (own * sums)),
+      Math.ceil(ROUND[kind] / products),
+    ),
+  );
+  const { multiprocessors } = deviceOf(request);
+  const threadsWith = (results: number) =>
+    Math.ceil(along.places / results) * problem.batch * channels / sums / own *
+    axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
+  let results = runLength(along.places, most, unit);
+  // A filter that is ordered first has one channel.
+  const cut = cutsSources(request) && !packsFilter(request);
+  // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
+  while (
+    results > Math.max(unit, cut ? SHORT_RUN.results : 1) &&
+    threadsWith(results) < multiprocessors * THREADS / 2
+  ) {
+    results = unit * Math.ceil(results / unit / 2);
+  }
+  const shape = {
+    op,
+    axes,
+    images: problem.batch,
+    channels,
+    group,
+    vector,
+    lanes: ownLanes,
+    threads: threadsOf(ownLanes),
+    run,
+    results,
+    own,
+    order: [...(run === 2 ? [1, 2, 0] : [2, 1, 0]), ...(run === 3 ? [3] : [])],
+    imagesFirst: layout === "chwn",
+    source,
+    result: run === 3 ? { ...result, axes: [...result.axes, 0] } : result,
+    filter: run === 3 ? { ...filter, axes: [...filter.axes, 0] } : filter,
+    mode,
+    elements: elementsOf(request),
+  } as const;
+  const loop = loopOf(shape, kind);
+  const looped = { ...shape, loop };
+  const segments = cut ? segmentsOf(request, loopTurns(looped), threadsWith(results)) : 1;
+  return { ...looped, segments };
+}
+
+/** What stands in a kernel's text, and what its loop runs over. */
+function loopOf(
+  shape: Omit<DepthwiseShape, "loop" | "segments">,
+  kind: "device" | "software",
+): DepthwiseLoop {
+  const { sources, hits, products } = depthwiseRounds(shape);
+  const each = hits * products;
+  const rounds = ROUNDS[kind];
+  if (sources * each <= UNROLLED[kind] && sources * hits <= rounds) return { over: "nothing" };
+  if (sources === 1 || each > TURN[kind] || hits > rounds) return { over: "rounds" };
+  let together = 1;
+  while (
+    sources % (2 * together) === 0 && 2 * together <= MOST_TOGETHER &&
+    2 * together * each <= UNROLLED[kind] && 2 * together * hits <= rounds
+  ) together *= 2;
+  return { over: "sources", together };
+}
+
+/** Whether the channels that a result sums are cut into segments: as asked, or where there are more than a small group has. */
+function cutsSources({ problem, splits }: PlanRequest): boolean {
+  const { inputs, outputs } = groupOf({ problem });
+  const sources = problem.op === "fwd" ? inputs : outputs;
+  return resultElements(problem) > 0 && (splits !== undefined || sources > SMALL_GROUP);
+}
+
+/** Segments of a kernel's loop: where places are few, enough that all multiprocessors have work. */
+function segmentsOf(request: PlanRequest, turns: number, threads: number): number {
+  const { problem, maxWorkspaceBytes = Infinity } = request;
+  // Where places of a warp lie a pixel apart, more warps would drive each other's lines out of the cache.
+  const each = THREADS_WANTED[depthwiseVector(request).vector === "sources" ? "sources" : "single"];
+  const wanted = Math.floor(deviceOf(request).multiprocessors * each / threads);
+  const partials = partialBytes(request) * resultElements(problem);
+  const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
+  const room = Math.floor(
+    Math.min(maxWorkspaceBytes, PARTIAL_SHARE * source * operandBytes(request)) / partials,
+  );
+  const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), MOST_SEGMENTS, room);
+  const segments = Math.max(1, Math.min(turns, request.splits ?? most));
+  // What a whole number of turns each leaves empty is no segment.
+  return Math.ceil(turns / Math.ceil(turns / segments));
+}
+
+/** Whether a request's filter is read in the order [taps][channels], into which a pass brings it. */
+export function packsFilter(request: PlanRequest): boolean {
+  const { problem } = request;
+  if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
+  if (groupOf(request).inputs > 1 || depthwiseVector(request).vector === "sources") return false;
+  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  if (channel === 1) return false;
+  const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
+  const { width } = depthwiseVector(request);
+  const bytes = stagedBytes(
+    elementCount(problem.filterSize),
+    lanesOf(request, channels),
+    width,
+  );
+  const several = problem.op === "bwd-data" && problem.outChannels > problem.groups;
+  const most = Math.min(STAGED_BYTES, request.limits.maxComputeWorkgroupStorageSize);
+  return several || bytes > most;
+}
+
+/** How threads reach the filter: neighbouring channels should be neighbours for lanes. */
+function filterAccess(
+  request: PlanRequest,
+  lanes: number,
+  width: 1 | 4,
+): DepthwiseShape["filter"] {
+  const { problem } = request;
+  const [channel, input, ...axes] = stridesInLayout(
+    tensorShape(problem, "filter"),
+    request.filterLayout,
+  );
+  const grouped = groupOf(request).inputs > 1;
+  if (depthwiseVector(request).vector === "sources") {
+    // Four channels of a filter are one load where they lie together.
+    const vector = problem.op === "fwd" && input === 1;
+    const unit = vector ? 4 : 1;
+    return {
+      staged: false,
+      vector,
+      channel: problem.outChannels === 1 ? 0 : channel! / unit,
+      input: input!,
+      axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
+    };
+  }
+  const vector = lanes > 0 && width === 4;
+  if (packsFilter(request)) {
+    const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
+    const strides = taps.map((stride) => stride * problem.outChannels / (vector ? 4 : 1));
+    return { staged: false, vector, channel: 1, input: 0, axes: threeOf(strides, 0) };
+  }
+  const staged = lanes > 0 && channel !== 1 && !grouped;
+  const unit = vector && !staged ? 4 : 1;
+  return {
+    staged,
+    vector,
+    channel: channel === 1 ? 1 : channel! / unit,
+    input: grouped ? input! : 0,
+    axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
+  };
+}
