@@ -7,7 +7,7 @@ import { expectPlanned, isRefusal } from "../src/algorithms/refusal.ts";
 import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
 import { conv2, request } from "./plan_request.ts";
 
 Deno.test("auto takes depthwise where a group's rows would leave a tile empty, and direct where strides are huge", () => {
