@@ -1,6 +1,6 @@
 import { directFlops, tensorBytes } from "../../problem/conv_problem.ts";
 import { depthwiseRounds, runProducts } from "../../kernels/depthwise/taps.ts";
-import { otherAxes } from "../../kernels/depthwise/shape.ts";
+import { imageWidth, otherAxes } from "../../kernels/depthwise/shape.ts";
 import { channelVectors, placeThreads } from "../../kernels/depthwise/text.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
@@ -71,8 +71,10 @@ function resultsWork(request: PlanRequest): Work {
   const places = new Set(met.map(({ place }) => place)).size;
   const taps = new Set(met.map(({ tap }) => tap)).size * own;
   const four = vector === "sources" && !filter.vector ? 4 : 1;
+  // Images of a vector are places of their own, and share taps.
+  const images = imageWidth(shape);
   const { sources, hits, products } = depthwiseRounds(shape);
-  const loads = (places + four * taps) / products;
+  const loads = (images * places + four * taps) / (images * products);
   const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1);
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
@@ -86,7 +88,7 @@ function resultsWork(request: PlanRequest): Work {
   const rounds = threads / segments * sources * hits;
   return {
     // With those of taps that a stride leaves out.
-    products: rounds * products,
+    products: rounds * products * images,
     rate: share * rates.few,
     passes,
     partials,
