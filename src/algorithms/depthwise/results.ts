@@ -49,16 +49,20 @@ const MOST_SEGMENTS = 16;
 const THREADS_WANTED = { single: 1024, sources: 256 };
 /** Of the source's bytes what partial results may have. */
 const PARTIAL_SHARE = 0.25;
-/** Channels that a thread takes together at most, and sums that it then holds. */
-const MOST_OWN = 4;
+/** Channels that a thread takes together at most: each with a run of places, or with one place. And sums that it then holds. */
+const MOST_OWN = { run: 4, place: 16 };
 const SUMS_OWN = 64;
 /** Bytes of workgroup memory for filters, so that several workgroups have room. */
 const STAGED_BYTES = 16_384;
 
 /** Channels of a group that a thread takes together, so that it loads places once for all of them. */
-function ownChannels(results: number, vector: DepthwiseShape["vector"], staged: boolean): number {
-  if (vector === "channels" || staged) return 1;
-  for (let own = MOST_OWN; own > 1; own--) if (results % own === 0) return own;
+function ownChannels(
+  results: number,
+  vector: DepthwiseShape["vector"],
+  most: number,
+): number {
+  if (vector === "channels") return 1;
+  for (let own = most; own > 1; own--) if (results % own === 0) return own;
   return 1;
 }
 
@@ -69,16 +73,26 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const { vector, width } = depthwiseVector(request);
   const source = depthwiseStrides(request, operandTensors(op)[0], width);
   const three = depthwiseAxes(problem, source, op === "bwd-data");
-  const run = runAxis(request, three);
+  const group = groupOf(request);
+  const channelsOfGroup = op === "fwd" ? group.outputs : group.inputs;
+  const alongRow = runAxis(request, three);
+  // In one row runs of neighbouring threads lie apart; many channels of one place make up for loading it alone.
+  const many = ownChannels(channelsOfGroup, vector, MOST_OWN.place);
+  const dense = op === "fwd" || three[2]!.stride === 1;
+  const apart = layout === "nchw" && alongRow === 2 && dense;
+  const run = apart && many > MOST_OWN.run ? 3 : alongRow;
   // A kernel without runs has them along an axis of one place.
   const axes = run === 3 ? [...three, UNIT] : three;
   const along = axes[run]!;
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
-  const group = groupOf(request);
   const lanes = lanesOf(request, channels);
   const filter = filterAccess(request, lanes, width);
-  const own = ownChannels(op === "fwd" ? group.outputs : group.inputs, vector, filter.staged);
+  const own = filter.staged
+    ? 1
+    : layout === "nchw" && run === 3
+    ? many
+    : ownChannels(channelsOfGroup, vector, MOST_OWN.run);
   const ownLanes = lanesOf(request, channels / own);
   const sums = width / sourceWidth({ vector });
   const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));

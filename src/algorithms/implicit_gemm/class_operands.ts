@@ -201,8 +201,10 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
           batchStride: source[0]!,
           channelStride: source[1]!,
           batchInner,
+          interleave: 1,
           ...b,
           tileDepth: policy.depth,
+          walk: "tap",
         }),
       ];
     },

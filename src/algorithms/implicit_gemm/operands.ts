@@ -1,12 +1,14 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { gradientLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
-import { gatherLoader } from "../../kernels/loaders/gather.ts";
+import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
+import { gatherLoader, type GatherWalk } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import type { ConvTensor } from "../../problem/conv_problem.ts";
+import type { Axis } from "../../kernels/axes.ts";
+import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
+import { prefersInterleaved } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
 import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
@@ -33,8 +35,23 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
   const b: Access = layout === "nhwc"
     ? { along: "depth", vector: four(channels), value: tile }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
-  const linear = ({ depth }: TilePolicy) => tapDepth(channels, depth) % depth !== 0;
+  const axes = places.map((_, d): Axis => ({
+    places: places[d]!,
+    taps: problem.filterSize[d]!,
+    size: sizes[d]!,
+    stride: problem.stride[d]!,
+    padding: problem.paddingBegin[d]!,
+    dilation: problem.dilation[d]!,
+    sourceStride: sourceStrides[2 + d]!,
+  }));
+  const walkOf = ({ depth }: TilePolicy): GatherWalk => {
+    const whole = tapDepth(channels, depth) % depth === 0;
+    // Along places one tap a step, although there is but one, is measured faster or alike (`one_tap.jsonl`).
+    if (taps === 1 && (b.along === "depth" || !whole)) return "point";
+    return whole ? "tap" : "linear";
+  };
   const spotStride = targetStrides.at(-1)!;
+  const interleave = prefersInterleaved(request, rows) ? 4 : 1;
   const depthOf = (policy: TilePolicy) => taps * tapDepth(channels, policy.depth);
   const pack = (policy: TilePolicy): PackShape => ({
     groups: problem.groups,
@@ -54,7 +71,10 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     taps: problem.filterSize,
     packed: (module, tensor, { paddedRows: places, depth }, policy) =>
       packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth }),
-    lying: (_, policy) => linear(policy) ? {} : { tap: (d) => `b_tap${d}` },
+    lying: (_, policy) => {
+      const walk = walkOf(policy);
+      return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
+    },
   });
   const withFilter = (filter: FilterOperand): Operands => ({
     rows,
@@ -72,23 +92,17 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
         a,
         gatherLoader(module, image, {
           direction: forward ? "forward" : "backward",
-          axes: places.map((_, d) => ({
-            places: places[d]!,
-            taps: problem.filterSize[d]!,
-            size: sizes[d]!,
-            stride: problem.stride[d]!,
-            padding: problem.paddingBegin[d]!,
-            dilation: problem.dilation[d]!,
-            sourceStride: sourceStrides[2 + d]!,
-          })),
+          axes,
           batch: problem.batch,
           channels,
           paddedChannels: tapDepth(channels, policy.depth),
           batchStride: sourceStrides[0]!,
           channelStride: sourceStrides[1]!,
           batchInner,
+          interleave,
           ...b,
           tileDepth: policy.depth,
+          walk: walkOf(policy),
         }),
       ];
     },
@@ -97,13 +111,20 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
       group: rows * targetStrides[1]!,
       ...(batchInner
         ? { period: problem.batch, outer: spotStride, inner: targetStrides[0]! }
+        : interleave === 4
+        ? {
+          period: 4 * spots,
+          outer: 4 * targetStrides[0]!,
+          inner: spotStride,
+          interleave: targetStrides[0]!,
+        }
         : { period: spots, outer: targetStrides[0]!, inner: spotStride }),
     },
-    linear,
+    linear: (policy) => walkOf(policy) === "linear",
     trait: (policy) =>
-      `${layout}_${places.length}d_${
-        linear(policy) ? "linear" : "tap"
-      }_${filter.trait}b${b.vector}`,
+      `${layout}_${places.length}d_${walkOf(policy)}_${filter.trait}b${b.vector}${
+        interleave === 4 ? "i4" : ""
+      }`,
   });
   const [first, ...others] = filters;
   return [withFilter(first), ...others.map(withFilter)];
@@ -121,14 +142,15 @@ export function correlationOperands(request: PlanRequest): Operands {
   const taps = elementCount(problem.filterSize);
   const spots = elementCount(problem.outputSize);
   const batchInner = layout === "chwn";
-  const channelsInner = layout === "nhwc" || filterLayout === "krsc";
-  const alongDepth = batchInner ? four(problem.batch) : 1;
+  const channelsInner = layout === "nhwc" || filterLayout === "krsc" || taps === 1;
+  const still = meetsPlaces(problem);
+  const alongDepth = four(batchInner ? problem.batch : spots);
   const a: Access = layout === "nhwc"
     ? { along: "place", vector: four(group.output), value: tile }
-    : { along: "depth", vector: batchInner ? alongDepth : four(spots), value: tile };
+    : { along: "depth", vector: alongDepth, value: tile };
   const b: Access = layout === "nhwc"
     ? { along: "place", vector: four(group.input), value: tile }
-    : { along: "depth", vector: alongDepth, value: tile };
+    : { along: "depth", vector: still || batchInner ? alongDepth : 1, value: tile };
   const depth = problem.batch * spots;
   return {
     rows: group.output,
@@ -142,49 +164,70 @@ export function correlationOperands(request: PlanRequest): Operands {
     loaders(module, policy, split) {
       const gradient = module.tensor("output", "read", a.vector, split("a"), storage, tile);
       const input = module.tensor("input", "read", b.vector, split("b"), storage, tile);
+      // Places of all images follow each other in both operands.
+      const flat = still && layout === "nhwc";
       const correlation = {
-        batch: problem.batch,
-        places: problem.outputSize,
+        batch: flat ? 1 : problem.batch,
+        places: flat ? [depth] : problem.outputSize,
         batchInner,
         tileDepth: policy.depth,
       };
       return [
-        gradientLoader(module, gradient, correlation, {
+        placesLoader(module, "a", gradient, correlation, {
           channels: group.output,
           channelStride: gradientStrides[1]!,
           batchStride: gradientStrides[0]!,
           placeStride: gradientStrides.at(-1)!,
           ...a,
         }),
-        shiftedInputLoader(module, input, correlation, {
-          axes: problem.filterSize.map((taps, d) => ({
-            places: problem.outputSize[d]!,
-            taps,
-            size: problem.inputSize[d]!,
-            stride: problem.stride[d]!,
-            padding: problem.paddingBegin[d]!,
-            dilation: problem.dilation[d]!,
-            sourceStride: inputStrides[2 + d]!,
-          })),
-          channels: group.input,
-          channelStride: inputStrides[1]!,
-          batchStride: inputStrides[0]!,
-          channelsInner,
-          ...b,
-        }),
+        still
+          ? placesLoader(module, "b", input, correlation, {
+            channels: group.input,
+            channelStride: inputStrides[1]!,
+            batchStride: inputStrides[0]!,
+            placeStride: inputStrides.at(-1)!,
+            ...b,
+          })
+          : shiftedInputLoader(module, input, correlation, {
+            axes: problem.filterSize.map((taps, d) => ({
+              places: problem.outputSize[d]!,
+              taps,
+              size: problem.inputSize[d]!,
+              stride: problem.stride[d]!,
+              padding: problem.paddingBegin[d]!,
+              dilation: problem.dilation[d]!,
+              sourceStride: inputStrides[2 + d]!,
+            })),
+            channels: group.input,
+            channelStride: inputStrides[1]!,
+            batchStride: inputStrides[0]!,
+            channelsInner,
+            ...b,
+          }),
       ];
     },
     result: {
       row: filterStrides[0]!,
       group: group.output * filterStrides[0]!,
       ...(channelsInner
-        ? { period: group.input, outer: filterStrides.at(-1)!, inner: filterStrides[1]! }
+        ? {
+          period: group.input,
+          outer: taps > 1 ? filterStrides.at(-1)! : 0,
+          inner: filterStrides[1]!,
+        }
         : { period: taps, outer: filterStrides[1]!, inner: filterStrides.at(-1)! }),
     },
     linear: () => false,
     trait: () =>
       `${layout}_${problem.filterSize.length}d_${
-        channelsInner ? "rsc" : "crs"
+        still ? "point" : channelsInner ? "rsc" : "crs"
       }_a${a.vector}b${b.vector}`,
   };
+}
+
+/** Whether every output place meets the input's same place and no other: one tap, stride 1, no padding. */
+function meetsPlaces({ filterSize, stride, inputSize, outputSize }: ConvProblem): boolean {
+  return filterSize.every((taps, d) =>
+    taps === 1 && stride[d] === 1 && inputSize[d] === outputSize[d]
+  );
 }

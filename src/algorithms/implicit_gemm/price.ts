@@ -29,8 +29,11 @@ export function implicitTime(
   const apart = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
   const loads = apart ? 1 - shares.packing.single : 1;
-  const single = targetStore(result, rows, variant) === "none";
-  const stored = result.classes === undefined ? shares.single : shares.interleaved;
+  const classes = result.classes !== undefined;
+  // Of four images in turn neighbouring threads' results are neighbours.
+  const single = targetStore(result, rows, variant) === "none" &&
+    (classes || result.interleave === undefined);
+  const stored = classes ? shares.interleaved : shares.single;
   return gatheredTime(
     request,
     productTime(cost, share * loads * rate),

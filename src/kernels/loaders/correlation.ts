@@ -22,18 +22,33 @@ interface LoaderText {
   readonly depth: CorrelationDepth;
 }
 
+/** Places of an image. */
+function totalOf({ places }: CorrelationDepth): number {
+  return places.reduce((product, size) => product * size, 1);
+}
+
+/** Whether the last step reaches beyond the depth. */
+function isRagged({ module, depth }: LoaderText): boolean {
+  return module.mode === "uniform" || depth.batch * totalOf(depth) % depth.tileDepth !== 0;
+}
+
 /** Declares `{operand}_image{slot}`, `{operand}_spot{slot}` and `{operand}_in{slot}` of a depth slot. */
 function depthText({ operand, module, depth }: LoaderText, slot: number, row: string): string {
-  const total = depth.places.reduce((product, size) => product * size, 1);
+  const total = totalOf(depth);
   const batch = module.size("batch", depth.batch);
   const places = module.size("places", total);
   const at = `${operand}_d${slot}`;
-  const [image, spot] = depth.batchInner
+  const alone = module.mode === "constant" && depth.batch === 1;
+  const [image, spot] = alone
+    ? ["0u", at]
+    : depth.batchInner
     ? [`${at} % ${batch}`, `${at} / ${batch}`]
     : [`${at} / ${places}`, `${at} % ${places}`];
   return [
     `      let ${at} = ${operand}_step * ${depth.tileDepth}u + ${row};`,
-    `      let ${operand}_in${slot} = ${at} < ${batch} * ${places};`,
+    ...(isRagged({ operand, module, depth })
+      ? [`      let ${operand}_in${slot} = ${at} < ${batch} * ${places};`]
+      : []),
     `      let ${operand}_image${slot} = ${image};`,
     `      let ${operand}_spot${slot} = ${spot};`,
   ].join("\n");
@@ -45,9 +60,9 @@ const stepState = (operand: string) => ({
   advance: `      ${operand}_step += 1u;`,
 });
 
-/** Strides of the output gradient, in elements; the spatial axes are contiguous among themselves. */
-export interface GradientShape {
-  /** Output channels of a group. */
+/** Strides of a tensor that has the places of the depth, in elements; the spatial axes are contiguous among themselves. */
+export interface PlacesShape {
+  /** Channels of a group. */
   readonly channels: number;
   readonly channelStride: number;
   readonly batchStride: number;
@@ -56,54 +71,62 @@ export interface GradientShape {
   readonly along: "place" | "depth";
 }
 
-/** A of backward-filter: rows are output channels, depth runs over the output gradient. */
-export function gradientLoader(
+/**
+ * An operand of backward-filter whose depth is its own places: A, whose rows are channels of the output gradient, and B of a
+ * filter that meets the input place by place, whose columns are channels of that.
+ */
+export function placesLoader(
   module: ModuleBuilder,
-  gradient: TensorAccess,
+  operand: "a" | "b",
+  tensor: TensorAccess,
   depth: CorrelationDepth,
-  shape: GradientShape,
+  shape: PlacesShape,
 ): TileLoader {
   const { vector } = shape;
-  const text: LoaderText = { operand: "a", module, depth };
-  const scaled = (name: string, index: string, stride: number, contiguous: boolean) =>
+  const text: LoaderText = { operand, module, depth };
+  const name = operand === "a" ? "gradient" : "input";
+  const scaled = (stride: string, index: string, elements: number, contiguous: boolean) =>
     vector === 4 && contiguous
       ? `${index} / 4u`
-      : `${index} * ${module.size(`gradient_${name}`, stride / vector)}`;
+      : `${index} * ${module.size(`${name}_${stride}`, elements / vector)}`;
   const alongPlace = shape.along === "place";
-  const group = module.size("gradient_group", shape.channels * shape.channelStride / vector);
+  const group = module.size(`${name}_group`, shape.channels * shape.channelStride / vector);
   return {
     vector,
-    value: gradient.value,
+    value: tensor.value,
     along: shape.along,
-    ...stepState("a"),
+    ...stepState(operand),
     place: (slot, row) =>
-      `  let a_base${slot} = group * ${group} + ${
+      `  let ${operand}_base${slot} = group * ${group} + ${
         scaled("channel_stride", row, shape.channelStride, alongPlace)
       };`,
     depth: (slot, row) =>
       [
         depthText(text, slot, row),
-        `      let a_far${slot} = ${
+        `      let ${operand}_far${slot} = ${
           scaled(
             "batch_stride",
-            `a_image${slot}`,
+            `${operand}_image${slot}`,
             shape.batchStride,
             !alongPlace && depth.batchInner,
           )
         } + ${
           scaled(
             "place_stride",
-            `a_spot${slot}`,
+            `${operand}_spot${slot}`,
             shape.placeStride,
             !alongPlace && !depth.batchInner,
           )
         };`,
       ].join("\n"),
     placeStep: () => "",
-    load: (p, k, target) =>
-      `      ${target} = select(${zeroOf(gradient.value, vector)}, ${
-        gradient.load(`a_base${p} + a_far${k}`)
-      }, a_in${k});`,
+    load: (p, k, target) => {
+      const value = tensor.load(`${operand}_base${p} + ${operand}_far${k}`);
+      const zero = zeroOf(tensor.value, vector);
+      return `      ${target} = ${
+        isRagged(text) ? `select(${zero}, ${value}, ${operand}_in${k})` : value
+      };`;
+    },
   };
 }
 
@@ -191,9 +214,12 @@ export function shiftedInputLoader(
       const inside = all
         .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!))
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
-      return `      ${target} = select(${zeroOf(input.value, vector)}, ${
-        input.load(`b_base${p} + b_far${k}`)
-      }, ${[`b_in${k}`, ...inside].join(" && ")});`;
+      const conditions = [...(isRagged(text) ? [`b_in${k}`] : []), ...inside];
+      const value = input.load(`b_base${p} + b_far${k}`);
+      const zero = zeroOf(input.value, vector);
+      return `      ${target} = ${
+        conditions.length > 0 ? `select(${zero}, ${value}, ${conditions.join(" && ")})` : value
+      };`;
     },
   };
 }

@@ -61,7 +61,7 @@ export function filterLoader(
   };
   const common = { vector, value: filter.value, along, place, placeStep: () => "" };
   if (tap !== undefined) {
-    const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
+    const masked = module.mode === "uniform" || shape.channels % shape.tileDepth !== 0;
     return {
       ...common,
       begin: "",

@@ -1,5 +1,5 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { type Axis, axisDigits, digitsText } from "../axes.ts";
+import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import type { TileLoader } from "../loader.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
@@ -18,15 +18,23 @@ export interface GatherShape {
   readonly channelStride: number;
   /** Columns count images fastest (chwn) instead of places. */
   readonly batchInner: boolean;
+  /** 4 where columns count four images at one place after each other, as {@linkcode ColumnOrder} does. */
+  readonly interleave: 1 | 4;
   readonly vector: 1 | 4;
   readonly along: "place" | "depth";
   readonly tileDepth: number;
+  readonly walk: GatherWalk;
 }
 
 /**
+ * What a step of the loop reaches into: the only tap there is, so that columns stay where they are; one tap, where the padded
+ * channels are a multiple of the tile depth; or several, so that each depth is taken apart.
+ */
+export type GatherWalk = "point" | "tap" | "linear";
+
+/**
  * Implicit GEMM's B operand for forward and backward-data: column = (image, place), depth = (tap,
- * channel), channels fastest. Where the padded channels are a multiple of the tile depth, a step lies
- * within one tap, and all of its index arithmetic is per column; otherwise each depth is decomposed.
+ * channel), channels fastest.
  */
 export function gatherLoader(
   module: ModuleBuilder,
@@ -37,7 +45,6 @@ export function gatherLoader(
   const forward = shape.direction === "forward";
   const size = (name: string, value: number) => module.size(`gather_${name}`, value);
   const elements = (name: string, stride: number) => size(name, stride / vector);
-  const perTap = shape.paddedChannels % shape.tileDepth === 0;
   const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / shape.tileDepth));
   const channels = size("channels", shape.channels);
@@ -87,10 +94,16 @@ export function gatherLoader(
     ].join("\n");
   };
   const zero = zeroOf(source.value, vector);
+  const beyond = masked || shape.channels % shape.tileDepth !== 0;
 
   const place = (slot: number, column: string) => {
     const [image, spot] = shape.batchInner
       ? [`b_column${slot} % ${batch}`, `b_column${slot} / ${batch}`]
+      : shape.interleave === 4
+      ? [
+        `b_column${slot} / 4u / ${places} * 4u + b_column${slot} % 4u`,
+        `b_column${slot} / 4u % ${places}`,
+      ]
       : [`b_column${slot} / ${places}`, `b_column${slot} % ${places}`];
     const at = (d: number) => `b_place${slot}_${d}`;
     return [
@@ -101,7 +114,48 @@ export function gatherLoader(
     ].join("\n");
   };
 
-  if (perTap) {
+  const channelDepth = (slot: number, row: string) =>
+    [
+      `      let b_c${slot} = b_channel + ${row};`,
+      `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
+    ].join("\n");
+  const channelStep = `      let b_channel = b_block * ${shape.tileDepth}u;`;
+  const loaded = (value: string, k: number) =>
+    beyond ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value;
+
+  if (shape.walk === "point") {
+    const outside = module.mode === "uniform" || axes.some(reachesOutside);
+    return {
+      vector,
+      value: source.value,
+      along: shape.along,
+      begin: "  var b_block = first_step;",
+      step: channelStep,
+      advance: "      b_block += 1u;",
+      place: (slot, column) => {
+        const at = (d: number) => `b_origin${slot}_${d}`;
+        const all = axes.map((_, d) => d);
+        return [
+          place(slot, column),
+          `  let b_offset${slot} = b_base${slot} + ${
+            all.map((d) => `${at(d)} * ${steps[d]}`).join(" + ")
+          };`,
+          ...(outside
+            ? [`  let b_keep${slot} = ${all.map((d) => `${at(d)} < ${sizes[d]}`).join(" && ")};`]
+            : []),
+        ].join("\n");
+      },
+      depth: channelDepth,
+      placeStep: () => "",
+      load: (p, k, target) =>
+        `      ${target} = ${loaded(source.load(`b_offset${p} + b_far${k}`), k)};`,
+      ...(outside
+        ? { mask: (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})` }
+        : {}),
+    };
+  }
+
+  if (shape.walk === "tap") {
     const next = (d: number): string =>
       d === 0
         ? "b_tap0 += 1u;"
@@ -118,27 +172,19 @@ export function gatherLoader(
         ...axes.map((_, d) => `    b_tap${d} = first${d};`),
         "  }",
       ].join("\n"),
-      step: `      let b_channel = b_block * ${shape.tileDepth}u;`,
+      step: channelStep,
       advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
         next(axes.length - 1)
       } }`,
       place: (slot, column) => `${place(slot, column)}\n  var b_keep${slot} = false;`,
-      depth: (slot, row) =>
-        [
-          `      let b_c${slot} = b_channel + ${row};`,
-          `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
-        ].join("\n"),
+      depth: channelDepth,
       placeStep: (slot) =>
         [
           gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
           `      b_keep${slot} = inside_p${slot};`,
         ].join("\n"),
-      load: (p, k, target) => {
-        const value = source.load(`offset_p${p} + b_far${k}`);
-        return `      ${target} = ${
-          masked ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value
-        };`;
-      },
+      load: (p, k, target) =>
+        `      ${target} = ${loaded(source.load(`offset_p${p} + b_far${k}`), k)};`,
       mask: (p, value) => `select(${zero}, ${value}, b_keep${p})`,
     };
   }
