@@ -119,7 +119,10 @@ export function judge(
   }
 
   let allowed = exact ? 0 : rmsLimit(sample, effective) * sample.rms * scaleNorm;
-  if (relL2 > closerFrom * allowed && reasons.length === 0) {
+  if (exact && relL2 > 0 && reasons.length === 0) {
+    const share = erringShare(yardstick, measured.erring(CLOSER.members), closerFrom);
+    allowed = share === 0 ? relL2 : relL2 / share;
+  } else if (relL2 > closerFrom * allowed && reasons.length === 0) {
     // The sample may have missed the few outputs that most of the data's energy is in.
     const members = measured.weighty(CLOSER.members);
     const count = Math.min(effective, differentErrors(members));
@@ -151,6 +154,12 @@ export function judge(
     const standing = standOut(large, sample, closerFrom);
     if (standing.length === 0 && worst !== undefined) within(over(worst), groupLimit);
     for (const group of standing.slice(0, CLOSER.groups)) {
+      if (exact) {
+        const erring = measured.erring(CLOSER.members, group);
+        if (within(erringShare(yardstick, erring, closerFrom), 1)) continue;
+        above(`RMS error of ${group.name} over the typical`, over(group), 0);
+        break;
+      }
       const members = measured.members(group, CLOSER.members);
       const count = Math.min(group.independent, differentErrors(members));
       const limit = lookCloser(
@@ -164,10 +173,9 @@ export function judge(
         },
         (each) => rmsLimitOfOrders(each, sample, count),
       );
-      if (group === worst && !exact) groupLimit = limit / sample.rms;
+      if (group === worst) groupLimit = limit / sample.rms;
       if (!within(group.rms, limit)) {
-        const shown = exact ? 0 : limit / sample.rms;
-        above(`RMS error of ${group.name} over the typical`, over(group), shown);
+        above(`RMS error of ${group.name} over the typical`, over(group), limit / sample.rms);
         break;
       }
     }
@@ -184,6 +192,29 @@ export function judge(
     group_rms_limit: groupLimit,
     of_limit: ofLimit,
   };
+}
+
+/**
+ * What outputs that err where no output of the sample does have of what they may by their own simulation: few products of
+ * halves are mostly exact, and an order may round where no other does. Few of them are judged one by one.
+ */
+function erringShare(
+  yardstick: Yardstick,
+  members: readonly GroupMember[],
+  closerFrom: number,
+): number {
+  if (members.length < LEAST_GROUP) return 0;
+  const rms = Math.sqrt(members.reduce((sum, { ratio }) => sum + ratio ** 2, 0) / members.length);
+  const count = differentErrors(members);
+  const limit = lookCloser(
+    yardstick,
+    members,
+    rms,
+    closerFrom,
+    (own) => rmsLimit(own, count) * own.rms,
+    (each) => ordersLimit(each),
+  );
+  return rms / limit;
 }
 
 /**
@@ -205,25 +236,24 @@ function lookCloser(
     : Math.max(limit, limitOfOrders(yardstick.again(indices)));
 }
 
-/**
- * What an RMS may reach that was simulated in several orders: {@linkcode rmsLimit} with the deviation they show, and no more
- * than {@linkcode MOST} times what is typical of `count` errors of the whole sample.
- */
-function rmsLimitOfOrders(
-  each: readonly ErrorStatistics[],
-  sample: ErrorStatistics,
-  count: number,
-): number {
+/** What an RMS may reach that was simulated in several orders: {@linkcode rmsLimit} with the deviation they show. */
+function ordersLimit(each: readonly ErrorStatistics[]): number {
   const mean = (of: (one: ErrorStatistics) => number) =>
     each.reduce((sum, one) => sum + of(one), 0) / each.length;
   const average = mean(({ rms }) => rms);
   const deviation = Math.sqrt(mean(({ rms }) => (rms - average) ** 2));
   const rms = Math.sqrt(mean((one) => one.rms ** 2));
   const largest = Math.max(...each.map((one) => one.rms));
-  return Math.min(
-    Math.max(RMS * rms + NOISE * deviation, ONE_ORDER * largest),
-    MOST * sample.rms * typicalRms(sample, count),
-  );
+  return Math.max(RMS * rms + NOISE * deviation, ONE_ORDER * largest);
+}
+
+/** The same, and no more than {@linkcode MOST} times what is typical of `count` errors of the whole sample. */
+function rmsLimitOfOrders(
+  each: readonly ErrorStatistics[],
+  sample: ErrorStatistics,
+  count: number,
+): number {
+  return Math.min(ordersLimit(each), MOST * sample.rms * typicalRms(sample, count));
 }
 
 /** Equal errors, as constant data has them, are one. */

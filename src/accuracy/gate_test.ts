@@ -55,6 +55,20 @@ Deno.test("judge() wants an exact result where simulated errors are 0", () => {
   assert.equal(judge(measured([1, 2 + UNIT_ROUNDOFF], [1, 2]), exact, F32).verdict, "fail");
 });
 
+Deno.test("judge() asks outputs that err themselves where no simulated error of the sample is above 0", () => {
+  const ones = Array.from({ length: 3000 }, () => 1);
+  const { sample } = yardstick();
+  /** Outputs that round in some of their own orders. */
+  const order = { ...sample, largestError: sample.largest * UNIT_ROUNDOFF };
+  const rounding = { sample: NO_ERRORS, of: () => NO_ERRORS, again: () => [NO_ERRORS, order] };
+  const wrong = (count: number, units: number) =>
+    measured(ones.map((one, i) => i < count ? one + units * UNIT_ROUNDOFF : one), ones);
+  for (const count of [1, 20, 200]) {
+    assert.equal(judge(wrong(count, 1), rounding, F32).verdict, "pass", `${count}`);
+    assert.equal(judge(wrong(count, 40), rounding, F32).verdict, "fail", `${count}`);
+  }
+});
+
 Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails", () => {
   const { sample } = yardstick();
   assert.ok(rmsLimit(sample, 1e6) < 2.51);
@@ -96,7 +110,11 @@ function found(
   },
 ): Measured {
   const right = measured([1, 2], [1, 2]);
-  const members = Array.from({ length: 1024 }, (_, index) => ({ index, error: index + 1 }));
+  const members = Array.from({ length: 1024 }, (_, index) => ({
+    index,
+    error: index + 1,
+    ratio: 1,
+  }));
   return {
     ...right,
     report: { ...right.report, max_bound_ratio: ratio },

@@ -41,6 +41,8 @@ export interface GroupMember {
   readonly index: number;
   /** y − ref */
   readonly error: number;
+  /** |error| over its scale. */
+  readonly ratio: number;
 }
 
 /** Errors over their scales, put together. */
@@ -67,6 +69,8 @@ export interface Measured extends ErrorSums {
   members(group: ErrorGroup, count: number): GroupMember[];
   /** The same of the whole result, each in proportion to the square of its scale: where errors weigh most. */
   weighty(count: number): GroupMember[];
+  /** Up to `count` outputs that err, of a group or of the whole result, spread over it. */
+  erring(count: number, group?: ErrorGroup): GroupMember[];
 }
 
 /** Outputs remembered for a closer look. */
@@ -113,8 +117,7 @@ export function measureAccuracy(
     if (!Number.isFinite(y)) return;
     counts.finite++;
     const size = Math.abs(error);
-    // What has no scale is exact: any error at all is infinitely many roundings.
-    const ratio = size === 0 ? 0 : size / scale;
+    const ratio = ratioOf(error, scale);
     sums.add(at, index, ref, error, ratio);
     magnitudeSquares += (magnitude * norm) ** 2;
     const square = (scale * norm) ** 2;
@@ -175,14 +178,9 @@ export function measureAccuracy(
       ),
       0,
     ),
-    members(group, count) {
-      const found: GroupMember[] = [];
-      compare((at, index, _, __, error) => {
-        if (group.has(at)) found.push({ index, error });
-      });
-      if (found.length <= count) return found;
-      return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
-    },
+    members: (group, count) => spread(({ at }) => group.has(at), count),
+    erring: (count, group) =>
+      spread(({ at, error }) => error !== 0 && (group === undefined || group.has(at)), count),
     weighty(count) {
       const chosen: GroupMember[] = [];
       const step = scaleSquares / count;
@@ -190,11 +188,31 @@ export function measureAccuracy(
       compare((_, index, __, ___, error, scale) => {
         sum += (scale * norm) ** 2;
         // An output with the weight of several stands for them all.
-        while (sum > (chosen.length + 0.5) * step) chosen.push({ index, error });
+        while (sum > (chosen.length + 0.5) * step) {
+          chosen.push({ index, error, ratio: ratioOf(error, scale) });
+        }
       });
       return chosen;
     },
   };
+
+  /** Up to `count` of the outputs that are wanted, spread over them. */
+  function spread(
+    wants: (output: { at: readonly number[]; error: number }) => boolean,
+    count: number,
+  ): GroupMember[] {
+    const found: GroupMember[] = [];
+    compare((at, index, _, __, error, scale) => {
+      if (wants({ at, error })) found.push({ index, error, ratio: ratioOf(error, scale) });
+    });
+    if (found.length <= count) return found;
+    return Array.from({ length: count }, (_, i) => found[Math.floor(i * found.length / count)]!);
+  }
+}
+
+/** An error over its scale. What has no scale is exact: any error at all is infinitely many roundings. */
+function ratioOf(error: number, scale: number): number {
+  return error === 0 ? 0 : Math.abs(error) / scale;
 }
 
 /** Below it the last place of results is coarse by itself: f16's 2⁻²⁴ is a thirtieth of it. */
