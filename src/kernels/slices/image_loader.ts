@@ -1,6 +1,12 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
-import { paddedChannels, type SliceGeometry, tapCount, tileCount } from "./geometry.ts";
+import {
+  paddedChannels,
+  type SliceGeometry,
+  tapCount,
+  tileCount,
+  type TiledAxis,
+} from "./geometry.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
 import { type ItemSchedule, scheduleItems } from "./policy.ts";
@@ -41,10 +47,14 @@ export function imageLoader(
     geometry.channelsInner ? "depth" : "place",
   );
   const [patchRows, patchColumns] = patchSize(transform);
+  const patchOf = (d: number) => d === tiled.length - 1 ? patchColumns : patchRows;
   const firstName = at.side === "a" ? "first_row" : "first_column";
   const blocks = size("blocks", paddedChannels(geometry.channels, at.depth) / at.depth);
   const masked = module.mode === "uniform" || geometry.channels % at.depth !== 0;
   const tiles = size("tiles", tileCount(geometry));
+  // Of one piece of taps a patch stays at its place: what of it may lie outside is known, and whether it does before the loop.
+  const still = module.mode === "constant" && tiled.every(({ chunks }) => chunks === 1);
+  const leaves = (d: number, i: number) => !still || mayLeave(tiled[d]!, i);
   const digits = (slot: number) => {
     const spatial = [
       ...tiled.map((axis, d) => ({
@@ -75,9 +85,19 @@ export function imageLoader(
         const start = `${p}tile${slot}_${d} * ${axis.n}u + ${size(`first${d}`, axis.first)} - ${
           size(`tiled_padding${d}`, axis.padding >>> 0)
         }`;
-        const whole = d === 0 ? `select(${OUTSIDE}, ${start}, ${p}unit${slot} < ${tiles})` : start;
+        // Results beyond the last tile are stored nowhere, whatever they are made of.
+        const whole = d === 0 && !still
+          ? `select(${OUTSIDE}, ${start}, ${p}unit${slot} < ${tiles})`
+          : start;
         return `  let ${p}at${slot}_${d} = ${whole};`;
       }),
+      ...(still
+        ? tiled.flatMap((axis, d) =>
+          Array.from({ length: patchOf(d) }, (_, i) => i).filter((i) => leaves(d, i)).map((i) =>
+            `  let ${p}in${slot}_${d}_${i} = ${p}at${slot}_${d} + ${i}u < ${axis.size}u;`
+          )
+        )
+        : []),
       `  let ${p}base${slot} = ${
         [
           `group * ${size("group_stride", geometry.channels * geometry.sourceChannelStride)}`,
@@ -101,9 +121,12 @@ export function imageLoader(
     ).flat();
   // What is loaded is masked when it is stored: a mask at the load would wait for it before the products.
   const coordinates = tiled.map((_, d) => d);
+  const whole = !masked && outer.length === 0;
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = 0.0f;`),
-    ...coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`),
+    ...(still
+      ? whole ? [] : [`  var ${p}keep${item} = false;`]
+      : coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`)),
   ]).join("\n");
   const taps = size("taps", tapCount(geometry));
   const tapDigits = [
@@ -130,7 +153,8 @@ export function imageLoader(
     };`,
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => {
       const inside = [
-        `tap < ${taps}`,
+        // What is fetched beyond the last step is not used.
+        ...(still ? [] : [`tap < ${taps}`]),
         ...(masked
           ? [
             `block * ${at.depth}u + ${p}depth${depthSlot} < ${size("channels", geometry.channels)}`,
@@ -148,8 +172,10 @@ export function imageLoader(
         `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
           size("channel_stride", geometry.sourceChannelStride)
         };`,
-        `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
-        ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
+        ...(still ? whole ? [] : [`      ${p}keep${item} = ${inside};`] : [
+          `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
+          ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
+        ]),
         ...each((i, j) => {
           const row = tiled.length > 1 ? ` + ${i}u * ${stride(0)}` : "";
           return `      ${name(item, i, j)} = ${
@@ -161,7 +187,23 @@ export function imageLoader(
     }),
   ].join("\n");
   const sizes = tiled.map((axis, d) => size(`tiled_size${d}`, axis.size));
+  const kept = (item: number) => {
+    const slot = schedule.items[item]!.placeSlot;
+    return each((i, j) => {
+      const inside = [
+        ...(whole ? [] : [`${p}keep${item}`]),
+        ...(tiled.length > 1 && leaves(0, i) ? [`${p}in${slot}_0_${i}`] : []),
+        ...(leaves(columnsAxis, j) ? [`${p}in${slot}_${columnsAxis}_${j}`] : []),
+      ];
+      const value = inside.reduce(
+        (value, one) => `select(0.0f, ${value}, ${one})`,
+        name(item, i, j),
+      );
+      return `let ${p}m${item}_${i}_${j} = ${value};`;
+    });
+  };
   const mask = (item: number) => {
+    if (still) return kept(item);
     const row = (i: number) => tiled.length > 1 ? `${p}v${item}_${i}` : `${p}c${item}_0`;
     return [
       ...(tiled.length > 1
@@ -192,6 +234,12 @@ export function imageLoader(
       (item, i, j) => `${p}m${item}_${i}_${j}`,
     ),
   };
+}
+
+/** Whether element `i` of some tile's patch lies outside the source. */
+function mayLeave({ first, padding, tiles, n, size }: TiledAxis, i: number): boolean {
+  const start = first - padding + i;
+  return start < 0 || start + (tiles - 1) * n >= size;
 }
 
 /**
