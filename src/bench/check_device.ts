@@ -72,7 +72,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientFar: 18,
     single: 1,
     interleaved: 0.2,
-    sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
+    sliced: { small: 0.78, thin: 0.25, spilled: 0.2, policies: { lines: {}, scattered: {} } },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: 1.5,

@@ -35,7 +35,7 @@ export const H200: DeviceModel = {
     packed: 52,
     gathered: 46.5,
     correlated: { along: 44, across: 39 },
-    sliced: { one: 37, oneWide: 35, two: 24.7 },
+    sliced: { one: 37, oneWide: 35, two: 30 },
     slicedStore: { lines: 2.1, scattered: 0.44 },
     planned: 42,
     direct: 5,
@@ -92,7 +92,21 @@ export const H200: DeviceModel = {
     gradientFar: 18,
     single: 0.297,
     interleaved: 0.2,
-    sliced: { small: 0.78, thin: 0.25, spilled: 0.2 },
+    sliced: {
+      small: 0.78,
+      thin: 0.25,
+      spilled: 0.2,
+      policies: {
+        lines: {
+          "F(2x2,3x3)": { "32x64x8_8x16": 1, "32x48x8_8x12": 0.98, "32x32x8_8x8": 0.88 },
+          "F(4,3)": { "64x64x8_8x8": 1, "64x32x8_8x8": 0.85 },
+        },
+        scattered: {
+          "F(2x2,3x3)": { "64x32x8_8x16": 1, "48x32x8_12x8": 1, "32x32x8_8x8": 0.9 },
+          "F(4,3)": { "64x64x8_8x8": 0.95, "64x32x8_8x8": 1 },
+        },
+      },
+    },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: 1.5,

@@ -36,6 +36,9 @@ export interface DeviceRates {
   readonly winrsBuckets: number;
 }
 
+/** Shares by policy, by tile. */
+export type SlicedPolicies = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
 /** Shares of a rate that are left, and other ratios: no units. */
 export interface DeviceShares {
   /** The main loop's inner loop by the policy's name, of the best one's. */
@@ -71,7 +74,16 @@ export interface DeviceShares {
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
-  readonly sliced: { readonly small: number; readonly thin: number; readonly spilled: number };
+  readonly sliced: {
+    readonly small: number;
+    readonly thin: number;
+    readonly spilled: number;
+    /**
+     * What policies reach of each other, with channels innermost and not, by the tile "F(2x2,3x3)". Of others the first that fits
+     * is taken.
+     */
+    readonly policies: Readonly<Record<"lines" | "scattered", SlicedPolicies>>;
+  };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
   readonly windows: { readonly along: number; readonly across: number };
   /** The same of matrices (im2col). */

@@ -2,6 +2,7 @@ import type { FilterAxis, FilterTransformShape } from "../../kernels/slices/filt
 import { paddedChannels, type SliceGeometry } from "../../kernels/slices/geometry.ts";
 import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
+import { formatTile } from "../../winograd/tile.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** The tiles of one kernel along a tiled axis: `count` of F(n,r) from place `first` on. */
@@ -10,6 +11,11 @@ export interface TileRun {
   readonly r: number;
   readonly first: number;
   readonly count: number;
+}
+
+/** The tile of one kernel's runs: "F(2x2,3x3)". */
+export function runTile(runs: readonly TileRun[]): string {
+  return formatTile({ n: runs.map(({ n }) => n), r: runs.map(({ r }) => r) });
 }
 
 /** Strides in elements of one of the problem's tensors, per canonical axis. */

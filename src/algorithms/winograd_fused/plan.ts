@@ -18,7 +18,12 @@ import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
-import { filledTile, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
+import {
+  filledTile,
+  isSwizzled,
+  slicePolicyName,
+  sliceThreads,
+} from "../../kernels/slices/policy.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -31,8 +36,8 @@ import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
-import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, flushEvery } from "./policies.ts";
+import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
+import { acrossSides, choosePolicy, flushEvery } from "./policies.ts";
 import { tileRuns } from "./tiles.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
@@ -90,10 +95,16 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : amplification2d(transforms[0]!, transforms[1]!),
     );
     const slices = transformResults(input);
-    const padded = layout === "nhwc";
+    const across = acrossSides(request);
     const geometry = sliceGeometry(request, runs);
     const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
-    const policy = choosePolicy(request, slices, padded, flush > 0);
+    const policy = choosePolicy(request, {
+      tile: runTile(runs),
+      slices,
+      targets: geometry.targets,
+      tiles: tileCount(geometry),
+      flushed: flush > 0,
+    });
     if (isRefusal(policy)) return policy;
     // The first kernel has the largest tiles.
     if (main === "") {
@@ -109,9 +120,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const tileName = `n${runs.map(({ n }) => n).join("x")}r${runs.map(({ r }) => r).join("x")}`;
     const shape = filterShape(request, runs, policy[filterSide], policy.depth);
     const transformed = buffers.add(
-      `filter transformed by ${
-        formatTile({ n: runs.map(({ n }) => n), r: runs.map(({ r }) => r) })
-      }`,
+      `filter transformed by ${runTile(runs)}`,
       "workspace",
       shape.groups * slices * filterDepth(shape) * shape.paddedPlaces,
       sumOf(elements),
@@ -130,6 +139,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         depth: policy.depth,
         threads,
         offset: side === "a" ? 0 : policy.rows / 4,
+        swizzled: operand === "image" && isSwizzled(policy, across),
         fill: filledTile(policy),
       };
     };
@@ -164,7 +174,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const tiles = tileCount(geometry);
     const loop = {
       slices,
-      padded,
+      across,
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,
@@ -229,7 +239,7 @@ function runsNote(runs: readonly TileRun[], { tiled }: SliceGeometry): string {
   const counts = runs.map(({ count }) => count);
   const products = elementCount(runs.map((run) => run.n + run.r - 1));
   const pieces = elementCount(tiled.map(({ chunks }) => chunks));
-  return `${formatTile({ n, r })}: ${counts.join(" x ")} ${
+  return `${runTile(runs)}: ${counts.join(" x ")} ${
     counts.length > 1 ? "tiles of an image" : counts[0] === 1 ? "tile of a row" : "tiles of a row"
   } of ${tiled.map(({ places }) => places).join(" x ")}, ${products} products in place of ${
     elementCount(n) * elementCount(r)

@@ -121,11 +121,11 @@ Deno.test("every α up to 16 and F(2x2,3x3) fit the least limits, and the bindin
 
 Deno.test("slicePolicyFits() holds a policy against threads and workgroup memory", () => {
   const policy = parseSlicePolicy("64x32x8_8x8")!;
-  assert.equal(slicePolicyFits(policy, 16, false, h200), true);
-  assert.equal(slicePolicyFits(policy, 16, true, h200), false);
-  assert.equal(slicePolicyFits(policy, 16, false, DEFAULT_LIMITS), false);
-  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4")!, 64, false, h200), true);
-  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4")!, 65, false, h200), false);
+  assert.equal(slicePolicyFits(policy, 16, [], h200), true);
+  assert.equal(slicePolicyFits(policy, 16, ["a"], h200), false);
+  assert.equal(slicePolicyFits(policy, 16, [], DEFAULT_LIMITS), false);
+  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4")!, 64, [], h200), true);
+  assert.equal(slicePolicyFits(parseSlicePolicy("16x16x2_4x4")!, 65, [], h200), false);
 });
 
 Deno.test("plans take the policy and the tile they are told, or refuse them", () => {

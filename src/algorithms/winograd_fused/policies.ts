@@ -1,10 +1,12 @@
 import {
+  type AcrossSides,
   parseSlicePolicy,
   sliceBytes,
   type SlicePolicy,
   slicePolicyName,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import { deviceOf } from "../device/h200.ts";
 import type { DeviceLimits } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -25,16 +27,21 @@ const POLICIES = [
   "8x8x2_4x4",
 ].map((name) => parseSlicePolicy(name)!);
 
+/** Operands whose loaders store along the depth: the image's, where neighbouring threads read neighbouring channels. */
+export function acrossSides({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
+  return layout === "nhwc" ? ["a"] : [];
+}
+
 /** Whether a device can run `slices` of a policy. */
 export function slicePolicyFits(
   policy: SlicePolicy,
   slices: number,
-  padded: boolean,
+  across: AcrossSides,
   limits: DeviceLimits,
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    sliceBytes(policy, slices, padded) <= limits.maxComputeWorkgroupStorageSize;
+    sliceBytes(policy, slices, across) <= limits.maxComputeWorkgroupStorageSize;
 }
 
 /** Longer sums are flushed: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */
@@ -62,22 +69,33 @@ export function unknownPolicy(text: string): Refusal {
   );
 }
 
+/** A sliced product for which a policy is chosen. */
+export interface SlicedProduct {
+  /** "F(2x2,3x3)", and its slices. */
+  readonly tile: string;
+  readonly slices: number;
+  /** Target channels of a group, and tiles of all images. */
+  readonly targets: number;
+  readonly tiles: number;
+  /** Whether there are second accumulators. */
+  readonly flushed: boolean;
+}
+
 /**
- * The policy of the request, or the first that fits the device. Refused if it, or none, fits.
- *
- * @param flushed Whether there are second accumulators.
+ * The policy of the request; or the one that the device is measured to be fastest with, tiles that are partly empty counted; or
+ * the first that fits. Refused if it, or none, fits.
  */
 export function choosePolicy(
   request: PlanRequest,
-  slices: number,
-  padded: boolean,
-  flushed: boolean,
+  product: SlicedProduct,
 ): Planned<SlicePolicy> {
   const { limits } = request;
+  const { slices, flushed } = product;
+  const across = acrossSides(request);
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
-    if (slicePolicyFits(policy, slices, padded, limits)) return policy;
+    if (slicePolicyFits(policy, slices, across, limits)) return policy;
     return refusal(
       "limit",
       `${slices} slices of policy ${slicePolicyName(policy)} do not fit the device's ` +
@@ -85,11 +103,11 @@ export function choosePolicy(
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
-  const policy = POLICIES.find((one) =>
-    slicePolicyFits(one, slices, padded, limits) &&
+  const fits = (one: SlicePolicy) =>
+    slicePolicyFits(one, slices, across, limits) &&
     (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
-      slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup))
-  );
+      slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
+  const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
     return refusal(
       "limit",
@@ -99,4 +117,33 @@ export function choosePolicy(
     );
   }
   return policy;
+}
+
+/** What policies reach of each other where that is measured, by name. */
+export function policyShares(
+  request: PlanRequest,
+  tile: string,
+): Readonly<Record<string, number>> {
+  const { policies } = deviceOf(request).shares.sliced;
+  return policies[request.layout === "nhwc" ? "lines" : "scattered"][tile] ?? {};
+}
+
+/** The fastest of the measured policies that fit, by its rate and by what of its tiles is results. */
+function measuredPolicy(
+  request: PlanRequest,
+  { tile, targets, tiles }: SlicedProduct,
+  fits: (policy: SlicePolicy) => boolean,
+): SlicePolicy | undefined {
+  const lines = request.layout === "nhwc";
+  const rates = policyShares(request, tile);
+  const [rows, columns] = lines ? [tiles, targets] : [targets, tiles];
+  const share = (count: number, extent: number) => count / (Math.ceil(count / extent) * extent);
+  let best: SlicePolicy | undefined, most = 0;
+  for (const [name, rate] of Object.entries(rates)) {
+    const policy = parseSlicePolicy(name);
+    if (policy === undefined || !fits(policy)) continue;
+    const used = rate * share(rows, policy.rows) * share(columns, policy.columns);
+    if (used > most) [best, most] = [policy, used];
+  }
+  return best;
 }

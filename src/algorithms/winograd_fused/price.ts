@@ -3,15 +3,15 @@ import { partialBytes, resultBytes } from "../tensors.ts";
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { stepCount, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
 import { sliceWorkgroups } from "../../kernels/slices/loop.ts";
-import { sliceThreads } from "../../kernels/slices/policy.ts";
+import { slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, flushEvery } from "./policies.ts";
+import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
+import { choosePolicy, flushEvery, policyShares } from "./policies.ts";
 import { tileRuns } from "./tiles.ts";
 import { type DeviceModel, moveTime, passTime, productTime, waveTime } from "../device/model.ts";
 
@@ -68,10 +68,11 @@ function runTime(
   const lines = layout === "nhwc";
   const geometry = sliceGeometry(request, runs);
   const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
-  const policy = choosePolicy(request, slices, lines, flush > 0);
-  if (isRefusal(policy)) return policy;
   const tiles = tileCount(geometry);
   const { targets } = geometry;
+  const tile = runTile(runs);
+  const policy = choosePolicy(request, { tile, slices, targets, tiles, flushed: flush > 0 });
+  if (isRefusal(policy)) return policy;
   const workgroups = sliceWorkgroups({
     rows: lines ? tiles : targets,
     columns: lines ? targets : tiles,
@@ -87,6 +88,7 @@ function runTime(
   const { rates, shares, multiprocessors } = device;
   const { one, oneWide, two } = rates.sliced;
   const rate = (runs.length > 1 ? two : wide ? oneWide : one) *
+    (policyShares(request, tile)[slicePolicyName(policy)] ?? 1) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
     (thin
       ? shares.sliced.thin

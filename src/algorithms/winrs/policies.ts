@@ -1,4 +1,9 @@
-import { parseSlicePolicy, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import {
+  type AcrossSides,
+  parseSlicePolicy,
+  type SlicePolicy,
+  sliceThreads,
+} from "../../kernels/slices/policy.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -22,9 +27,9 @@ export function slicesOf({ n, r }: Omega): number {
   return n + r - 1;
 }
 
-/** Whether a loader stores along the depth, and so needs padded rows of the tile. */
-export function paddedTile({ layout }: Pick<PlanRequest, "layout">): boolean {
-  return layout !== "nhwc";
+/** Operands whose loaders store along the depth. */
+export function acrossSides({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
+  return layout === "nhwc" ? [] : ["a", "b"];
 }
 
 /** Refuses a policy that is none, and kernels of which no policy fits the device. */
@@ -50,7 +55,7 @@ export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
 
 function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined {
   const fits = (policy: SlicePolicy) =>
-    slicePolicyFits(policy, slicesOf(omega), paddedTile(request), request.limits);
+    slicePolicyFits(policy, slicesOf(omega), acrossSides(request), request.limits);
   if (request.policy !== undefined) {
     const forced = parseSlicePolicy(request.policy);
     if (forced !== undefined && fits(forced)) return forced;

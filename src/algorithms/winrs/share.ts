@@ -14,7 +14,12 @@ import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
-import { filledTile, type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import {
+  filledTile,
+  isSwizzled,
+  type SlicePolicy,
+  sliceThreads,
+} from "../../kernels/slices/policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -23,7 +28,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import type { Configuration } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
-import { paddedTile, policyOf, slicesOf } from "./policies.ts";
+import { acrossSides, policyOf, slicesOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -128,7 +133,8 @@ export function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
-  const at = { depth: policy.depth, threads };
+  const across = acrossSides(request);
+  const at = { depth: policy.depth, threads, swizzled: isSwizzled(policy, across) };
   const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {
     ...at,
     side: "a",
@@ -145,7 +151,7 @@ export function shareKernel(
   });
   const loop = {
     slices,
-    padded: paddedTile(request),
+    across,
     rows: shape.outChannels,
     columns: shape.inChannels,
     batches: correlationBatches(shape),

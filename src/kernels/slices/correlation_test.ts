@@ -83,7 +83,15 @@ function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform"
   const module = moduleBuilder(mode);
   const tensor = module.tensor("input", "read", 1, WHOLE);
   const { input } = tileTransforms([winogradTransform(3, 2)], identity(1));
-  const at = { side: "b", extent: 8, depth: 4, threads: 16, offset: 0, fill: "0" } as const;
+  const at = {
+    side: "b",
+    extent: 8,
+    depth: 4,
+    threads: 16,
+    offset: 0,
+    swizzled: false,
+    fill: "0",
+  } as const;
   return correlationLoader(module, tensor, "input", shape(more), input, at).fetch;
 }
 

@@ -9,7 +9,7 @@ import {
 } from "./geometry.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
-import { type ItemSchedule, scheduleItems } from "./policy.ts";
+import { type ItemSchedule, scheduleItems, SWIZZLE } from "./policy.ts";
 
 /** Where an operand stands in the tile and how far it reaches. */
 export interface OperandPlace {
@@ -19,6 +19,8 @@ export interface OperandPlace {
   readonly threads: number;
   /** First vector of the operand in a tile row. */
   readonly offset: number;
+  /** Whether vectors of a row are exchanged. */
+  readonly swizzled: boolean;
   /** WGSL of which tile is filled. */
   readonly fill: string;
 }
@@ -255,7 +257,10 @@ export function storeItems(
   name: (item: number, i: number, j: number) => string,
 ): string {
   const p = `${at.side}_`;
+  const vector = (place: string, depth: string) =>
+    at.swizzled ? `((${place} / 4u) ^ (${depth} % ${SWIZZLE}u))` : `${place} / 4u`;
   const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
+    const [place, depth] = [`${p}place${placeSlot}`, `${p}depth${depthSlot}`];
     const { statements, outputs } = transformText(
       transform,
       `${p}t${item}_`,
@@ -266,7 +271,9 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${at.fill}][${slice}][${p}depth${depthSlot}][${at.offset}u + ${p}place${placeSlot} / 4u][${p}place${placeSlot} % 4u] = ${value};`
+        `tile[${at.fill}][${slice}][${depth}][${at.offset}u + ${
+          vector(place, depth)
+        }][${place} % 4u] = ${value};`
       ),
     ].map((line) => `      ${line}`).join("\n");
   }).join("\n");

@@ -13,18 +13,21 @@ import {
 } from "../module.ts";
 import { type PatchTransform, transformText } from "./patch.ts";
 import {
+  type AcrossSides,
+  isSwizzled,
   sliceBytes,
   type SlicePolicy,
   slicePolicyName,
   sliceRowVectors,
   sliceThreads,
+  SWIZZLE,
 } from "./policy.ts";
 
 /** A sliced product as the loop iterates over it. */
 export interface SliceLoopShape {
   readonly slices: number;
-  /** Whether a loader stores along the depth, which needs tile rows of an odd number of vectors. */
-  readonly padded: boolean;
+  /** Operands whose loaders store along the depth. */
+  readonly across: AcrossSides;
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
@@ -99,7 +102,9 @@ export function sliceLoopKernel(
   );
   const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
   const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const swizzled = isSwizzled(policy, shape.across) ? shape.across : [];
   const tile = sliceTile(shape, policy);
+  const tileOf = (side: "a" | "b") => swizzled.includes(side) ? swizzledTile(tile) : tile;
   const wgsl = stepLoopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
@@ -122,11 +127,17 @@ export function sliceLoopKernel(
       `  let u = t % ${perSlice}u;`,
       threadPlace(grid, "u", "t"),
       fragmentPlaces(grid, policy.threadRows / 4, fragments, `${policy.rows / 4}u`),
+      ...(swizzled.includes("a")
+        ? [swizzledPlaces("ay", "ty", grid.rows, policy.threadRows / 4, 0)]
+        : []),
+      ...(swizzled.includes("b")
+        ? [swizzledPlaces("bx", "tx", grid.columns, fragments, policy.rows / 4)]
+        : []),
     ].join("\n"),
     schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true, unroll: true },
     steps: shape.steps,
     loaders: [a, b],
-    tiles: [tile, tile],
+    tiles: [tileOf("a"), tileOf("b")],
     depth: policy.depth,
     inner: innerProduct("f32"),
     threadTile: policy,
@@ -142,7 +153,7 @@ export function sliceLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    sliceBytes(policy, shape.slices, shape.padded),
+    sliceBytes(policy, shape.slices, shape.across),
     partial === 0
       ? loopIterations(shape.steps)
       : loopIterations(Math.ceil(shape.steps / partial), 1) + shape.steps,
@@ -158,16 +169,51 @@ function sliceGrid(policy: SlicePolicy): ThreadGrid {
 }
 
 /** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */
-function sliceTile({ slices, padded }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
-  const vectors = sliceRowVectors(policy, padded);
+function sliceTile({ slices, across }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
+  const vectors = sliceRowVectors(policy, across);
   const full = policy.buffers === 2 ? "full" : "0";
   return {
     scalar: "f32",
     declaration: `var<workgroup> tile: array<array<array<array<vec4f, ${vectors}>, ` +
       `${policy.depth}>, ${slices}>, ${policy.buffers}>;`,
-    bytes: sliceBytes(policy, slices, padded),
+    bytes: sliceBytes(policy, slices, across),
     at: (depth, vector) => `tile[${full}][slice][${depth}][${vector}]`,
   };
+}
+
+/** The tile where vectors of a row are exchanged: a depth's places are {@linkcode swizzledPlaces}. */
+function swizzledTile(tile: WorkgroupTile): WorkgroupTile {
+  return {
+    ...tile,
+    at: (depth, vector) => tile.at(depth, `${vector}_${Number(depth) % SWIZZLE}`),
+  };
+}
+
+/**
+ * Declares `{name}{i}_{m}`, where a thread's fragment i lies in rows m, m + 8 ...: its vector within the operand, xor m. Threads
+ * that are a power of two share what of it depends on them.
+ */
+function swizzledPlaces(
+  name: string,
+  thread: string,
+  threads: number,
+  fragments: number,
+  first: number,
+): string {
+  const low = Math.min(SWIZZLE, 2 ** Math.floor(Math.log2(threads)));
+  const whole = low === threads || low === SWIZZLE && threads % SWIZZLE === 0;
+  const rows = Array.from({ length: SWIZZLE }, (_, m) => m);
+  const text = (i: number, m: number) =>
+    whole
+      ? `${thread}_${m % low} + ${first + ((i * threads) ^ (m - m % low))}u`
+      : `((${thread} + ${i * threads}u) ^ ${m}u) + ${first}u`;
+  return [
+    ...(whole ? rows.slice(0, low).map((m) => `  let ${thread}_${m} = ${thread} ^ ${m}u;`) : []),
+    ...Array.from(
+      { length: fragments },
+      (_, i) => rows.map((m) => `  let ${name}${i}_${m} = ${text(i, m)};`),
+    ).flat(),
+  ].join("\n");
 }
 
 /** Sums of all slices through the tile's memory, round by round, to threads that transform and store results. */
@@ -196,7 +242,7 @@ function exchangeText(
       threadsX: grid.columns,
       threadsY: grid.rows,
       fragments: policy.threadColumns / 4,
-      width: sliceRowVectors(policy, false),
+      width: sliceRowVectors(policy, []),
       free: free ? "free" : "0",
       positions: perSlice * round,
       places: threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
@@ -210,7 +256,7 @@ function exchangeText(
 
 /** Vectors of sums that each thread passes on in one round through the tile's memory. */
 function sumsPerRound(policy: SlicePolicy, sums: number): number {
-  const room = policy.depth * sliceRowVectors(policy, false);
+  const room = policy.depth * sliceRowVectors(policy, []);
   let round = sums;
   while (round > 1 && (sums % round !== 0 || round * sliceThreads(policy) > room)) round--;
   return round;

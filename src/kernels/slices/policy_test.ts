@@ -1,5 +1,11 @@
 import assert from "#assert";
-import { parseSlicePolicy, scheduleItems, sliceBytes, slicePolicyName } from "./policy.ts";
+import {
+  type AcrossSides,
+  parseSlicePolicy,
+  scheduleItems,
+  sliceBytes,
+  slicePolicyName,
+} from "./policy.ts";
 
 Deno.test("parseSlicePolicy() reads what slicePolicyName() prints", () => {
   for (const name of ["64x32x8_8x8", "16x16x2_4x4", "64x64x8_8x16", "16x16x4_4x4d"]) {
@@ -19,11 +25,16 @@ Deno.test("parseSlicePolicy() refuses other text and tiles that do not divide", 
   }
 });
 
-Deno.test("sliceBytes() counts both operands of every slice, and the vector against bank conflicts", () => {
+Deno.test("sliceBytes() counts both operands of every slice, and a vector against bank conflicts where rows are not swizzled", () => {
   // Yan et al.'s (64, 32, 8) of 16 slices: 48 KiB.
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8")!, 16, false), 49_152);
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8")!, 16, true), 49_152 + 16 * 16 * 8);
-  assert.equal(sliceBytes(parseSlicePolicy("64x32x8_8x8d")!, 16, false), 2 * 49_152);
+  const bytes = (policy: string, across: AcrossSides) =>
+    sliceBytes(parseSlicePolicy(policy)!, 16, across);
+  assert.equal(bytes("64x32x8", []), 49_152);
+  assert.equal(bytes("64x32x8", ["b"]), 49_152);
+  assert.equal(bytes("64x32x8", ["a", "b"]), 49_152 + 16 * 16 * 8);
+  assert.equal(bytes("48x32x8", ["b"]), bytes("48x32x8", []));
+  assert.equal(bytes("48x32x8", ["a"]), bytes("48x32x8", []) + 16 * 16 * 8);
+  assert.equal(bytes("64x32x8_8x8d", []), 2 * 49_152);
 });
 
 /** What WGSL such as `t / 8u + 4u` is for a thread. */
