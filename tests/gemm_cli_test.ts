@@ -199,6 +199,14 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [["--size", "3,4,5", "--alpha", "1e40"], /alpha is 1e\+40, beyond f32/],
     [["--size", "3,4,5", "--balance", "best"], /--balance <how>/],
     [
+      ["--size", "3,4,5", "--policy", "larg"],
+      /or a tile such as 128x32x8_8x4, did you mean "large"/,
+    ],
+    [
+      ["--size", "3,4,5", "--policy", "128x30x8"],
+      /multiples of 4 that divide the workgroup's, with/,
+    ],
+    [
       ["--size", "3,4,50", "--balance", "none", "--splits", "2"],
       /balance none contradicts 2 splits\n/,
     ],
@@ -231,6 +239,34 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     assert.match(stderr, /^wgconv: /);
   }
   await assert.rejects(() => Deno.stat(y), Deno.errors.NotFound);
+});
+
+Deno.test("wgconv gemm and conv take a tile by its sizes", async () => {
+  for (
+    const [policy, kernel] of [
+      ["128x32x8_8x4", "gemm_f32_128x32x8_8x4_nn"],
+      ["16x128x4_4x4", "gemm_f32_16x128x4_4x4_nn"],
+      ["32x96x8_4x12", "gemm_f32_32x96x8_4x12_nn"],
+      ["64x64x16_8x4", "gemm_f32_64x64x16_nn"],
+    ] as const
+  ) {
+    const options = ["--size", "67,45,29", "--policy", policy, "--check", "full", "--json"];
+    const { code, stdout, stderr } = await wgconv(["gemm", ...options]);
+    assert.equal(code, 0, stderr);
+    const record = JSON.parse(stdout);
+    assert.equal(record.verdict, "pass", policy);
+    assert.ok(record.kernel.startsWith(kernel), record.kernel);
+  }
+  const wide = await wgconv(["gemm", "--size", "67,45,29", "--policy", "512x512x16"]);
+  assert.equal(wide.code, 3);
+  assert.match(wide.stderr, /policy 512x512x16_8x8 does not fit the device's 32768 bytes/);
+  const problem = ["--problem", "mb2ic20ih9oc24kh3ph1", "--policy", "32x96x8_4x12"];
+  for (const algorithm of ["implicit-gemm", "winograd2d-nonfused", "im2win"]) {
+    const options = [...problem, "--algorithm", algorithm, "--check", "full", "--json"];
+    const { code, stdout, stderr } = await wgconv(["conv", ...options]);
+    assert.equal(code, 0, stderr);
+    assert.match(JSON.parse(stdout).kernel, /32x96x8_4x12/);
+  }
 });
 
 Deno.test("wgconv conv and plan take --splits", async () => {

@@ -239,7 +239,12 @@ export function cutProduct(
     const policy = findPolicy(request.policy);
     if (policy === undefined) {
       const names = TILE_POLICIES.map(({ name }) => name).join(", ");
-      return refusal("problem", `policy ${request.policy} is none of ${names}`);
+      return refusal(
+        "problem",
+        `policy ${request.policy} is none of ${names}, nor a tile such as 128x32x8_8x4 (rows x ` +
+          "columns x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide " +
+          "the workgroup's, whose threads fill warps of 32)",
+      );
     }
     if (!fits(policy)) {
       return refusal(

@@ -11,7 +11,15 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
-import { commaList, gather, oneOf, parseShard, someOf, wholeNumber } from "./values.ts";
+import {
+  commaList,
+  gather,
+  oneOf,
+  parseProductPolicy,
+  parseShard,
+  someOf,
+  wholeNumber,
+} from "./values.ts";
 import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, and off, where nothing is said. */
@@ -81,7 +89,12 @@ export function gemmOptions() {
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )
-    .option("--policy <name>", policies.join(", "), oneOf(policies), "auto")
+    .option(
+      "--policy <name>",
+      `${policies.join(", ")}, or a tile such as 128x32x8_8x4`,
+      parseProductPolicy,
+      "auto",
+    )
     .option("--without <list>", `optimisations to leave out: ${ON.join(", ")}`, commaList)
     .option(
       "--with <list>",

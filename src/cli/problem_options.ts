@@ -60,7 +60,7 @@ export function problemCommand(name: string) {
     )
     .option(
       "--policy <name>",
-      "tile policy in place of the planner's choice: small, or 64x32x8_8x8 of fused Winograd",
+      "tile policy in place of the planner's choice: small, or a tile such as 64x32x8_8x8",
     )
     .option(
       "--splits <n>",

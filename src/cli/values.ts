@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
-import { TILE_POLICIES } from "../kernels/policy.ts";
+import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
 import { suggestion } from "../problem/closest.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
@@ -143,7 +143,19 @@ export function splitTiles(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
-/** Parses a list of tile policies: `auto`, names of the main loop's, and fused Winograd's such as `64x32x8_8x8`. */
+/** Parses the policy of a product: `auto`, a name, or a tile such as `128x32x8_8x4`. */
+export function parseProductPolicy(text: string): string {
+  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
+  if (text === "auto" || findPolicy(text) !== undefined) return text;
+  throw new InvalidArgumentError(
+    /^\d+x\d/.test(text)
+      ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
+        "columns of a thread, multiples of 4 that divide the workgroup's, with whole warps of 32"
+      : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${suggestion(text, names)}`,
+  );
+}
+
+/** Parses a list of tile policies: `auto`, names of the main loop's, and tiles such as `64x32x8_8x8`. */
 export function parsePolicies(text: string): string[] {
   const names = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
   const policies = text.split(",").map((word) => word.trim());

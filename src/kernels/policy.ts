@@ -3,6 +3,7 @@
  * Tiles are rows (M) x columns (N) x depth (K).
  */
 export interface TilePolicy {
+  /** One of {@linkcode TILE_POLICIES}, or its tile. */
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
@@ -45,9 +46,37 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
-/** The policy of that name. */
+/** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
 export function findPolicy(name: string): TilePolicy | undefined {
-  return TILE_POLICIES.find((policy) => policy.name === name);
+  return TILE_POLICIES.find((policy) => policy.name === name) ?? parseTilePolicy(name);
+}
+
+/** Warps that a grid of threads may be cut into, squarest first. */
+const WARPS = [[4, 8], [8, 4], [2, 16], [16, 2], [1, 32], [32, 1]] as const;
+
+/**
+ * Reads `128x32x8_8x4`, rows x columns x depth of a workgroup and rows x columns of a thread, 8x8 where that is left out: a named
+ * policy where it is one. Undefined where kernels cannot use it: a thread has multiples of 4 rows and columns, which divide the
+ * workgroup's, the depth is a multiple of 4, and threads fill whole warps.
+ */
+export function parseTilePolicy(text: string): TilePolicy | undefined {
+  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
+  if (match === null) return undefined;
+  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1).map((part) =>
+    part === undefined ? 8 : Number(part)
+  ) as [number, number, number, number, number];
+  const whole = depth > 0 && depth % 4 === 0 && threadRows % 4 === 0 && threadColumns % 4 === 0 &&
+    rows > 0 && columns > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
+  const warp = WARPS.find(([warpRows, warpColumns]) =>
+    (rows / threadRows) % warpRows === 0 && (columns / threadColumns) % warpColumns === 0
+  );
+  if (!whole || warp === undefined) return undefined;
+  const tile = { rows, columns, depth, threadRows, threadColumns };
+  const named = TILE_POLICIES.find((policy) =>
+    Object.entries(tile).every(([key, value]) => policy[key as keyof typeof tile] === value)
+  );
+  const name = `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}`;
+  return named ?? { name, ...tile, warp };
 }
 
 /** Threads of a workgroup. */
@@ -55,7 +84,9 @@ export function policyThreads(policy: TilePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
-/** `128x128x16`, as it stands in kernel names. */
+/** `128x128x16`, as it stands in kernel names; with a thread's tile where the policy has no name of its own. */
 export function policyTile(policy: TilePolicy): string {
-  return `${policy.rows}x${policy.columns}x${policy.depth}`;
+  const { name, rows, columns, depth, threadRows, threadColumns } = policy;
+  const free = TILE_POLICIES.every((one) => one.name !== name);
+  return `${rows}x${columns}x${depth}${free ? `_${threadRows}x${threadColumns}` : ""}`;
 }
