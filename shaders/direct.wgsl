@@ -15,11 +15,15 @@ fn main(
 <%= it.coordinates %>
   let first = split * <%= it.termsPerSplit %>;
   let end = min(first + <%= it.termsPerSplit %>, <%= it.terms %>);
-  var sum = 0.0f;
+  var sum = <%= it.zero %>;
   for (var term = first; term < end; term++) {
 <%= it.term %>
     if (inside) {
+<% if (it.whole) { -%>
+      sum += <%= it.a %> * <%= it.b %>;
+<% } else { -%>
       sum = fma(<%= it.a %>, <%= it.b %>, sum);
+<% } -%>
     }
   }
   <%= it.store %>

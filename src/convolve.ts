@@ -4,7 +4,12 @@ import { planConv } from "./algorithms/planner.ts";
 import type { PlanRequest } from "./algorithms/request.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import type { ConvDType, ConvProblem } from "./problem/conv_problem.ts";
+import {
+  type ConvDType,
+  type ConvOutDType,
+  type ConvProblem,
+  resultDtypes,
+} from "./problem/conv_problem.ts";
 import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
@@ -24,7 +29,7 @@ export interface ConvolveOptions
 }
 
 /** A result, and what made it. */
-export interface Convolved<D extends ConvDType = ConvDType> extends Layouts {
+export interface Convolved<D extends ConvOutDType = ConvOutDType> extends Layouts {
   /** What was computed. */
   readonly problem: ConvProblem;
   /** What followed the sums. */
@@ -82,9 +87,10 @@ export function convolve(
   options?: ConvolveOptions & { readonly dtype?: "f32"; readonly outDtype?: "f32" },
 ): Promise<Convolved<"f32">>;
 /**
- * The same of other element types: f16 operands, summed in f32.
+ * The same of other element types: f16 operands, summed in f32; i8 operands in nhwc, forward, summed in i32 without an error,
+ * with results in i32, or in i8 by the epilogue's scale.
  *
- * @param operands Of `options.dtype`, a bias as the result.
+ * @param operands Of `options.dtype`, a bias as the result, of i8 operands in i32, and scales of output channels in f32.
  */
 export function convolve(
   gpu: GpuDevice,
@@ -99,7 +105,8 @@ export async function convolve(
   options: ConvolveOptions = {},
 ): Promise<Convolved> {
   const { samples = 1, ...wanted } = options;
-  const { dtype = "f32", outDtype = dtype } = wanted;
+  const { dtype = "f32" } = wanted;
+  const { outDtype = resultDtypes(dtype)[0] } = wanted;
   const layout = wanted.layout ?? "nchw";
   const filterLayout = wanted.filterLayout ?? filterLayoutFor(layout);
   const epilogue = wanted.epilogue ??
@@ -116,7 +123,9 @@ export async function convolve(
     limits: gpu.limits,
   });
   const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype };
-  const used = usedOperands("Cannot convolve", convSubject(asked), operands);
+  const subject = convSubject(asked);
+  const used = usedOperands("Cannot convolve", subject, operands);
+  await subject.admit?.("none", () => used);
   const left = convResult(problem, asked, outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
   return { ...asked, plan, shape: left.shape, ...made };

@@ -12,4 +12,4 @@ export {
 export { errorScale, F16, F16_SUMS, F32, F64, I32, type Precision, stored } from "./precision.ts";
 export type { AccuracyReport, WorstElement } from "./report.ts";
 export { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
-export type { Yardstick } from "./yardstick.ts";
+export { NO_ERRORS_YARDSTICK, type Yardstick } from "./yardstick.ts";

@@ -1,4 +1,4 @@
-import type { ErrorStatistics } from "./statistics.ts";
+import { type ErrorStatistics, NO_ERRORS } from "./statistics.ts";
 
 /** What correct arithmetic of a plan's kind errs by on the data at hand (`src/simulate`). */
 export interface Yardstick {
@@ -9,3 +9,10 @@ export interface Yardstick {
   /** Of each of many more orders. */
   again(indices: readonly number[]): readonly ErrorStatistics[];
 }
+
+/** Whole numbers have no errors. */
+export const NO_ERRORS_YARDSTICK: Yardstick = {
+  sample: NO_ERRORS,
+  of: () => NO_ERRORS,
+  again: () => [],
+};

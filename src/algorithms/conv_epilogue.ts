@@ -1,15 +1,25 @@
-import { activationStep, biasStep, type EpilogueFactory } from "../kernels/epilogue.ts";
-import { type ElementChoice, elementsOf } from "../elements/elements.ts";
+import {
+  activationStep,
+  biasStep,
+  type EpilogueFactory,
+  quantizeStep,
+} from "../kernels/epilogue.ts";
+import { biasOf, type ElementChoice, elementsOf, sumOf } from "../elements/elements.ts";
 import { WHOLE } from "../kernels/module.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 
 /** The steps of a convolution's epilogue; `rowIndex` turns a row of the product into a channel. */
 export function convEpilogue(
-  { epilogue: { bias, activation }, ...choice }: ElementChoice & { readonly epilogue: Epilogue },
+  { epilogue: { bias, activation, scale }, ...choice }: ElementChoice & {
+    readonly epilogue: Epilogue;
+  },
 ): EpilogueFactory {
-  const { result } = elementsOf(choice);
+  const types = elementsOf(choice);
   return (module, _width, rowIndex) => [
-    ...(bias ? [biasStep(module, "rows", WHOLE, rowIndex, result)] : []),
-    ...(activation === "none" ? [] : [activationStep(activation)]),
+    ...(bias ? [biasStep(module, "rows", WHOLE, rowIndex, biasOf(types))] : []),
+    ...(activation === "none" ? [] : [activationStep(activation, sumOf(types))]),
+    ...(scale === undefined
+      ? []
+      : [quantizeStep(module, scale === "channel" ? { split: WHOLE, index: rowIndex } : scale)]),
   ];
 }

@@ -1,4 +1,4 @@
-import type { Accumulation } from "../elements/elements.ts";
+import { type Accumulation, depthOfValue } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import {
   classEdges,
@@ -211,7 +211,8 @@ export function productPass(
     { accumulation: product.accumulate, ...(variant === undefined ? {} : { variant }) },
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
-  const multiplications = mainLoopMultiplications(shape, policy, product.mode, variant);
+  const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *
+    mainLoopMultiplications(shape, policy, product.mode, variant);
   const places = { ...product.places, result: target.buffer };
   return pass(kernel, buffers, places, workgroups, limits, multiplications);
 }

@@ -54,9 +54,9 @@ export function cutPasses(
   request: PlanRequest,
   mode: SizeMode,
   shape: CutShape,
-  { elements: types, buffers, bias }: Pick<
+  { elements: types, buffers, bias, scale }: Pick<
     ReturnType<typeof problemBuffers>,
-    "elements" | "buffers" | "bias"
+    "elements" | "buffers" | "bias" | "scale"
   >,
   make: (part: ProductPart) => Pass,
 ): { products: Pass[]; sums: Pass[] } {
@@ -80,7 +80,7 @@ export function cutPasses(
     partialResultElements(cut, product),
     sum,
   );
-  const places = { partials, result, bias };
+  const places = { partials, result, bias, scale };
   if (head === undefined) {
     const to = { ...target, buffer: partials, element: sum, split: elements };
     return {

@@ -11,6 +11,7 @@ export type BufferRole =
   | "filter"
   | "output"
   | "bias"
+  | "scale"
   | "a"
   | "b"
   | "c"

@@ -2,7 +2,13 @@ import { unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  CONV_DTYPES,
+  type ConvProblem,
+  resultDtypes,
+} from "../problem/conv_problem.ts";
+import { isScale, SCALE_RANGE } from "../problem/epilogue.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { typicalError } from "../winograd/amplification.ts";
@@ -73,7 +79,10 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   if (request.pair !== undefined && problem.op === "bwd-filter") {
     return { name: "winrs", why: "auto: the pair is of winrs" };
   }
-  if (problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem)) {
+  if (
+    problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem) &&
+    request.dtype !== "i8"
+  ) {
     return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
   }
   if (problem.groups > 1 && rows < THIN_ROWS) {
@@ -261,7 +270,7 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  const unknown = refuseUnknown(asked) ?? refuseSplits(asked);
+  const unknown = refuseUnknown(asked) ?? refuseIntegers(asked) ?? refuseSplits(asked);
   if (unknown !== undefined) return unknown;
   const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);
@@ -277,10 +286,10 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
 
 /** Refuses words that are none of those that a request may say: what types do not keep a caller from. */
 function refuseUnknown(request: PlanRequest): Refusal | undefined {
-  const { dtype, outDtype = dtype, layout, filterLayout } = request;
+  const { dtype, outDtype = resultDtypes(dtype)[0], layout, filterLayout } = request;
   const said: readonly (readonly [string, string, readonly string[]])[] = [
     ["dtype", dtype, CONV_DTYPES],
-    ["outDtype", outDtype, CONV_DTYPES],
+    ["outDtype", outDtype, resultDtypes(dtype)],
     ["layout", layout, LAYOUTS],
     ["filterLayout", filterLayout, FILTER_LAYOUTS],
   ];
@@ -288,6 +297,31 @@ function refuseUnknown(request: PlanRequest): Refusal | undefined {
   if (wrong === undefined) return undefined;
   const [name, word, words] = wrong;
   return refusal("problem", `${name} ${word} is none of ${words.join(", ")}`);
+}
+
+/** Refuses what int8 has no meaning for, or no kernels, and scales of anything else. */
+function refuseIntegers(
+  { problem: { op }, dtype, outDtype, layout, filterLayout, epilogue }: PlanRequest,
+): Refusal | undefined {
+  const { activation, scale } = epilogue;
+  if ((scale === undefined) === (outDtype === "i8")) {
+    return refusal("problem", "results in i8 take a scale (--scale), and no others do");
+  }
+  if (typeof scale === "number" && !isScale(scale)) {
+    return refusal("problem", `scale ${scale} is no number from ${SCALE_RANGE}`);
+  }
+  if (dtype !== "i8") return undefined;
+  if (op !== "fwd") return refusal("problem", `convolutions of i8 are forward, not ${op}`);
+  if (layout !== "nhwc" || filterLayout !== "krsc") {
+    return refusal(
+      "problem",
+      `i8 tensors lie as nhwc with filters krsc, not as ${layout} with ${filterLayout} ` +
+        "(wgconv tensor convert IN OUT --from-layout nchw --to-layout nhwc converts)",
+    );
+  }
+  return activation === "none" || activation === "relu"
+    ? undefined
+    : refusal("problem", `${activation} leads out of the integers, i8 convolutions take relu`);
 }
 
 /** Plans the algorithm that a request names. */

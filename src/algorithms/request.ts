@@ -1,5 +1,5 @@
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import type { ConvDType, ConvProblem } from "../problem/conv_problem.ts";
+import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
@@ -14,8 +14,8 @@ export interface PlanRequest {
   readonly problem: ConvProblem;
   /** Element type of the operands. */
   readonly dtype: ConvDType;
-  /** Of the result and the bias; the operands' where absent. */
-  readonly outDtype?: ConvDType;
+  /** Of the result and the bias; the operands' where absent. Of i8 the result is i32 or i8, and the bias i32. */
+  readonly outDtype?: ConvOutDType;
   /** Layout of activations: input and output, and their gradients. */
   readonly layout: Layout;
   /** Layout of the filter and its gradient. */

@@ -6,7 +6,13 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { splitTensor, type TensorSplit } from "../kernels/module.ts";
-import { type ElementChoice, type Elements, elementsOf, sumOf } from "../elements/elements.ts";
+import {
+  biasOf,
+  type ElementChoice,
+  type Elements,
+  elementsOf,
+  sumOf,
+} from "../elements/elements.ts";
 import { type Scalar, scalarBytes } from "../elements/scalar.ts";
 import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
@@ -130,16 +136,17 @@ export class BufferList {
   }
 }
 
-/** What one of the problem's tensors is made of. */
-function tensorScalar(
+/** What one of the problem's tensors is made of, as it lies: int8 one by one. */
+export function tensorScalar(
   request: Pick<PlanRequest, "problem" | "dtype" | "outDtype">,
   which: ConvTensor,
 ): Scalar {
   const { storage, result } = elementsOf(request);
-  return which === resultTensor(request.problem.op) ? result : storage;
+  if (which === resultTensor(request.problem.op)) return result;
+  return request.dtype === "i8" ? "i8" : storage;
 }
 
-/** Bytes of an element of the operands. */
+/** Bytes of a value of the operands, as kernels load it: of int8 a word of four. */
 export function operandBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).storage);
 }
@@ -154,12 +161,13 @@ export function resultBytes(choice: ElementChoice): number {
   return scalarBytes(elementsOf(choice).result);
 }
 
-/** The problem's tensors (and the bias) as the first buffers of a plan, and what they are made of. */
+/** The problem's tensors (and the bias, and the scales of int8 results) as the first buffers of a plan, and what they are made of. */
 export function problemBuffers(request: PlanRequest): {
   elements: Elements;
   buffers: BufferList;
   tensor: Readonly<Record<ConvTensor, number>>;
   bias: number | undefined;
+  scale: number | undefined;
 } {
   const { problem, epilogue } = request;
   const buffers = new BufferList(request.limits);
@@ -174,9 +182,12 @@ export function problemBuffers(request: PlanRequest): {
   }
   const elements = elementsOf(request);
   const bias = epilogue.bias
-    ? buffers.add("bias", "bias", problem.outChannels, elements.result)
+    ? buffers.add("bias", "bias", problem.outChannels, biasOf(elements))
     : undefined;
-  return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, bias };
+  const scale = epilogue.scale === "channel"
+    ? buffers.add("scale", "scale", problem.outChannels, "f32")
+    : undefined;
+  return { elements, buffers, tensor: tensor as Record<ConvTensor, number>, bias, scale };
 }
 
 /** Output elements of a problem's result. */
@@ -192,7 +203,7 @@ export function reduceShape(request: PlanRequest, splits: number): ReduceShape {
   const elements = elementCount(shape);
   const channels = shape[1]!;
   const channelStride = stridesInLayout(shape, request.layout)[1]!;
-  if (!epilogue.bias) {
+  if (!epilogue.bias && epilogue.scale !== "channel") {
     // Nobody asks for rows: one long one takes the widest vectors.
     return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
   }

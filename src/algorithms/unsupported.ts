@@ -1,3 +1,4 @@
+import type { ConvOutDType } from "../problem/conv_problem.ts";
 import type { Algorithm } from "./algorithm.ts";
 import type { PlanRequest } from "./request.ts";
 
@@ -12,9 +13,9 @@ export function unsupported(
     if (request.pair !== undefined && !heeds.includes("pair")) return "it has no pairs of kernels";
   }
   const { dtype, outDtype = dtype } = request;
-  if (!dtypes.includes(dtype) || !dtypes.includes(outDtype)) {
-    return `its tensors are ${dtypes.join(" or ")}`;
-  }
+  // Whole sums are of operands that the algorithm takes, or does not.
+  const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);
+  if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
   return request.variant !== undefined && !heeds.includes("variant")
     ? "its kernels come in one variant only"
     : refuse(request);

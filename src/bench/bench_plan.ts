@@ -1,6 +1,7 @@
 import type { CaseTraits } from "../run/case_record.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
-import type { ConvDType, ConvProblem, Operation } from "../problem/conv_problem.ts";
+import type { ConvDType, ConvOutDType, ConvProblem, Operation } from "../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { ReadCase } from "../report/record_schema.ts";
@@ -16,7 +17,9 @@ export interface BenchPlan extends RunOptions {
   readonly ops: readonly Operation[];
   readonly dtypes: readonly ConvDType[];
   /** Of results; the operands' where absent. */
-  readonly outDtype?: ConvDType | undefined;
+  readonly outDtype?: ConvOutDType | undefined;
+  /** What sums are multiplied by where results are int8. */
+  readonly scale?: number | undefined;
   readonly layouts: readonly Layout[];
   readonly algorithms: readonly (AlgorithmName | "auto")[];
   /** Tile policies; `auto` is the planner's choice. */
@@ -43,6 +46,9 @@ export function benchGroups(bench: BenchPlan): RunGroup[] {
             filterLayout: filterLayoutFor(layout),
             dtype,
             outDtype: bench.outDtype,
+            ...(bench.scale === undefined
+              ? {}
+              : { epilogue: { ...NO_EPILOGUE, scale: bench.scale } }),
           })
         )
       )

@@ -17,6 +17,7 @@ export const CHECK_DEVICE: DeviceModel = {
     correlated: { along: 44, across: 39 },
     sliced: { one: 37, oneWide: 35, two: 24.7 },
     slicedStore: { lines: 2.1, scattered: 0.44 },
+    dot4: 96,
     planned: 42,
     direct: 5,
     depthwise: { along: 30, across: 20 },

@@ -1,5 +1,6 @@
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import type { CaseRecord } from "../report/record.ts";
+import type { FillKind } from "../tensor/fill.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
 import type { RanCase, RunHooks } from "../run/run_group.ts";
@@ -36,8 +37,9 @@ const PLANNING = { limits: DEFAULT_LIMITS, device: CHECK_DEVICE };
 /** What a check covers. */
 export type CheckPlan =
   & Pick<BenchPlan, "problems" | "ops" | "layouts" | "algorithms" | "policies" | "tiles">
-  & Pick<BenchPlan, "fill" | "seed">
+  & Pick<BenchPlan, "seed">
   & {
+    readonly fill: FillKind;
     /** What the descriptors of its problems have in common; the baseline's others are no concern of the check. */
     readonly filter?: RegExp | undefined;
   };

@@ -1,7 +1,7 @@
 import type { CaseRecord } from "../report/record.ts";
 import { caseChecks } from "../run/case_checks.ts";
 import type { Executor } from "../run/executor.ts";
-import { fillOperand } from "../run/operands.ts";
+import { defaultFill, fillOperand } from "../run/operands.ts";
 import {
   failedRecords,
   type GroupData,
@@ -59,14 +59,14 @@ function groupData(
   let made: GroupData | undefined;
   return (singly) => {
     if (made !== undefined) return made;
+    const { seed, fill = defaultFill(subject.traits.dtype) } = run;
     for (const one of subject.operands) {
-      if (!tensors.has(one.role)) tensors.set(one.role, fillOperand(one, run));
+      if (!tensors.has(one.role)) tensors.set(one.role, fillOperand(one, { fill, seed }));
     }
     const operands = Object.fromEntries(
       subject.operands.map(({ role }) => [role, tensors.get(role)!]),
     );
     const mode = run.check === "none" ? "sample" : run.check;
-    const { seed } = run;
     made = { operands, ...caseChecks({ subject, operands, mode, linear: true, seed }, singly) };
     return made;
   };

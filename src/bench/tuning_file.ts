@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { problemClass } from "../algorithms/tuning.ts";
 import type { TunedChoice, TuningTable } from "../algorithms/tuned_choice.ts";
 import { InputSyntaxError, isInputError } from "../errors.ts";
-import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { VERSION } from "../version.ts";
@@ -18,7 +18,7 @@ const TunedSchema = v.object({
   problem: v.string(),
   op: v.picklist(OPERATIONS),
   dtype: v.picklist(CONV_DTYPES),
-  out_dtype: v.optional(v.picklist(CONV_DTYPES)),
+  out_dtype: v.optional(v.picklist(CONV_OUT_DTYPES)),
   layout: v.picklist(LAYOUTS),
   filter_layout: v.picklist(FILTER_LAYOUTS),
   algorithm: v.lazy(() => v.picklist(algorithmNames())),
@@ -172,12 +172,12 @@ function isOf({ backend, device, driver }: Tuned, is: TunedDevice): boolean {
 }
 
 function classOf(
-  { problem, op, dtype, out_dtype: outDtype = dtype, layout, filter_layout: filterLayout }: Tuned,
+  { problem, op, dtype, out_dtype: outDtype, layout, filter_layout: filterLayout }: Tuned,
 ): string {
   return problemClass({
     problem: parseDescriptor(problem, op),
     dtype,
-    outDtype,
+    ...(outDtype === undefined ? {} : { outDtype }),
     layout,
     filterLayout,
   });

@@ -2,13 +2,19 @@ import { Command } from "#cli-types";
 import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import type { Executor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
 import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
-import { CONV_DTYPES, type ConvProblem, OPERATIONS } from "../problem/conv_problem.ts";
+import {
+  CONV_DTYPES,
+  CONV_OUT_DTYPES,
+  type ConvProblem,
+  OPERATIONS,
+} from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
@@ -26,6 +32,7 @@ import {
   parseShard,
   parseShare,
   parseWorkspace,
+  positiveNumber,
   refuseOptions,
   someOf,
   splitTiles,
@@ -74,7 +81,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "auto" as const,
     ])
     .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_DTYPES))
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
+    .option("--scale <x>", "factor of sums that become i8 (--out-dtype i8)", positiveNumber)
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
@@ -97,7 +105,11 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
-    .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
+    .option(
+      "--fill <kind>",
+      `${FILL_KINDS.join(", ")}; default uniform01, of i8 int8`,
+      oneOf(FILL_KINDS),
+    )
     .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
     .option("--runs <n>", "most timed samples a case", wholeNumber(1), 30)
     .option(
@@ -214,6 +226,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     ops: options.op,
     dtypes: options.dtype,
     outDtype: options.outDtype,
+    scale: options.scale,
     layouts: options.layout,
     algorithms: options.algorithm,
     policies: options.policy,
@@ -236,7 +249,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 
 /** What decides a figure beside the case itself. */
 export function environmentOptions(run: RunOptions): Record<string, string | number> {
-  const { check, fill, provider = "wgconv", protocol, planning = {} } = run;
+  const { check, fill = defaultFill("f32"), provider = "wgconv", protocol, planning = {} } = run;
   const { policy, splits, balance, flush, maxWorkspaceBytes, maxWorkspaceShare, exact } = planning;
   const { variant, device } = planning;
   return {

@@ -2,6 +2,7 @@ import { CPU_HEEDS, refuseOptions } from "./values.ts";
 import { EXIT } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
+import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { compute } from "./compute.ts";
@@ -12,8 +13,6 @@ import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
-
-const DEFAULT_FILL = "uniform01";
 
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
@@ -26,8 +25,8 @@ export function convCommand() {
         force: options.force,
       });
       using opened = await openConv(options);
-      const { output, algorithm, device, fill = DEFAULT_FILL, seed } = options;
-      const { dtype, outDtype } = options;
+      const { output, algorithm, device, seed } = options;
+      const { dtype, outDtype, fill = defaultFill(dtype) } = options;
       const subject = convSubject({ ...opened, dtype, outDtype });
       const { record, result } = await compute({
         subject,

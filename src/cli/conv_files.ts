@@ -18,7 +18,7 @@ export interface OpenedConv extends Layouts, Disposable {
   readonly problem: ConvProblem;
   readonly epilogue: Epilogue;
   /** The operands' files; none of what is made. */
-  readonly files: { readonly [which in ConvTensor | "bias"]?: TensorSource };
+  readonly files: { readonly [which in ConvTensor | "bias" | "scale"]?: TensorSource };
 }
 
 /** The option that names the file of each of the problem's tensors. */
@@ -45,19 +45,28 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
   using opened = new DisposableStack();
   const open = async (path: string) => opened.use(await openNpy(path));
   const bias = options.bias === undefined ? undefined : await open(options.bias);
-  const epilogue = { bias: bias !== undefined, activation: options.activation };
-  const files: { [which in ConvTensor | "bias"]?: TensorSource } = {};
+  const scale = typeof options.scale === "string" ? await open(options.scale) : undefined;
+  const epilogue = {
+    bias: bias !== undefined,
+    activation: options.activation,
+    ...(options.scale === undefined
+      ? {}
+      : { scale: typeof options.scale === "number" ? options.scale : "channel" as const }),
+  };
+  const files: { [which in ConvTensor | "bias" | "scale"]?: TensorSource } = {};
   if (options.problem === undefined) {
     for (const which of operandTensors(op)) files[which] = await open(options[OPTION[which]]!);
   }
   const problem = options.problem === undefined
     ? problemOfFiles(options, files, layout, filterLayout)
     : parseDescriptor(options.problem, op);
-  if (bias && (bias.shape.length !== 1 || bias.shape[0] !== problem.outChannels)) {
-    throw new InputRangeError(
-      `Cannot convolve: bias has shape [${bias.shape.join(", ")}], ` +
-        `expected [${problem.outChannels}], one value an output channel`,
-    );
+  for (const [name, file] of Object.entries({ bias, scale })) {
+    if (file && (file.shape.length !== 1 || file.shape[0] !== problem.outChannels)) {
+      throw new InputRangeError(
+        `Cannot convolve: ${name} has shape [${file.shape.join(", ")}], ` +
+          `expected [${problem.outChannels}], one value an output channel`,
+      );
+    }
   }
   const kept = opened.move();
   return {
@@ -65,14 +74,14 @@ export async function openConv(options: ProblemOptions): Promise<OpenedConv> {
     layout,
     filterLayout,
     epilogue,
-    files: { ...files, ...(bias ? { bias } : {}) },
+    files: { ...files, ...(bias ? { bias } : {}), ...(scale ? { scale } : {}) },
     [Symbol.dispose]: () => kept.dispose(),
   };
 }
 
 /** The paths of the files that the options name. */
-export function inputFiles({ input, filter, gradOutput, bias }: ProblemOptions) {
-  return [input, filter, gradOutput, bias];
+export function inputFiles({ input, filter, gradOutput, bias, scale }: ProblemOptions) {
+  return [input, filter, gradOutput, bias, typeof scale === "string" ? scale : undefined];
 }
 
 /** Refuses options that are missing or that nothing would read. */
@@ -106,7 +115,9 @@ function checkOptions(options: ProblemOptions): void {
       "Cannot convolve: --fill goes with --problem, files have their own data",
     );
   }
-  const stdin = [...given, "bias" as const].filter((name) => options[name] === "-");
+  const stdin = [...given, "bias" as const, "scale" as const].filter((name) =>
+    options[name] === "-"
+  );
   if (stdin.length > 1) {
     throw new InputTypeError("Cannot convolve: only one file can come from stdin");
   }

@@ -2,7 +2,7 @@ import { variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
-import { defaultFill } from "../run/gemm_subject.ts";
+import { defaultFill } from "../run/operands.ts";
 import { CACHES } from "../run/run_group.ts";
 import type { Planning } from "../run/subject.ts";
 import { BACKENDS } from "../gpu/provider.ts";

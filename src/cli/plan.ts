@@ -8,7 +8,12 @@ import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { directFlops } from "../problem/conv_problem.ts";
+import {
+  type ConvDType,
+  type ConvOutDType,
+  directFlops,
+  resultDtypes,
+} from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
@@ -187,7 +192,7 @@ function planReport(
   { dtype, outDtype }: ProblemOptions,
   plan: Plan,
 ): string {
-  const dtypes = dtypeText({ dtype, out_dtype: outDtype === dtype ? undefined : outDtype });
+  const dtypes = dtypeText({ dtype, out_dtype: isUsual(dtype, outDtype) ? undefined : outDtype });
   const flops = directFlops(problem);
   const ratio = plan.multiplications > 0
     ? ` (${(plan.multiplications / (flops / 2)).toFixed(2)}` +
@@ -219,6 +224,11 @@ function planReport(
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
 }
 
+/** Whether a result's type is what operands' have where nothing is said. */
+function isUsual(dtype: ConvDType, outDtype: ConvOutDType | undefined): boolean {
+  return outDtype === undefined || outDtype === resultDtypes(dtype)[0];
+}
+
 function memoryText({ inputs, output, workspace, peak }: PlanMemory): string {
   return `${formatBytes(peak)}: inputs ${formatBytes(inputs)}, output ${formatBytes(output)}, ` +
     `workspace ${formatBytes(workspace)}`;
@@ -226,7 +236,7 @@ function memoryText({ inputs, output, workspace, peak }: PlanMemory): string {
 
 function planJson(
   { problem, layout, filterLayout }: OpenedConv,
-  { dtype, outDtype = dtype }: ProblemOptions,
+  { dtype, outDtype }: ProblemOptions,
   plan: Plan,
 ): string {
   return JSON.stringify({
@@ -235,7 +245,7 @@ function planJson(
     problem: printDescriptor(problem),
     op: problem.op,
     dtype,
-    ...(outDtype === dtype ? {} : { out_dtype: outDtype }),
+    ...(isUsual(dtype, outDtype) ? {} : { out_dtype: outDtype }),
     layout,
     filter_layout: filterLayout,
     algorithm: plan.algorithm,

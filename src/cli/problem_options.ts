@@ -1,6 +1,6 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
@@ -87,18 +87,29 @@ export function problemCommand(name: string) {
     )
     .option(
       "--dtype <name>",
-      "type of the operands; sums are in f32: f32, f16",
+      "type of the operands; sums are in f32, of i8 in i32: f32, f16, i8",
       oneOf(CONV_DTYPES),
       "f32" as const,
     )
-    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_DTYPES))
+    .option("--out-dtype <name>", OUT_DTYPE_HELP, oneOf(CONV_OUT_DTYPES))
+    .option(
+      "--scale <x|file>",
+      "factor of sums that become i8 (--out-dtype i8): a number, or K values",
+      parseScale,
+    )
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option("--json", "print one JSON record");
 }
 
 /** What `--out-dtype` says. */
 export const OUT_DTYPE_HELP =
-  "type of the result and the bias, in place of the operands': f32, f16";
+  "type of the result and the bias, in place of the operands': f32, f16; of i8 operands i32 (the default) or i8";
+
+/** A number, or the path of a file that is none. */
+function parseScale(text: string): number | string {
+  const value = text.trim() === "" ? NaN : Number(text);
+  return Number.isNaN(value) ? text : value;
+}
 
 /** What the options of {@linkcode problemCommand} parse to. */
 export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"]>;

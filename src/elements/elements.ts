@@ -3,17 +3,20 @@ import { type Scalar, scalarFeature, sumScalar } from "./scalar.ts";
 /** Element type of a problem's operands. */
 export type OperandType = "f32" | "f16" | "i8" | "f64";
 
+/** Element type of a result; i32 and i8 of int8 operands. */
+export type ResultType = "f32" | "f16" | "i32" | "i8";
+
 /** In what products are summed: `f16` in short chains that are added to f32; `i32` of int8, four products a step. */
 export type Accumulation = "f32" | "f16" | "i32" | "f64";
 
 /** What the tensors, tiles and sums of a product or a convolution are made of: CUTLASS' element types of a kernel. */
 export interface Elements {
-  /** Operands in memory; `u32` are words of four int8 that follow each other along the depth. */
+  /** Operands in memory; `u32` are words of four int8 that follow each other along the depth, `i8` single ones. */
   readonly storage: Scalar;
   /** Operands in workgroup memory. */
   readonly tile: Scalar;
   readonly accumulate: Accumulation;
-  /** Results in memory, and what is added to them: bias, C, residual. */
+  /** Results in memory, and what is added to them: C, residual, and a bias but of i8 (`biasOf()`). */
   readonly result: Scalar;
 }
 
@@ -24,14 +27,16 @@ export interface ElementChoice {
   /** Of f16 only; f32 where absent. */
   readonly accumulate?: "f32" | "f16";
   /** Of the results; as the operands where absent, i32 of int8. */
-  readonly outDtype?: "f32" | "f16";
+  readonly outDtype?: ResultType;
   /** Whether f16 stays f16 in workgroup memory, and is converted as it is multiplied. */
   readonly variant?: { readonly halfTile?: boolean };
 }
 
 /** The elements of a choice; tiles hold what sums are in where nothing else is said. */
 export function elementsOf({ dtype, accumulate, outDtype, variant }: ElementChoice): Elements {
-  if (dtype === "i8") return { storage: "u32", tile: "u32", accumulate: "i32", result: "i32" };
+  if (dtype === "i8") {
+    return { storage: "u32", tile: "u32", accumulate: "i32", result: outDtype ?? "i32" };
+  }
   const chained = dtype === "f16" && accumulate === "f16";
   return {
     storage: dtype,
@@ -46,6 +51,11 @@ export function sumOf({ accumulate }: Pick<Elements, "accumulate">): Scalar {
   return sumScalar(accumulate);
 }
 
+/** What a bias is in: as the results, of int8 as the sums. */
+export function biasOf({ accumulate, result }: Pick<Elements, "accumulate" | "result">): Scalar {
+  return accumulate === "i32" ? "i32" : result;
+}
+
 /** Products along the depth that one value in memory holds. */
 export function depthOfValue({ storage }: Pick<Elements, "storage">): 1 | 4 {
   return storage === "u32" ? 4 : 1;
@@ -53,9 +63,9 @@ export function depthOfValue({ storage }: Pick<Elements, "storage">): 1 | 4 {
 
 /** As it stands in kernels' names: `f32`, `f16_sum16`, `f16_to_f32`. */
 export function elementsTrait({ storage, accumulate, result }: Elements): string {
-  const packed = storage === "u32";
-  return (packed ? "i8" : storage) + (accumulate === "f16" ? "_sum16" : "") +
-    (packed || result === storage ? "" : `_to_${result}`);
+  const [operand, own] = accumulate === "i32" ? ["i8", "i32"] : [storage, storage];
+  return operand + (accumulate === "f16" ? "_sum16" : "") +
+    (result === own ? "" : `_to_${result}`);
 }
 
 /** WebGPU features that kernels of a choice need. */

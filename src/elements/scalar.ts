@@ -1,14 +1,14 @@
-/** A WGSL scalar type; `u32` also stands for four packed int8. */
-export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32";
+/** A WGSL scalar type; `u32` also stands for four packed int8. Of `i8`, which WGSL lacks, words of four are stored. */
+export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32" | "i8";
 
 /** Bytes of one value. */
 export function scalarBytes(scalar: Scalar): number {
-  return scalar === "f16" ? 2 : scalar === "f64" ? 8 : 4;
+  return scalar === "i8" ? 1 : scalar === "f16" ? 2 : scalar === "f64" ? 8 : 4;
 }
 
-/** What values of a type are added up in: f32 of f16, else the type itself. */
-export function sumScalar(scalar: Scalar): Scalar {
-  return scalar === "f16" ? "f32" : scalar;
+/** What values of a type are computed with and added up in: f32 of f16, i32 of i8, else the type itself. */
+export function sumScalar(scalar: Scalar): Exclude<Scalar, "f16" | "i8"> {
+  return scalar === "f16" ? "f32" : scalar === "i8" ? "i32" : scalar;
 }
 
 /** The WebGPU feature that a kernel with such values needs, if any. */
@@ -29,7 +29,7 @@ export function zeroOf(scalar: Scalar, width: 1 | 4): string {
 
 /** A literal that WGSL reads back to the same value of the type. */
 export function literalOf(scalar: Scalar, value: number): string {
-  if (scalar === "i32" || scalar === "u32") return `${scalar}(${value})`;
+  if (scalar === "i32" || scalar === "u32" || scalar === "i8") return `${scalar}(${value})`;
   const text = String(scalar === "f64" ? value : Math.fround(value));
   const real = /[.e]/.test(text) ? text : `${text}.0`;
   return `${real}${{ f32: "f", f16: "h", f64: "lf" }[scalar]}`;

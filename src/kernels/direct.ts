@@ -8,6 +8,7 @@ import {
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
+import { zeroOf } from "../elements/scalar.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
 import { axisDigits, digitsText } from "./axes.ts";
@@ -47,7 +48,8 @@ export function directKernel(
   const module = moduleBuilder(mode);
   const a = module.tensor(left, "read", 1, tensors[left], elements.storage);
   const b = module.tensor(right, "read", 1, tensors[right], elements.storage);
-  const stored = shape.splits > 1 ? sumOf(elements) : elements.result;
+  const sum = sumOf(elements);
+  const stored = shape.splits > 1 ? sum : elements.result;
   const out = module.tensor(result, "write", 1, tensors[result], stored);
   const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
@@ -77,6 +79,8 @@ export function directKernel(
     termsPerSplit: size("terms_per_split", Math.ceil(terms / shape.splits)),
     coordinates: coordinatesText(problem, result, layoutOf(result), size),
     term: text.term,
+    zero: zeroOf(sum, 1),
+    whole: sum === "i32",
     a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
     b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
     store: out.store(

@@ -78,6 +78,37 @@ export function addTensorStep(
   };
 }
 
+/** What sums of int8 are multiplied by on their way to int8: one factor, or those of output channels. */
+export type QuantizeScale = number | {
+  readonly split: TensorSplit;
+  index(row: string): string;
+};
+
+/**
+ * saturate(round(f32(value)·scale)): of a sum in i32 a value that int8 holds, halves to the even one. Both the conversion and
+ * the product round to the nearest f32.
+ */
+export function quantizeStep(module: ModuleBuilder, scale: QuantizeScale): EpilogueStep {
+  const each = typeof scale === "number"
+    ? undefined
+    : module.tensor("scale", "read", 1, scale.split);
+  const factors = ({ width, side, row }: EpiloguePlace) => {
+    if (typeof scale === "number") return literalOf("f32", scale);
+    const of = (at: string) => each!.load(scale.index(at));
+    if (width === 1 || side !== "rows") return of(row);
+    return `vec4f(${[0, 1, 2, 3].map((i) => of(`(${row} + ${i}u)`)).join(", ")})`;
+  };
+  return {
+    trait: typeof scale === "number" ? `scale${scale}` : "scale",
+    declarations: "",
+    apply(value, place) {
+      const [real, whole] = place.width === 4 ? ["vec4f", "vec4<i32>"] : ["f32", "i32"];
+      const rounded = `round(${real}(${value}) * ${factors(place)})`;
+      return `${whole}(clamp(${rounded}, ${real}(-128.0), ${real}(127.0)))`;
+    },
+  };
+}
+
 /** value + bias of its row or column, which `index` may turn into a place of the bias tensor. */
 export function biasStep(
   module: ModuleBuilder,

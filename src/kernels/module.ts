@@ -36,7 +36,8 @@ export interface ModuleBuilder {
   /**
    * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
    *
-   * @param value What the kernel computes with; of f16 it is f32 where absent, else the element itself.
+   * @param value What the kernel computes with; of f16 it is f32, and of i8 i32, where absent, else the element itself.
+   * @throws {Error} where single i8 are to be written, of which a word holds four.
    */
   tensor(
     name: string,
@@ -102,10 +103,23 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       bound.push(name);
       const feature = scalarFeature(element);
       if (feature !== undefined) features.add(feature);
-      const type = vector === 4 ? `vec4<${element}>` : element;
+      const bytes = element === "i8";
+      const singles = bytes && vector === 1;
+      if (singles && kind === "write") throw new Error(`Cannot write single int8 to ${name}`);
+      const type = bytes ? "u32" : vector === 4 ? `vec4<${element}>` : element;
       const loaded = (text: string) =>
-        element === value ? text : `${typeName(value, vector)}(${text})`;
-      const stored = (text: string) => element === value ? text : `${type}(${text})`;
+        singles || element === value
+          ? text
+          : bytes
+          ? `unpack4xI8(${text})`
+          : `${typeName(value, vector)}(${text})`;
+      const stored = (text: string) =>
+        element === value ? text : bytes ? `pack4xI8(${text})` : `${type}(${text})`;
+      // An element of a part; single int8 are taken out of their words.
+      const at = (part: string, index: string) =>
+        singles
+          ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
+          : `${part}[${index}]`;
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
@@ -118,7 +132,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         );
         kinds.push(kind);
       }
-      if (split.parts === 1) {
+      if (split.parts === 1 && !singles) {
         return {
           vector,
           value,
@@ -136,8 +150,8 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
             ? `  ${body}`
             : `  if (i < ${(place + 1) * partVectors}u) { ${body} }`;
         }).join("\n");
-      const loader = `fn load_${name}(i: u32) -> ${type} {\n${
-        choose((p, i) => `return ${p}[${i}];`)
+      const loader = `fn load_${name}(i: u32) -> ${singles ? value : type} {\n${
+        choose((p, i) => `return ${at(p, i)};`)
       }\n}`;
       text.push(
         kind === "read"

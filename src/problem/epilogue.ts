@@ -1,9 +1,14 @@
-/** What follows the sum of products: out = activation(sum + bias[channel]). Forward only. */
+/**
+ * What follows the sum of products: out = activation(sum + bias[channel]). Forward only. Of int8 that is summed in i32, and
+ * where results are int8, too, out = saturate(round(f32(activation(sum + bias[channel])) * scale)).
+ */
 export interface Epilogue {
   /** Whether a bias of K values is added. */
   readonly bias: boolean;
   /** What is applied last. */
   readonly activation: Activation;
+  /** Of int8 results: what sums are multiplied by, one f32 for all or one an output channel. */
+  readonly scale?: number | "channel";
 }
 
 /** A function of each output, as PyTorch has it: gelu is the exact one, x·Φ(x), silu is x·sigmoid(x). */
@@ -32,3 +37,11 @@ export const LEAKY_RELU_SLOPE = 0.01;
 
 /** The sums as they are. */
 export const NO_EPILOGUE: Epilogue = { bias: false, activation: "none" };
+
+/** What a scale of int8 results may be, for messages. */
+export const SCALE_RANGE = "2^-126 to 2^96";
+
+/** Whether a number is a scale: with no sum of 32 bits it leaves f32, nor is it so small that a GPU flushes it to zero. */
+export function isScale(value: number): boolean {
+  return value >= 2 ** -126 && value <= 2 ** 96;
+}

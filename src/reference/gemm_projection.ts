@@ -81,9 +81,10 @@ export async function projectGemm(
   };
 }
 
-/** The projection of a product of integers, modulo 2^32 as the product itself: exact. */
+/** The projection of sums of integers, modulo 2^32 as they themselves: exact. */
 export interface IntegerProjection {
-  /** [batch, n] */
+  /** Sizes of what is expected: [what is outside, groups, places...]. */
+  readonly shape: readonly number[];
   readonly expected: Int32Array;
   project(result: Int32Array): Int32Array;
 }
@@ -133,7 +134,7 @@ export function projectIntegers(
   } else if (problem.bias === "column") {
     add(Int32Array.from({ length: batch * n }, (_, j) => bias![j % n]!), sumOfWeights);
   }
-  return { expected, project };
+  return { shape: [batch, 1, n], expected, project };
 }
 
 /** sums[j] += Σ_i weights[i]·matrix[i][j], modulo 2^32. */

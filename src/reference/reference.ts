@@ -27,7 +27,7 @@ export interface ReferenceInputs {
   /** ∇Y */
   readonly output?: HostOperand;
   /** One value per output channel, where the epilogue has a bias. */
-  readonly bias?: HostArray;
+  readonly bias?: HostArray | Int32Array;
 }
 
 /** Which results are computed, and by how many. */

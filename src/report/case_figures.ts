@@ -37,7 +37,7 @@ function elementBytes(dtype: string): readonly [operand: number, result: number]
 export function caseFigures(record: ReadCase): CaseFigures {
   const problem = caseProblem(record);
   const [operand, own] = elementBytes(record.dtype);
-  const result = record.out_dtype === undefined ? own : elementBytes(record.out_dtype)[1];
+  const result = record.out_dtype === undefined ? own : elementBytes(record.out_dtype)[0];
   const label = caseLabel(record);
   if (problem === null) {
     const { flops } = record;

@@ -17,7 +17,7 @@ export interface ReferenceRequest {
   readonly subject: Subject;
   readonly operands: HostOperands;
   readonly mode: CheckMode;
-  /** Whether there is a result that no activation has changed, to be projected; as the subject has it where absent. */
+  /** Whether there is a result of bare sums, to be projected; as the subject has it where absent. */
   readonly linear?: boolean;
   readonly seed: number;
   readonly onProgress?: (fraction: number) => void;
@@ -44,7 +44,7 @@ export interface Checked {
 
 /** How a request covers its subject. */
 export function coverage(
-  { subject, mode, linear = subject.activation === "none" }: Pick<
+  { subject, mode, linear = subject.linear === undefined }: Pick<
     ReferenceRequest,
     "subject" | "mode" | "linear"
   >,

@@ -1,27 +1,44 @@
-import { F16, F32, type Grouping } from "../accuracy/mod.ts";
+import { F16, F32, type Grouping, I32, NO_ERRORS_YARDSTICK } from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { elementFeatures } from "../elements/elements.ts";
-import { InputTypeError } from "../errors.ts";
+import { InputRangeError, InputTypeError } from "../errors.ts";
 import {
   accumulationLength,
+  biasDtype,
   type ConvDType,
+  type ConvOutDType,
   type ConvProblem,
   type ConvTensor,
   directFlops,
   operandTensors,
+  resultDtypes,
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
-import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { projectConv } from "../reference/projection.ts";
-import { type HostOperand, referenceConv, type ReferenceInputs } from "../reference/reference.ts";
+import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
+import {
+  activate,
+  type HostOperand,
+  referenceConv,
+  type ReferenceInputs,
+} from "../reference/reference.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";
 import { sampleCount } from "./coverage.ts";
+import { admitSums, type IntegerSum } from "./integer_overflow.ts";
 import { projectionNoise } from "./projection_noise.ts";
-import type { HostOperands, Planning, Subject, SubjectTensor } from "./subject.ts";
+import type {
+  HostOperands,
+  OperandData,
+  Planning,
+  ReferenceOptions,
+  Subject,
+  SubjectTensor,
+} from "./subject.ts";
 
 /** How the tensors of a problem lie in memory. */
 export interface Layouts {
@@ -38,8 +55,8 @@ export interface ConvAsked extends Layouts {
   readonly epilogue?: Epilogue;
   /** Element type of the operands; f32 where absent. */
   readonly dtype?: ConvDType;
-  /** Of the result and the bias; the operands' where absent. */
-  readonly outDtype?: ConvDType | undefined;
+  /** Of the result; what `resultDtypes()` has first where absent. */
+  readonly outDtype?: ConvOutDType | undefined;
 }
 
 /** The layout of one of the problem's tensors. */
@@ -52,14 +69,14 @@ function convTensor(
   problem: ConvProblem,
   which: ConvTensor,
   layouts: Layouts,
-  dtype: ConvDType,
-): SubjectTensor<ConvDType> {
+  dtype: ConvOutDType,
+): SubjectTensor<ConvOutDType> {
   const shape = shapeInLayout(tensorShape(problem, which), layoutOf(which, layouts));
   return { role: which, dtype, shape };
 }
 
 /** What a convolution's plan leaves. */
-export function convResult<D extends ConvDType = "f32">(
+export function convResult<D extends ConvOutDType = "f32">(
   problem: ConvProblem,
   layouts: Layouts = { layout: "nchw", filterLayout: "kcrs" },
   dtype?: D,
@@ -87,12 +104,14 @@ export function referenceInputs(
 
 /** A convolution or gradient as what a run computes. */
 export function convSubject(
-  { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", outDtype = dtype }:
-    ConvAsked,
+  { problem, layout, filterLayout, epilogue = NO_EPILOGUE, dtype = "f32", ...asked }: ConvAsked,
 ): Subject {
+  const { outDtype = resultDtypes(dtype)[0] } = asked;
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
-  const precision = outDtype === "f16" ? F16 : F32;
+  const integers = dtype === "i8";
+  const precision = integers ? I32 : outDtype === "f16" ? F16 : F32;
+  const { activation, scale } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
   const shape = tensorShape(problem, which);
@@ -111,36 +130,59 @@ export function convSubject(
     filterLayout,
     epilogue,
   } as const);
+  const scaleOf = ({ scale: each }: HostOperands) =>
+    scale === undefined
+      ? undefined
+      : (channel: number) => typeof scale === "number" ? Math.fround(scale) : each![channel]!;
+  const reference = (operands: HostOperands, options: ReferenceOptions) => {
+    const inputs = inputsOf(operands);
+    const all = { ...options, ...following };
+    return integers
+      ? referenceIntegers(problem, inputs, all, scaleOf(operands))
+      : referenceConv(problem, inputs, all);
+  };
   const tileOf = ({ tiles }: PlanArithmetic) => tiles?.[0]?.axes.map(({ n }) => n);
-  return {
+  const subject: Subject = {
     traits: {
       problem: printDescriptor(problem),
       op,
       flops: directFlops(problem),
       dtype,
-      ...(outDtype === dtype ? {} : { outDtype }),
+      ...(outDtype === resultDtypes(dtype)[0] ? {} : { outDtype }),
       layout,
       filterLayout,
+      ...(scale === undefined
+        ? {}
+        : { epilogue: scale === "channel" ? "scales" : `scale ${scale}` }),
     },
     title: `${problem.name ?? ""} ${op}`.trim(),
     features: elementFeatures({ dtype, outDtype }),
     operands: [
       ...operandTensors(op).map((operand) => convTensor(problem, operand, layouts, dtype)),
       ...(epilogue.bias
-        ? [{ role: "bias", dtype: outDtype, shape: [problem.outChannels] } as const]
+        ? [
+          {
+            role: "bias",
+            dtype: biasDtype(dtype, outDtype),
+            shape: [problem.outChannels],
+          } as const,
+        ]
+        : []),
+      ...(scale === "channel"
+        ? [{ role: "scale", dtype: "f32", shape: [problem.outChannels] } as const]
         : []),
     ],
     result: convResult(problem, layouts, outDtype),
     shape,
     axes: layoutAxes(layoutOf(which, layouts), filterSize.length),
-    activation: epilogue.activation,
-    ...(epilogue.activation === "none" ? {} : {
+    activation,
+    ...(activation === "none" && scale === undefined ? {} : {
       linear: convSubject({
         problem,
         ...layouts,
-        epilogue: { ...epilogue, activation: "none" },
+        epilogue: { bias: epilogue.bias, activation: "none" },
         dtype,
-        outDtype,
+        ...(integers ? {} : { outDtype }),
       }),
     }),
     length,
@@ -148,15 +190,13 @@ export function convSubject(
     sumCost: 1,
     sample: sampleCount(shape[channelAxis]!, length),
     strata: { channelAxis, run: op === "bwd-data" ? C : K, inner: layout === "chwn" },
-    exact: false,
+    exact: integers,
     plan: (planning) => tryPlanConv(request(planning)),
     unsupported: (planning) =>
       supportedAlgorithms(request(planning))
         .find(({ name }) => name === planning.algorithm)?.reason,
-    reference: (operands, options) =>
-      referenceConv(problem, inputsOf(operands), { ...options, ...following }),
-    compute: async (operands, onProgress) =>
-      (await referenceConv(problem, inputsOf(operands), { ...following, onProgress })).values,
+    reference,
+    compute: async (operands, onProgress) => (await reference(operands, { onProgress })).values,
     precision: () => precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
@@ -166,16 +206,20 @@ export function convSubject(
       tile: tileOf(arithmetic) ?? filterSize.map(() => 1),
     }),
     yardstick: (operands, arithmetic, seed) => {
+      if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);
       return convYardstick({ problem, inputs, epilogue, arithmetic, precision, seed });
     },
-    project: (operands, seed) => {
+    project: async (operands, seed) => {
       const { bias, ...others } = inputsOf(operands);
-      return projectConv(problem, {
+      const inputs = {
         ...others,
         ...(epilogue.bias && bias !== undefined ? { bias } : {}),
         result: layoutOf(which, layouts),
-      }, { seed });
+      };
+      return integers
+        ? projectConvIntegers(problem, inputs, seed)
+        : await projectConv(problem, inputs, { seed });
     },
     noise: (sample) => projectionNoise(sample, precision),
     // A filter's taps are one tile.
@@ -190,4 +234,38 @@ export function convSubject(
         : `the projection over channels${of} at [${outer},·,${at}]`;
     },
   };
+  if (!integers) return subject;
+  const sum = {
+    doing: "Cannot convolve",
+    length,
+    operands: ["input", "filter"],
+    added: epilogue.bias ? [["bias", 1]] : [],
+  } as const satisfies IntegerSum;
+  return {
+    ...subject,
+    ...(scale === undefined ? {} : {
+      // Channels lie innermost.
+      finish: (operands) => {
+        const own = scaleOf(operands)!;
+        return (sum, at) => quantized(activate(activation, sum), own(at % problem.outChannels));
+      },
+    }),
+    admit: async (check, operands) => {
+      if (scale === "channel") await refuseScales((await operands()).scale!);
+      await admitSums(subject, sum)(check, operands);
+    },
+  };
+}
+
+/** @throws {RangeError} where a scale of an output channel is none. */
+async function refuseScales(scales: OperandData): Promise<void> {
+  for await (const some of typeof scales === "function" ? scales() : [scales]) {
+    for (const scale of some as Float32Array) {
+      if (!isScale(scale)) {
+        throw new InputRangeError(
+          `Cannot convolve: scale ${scale} is no number from ${SCALE_RANGE}`,
+        );
+      }
+    }
+  }
 }

@@ -11,7 +11,14 @@ import {
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import { fromCanonical } from "./operands.ts";
 import { fetchResult, uploadOperands } from "./run_plan.ts";
-import type { HostData, HostOperands, Planning, PlanOperands, Subject } from "./subject.ts";
+import type {
+  HostData,
+  HostOperands,
+  Planning,
+  PlanOperands,
+  Subject,
+  SubjectTensor,
+} from "./subject.ts";
 import { type Timed, timedPlan } from "./timing.ts";
 
 /** A way to compute a subject that is ready to run. */
@@ -28,8 +35,9 @@ export interface Loaded extends Disposable {
    * Makes a plan ready; plans share the operands.
    *
    * @param copies Of all buffers, so that a copy has left the cache when its turn comes.
+   * @param result What it leaves; the subject's where absent.
    */
-  prepare(plan: Plan | undefined, copies: number): Promise<Ready>;
+  prepare(plan: Plan | undefined, copies: number, result?: SubjectTensor): Promise<Ready>;
 }
 
 /** Where subjects are computed. */
@@ -96,7 +104,7 @@ function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Lo
     return buffers;
   };
   return {
-    async prepare(plan, copies) {
+    async prepare(plan, copies, result = subject.result) {
       const sets: PlanBuffers[] = [];
       for (let copy = 0; copy < copies; copy++) sets.push(await buffersOf(plan!, copy));
       const prepared: PreparedPlan[] = [];
@@ -106,7 +114,7 @@ function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Lo
       return {
         ...timedPlan(gpu, prepared),
         hot: timedPlan(gpu, prepared.slice(0, 1)),
-        fetch: async () => await fetchResult(gpu, sets[0]!, subject.result) as HostData,
+        fetch: async () => await fetchResult(gpu, sets[0]!, result) as HostData,
       };
     },
     [Symbol.dispose]: () => resources.dispose(),

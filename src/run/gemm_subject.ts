@@ -4,9 +4,8 @@ import {
   F32,
   F64,
   I32,
-  NO_ERRORS,
+  NO_ERRORS_YARDSTICK,
   type Precision,
-  type Yardstick,
 } from "../accuracy/mod.ts";
 import { type GemmRequest, tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { InputRangeError } from "../errors.ts";
@@ -25,11 +24,10 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { type GemmInputs, referenceGemm } from "../reference/gemm.ts";
 import { projectGemm, projectIntegers } from "../reference/gemm_projection.ts";
 import { gemmYardstick } from "../simulate/gemm_yardstick.ts";
-import type { FillKind } from "../tensor/fill.ts";
-import { coverageOf, sampleCount } from "./coverage.ts";
-import { largestMagnitude } from "./operands.ts";
+import { sampleCount } from "./coverage.ts";
+import { admitSums } from "./integer_overflow.ts";
 import { gemmNoise } from "./projection_noise.ts";
-import type { HostOperands, OperandData, Planning, Subject, SubjectTensor } from "./subject.ts";
+import type { HostOperands, Planning, Subject, SubjectTensor } from "./subject.ts";
 
 /** A sample reads B across its rows, so it is a quarter of what a convolution's may be. */
 const SAMPLE_SHARE = 4;
@@ -43,14 +41,6 @@ const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
   f64: F64,
   i8: I32,
 };
-
-/** Whole numbers have no errors. */
-const EXACT: Yardstick = { sample: NO_ERRORS, of: () => NO_ERRORS, again: () => [] };
-
-/** The fill of made data where none is named: of integers all that int8 holds. */
-export function defaultFill(dtype: GemmDType): FillKind {
-  return dtype === "i8" ? "int8" : "uniform01";
-}
 
 /** What errors of a product are measured by. */
 export function gemmPrecision(dtype: GemmDType, { sums }: PlanArithmetic): Precision {
@@ -146,7 +136,7 @@ export function gemmSubject(
     precision: (sums) => gemmPrecision(dtype, sums),
     grouping: () => ({ rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] }),
     yardstick: (operands, sums, seed) =>
-      integers ? EXACT : gemmYardstick({
+      integers ? NO_ERRORS_YARDSTICK : gemmYardstick({
         problem,
         operands: inputsOf(operands),
         arithmetic: sums,
@@ -163,14 +153,20 @@ export function gemmSubject(
       `the projection over rows at [${batch === 1 ? "" : `${one},`}·,${column}]`,
   };
   if (!integers) return subject;
-  return {
-    ...subject,
-    admit: async (check, operands) => {
-      const linear = activation === "none";
-      if (check !== "none" && coverageOf(subject, { mode: check, linear }) === "whole") return;
-      await refuseOverflow(problem, operands);
-    },
-  };
+  const { alpha, beta, bias, residual } = problem;
+  const added = [
+    ...(beta === 0 ? [] : [["c", beta] as const]),
+    ...(bias === "none" ? [] : [["bias", 1] as const]),
+    ...(residual ? [["residual", 1] as const] : []),
+  ];
+  const sum = {
+    doing: "Cannot multiply",
+    length: k,
+    factor: alpha,
+    operands: ["a", "b"],
+    added,
+  } as const;
+  return { ...subject, admit: admitSums(subject, sum) };
 }
 
 /** What follows the sum, in order; empty where nothing does. */
@@ -183,44 +179,4 @@ export function printEpilogue(problem: GemmProblem): string {
     ...(activation === "none" ? [] : [activation]),
     ...(residual ? ["residual"] : []),
   ].join(", ");
-}
-
-/** What an int32 holds at most. */
-const MOST = 2 ** 31 - 1;
-
-/**
- * Refuses int8 products whose results may leave 32 bits, where a device would wrap around without a word. Nothing can where
- * |α|·max|a|·max|b|·k + |β|·max|C| + max|bias| + max|residual| stays below 2³¹, which often the sizes tell alone; where it
- * does not, the reference tells, if it is going to be computed whole: it refuses what overflows.
- *
- * @param operands What the product reads; looked at only where its sizes leave it open.
- * @throws {RangeError} with the largest result there may be.
- */
-async function refuseOverflow(
-  problem: GemmProblem,
-  operands: Parameters<NonNullable<Subject["admit"]>>[1],
-): Promise<void> {
-  const least = largestResult(problem, (which) => which === "a" || which === "b" ? 128 : MOST);
-  if (least <= MOST) return;
-  const data = await operands();
-  const largest = new Map<GemmTensor, number>();
-  for (const which of gemmOperands(problem)) {
-    largest.set(which, await largestMagnitude(data[which] as OperandData));
-  }
-  const most = largestResult(problem, (which) => largest.get(which)!);
-  if (most <= MOST) return;
-  throw new InputRangeError(
-    `Cannot multiply: ${problem.k} products of up to ${largest.get("a")} and ` +
-      `${largest.get("b")} may make results of ${most}, more than the 32 bits of i8's hold; ` +
-      "--check full looks whether they do",
-  );
-}
-
-/** The largest magnitude a result may have, of operands' largest magnitudes. */
-function largestResult(problem: GemmProblem, largest: (which: GemmTensor) => number): number {
-  const { k, alpha, beta, bias, residual } = problem;
-  return Math.abs(alpha) * k * largest("a") * largest("b") +
-    (beta === 0 ? 0 : Math.abs(beta) * largest("c")) +
-    (bias === "none" ? 0 : largest("bias")) +
-    (residual ? largest("residual") : 0);
 }

@@ -4,8 +4,8 @@ import type { GemmInputs } from "../reference/gemm.ts";
 import { referenceGemm } from "../reference/gemm.ts";
 import { arrayConstructor, type TensorData } from "../tensor/dtype.ts";
 import { checkAgainst, computeReference } from "./check.ts";
-import { defaultFill, gemmSubject } from "./gemm_subject.ts";
-import { fillOperands } from "./operands.ts";
+import { gemmSubject } from "./gemm_subject.ts";
+import { defaultFill, fillOperands } from "./operands.ts";
 import type { HostData } from "./subject.ts";
 
 /** The reference's values as a device of the dtype would leave them, and the check of what `spoil` does. */

@@ -14,6 +14,11 @@ import type {
   SubjectTensor,
 } from "./subject.ts";
 
+/** The fill of made data where none is named: of integers all that int8 holds. */
+export function defaultFill(dtype: string): FillKind {
+  return dtype === "i8" ? "int8" : "uniform01";
+}
+
 /** How operands are made that no file holds. */
 export interface MadeData {
   readonly fill: FillKind;
@@ -34,6 +39,7 @@ const SEED_OFFSET: Readonly<Record<string, number>> = {
   b: 1,
   c: 2,
   bias: 3,
+  scale: 3,
   residual: 4,
 };
 

@@ -100,32 +100,37 @@ export async function projectResult(
     check: async (checked, projected) => {
       const start = performance.now();
       const { result, linear: given, readSeconds, arithmetic } = projected;
-      const { activation } = subject;
-      const sums = activation === "none" ? result : given;
+      const bare = subject.linear === undefined;
+      const sums = bare ? result : given;
       if (sums === undefined) {
-        throw new InputTypeError(`Cannot project a result: it went through ${activation}`);
+        throw new InputTypeError(`Cannot project a result: it went through ${following(subject)}`);
       }
       const held = isExact(projection)
         ? holdExactly(projection, sums as Int32Array, linear)
         : await holdSums(
           projection,
           sums,
-          (activation === "none" ? projected.yardstick : undefined) ??
+          (bare ? projected.yardstick : undefined) ??
             yardstickOf(own, arithmetic),
           arithmetic,
           outputs,
           request,
         );
       const reasons = [...held.reasons];
-      if (activation !== "none") {
-        const place = activatedMismatch(result, sums, outputs);
+      if (!bare) {
+        const finish = subject.finish?.(operands);
+        const place = finish === undefined
+          ? activatedMismatch(result, sums, outputs)
+          : result.findIndex((value, at) => value !== finish(sums[at]!, at));
         if (place >= 0) {
-          reasons.push(`output ${place} in memory is not ${activation} of the result without it`);
+          reasons.push(
+            `output ${place} in memory is not ${following(subject)} of the result without it`,
+          );
         }
       }
       return withProjection(checked, reasons, {
         ...held.figures,
-        ...(activation === "none" ? {} : { activated: sums.length }),
+        ...(bare ? {} : { activated: sums.length }),
         reference_seconds: referenceSeconds,
         seconds: (performance.now() - start) / 1000,
         ...(readSeconds === undefined ? {} : { read_seconds: readSeconds }),
@@ -139,7 +144,7 @@ export async function checkResult(
   request: Omit<ReferenceRequest, "linear"> & ProjectedResult,
 ): Promise<Checked> {
   const { subject, result, linear, arithmetic, readSeconds } = request;
-  const asked = { ...request, linear: subject.activation === "none" || linear !== undefined };
+  const asked = { ...request, linear: subject.linear === undefined || linear !== undefined };
   const reference = await computeReference(asked);
   const projection = await projectResult(asked);
   return await checkBoth(reference, projection, { result, linear, arithmetic, readSeconds });
@@ -157,6 +162,15 @@ export async function checkBoth(
   return await projection?.check(checked, { ...projected, yardstick }) ?? checked;
 }
 
+/** What follows the sums, for messages. */
+function following({ activation, finish }: Subject): string {
+  const steps = [
+    ...(activation === "none" ? [] : [activation]),
+    ...(finish === undefined ? [] : ["scaling and rounding"]),
+  ];
+  return steps.join(" and ");
+}
+
 /** What holding a result's sums against the reference's found. */
 interface Held {
   readonly reasons: readonly string[];
@@ -171,14 +185,13 @@ function isExact(projection: Projection | IntegerProjection): projection is Inte
 function holdExactly(
   projection: IntegerProjection,
   result: Int32Array,
-  { shape, members, where }: Subject,
+  { members, where }: Subject,
 ): Held {
   const sums = projection.project(result);
   const wrong = sums.findIndex((sum, place) => sum !== projection.expected[place]);
-  const columns = shape.at(-1)!;
-  const place = [Math.floor(wrong / columns), 0, wrong % columns];
+  const place = () => where(unravelIndex(wrong, projection.shape));
   return {
-    reasons: wrong < 0 ? [] : [`${where(place)} differs from the reference's`],
+    reasons: wrong < 0 ? [] : [`${place()} differs from the reference's`],
     figures: {
       places: sums.length,
       members,

@@ -11,6 +11,7 @@ import { caseRecord, type CaseSetup } from "./case_record.ts";
 import { type Checked, linearOf, type Reference } from "./check.ts";
 import type { CheckMode } from "./coverage.ts";
 import { cpuNote, type Executor, type Ready } from "./executor.ts";
+import { defaultFill } from "./operands.ts";
 import type { HostData, HostOperands, Planning, PlanOperands, Subject } from "./subject.ts";
 import { timeRivals, type TimingProtocol } from "./timing.ts";
 
@@ -23,7 +24,8 @@ export interface RunOptions {
   /** What every plan is asked for. */
   readonly planning?: Partial<Planning>;
   readonly check: CheckMode | "none";
-  readonly fill: FillKind;
+  /** Of made data; what suits the operands' type where absent. */
+  readonly fill?: FillKind | undefined;
   readonly seed: number;
   readonly protocol: TimingProtocol;
   /** The tag of the records; `wgconv` where absent. */
@@ -249,7 +251,7 @@ export async function* runTogether<C extends RunPlan>(
     const { plan, linear } = one;
     const outcome = await checks.check({
       result,
-      linear: linear && await runOnce(await loaded.prepare(linear, 1)),
+      linear: linear && await runOnce(await loaded.prepare(linear, 1, subject.linear!.result)),
       arithmetic: plan?.arithmetic ?? {},
       readSeconds,
     });
@@ -326,6 +328,6 @@ function caseSetup(
     cache,
     device,
     ...(provider === undefined ? {} : { provider }),
-    made: { fill, seed },
+    made: { fill: fill ?? defaultFill(subject.traits.dtype), seed },
   };
 }

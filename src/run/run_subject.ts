@@ -63,7 +63,9 @@ export async function runSubject(executor: Executor, job: Job): Promise<Computed
   );
   const { times: [time], result, outcome } = ran[0]!;
   const { fill, seed, files } = source;
-  const made = Object.keys(files).some((role) => role !== "bias") ? {} : { made: { fill, seed } };
+  const made = Object.keys(files).some((role) => role !== "bias" && role !== "scale")
+    ? {}
+    : { made: { fill, seed } };
   const setup = { ...subject.traits, algorithm: job.algorithm, device: job.device, ...made };
   return { record: caseRecord(setup, { plan, time: time!, ...outcome }), result: result! };
 }

@@ -25,6 +25,8 @@ export interface HostOperands {
   readonly output?: HostData;
   /** Values of output channels, or of a product's rows or columns. */
   readonly bias?: HostData;
+  /** What sums of output channels are multiplied by, of int8 results. */
+  readonly scale?: HostData;
   /** A product's A, as it is stored. */
   readonly a?: HostData;
   /** B, as it is stored. */
@@ -84,13 +86,15 @@ export interface Subject extends Coverable {
   /** Which canonical size each one of the result's shape in memory is. */
   readonly axes: readonly number[];
   readonly activation: Activation;
-  /** The same without its activation and what follows that: what can be projected. Absent where it has none. */
+  /** The same sums without their activation and what follows that: what can be projected. Absent where nothing does. */
   readonly linear?: Subject;
   /** How outputs are dealt to strata. */
   readonly strata: StrataAxes;
   /** Whether results are whole numbers, which have no errors. */
   readonly exact: boolean;
 
+  /** What becomes of a sum of `linear` at a place in memory, where results are int8. */
+  finish?(operands: HostOperands): (sum: number, at: number) => number;
   plan(planning: Planning): Planned<Plan>;
   /** Why the algorithm that is named cannot do it. */
   unsupported?(planning: Planning): string | undefined;

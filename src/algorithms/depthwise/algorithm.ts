@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import type { PlanRequest } from "../request.ts";
 import { groupOf, SMALL_GROUP } from "./geometry.ts";
@@ -18,7 +18,7 @@ const MOST_FEW = 8;
 export const depthwise: Algorithm = {
   name: "depthwise",
   heeds: [],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse(request) {
     const { problem: { op, groups, stride } } = request;
     const { inputs, outputs } = groupOf(request);

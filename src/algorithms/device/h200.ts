@@ -20,6 +20,7 @@ import type { DeviceModel } from "./model.ts";
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
+ * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
@@ -37,6 +38,7 @@ export const H200: DeviceModel = {
     correlated: { along: 44, across: 39 },
     sliced: { one: 37, oneWide: 35, two: 30 },
     slicedStore: { lines: 2.1, scattered: 0.44 },
+    dot4: 96,
     planned: 42,
     direct: 5,
     depthwise: { along: 38.7, across: 33.8 },

@@ -12,6 +12,8 @@ export interface DeviceRates {
   readonly sliced: { readonly one: number; readonly oneWide: number; readonly two: number };
   /** Memory: what all of a fused kernel's workgroups store, as whole lines (channels innermost) and as single elements. */
   readonly slicedStore: { readonly lines: number; readonly scattered: number };
+  /** The main loop on words of four int8 (`dot4I8Packed`), in TOPS: two a product of int8. */
+  readonly dot4: number;
   /** Products in plans that have no model of their own, filling and storing of tiles included. */
   readonly planned: number;
   /** One thread a result. */

@@ -16,7 +16,8 @@ import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
-import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { quantizePass, sumsRequest } from "../quantize.ts";
+import { problemBuffers, reduceShape, resultElements, tensorScalar } from "../tensors.ts";
 
 /** Products of a thread, the check that ends the loop left aside. */
 const MOST_TERMS = MOST_ITERATIONS - 5_000;
@@ -24,12 +25,16 @@ const MOST_TERMS = MOST_ITERATIONS - 5_000;
 /** Plans the direct algorithm: works for every problem. */
 export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
-  const { buffers, tensor, bias, elements: types } = problemBuffers(request);
+  const { buffers, tensor, bias, scale, elements: types } = problemBuffers(request);
   const elements = resultElements(problem);
   const splits = Math.max(1, Math.ceil(accumulationLength(problem) / MOST_TERMS));
   const perSplit = Math.ceil(accumulationLength(problem) / splits);
   const [left, right] = operandTensors(problem.op);
-  const result = tensor[resultTensor(problem.op)];
+  // A thread has one result, and a word of int8 four.
+  const apart = types.result === "i8";
+  const stored = apart ? "i32" : types.result;
+  const whole = tensor[resultTensor(problem.op)];
+  const result = apart ? buffers.add("sums", "workspace", elements, stored) : whole;
   const partials = splits > 1
     ? buffers.add("partial results", "workspace", splits * elements, sumOf(types))
     : result;
@@ -38,7 +43,7 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     split[which] = buffers.split(tensor[which]);
   }
   split[resultTensor(problem.op)] = buffers.split(partials);
-  const epilogue = convEpilogue(request);
+  const epilogue = convEpilogue(apart ? sumsRequest(request) : request);
   const kernel = directKernel(
     {
       problem,
@@ -46,7 +51,7 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       filterLayout: request.filterLayout,
       splits,
       mode,
-      elements: types,
+      elements: { ...types, storage: tensorScalar(request, left), result: stored },
     },
     splits > 1 ? NO_STEPS : epilogue,
     split,
@@ -58,8 +63,11 @@ export function planDirect(request: PlanRequest, mode: SizeMode): Planned<Plan> 
   if (splits > 1) {
     const shape = reduceShape(request, splits);
     passes.push(
-      reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, limits, types.result),
+      reducePass(shape, mode, epilogue, buffers, { partials, result, bias }, limits, stored),
     );
+  }
+  if (apart) {
+    passes.push(quantizePass(request, mode, buffers, { sums: result, result: whole, bias, scale }));
   }
   return buffers.plan({
     kernel: canonicalName(kernel.kernel),

@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { planIm2col } from "./plan.ts";
 import { im2colTime } from "./price.ts";
@@ -7,7 +7,7 @@ import { im2colTime } from "./price.ts";
 export const im2col: Algorithm = {
   name: "im2col",
   heeds: ["variant"],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse: () => undefined,
   price: (request) => request.problem.op === "fwd" ? im2colTime(request) : undefined,
   plan: planIm2col,

@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { planIm2winFused } from "./fused.ts";
 import { windowGeometry, windowReason } from "./geometry.ts";
@@ -9,7 +9,7 @@ import { im2winFusedTime, im2winTime } from "./price.ts";
 export const im2win: Algorithm = {
   name: "im2win",
   heeds: ["variant"],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse: windowReason,
   price: im2winTime,
   plan: planIm2win,
@@ -19,7 +19,7 @@ export const im2win: Algorithm = {
 export const im2winFused: Algorithm = {
   name: "im2win-fused",
   heeds: ["variant"],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse: windowReason,
   // Where four images are a vector: single ones are gathered as implicit GEMM does.
   candidates(request) {

@@ -1,4 +1,4 @@
-import { elementsTrait } from "../../elements/elements.ts";
+import { elementsOf, elementsTrait } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { type ModuleBuilder, moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
@@ -13,22 +13,38 @@ import { problemBuffers, resultElements } from "../tensors.ts";
 import { implicitProduct } from "./product.ts";
 import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
+import { quantizePass, sumsRequest } from "../quantize.ts";
+import { storesWords } from "./price.ts";
+import { inWords, isPadded, paddedOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
 export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const plain = implicitProduct(asked);
   if (isRefusal(plain)) return plain;
   const request = withHalfTile(asked, plain.product);
-  const { problem, limits } = request;
+  const { limits } = request;
+  const { problem } = inWords(request);
   const chosen = request === asked ? plain : implicitProduct(request);
   if (isRefusal(chosen)) return chosen;
   const { operands, product: uncut, cut } = chosen;
   const elements = resultElements(problem);
   const { policy } = cut;
   const tensors = problemBuffers(request);
-  const { buffers, tensor, bias, elements: types } = tensors;
-  const result = tensor[resultTensor(problem.op)];
+  const { buffers, bias, scale, elements: types } = tensors;
+  const result = tensors.tensor[resultTensor(problem.op)];
   const passes: Pass[] = [];
+
+  let { tensor } = tensors;
+  const padded = isPadded(request);
+  if (padded && elements > 0) {
+    const operands = paddedOperands(request, mode, buffers, tensor);
+    tensor = operands.places;
+    passes.push(...operands.passes);
+  }
+  // A word of int8 results has one writer.
+  const apart = types.result === "i8" && !storesWords(request, operands);
+  const sums = apart ? buffers.add("sums", "workspace", elements, "i32") : undefined;
+  const product = apart ? sumsRequest(request) : request;
 
   const pack = operands.pack(policy);
   let aBuffer = tensor[operands.left];
@@ -46,12 +62,21 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     cut,
     rows,
     columns,
-    target: { ...operands.result, buffer: result, element: types.result },
+    target: {
+      ...operands.result,
+      buffer: sums ?? result,
+      element: sums === undefined ? types.result : "i32" as const,
+    },
     classText: operands.uneven &&
       ((module: ModuleBuilder) => operands.uneven!(module, policy).text),
   };
-  const { products, sums } = cutPasses(request, mode, shape, tensors, product);
-  passes.push(...products, ...sums);
+  const ending = apart ? { ...tensors, elements: elementsOf(product) } : tensors;
+  const cutting = cutPasses(product, mode, shape, ending, productOf);
+  const { products } = cutting;
+  passes.push(...products, ...cutting.sums);
+  if (sums !== undefined) {
+    passes.push(quantizePass(request, mode, buffers, { sums, result, bias, scale }));
+  }
   return buffers.plan({
     kernel: canonicalName(products[0]!.kernel),
     algorithm: "implicit-gemm",
@@ -63,17 +88,19 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         ? `a product of ${rows} x ${columns} x ${depth}`
         : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
+      ...(padded ? ["channels of a group are padded to whole words of four"] : []),
+      ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
       cutNote(cut, cutTiles(shape, problem.groups)),
     ],
   });
 
-  function product(part: ProductPart): Pass {
+  function productOf(part: ProductPart): Pass {
     const module = moduleBuilder(mode);
     const split = { a: buffers.split(aBuffer), b: buffers.split(bBuffer) };
     const [a, b] = operands.loaders(module, policy, (operand) => split[operand]);
     return productPass(
       {
-        name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(types)}`,
+        name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(ending.elements)}`,
         accumulate: types.accumulate,
         trait: operands.trait(policy),
         mode,
@@ -88,6 +115,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
           [operandTensors(problem.op)[0]]: bBuffer,
           [pack === undefined ? operands.left : "packed"]: aBuffer,
           bias,
+          scale,
         },
         operands: [aBuffer, bBuffer],
         ...part,

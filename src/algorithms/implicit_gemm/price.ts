@@ -4,7 +4,13 @@ import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
 import { gatheredTime } from "../product_time.ts";
 import type { PlanRequest } from "../request.ts";
+import { quantizeTime, sumsRequest } from "../quantize.ts";
 import type { Operands } from "./access.ts";
+
+/** Whether four int8 results that a thread stores are a word. */
+export function storesWords({ variant }: PlanRequest, { result, rows }: Operands): boolean {
+  return targetStore(result, rows, variant) === "rows";
+}
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
 export function implicitTime(
@@ -14,7 +20,9 @@ export function implicitTime(
 ): number {
   const { problem, layout, variant } = request;
   const { rates, shares } = deviceOf(request);
-  const rate = problem.op !== "bwd-filter"
+  const rate = request.dtype === "i8"
+    ? rates.dot4 / 4
+    : problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
   // Of a vector the first element finds it.
@@ -26,16 +34,17 @@ export function implicitTime(
     : 1;
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
-  const apart = operands.left === "filter" && operands.a.vector === 1 &&
+  const strewn = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
-  const loads = apart ? 1 - shares.packing.single : 1;
+  const loads = strewn ? 1 - shares.packing.single : 1;
   const classes = result.classes !== undefined;
   // Of four images in turn neighbouring threads' results are neighbours.
   const single = targetStore(result, rows, variant) === "none" &&
     (classes || result.interleave === undefined);
   const stored = classes ? shares.interleaved : shares.single;
-  return gatheredTime(
-    request,
+  const apart = request.outDtype === "i8" && !storesWords(request, operands);
+  return (apart ? quantizeTime(request) : 0) + gatheredTime(
+    apart ? sumsRequest(request) : request,
     productTime(cost, share * loads * rate),
     operands.pack(policy),
     single ? stored : 1,

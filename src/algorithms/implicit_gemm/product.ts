@@ -11,6 +11,7 @@ import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
 import { implicitTime } from "./price.ts";
+import { inWords, paddedBytes, paddingTime } from "./words.ts";
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
 export interface ImplicitProduct {
@@ -49,18 +50,19 @@ function operandsOf(asked: PlanRequest): readonly [Operands, ...Operands[]] {
   return classOperands(request);
 }
 
-/** The product of a request that is predicted to take least. */
-export function implicitProduct(request: PlanRequest): Planned<ImplicitProduct> {
+/** The product of a request that is predicted to take least; of int8 its channels are words. */
+export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
+  const request = inWords(asked);
   const { packedFilter } = fullVariant(request.variant);
   const all = operandsOf(request);
   const packed = all.filter(({ pack }) => pack(TILE_POLICIES[0]!) !== undefined);
   const wanted = packedFilter && packed.length > 0 ? packed : all;
   const tried = wanted.map((operands): Planned<ImplicitProduct> => {
-    const product = productOf(request, operands);
+    const product = productOf(request, operands, paddedBytes(asked));
     const cut = cutProduct(request, product);
     return isRefusal(cut)
       ? cut
-      : { operands, product, cut, time: implicitTime(request, operands, cut) };
+      : { operands, product, cut, time: paddingTime(asked) + implicitTime(request, operands, cut) };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
   const { maxWorkspaceBytes = Infinity } = request;
@@ -77,7 +79,7 @@ export function implicitProduct(request: PlanRequest): Planned<ImplicitProduct> 
 }
 
 /** The product of a request's operands, before it is cut. */
-function productOf(request: PlanRequest, operands: Operands): Product {
+function productOf(request: PlanRequest, operands: Operands, padded: number): Product {
   return {
     rows: operands.rows,
     columns: operands.columns,
@@ -87,7 +89,7 @@ function productOf(request: PlanRequest, operands: Operands): Product {
     elements: resultElements(request.problem),
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
-      return pack === undefined ? 0 : operandBytes(request) * packedElements(pack);
+      return padded + (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     streams: streamsOf(request),
     a: operands.a,

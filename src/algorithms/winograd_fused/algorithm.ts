@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { fusedCandidates } from "./candidates.ts";
 import { unsupportedReason } from "./geometry.ts";
@@ -9,7 +9,7 @@ function winogradFused(name: Algorithm["name"], axes: 1 | 2): Algorithm {
   return {
     name,
     heeds: ["tile"],
-    dtypes: CONV_DTYPES,
+    dtypes: FLOAT_DTYPES,
     refuse: (request) => unsupportedReason(request, axes),
     candidates: (request) => fusedCandidates(request, axes),
     price: (request) => fusedTime(request, axes),

@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { nonfusedCandidates } from "./candidates.ts";
 import { planWinogradNonfused } from "./plan.ts";
@@ -9,7 +9,7 @@ import { nonfusedReason } from "./tiles.ts";
 export const winogradNonfused: Algorithm = {
   name: "winograd2d-nonfused",
   heeds: ["tile"],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,
   price: nonfusedTime,

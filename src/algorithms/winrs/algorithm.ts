@@ -1,4 +1,4 @@
-import { CONV_DTYPES } from "../../problem/conv_problem.ts";
+import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { winrsCandidates } from "./candidates.ts";
 import { planWinrs, winrsReason } from "./plan.ts";
@@ -8,7 +8,7 @@ import { pairWithin, winrsBound, winrsTime } from "./price.ts";
 export const winrs: Algorithm = {
   name: "winrs",
   heeds: ["pair"],
-  dtypes: CONV_DTYPES,
+  dtypes: FLOAT_DTYPES,
   refuse: winrsReason,
   candidates: winrsCandidates,
   // Segments take longer to choose than all else: not where no choice of them could win.

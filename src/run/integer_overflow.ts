@@ -1,0 +1,62 @@
+import { InputRangeError } from "../errors.ts";
+import { coverageOf } from "./coverage.ts";
+import { largestMagnitude } from "./operands.ts";
+import type { OperandData, Subject } from "./subject.ts";
+
+/** What an int32 holds at most. */
+const MOST = 2 ** 31 - 1;
+
+/** A sum of int8 products, and what is added to it. */
+export interface IntegerSum {
+  /** What is being done, for messages. */
+  readonly doing: string;
+  /** Products of a result. */
+  readonly length: number;
+  /** What they are multiplied by; 1 where absent. */
+  readonly factor?: number;
+  /** The two operands of int8. */
+  readonly operands: readonly [string, string];
+  /** Operands in i32 that are added, with their factors. */
+  readonly added: readonly (readonly [operand: string, factor: number])[];
+}
+
+/**
+ * Refuses int8 products whose results may leave 32 bits, where a device would wrap around without a word: a subject's
+ * `admit()`. Nothing can where factor·length·max|a|·max|b| and the largest of all that is added stay below 2³¹, which often
+ * the sizes tell alone; where they do not, the reference tells, if it is going to be computed whole: it refuses what overflows.
+ *
+ * @throws {RangeError} with the largest result there may be.
+ */
+export function admitSums(
+  subject: Subject,
+  sum: IntegerSum,
+): NonNullable<Subject["admit"]> {
+  return async (check, operands) => {
+    if (check !== "none" && coverageOf(subject, { mode: check, linear: true }) === "whole") return;
+    const [a, b] = sum.operands;
+    if (largestSum(sum, (which) => which === a || which === b ? 128 : MOST) <= MOST) return;
+    const data = await operands() as Readonly<Record<string, OperandData>>;
+    const largest = new Map<string, number>();
+    for (const which of [a, b, ...sum.added.map(([operand]) => operand)]) {
+      largest.set(which, await largestMagnitude(data[which]!));
+    }
+    const most = largestSum(sum, (which) => largest.get(which)!);
+    if (most <= MOST) return;
+    throw new InputRangeError(
+      `${sum.doing}: ${sum.length} products of up to ${largest.get(a)} and ${largest.get(b)} ` +
+        `may make results of ${most}, more than the 32 bits of i8's hold; ` +
+        "--check full looks whether they do",
+    );
+  };
+}
+
+/** The largest magnitude a result may have, of operands' largest magnitudes. */
+function largestSum(
+  { length, factor = 1, operands: [a, b], added }: IntegerSum,
+  largest: (which: string) => number,
+): number {
+  return added.reduce(
+    (most, [operand, factor]) => most + Math.abs(factor) * largest(operand),
+    Math.abs(factor) * length * largest(a) * largest(b),
+  );
+}

@@ -1,0 +1,225 @@
+/** Convolutions of int8 tensors on the driver at hand: exactly the reference's. */
+import assert from "#assert";
+import fc from "fast-check";
+import type { AlgorithmName } from "../../src/algorithms/names.ts";
+import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  type ConvProblemInit,
+} from "../../src/problem/conv_problem.ts";
+import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+
+/** Seeded operands; scales that leave all of int8's range, and reach both of its ends. */
+function operandsFor(request: PlanRequest): HostOperands {
+  const { outChannels } = request.problem;
+  const scale = Float32Array.from({ length: outChannels }, (_, k) => 0.0003 * (1 + k % 5));
+  return { ...fillOperands(convSubject(request), "int8", 5), scale };
+}
+
+async function conv(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  choice: Partial<PlanRequest> & { readonly algorithm: AlgorithmName },
+) {
+  const request = convRequest(gpu, problem, { dtype: "i8", layout: "nhwc", ...choice });
+  const { scale, ...others } = operandsFor(request);
+  const operands = request.epilogue.scale === "channel" ? { scale: scale!, ...others } : others;
+  return { ...await checkedResult(gpu, request, operands), operands };
+}
+
+/** A convolution by its definition, in whole numbers. */
+function byDefinition(problem: ConvProblem, { input, filter, bias }: HostOperands): number[] {
+  const { batch, inChannels, outChannels, groups } = problem;
+  const [H, W] = problem.inputSize, [R, S] = problem.filterSize, [P, Q] = problem.outputSize;
+  const [sh, sw] = problem.stride, [ph, pw] = problem.paddingBegin, [dh, dw] = problem.dilation;
+  const [C, K] = [inChannels / groups, outChannels / groups];
+  const sums: number[] = [];
+  for (let n = 0; n < batch; n++) {
+    for (let p = 0; p < P!; p++) {
+      for (let q = 0; q < Q!; q++) {
+        for (let k = 0; k < outChannels; k++) {
+          let sum = bias?.[k] ?? 0;
+          for (let r = 0; r < R!; r++) {
+            for (let s = 0; s < S!; s++) {
+              const y = p * sh! + r * dh! - ph!, x = q * sw! + s * dw! - pw!;
+              if (y < 0 || y >= H! || x < 0 || x >= W!) continue;
+              for (let c = 0; c < C; c++) {
+                const channel = Math.floor(k / K) * C + c;
+                sum += input![((n * H! + y) * W! + x) * inChannels + channel]! *
+                  filter![((k * R! + r) * S! + s) * C + c]!;
+              }
+            }
+          }
+          sums.push(sum);
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+const GOLDEN: ConvProblemInit = {
+  batch: 2,
+  groups: 2,
+  inChannels: 16,
+  outChannels: 8,
+  inputSize: [7, 6],
+  filterSize: [3, 2],
+  stride: [2, 1],
+  paddingBegin: [1, 0],
+  paddingEnd: [0, 2],
+  dilation: [1, 2],
+};
+
+Deno.test("int8 convolutions are their definition, whatever their channels divide", async () => {
+  using gpu = await openDevice({ backend });
+  const bias: Epilogue = { bias: true, activation: "relu" };
+  for (const algorithm of ["direct", "implicit-gemm"] as const) {
+    for (const [inChannels, outChannels] of [[16, 8], [8, 6], [6, 10], [32, 64]] as const) {
+      const problem = convProblem({ ...GOLDEN, inChannels, outChannels });
+      const sums = await conv(gpu, problem, { algorithm });
+      assert.deepEqual([...sums.result], byDefinition(problem, sums.operands));
+      const active = await conv(gpu, problem, { algorithm, epilogue: bias });
+      const expected = byDefinition(problem, active.operands);
+      assert.deepEqual([...active.result], expected.map((sum) => Math.max(0, sum)));
+    }
+  }
+});
+
+Deno.test("int8 results round halves to even and saturate", async () => {
+  using gpu = await openDevice({ backend });
+  const values = [-128, -127, -5, -3, -2, -1, 0, 1, 2, 3, 5, 126, 127];
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 4,
+    outChannels: 4,
+    inputSize: [values.length],
+    filterSize: [1],
+  });
+  const input = Int8Array.from(
+    { length: 4 * values.length },
+    (_, i) => i % 4 ? 0 : values[i >> 2]!,
+  );
+  const filter = Int8Array.from({ length: 16 }, (_, i) => i % 4 ? 0 : [1, -1, 3, 127][i >> 2]!);
+  for (const algorithm of ["direct", "implicit-gemm"] as const) {
+    for (const scale of [0.5, "channel"] as const) {
+      const epilogue = { ...NO_EPILOGUE, scale };
+      const choice = { algorithm, dtype: "i8", outDtype: "i8", layout: "nhwc", epilogue } as const;
+      const { result } = await checkedResult(gpu, convRequest(gpu, problem, choice), {
+        input,
+        filter,
+        ...(scale === "channel" ? { scale: Float32Array.of(0.5, 0.5, 0.25, 0.001) } : {}),
+      });
+      // Halves: -2.5 is -2, -1.5 is -2, -0.5 is 0, 0.5 is 0, 1.5 is 2, 2.5 is 2.
+      const first = [...result].filter((_, i) => i % 4 === 0);
+      assert.deepEqual(first, [-64, -64, -2, -2, -1, 0, 0, 0, 1, 2, 2, 63, 64]);
+      const last = [...result].filter((_, i) => i % 4 === 3);
+      assert.deepEqual([last[0], last.at(-1)], scale === 0.5 ? [-128, 127] : [-16, 16]);
+    }
+  }
+});
+
+const problems = fc.record({
+  axes: randomAxes({ more: 7, stride: 3, dilation: 3 }),
+  batch: fc.integer({ min: 1, max: 3 }),
+  groups: fc.constantFrom(1, 1, 2, 3),
+  groupIn: fc.constantFrom(1, 3, 4, 5, 8, 12, 16, 20, 32, 36, 64),
+  groupOut: fc.constantFrom(1, 3, 4, 7, 8, 12, 36),
+}).map(({ axes, batch, groups, groupIn, groupOut }) => ({
+  batch,
+  groups,
+  inChannels: groups * groupIn,
+  outChannels: groups * groupOut,
+  ...spatialSizes(axes),
+}));
+
+Deno.test("random int8 problems equal the reference bit for bit", async () => {
+  using gpu = await openDevice({ backend });
+  const traits = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom<AlgorithmName>("implicit-gemm", "implicit-gemm", "direct"),
+      fc.record({ bias: fc.boolean(), activation: fc.constantFrom("none", "relu") }),
+      fc.constantFrom(undefined, 0.0005, "channel" as const),
+      fc.constantFrom({}, { splits: 2 }, { splits: 3 }, { balance: "stream-k" } as const),
+      fc.constantFrom({}, {}, { vectorLoads: false }, { packedFilter: true }, {
+        microKernel: false,
+      }),
+      sizeModes,
+      async (init, algorithm, ending, scale, cut, variant, sizes) => {
+        const implicit = algorithm === "implicit-gemm" ? { policy: "tiny", ...cut, variant } : {};
+        const { plan } = await conv(gpu, convProblem(init), {
+          algorithm,
+          sizes,
+          ...implicit,
+          ...(scale === undefined
+            ? { epilogue: ending as Epilogue }
+            : { outDtype: "i8", epilogue: { ...ending, scale } as Epilogue }),
+        });
+        for (const { kernel } of plan.passes) {
+          for (const trait of ["pack_bytes", "quantize", "krsc4d", "b4_", "reduce_tiles", "or4"]) {
+            if (kernel.name.includes(trait)) traits.add(trait);
+          }
+        }
+      },
+    ),
+    { numRuns: full ? 1000 : 150, seed: 20261122 },
+  );
+  assert.equal(traits.size, 6, [...traits].join());
+});
+
+Deno.test("int8 tensors in several bindings give the same", async () => {
+  using gpu = await openDevice({ backend });
+  const limits = { ...gpu.limits, maxStorageBufferBindingSize: 2048 };
+  for (const inChannels of [16, 6]) {
+    const problem = convProblem({ ...GOLDEN, inChannels, inputSize: [13, 12], outChannels: 6 });
+    for (const algorithm of ["direct", "implicit-gemm"] as const) {
+      for (const outDtype of ["i32", "i8"] as const) {
+        const scaled = outDtype === "i8" ? { scale: 0.0005 } : {};
+        const { plan } = await conv(gpu, problem, {
+          algorithm,
+          outDtype,
+          limits: { ...limits, maxStorageBuffersPerShaderStage: 10 },
+          epilogue: { ...NO_EPILOGUE, ...scaled },
+        });
+        assert.match(plan.passes.map(({ kernel }) => kernel.name).join(), /_parts/);
+      }
+    }
+  }
+});
+
+Deno.test("channels of whole words take no pass before the product but the filter's", () => {
+  const problem = convProblem({
+    batch: 8,
+    inChannels: 64,
+    outChannels: 64,
+    inputSize: [56, 56],
+    filterSize: [3, 3],
+  });
+  for (const outDtype of ["i32", "i8"] as const) {
+    const scaled = outDtype === "i8" ? { scale: 0.01 } : {};
+    const plan = planConv(convRequest({ limits: DEFAULT_LIMITS }, problem, {
+      algorithm: "implicit-gemm",
+      dtype: "i8",
+      outDtype,
+      layout: "nhwc",
+      epilogue: { ...NO_EPILOGUE, ...scaled },
+    }));
+    const names = plan.passes.map(({ kernel }) => kernel.name);
+    assert.ok(names.every((name) => /^implicit_gemm_fwd|^pack_strided/.test(name)), names.join());
+    assert.match(plan.kernel, /b4_or4/);
+  }
+});
