@@ -56,6 +56,23 @@ const CHOICES: readonly (readonly [
     )
   ),
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
+  ...(["direct", "implicit-gemm", "auto"] as const).map((algorithm) =>
+    [`fwd ${algorithm} i8`, { algorithm, dtype: "i8" }] as const
+  ),
+  ["fwd i8 split", { dtype: "i8", splits: 2 }],
+  ...(["direct", "implicit-gemm"] as const).map((algorithm) =>
+    [`fwd ${algorithm} i8 to i8`, {
+      algorithm,
+      dtype: "i8",
+      outDtype: "i8",
+      epilogue: { bias: true, activation: "relu", scale: 0.001 },
+    }] as const
+  ),
+  ["fwd i8 to i8 by channels", {
+    dtype: "i8",
+    outDtype: "i8",
+    epilogue: { bias: false, activation: "none", scale: "channel" },
+  }],
   ["fwd stream-k", { balance: "stream-k", policy: "small" }],
   ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
   ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],
@@ -102,6 +119,7 @@ export function* planHashes(): Generator<string> {
   for (const descriptor of PROBLEMS.slice(0, 3)) {
     for (const layout of LAYOUTS) {
       for (const [name, more] of CHOICES) {
+        if (more.dtype === "i8" && layout !== "nhwc") continue;
         const request = {
           problem: parseDescriptor(descriptor, more.op ?? "fwd"),
           dtype: "f32",

@@ -313,10 +313,11 @@ function refuseIntegers(
   if (dtype !== "i8") return undefined;
   if (op !== "fwd") return refusal("problem", `convolutions of i8 are forward, not ${op}`);
   if (layout !== "nhwc" || filterLayout !== "krsc") {
+    const [from, to] = layout === "nhwc" ? [filterLayout, "krsc"] : [layout, "nhwc"];
     return refusal(
       "problem",
       `i8 tensors lie as nhwc with filters krsc, not as ${layout} with ${filterLayout} ` +
-        "(wgconv tensor convert IN OUT --from-layout nchw --to-layout nhwc converts)",
+        `(wgconv tensor convert IN OUT --from-layout ${from} --to-layout ${to} converts)`,
     );
   }
   return activation === "none" || activation === "relu"

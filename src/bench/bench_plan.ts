@@ -79,6 +79,11 @@ export function referenceGroups(groups: readonly RunGroup[]): RunGroup[] {
   return groups.map(({ subject }) => ({ subject, cases }));
 }
 
+/** Features that a device needs for all groups of a run. */
+export function groupFeatures(groups: readonly RunGroup[]): string[] {
+  return [...new Set(groups.flatMap(({ subject }) => subject.features))];
+}
+
 /** Subjects without those that have been before. */
 function distinct(subjects: readonly Subject[]): Subject[] {
   const byId = new Map<string, Subject>();

@@ -1,8 +1,8 @@
 import { DEFAULT_LIMITS } from "../algorithms/plan.ts";
 import type { CaseRecord } from "../report/record.ts";
-import type { FillKind } from "../tensor/fill.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
+import { defaultFill } from "../run/operands.ts";
 import type { RanCase, RunHooks } from "../run/run_group.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { CHECK_DEVICE } from "./check_device.ts";
@@ -37,9 +37,10 @@ const PLANNING = { limits: DEFAULT_LIMITS, device: CHECK_DEVICE };
 /** What a check covers. */
 export type CheckPlan =
   & Pick<BenchPlan, "problems" | "ops" | "layouts" | "algorithms" | "policies" | "tiles">
-  & Pick<BenchPlan, "seed">
+  & Pick<BenchPlan, "fill" | "seed">
   & {
-    readonly fill: FillKind;
+    /** f32 where absent. */
+    readonly dtypes?: BenchPlan["dtypes"];
     /** What the descriptors of its problems have in common; the baseline's others are no concern of the check. */
     readonly filter?: RegExp | undefined;
   };
@@ -47,8 +48,8 @@ export type CheckPlan =
 /** The run that a check is. */
 export function checkBench({ filter: _, ...plan }: CheckPlan): BenchPlan {
   return {
-    ...plan,
     dtypes: ["f32"],
+    ...plan,
     caches: ["hot"],
     planning: PLANNING,
     check: "full",
@@ -111,17 +112,20 @@ export function missingCases(
 
 /** Whether a baseline's case is among the operations, layouts, algorithms, policies, tiles and names of a check. */
 function isCovered(plan: CheckPlan, key: string): boolean {
-  const { ops, layouts, algorithms, policies, tiles, filter } = plan;
+  const { ops, layouts, dtypes = ["f32"], algorithms, policies, tiles, filter } = plan;
   const said = (value: string) => value === "auto" ? "" : ` ${value}`;
   return ops.some((op) =>
     layouts.some((layout) =>
       algorithms.some((algorithm) =>
         policies.some((policy) =>
           tiles.some((tile) => {
-            const prefix = `${op} ${layout} f32 ${algorithm}${said(policy)}${said(tile)} `;
-            const descriptor = key.slice(prefix.length);
-            return key.startsWith(prefix) && /^(g\d+)?mb\d/.test(descriptor) &&
-              (filter?.test(descriptor) ?? true);
+            const choice = `${algorithm}${said(policy)}${said(tile)}`;
+            return dtypes.some((dtype) => {
+              const prefix = `${op} ${layout} ${dtype} ${choice} `;
+              const descriptor = key.slice(prefix.length);
+              return key.startsWith(prefix) && /^(g\d+)?mb\d/.test(descriptor) &&
+                (filter?.test(descriptor) ?? true);
+            });
           })
         )
       )
@@ -144,6 +148,6 @@ export function updatedBaseline(
   for (const { key, status, record: { accuracy } } of results) {
     if (accuracy && status !== "fail" && status !== "error") cases[key] = baselineCase(accuracy);
   }
-  const { fill, seed } = plan;
+  const { fill = defaultFill("f32"), seed } = plan;
   return { ...before, schema: 1, kind: "baseline", ...made, fill, seed, cases };
 }

@@ -7,9 +7,11 @@ import { type Tensor, tensor, unravelIndex, zeros } from "../tensor/tensor.ts";
 /** A command that runs a case again, for a POSIX shell. */
 export function reproLine(record: CaseRecord, backend = "wgpu"): string {
   const { problem, op, requested, algorithm, layout, policy, tile, pair, fill, seed } = record;
+  const { dtype } = record;
   const options = Object.entries({
     op,
     ...(algorithm === "reference" ? { device: "cpu" } : { algorithm: requested ?? algorithm }),
+    ...(dtype === "f32" ? {} : { dtype }),
     layout,
     policy,
     tile,

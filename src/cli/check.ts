@@ -1,20 +1,23 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
 import { type Baseline, baselineDiff, parseBaseline, printBaseline } from "../bench/baseline.ts";
+import { benchGroups, groupFeatures } from "../bench/bench_plan.ts";
 import {
+  checkBench,
   type CheckPlan,
   type CheckResult,
   checkSuite,
   missingCases,
   updatedBaseline,
 } from "../bench/check_suite.ts";
+import { defaultFill } from "../run/operands.ts";
 import type { RunHooks } from "../run/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
-import { OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { junitXml } from "../report/junit.ts";
@@ -80,7 +83,12 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "auto",
     ])
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
-    .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
+    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
+    .option(
+      "--fill <kind>",
+      `${FILL_KINDS.join(", ")}; default uniform01, of i8 int8`,
+      oneOf(FILL_KINDS),
+    )
     .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
     .option(
       "--baseline <file>",
@@ -123,7 +131,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
       const open = async () => {
-        const executor = await openExecutor(options);
+        const executor = await openExecutor(options, groupFeatures(benchGroups(checkBench(plan))));
         if (adapter === "") records.write(environmentRecord(executor.device, options.seed));
         adapter = executor.device.adapter;
         return executor;
@@ -207,6 +215,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
   return {
     problems: kept,
     ops: options.op,
+    dtypes: options.dtype,
     layouts: options.layout,
     algorithms: device === "cpu" ? ["reference"] : algorithm,
     policies: policy,
@@ -219,7 +228,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
 
 /** The baseline to hold results against: the one that is named, or the one of the suite that is built in. */
 function readBaseline(options: CheckOptions): Baseline | undefined {
-  const { baseline: path, suite, update, fill, seed } = options;
+  const { baseline: path, suite, update, fill = defaultFill("f32"), seed } = options;
   if (update && (path === undefined || path === "none")) {
     throw new InputTypeError("Cannot update the baseline: --baseline says which file");
   }
@@ -244,7 +253,7 @@ function readBaseline(options: CheckOptions): Baseline | undefined {
  * @throws {TypeError} where it is of other data.
  */
 function baselineOf(text: string, path: string, options: CheckOptions): Baseline | undefined {
-  const { update, fill, seed, force } = options;
+  const { update, fill = defaultFill("f32"), seed, force } = options;
   const baseline = parseBaseline(text, path);
   if (baseline.fill === fill && baseline.seed === seed) return baseline;
   if (update && force) return undefined;

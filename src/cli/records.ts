@@ -1,4 +1,10 @@
-import { recordCount, referenceGroups, remainingGroups, shardGroups } from "../bench/bench_plan.ts";
+import {
+  groupFeatures,
+  recordCount,
+  referenceGroups,
+  remainingGroups,
+  shardGroups,
+} from "../bench/bench_plan.ts";
 import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -95,7 +101,7 @@ export async function reportSuite(
   if (previous) note.line(`resuming: ${recordCount(groups)} of ${count} cases are left`);
   const out = printer(target === "-" ? "stderr" : "stdout");
   const shown = progress();
-  const features = [...new Set(groups.flatMap(({ subject }) => subject.features))];
+  const features = groupFeatures(groups);
   let described = false;
   const open = async () => {
     const executor = await openExecutor(options, features);

@@ -1,6 +1,6 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import type { BenchPlan } from "../bench/bench_plan.ts";
+import { benchGroups, type BenchPlan, groupFeatures } from "../bench/bench_plan.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
@@ -9,7 +9,7 @@ import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gpuExecutor } from "../run/executor.ts";
-import { OPERATIONS } from "../problem/conv_problem.ts";
+import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { formatGflops, formatMilliseconds } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
@@ -45,6 +45,7 @@ export function tuneCommand() {
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
+    .option("--dtype <list>", CONV_DTYPES.join(", "), someOf(CONV_DTYPES), ["f32" as const])
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
       ...algorithmNames(),
     ])
@@ -77,14 +78,13 @@ export function tuneCommand() {
       const bench: BenchPlan = {
         problems,
         ops: options.op,
-        dtypes: ["f32"],
+        dtypes: options.dtype,
         layouts: options.layout,
         algorithms: options.algorithm,
         policies: options.policy,
         tiles: options.tile,
         caches: ["hot"],
         check: "auto",
-        fill: "uniform01",
         seed: options.seed,
         protocol: { samples: options.runs, fillMs: 5, spread: 0.01 },
       };
@@ -92,13 +92,14 @@ export function tuneCommand() {
         inputs: suites,
         force: options.force,
       });
+      const features = groupFeatures(benchGroups(bench));
       const writes = commandWrites();
       const shown = progress();
       const groups: TunedGroup[] = [];
       let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
-        async () => gpuExecutor(await openDevice({ backend: options.backend })),
+        async () => gpuExecutor(await openDevice({ backend: options.backend, features })),
         (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
       );
       for await (const outcome of outcomes) {

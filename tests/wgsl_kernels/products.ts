@@ -74,6 +74,29 @@ export function implicitKernels(): Kernel[] {
     for (const { name } of TILE_POLICIES) add(2, 16, { op, policy: name });
     add(2, 16, { op, limits: { ...limits, maxStorageBufferBindingSize: 5120 } });
   }
+  for (const algorithm of ["direct", "implicit-gemm"] as const) {
+    for (const channels of [5, 16, 64]) {
+      for (const rank of [1, 2, 3]) {
+        for (const splits of [1, 2]) {
+          for (const sizes of ["constant", "uniform"] as const) {
+            const int8 = {
+              op: "fwd",
+              layout: "nhwc",
+              dtype: "i8",
+              algorithm,
+              splits,
+              sizes,
+            } as const;
+            add(rank, channels, { ...int8, epilogue: { bias: true, activation: "relu" } });
+            for (const scale of [0.25, "channel"] as const) {
+              const epilogue = { bias: true, activation: "relu", scale } as const;
+              add(rank, channels, { ...int8, outDtype: "i8", epilogue });
+            }
+          }
+        }
+      }
+    }
+  }
   for (const activation of ACTIVATIONS) {
     for (const splits of [1, 2]) {
       add(2, 16, { op: "fwd", splits, epilogue: { bias: true, activation } });

@@ -1,0 +1,132 @@
+/** Convolutions of int8 by the command line: files, checks, exit codes, suites. */
+import assert from "#assert";
+import { readNpy, writeNpy } from "../src/npy/mod.ts";
+import { tensor } from "../src/tensor/tensor.ts";
+import { temporaryDirectory, wgconv } from "./cli.ts";
+
+const once = ["--runs", "1"];
+const int8 = ["--dtype", "i8", "--layout", "nhwc"];
+
+Deno.test("wgconv conv convolves int8 files exactly, to int32 and scaled to int8, on the GPU and on the CPU", async () => {
+  using temporary = temporaryDirectory();
+  const at = (name: string) => `${temporary.path}/${name}.npy`;
+  await writeNpy(at("x"), tensor("i8", [1, 3, 2], Int8Array.of(-128, 1, 127, 2, 3, -4)));
+  await writeNpy(at("w"), tensor("i8", [2, 1, 2], Int8Array.of(-128, 0, 127, 127)));
+  await writeNpy(at("b"), tensor("i32", [2], Int32Array.of(-1, 1000)));
+  await writeNpy(at("s"), tensor("f32", [2], Float32Array.of(2 ** -9, 2 ** -7)));
+  const files = ["conv", ...int8, "--input", at("x"), "--filter", at("w"), "--bias", at("b")];
+  const sums = [16383, -15129, -16257, 17383, -385, 873];
+  const cases: [string[], "i32" | "i8", number[]][] = [
+    [[], "i32", sums],
+    [["--activation", "relu"], "i32", sums.map((sum) => Math.max(0, sum))],
+    [["--out-dtype", "i8", "--scale", "0.01"], "i8", [127, -128, -128, 127, -4, 9]],
+    [["--out-dtype", "i8", "--scale", at("s")], "i8", [32, -118, -32, 127, -1, 7]],
+    [["--out-dtype", "i8", "--scale", at("s"), "--activation", "relu"], "i8", [
+      32,
+      0,
+      0,
+      127,
+      0,
+      7,
+    ]],
+  ];
+  for (const [options, dtype, values] of cases) {
+    for (const device of ["gpu", "cpu"]) {
+      for (const check of device === "gpu" ? ["full", "none"] : ["full"]) {
+        const how = ["--output", at("y"), "--device", device, "--check", check, ...once];
+        const { code, stderr } = await wgconv([...files, ...options, ...how]);
+        assert.equal(code, 0, stderr);
+        const made = dtype === "i8" ? Int8Array.from(values) : Int32Array.from(values);
+        assert.deepEqual(await readNpy(at("y")), tensor(dtype, [1, 3, 2], made), options.join(" "));
+        await Deno.remove(at("y"));
+      }
+    }
+  }
+  const { stdout } = await wgconv([...files, "--out-dtype", "i8", "--scale", at("s"), ...once]);
+  assert.match(stdout, /^tensors +i8 to i8, nhwc with filter krsc, data of the files$/m);
+  assert.match(stdout, /^epilogue +scales$/m);
+});
+
+Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for", async () => {
+  using temporary = temporaryDirectory();
+  const scales = `${temporary.path}/s.npy`;
+  await writeNpy(scales, tensor("f32", [4], Float32Array.of(1, 2, 0, 4)));
+  const problem = ["conv", "--problem", "mb1ic4ih8oc4kh3", ...once];
+  const cases: [string[], RegExp][] = [
+    [["--dtype", "i8"], /as nchw with kcrs \(wgconv tensor convert IN OUT --from-layout nchw --to/],
+    [[...int8, "--filter-layout", "crsk"], /--from-layout crsk --to-layout krsc converts/],
+    [[...int8, "--op", "bwd-data"], /convolutions of i8 are forward, not bwd-data$/m],
+    [[...int8, "--activation", "tanh"], /tanh leads out of the integers/],
+    [[...int8, "--out-dtype", "f32"], /outDtype f32 is none of i32, i8$/m],
+    [[...int8, "--out-dtype", "i8"], /results in i8 take a scale \(--scale\), and no others do$/m],
+    [[...int8, "--scale", "2"], /results in i8 take a scale/],
+    [["--scale", "2"], /results in i8 take a scale/],
+    [
+      [...int8, "--out-dtype", "i8", "--scale", "0"],
+      /scale 0 is no number from 2\^-126 to 2\^96$/m,
+    ],
+    [[...int8, "--out-dtype", "i8", "--scale", scales], /scale 0 is no number from/],
+    [[...int8, "--algorithm", "winograd2d"], /its tensors are f32 or f16/],
+    [[...int8, "--fill", "normal"], /i8 takes only the fills constant, integer, int8/],
+  ];
+  for (const [options, expected] of cases) {
+    const { code, stderr } = await wgconv([...problem, ...options]);
+    assert.equal(code, 2, `${options.join(" ")}: ${stderr}`);
+    assert.match(stderr, expected);
+  }
+});
+
+Deno.test("wgconv conv never lets int8 sums wrap around", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const y = `${path}/y.npy`;
+  const channels = 131_072;
+  await writeNpy(
+    `${path}/x.npy`,
+    tensor("i8", [1, 1, channels], new Int8Array(channels).fill(-128)),
+  );
+  const files = ["--input", `${path}/x.npy`, "--filter", `${path}/x.npy`, "--output", y];
+  for (const how of [["full"], ["sample"], ["none"], ["full", "--device", "cpu"]]) {
+    const { code, stderr } = await wgconv(["conv", ...int8, ...files, ...once, "--check", ...how]);
+    assert.equal(code, 2, `${how}: ${stderr}`);
+    assert.match(stderr, /^wgconv: Cannot convolve: [^\n]* 32 bits [^\n]*\n$/);
+    await assert.rejects(Deno.stat(y), Deno.errors.NotFound);
+  }
+  const made = ["conv", "--problem", "mb1ic131073ih1oc4kh1", ...int8, ...once];
+  for (
+    const [options, expected] of [
+      [["--check", "none"], 2],
+      [["--check", "none", "--fill", "integer"], 0],
+      [["--check", "full"], 0],
+    ] as const
+  ) {
+    const { code, stdout, stderr } = await wgconv([...made, ...options]);
+    assert.equal(code, expected, stdout + stderr);
+  }
+});
+
+Deno.test("suites run with several dtypes, each on data of its own, and say so", async () => {
+  const suite = ["bench", "mb2ic16ih12oc24kh3ph1", "--layout", "nhwc", ...once, "--json"];
+  const records = async (...more: string[]) => {
+    const { code, stdout, stderr } = await wgconv([...suite, ...more]);
+    assert.equal(code, 0, stderr);
+    return stdout.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+  };
+  const both = await records("--dtype", "f32,i8", "--algorithm", "direct,implicit-gemm,winograd2d");
+  assert.deepEqual(
+    both.map(({ dtype, algorithm, fill, verdict }) => [dtype, algorithm, fill, verdict].join()),
+    [
+      "f32,direct,uniform01,pass",
+      "f32,implicit-gemm,uniform01,pass",
+      "f32,winograd2d,uniform01,pass",
+      "i8,direct,int8,pass",
+      "i8,implicit-gemm,int8,pass",
+    ],
+  );
+  const [scaled] = await records("--dtype", "i8", "--out-dtype", "i8", "--scale", "0.001");
+  assert.deepEqual(
+    [scaled.algorithm, scaled.dtype, scaled.out_dtype, scaled.epilogue, scaled.verdict],
+    ["implicit-gemm", "i8", "i8", "scale 0.001", "pass"],
+  );
+  assert.equal(scaled.accuracy.max_bound_ratio, 0);
+});
