@@ -283,3 +283,46 @@ Deno.test("strides in memory: the place that is named is the one that is wrong, 
     assert.match(message!, /projection over channels at \[1,·,33,7\]/, layout);
   }
 });
+
+Deno.test("int8 convolutions are projected exactly: a single wrong sum or result is found", async () => {
+  const problem = parseDescriptor("mb2ic40ih58oc64kh3ph1");
+  const layouts = { layout: "nhwc", filterLayout: "krsc" } as const;
+  const relu = { bias: true, activation: "relu" } as const;
+  const cases = [
+    { epilogue: { bias: true, activation: "none" }, outDtype: "i32" },
+    { epilogue: relu, outDtype: "i32" },
+    { epilogue: { ...relu, scale: 0.0005 }, outDtype: "i8" },
+    { epilogue: { bias: false, activation: "none", scale: "channel" }, outDtype: "i8" },
+  ] as const;
+  for (const { epilogue, outDtype } of cases) {
+    const subject = convSubject({ problem, ...layouts, epilogue, outDtype, dtype: "i8" });
+    const scale = Float32Array.from({ length: 64 }, (_, k) => 0.0002 * (1 + k % 7));
+    const operands = { ...fillOperands(subject, "int8", 2), scale };
+    const of = async (which: Subject) =>
+      fromCanonical(which, await which.compute(operands, () => {}));
+    const linear = linearOf(subject, "auto");
+    const one = {
+      subject,
+      operands,
+      arithmetic: {},
+      mode: "auto" as const,
+      seed: 4,
+      result: await of(subject),
+      linear: linear && await of(linear),
+    };
+    const checked = await checkResult(one);
+    assert.equal(checked.verdict, "pass", checked.message);
+    assert.equal(projected(checked).max_ratio, 0);
+    const at = ((58 + 1) * 58 + 7) * 64 + 11;
+    const wrongSum = (one.linear ?? one.result).slice();
+    wrongSum[at]! ^= 1;
+    const found = await checkResult(
+      one.linear ? { ...one, linear: wrongSum } : { ...one, result: wrongSum },
+    );
+    assert.equal(found.verdict, "fail");
+    assert.match(found.message!, /the projection over channels at \[1,·,1,7\] differs/);
+    const result = one.result.slice();
+    result[at]! ^= 1;
+    assert.equal((await checkResult({ ...one, result })).verdict, "fail");
+  }
+});
