@@ -110,7 +110,11 @@ export async function convolve(
   const layout = wanted.layout ?? "nchw";
   const filterLayout = wanted.filterLayout ?? filterLayoutFor(layout);
   const epilogue = wanted.epilogue ??
-    { ...NO_EPILOGUE, bias: operands.bias !== undefined };
+    {
+      ...NO_EPILOGUE,
+      bias: operands.bias !== undefined,
+      ...(operands.scale === undefined ? {} : { scale: "channel" }),
+    };
   const plan = planConv({
     algorithm: "auto",
     ...wanted,

@@ -29,6 +29,29 @@ Deno.test("convolve() plans, runs and fetches, and its result stands the check",
   }
 });
 
+Deno.test("convolve() does int8, to i32 and by scales to i8, and refuses what may overflow", async () => {
+  using gpu = await openDevice();
+  const problem = parseDescriptor("mb2ic6ih9oc5kh3ph1");
+  const input = Int8Array.from({ length: 2 * 9 * 9 * 6 }, (_, i) => i * 37 % 256 - 128);
+  const filter = Int8Array.from({ length: 5 * 3 * 3 * 6 }, (_, i) => i * 91 % 256 - 128);
+  const bias = Int32Array.of(1, -2000, 3, 4000, 5);
+  const scale = Float32Array.of(1e-3, 2e-3, 3e-3, 4e-3, 5e-3);
+  const options = { dtype: "i8", layout: "nhwc" } as const;
+  for (const operands of [{ input, filter, bias }, { input, filter, bias, scale }]) {
+    const outDtype = "scale" in operands ? "i8" as const : "i32" as const;
+    const convolved = await convolve(gpu, problem, operands, { ...options, outDtype });
+    assert.equal(convolved.outDtype, outDtype);
+    assert.equal((await checkConvolution(convolved, operands)).verdict, "pass");
+    convolved.result[7]! ^= 1;
+    assert.equal((await checkConvolution(convolved, operands)).verdict, "fail");
+  }
+  const most = { input, filter, bias: new Int32Array(5).fill(2 ** 31 - 1) };
+  await assert.rejects(
+    convolve(gpu, problem, most, options),
+    /^RangeError: Cannot convolve: 54 products of up to 128 and 128 may make results of 2148368383/,
+  );
+});
+
 Deno.test("convolve() computes gradients, and names an operand that is missing or of another size", async () => {
   using gpu = await openDevice();
   const problem = convProblem({ ...parseDescriptor("mb1ic1ih2oc1kh1"), op: "bwd-data" });

@@ -9,7 +9,8 @@ const DEVICES = ["gpu", "cpu"] as const;
 const EXAMPLES = `
 Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
 chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
-to --dtype; on the way to i8 it loses its fraction, and what does not fit is refused. A path may be file.npz:member, or - for stdin and stdout.
+to --dtype; on the way to i8 it loses its fraction, and what does not fit is refused.
+A path may be file.npz:member, or - for stdin and stdout.
 
 Examples:
   wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
