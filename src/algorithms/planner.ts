@@ -2,13 +2,8 @@ import { unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
-import {
-  accumulationLength,
-  CONV_DTYPES,
-  type ConvProblem,
-  resultDtypes,
-} from "../problem/conv_problem.ts";
-import { isScale, SCALE_RANGE } from "../problem/epilogue.ts";
+import { convElementsFault } from "../problem/conv_elements.ts";
+import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { typicalError } from "../winograd/amplification.ts";
@@ -270,7 +265,7 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  const unknown = refuseUnknown(asked) ?? refuseIntegers(asked) ?? refuseSplits(asked);
+  const unknown = refuseUnknown(asked) ?? refuseSplits(asked);
   if (unknown !== undefined) return unknown;
   const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);
@@ -284,45 +279,21 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
 }
 
-/** Refuses words that are none of those that a request may say: what types do not keep a caller from. */
+/** Refuses words that are none of those that a request may say, and element types that do not go with the rest. */
 function refuseUnknown(request: PlanRequest): Refusal | undefined {
-  const { dtype, outDtype = resultDtypes(dtype)[0], layout, filterLayout } = request;
+  const { dtype, layout, filterLayout } = request;
   const said: readonly (readonly [string, string, readonly string[]])[] = [
     ["dtype", dtype, CONV_DTYPES],
-    ["outDtype", outDtype, resultDtypes(dtype)],
     ["layout", layout, LAYOUTS],
     ["filterLayout", filterLayout, FILTER_LAYOUTS],
   ];
   const wrong = said.find(([, word, words]) => !words.includes(word));
-  if (wrong === undefined) return undefined;
+  if (wrong === undefined) {
+    const fault = convElementsFault(request);
+    return fault === undefined ? undefined : refusal("problem", fault);
+  }
   const [name, word, words] = wrong;
   return refusal("problem", `${name} ${word} is none of ${words.join(", ")}`);
-}
-
-/** Refuses what int8 has no meaning for, or no kernels, and scales of anything else. */
-function refuseIntegers(
-  { problem: { op }, dtype, outDtype, layout, filterLayout, epilogue }: PlanRequest,
-): Refusal | undefined {
-  const { activation, scale } = epilogue;
-  if ((scale === undefined) === (outDtype === "i8")) {
-    return refusal("problem", "results in i8 take a scale (--scale), and no others do");
-  }
-  if (typeof scale === "number" && !isScale(scale)) {
-    return refusal("problem", `scale ${scale} is no number from ${SCALE_RANGE}`);
-  }
-  if (dtype !== "i8") return undefined;
-  if (op !== "fwd") return refusal("problem", `convolutions of i8 are forward, not ${op}`);
-  if (layout !== "nhwc" || filterLayout !== "krsc") {
-    const [from, to] = layout === "nhwc" ? [filterLayout, "krsc"] : [layout, "nhwc"];
-    return refusal(
-      "problem",
-      `i8 tensors lie as nhwc with filters krsc, not as ${layout} with ${filterLayout} ` +
-        `(wgconv tensor convert IN OUT --from-layout ${from} --to-layout ${to} converts)`,
-    );
-  }
-  return activation === "none" || activation === "relu"
-    ? undefined
-    : refusal("problem", `${activation} leads out of the integers, i8 convolutions take relu`);
 }
 
 /** Plans the algorithm that a request names. */

@@ -15,6 +15,7 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
+import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -196,7 +197,13 @@ export function convSubject(
       supportedAlgorithms(request(planning))
         .find(({ name }) => name === planning.algorithm)?.reason,
     reference,
-    compute: async (operands, onProgress) => (await reference(operands, { onProgress })).values,
+    compute: async (operands, onProgress) => {
+      // Plans are refused by themselves.
+      const fault = convElementsFault({ problem, dtype, outDtype, ...layouts, epilogue });
+      if (fault !== undefined) throw new InputRangeError(`Cannot convolve: ${fault}`);
+      if (scale === "channel") await refuseScales(operands.scale!);
+      return (await reference(operands, { onProgress })).values;
+    },
     precision: () => precision,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
@@ -238,7 +245,7 @@ export function convSubject(
   const sum = {
     doing: "Cannot convolve",
     length,
-    operands: ["input", "filter"],
+    operands: operandTensors(op),
     added: epilogue.bias ? [["bias", 1]] : [],
   } as const satisfies IntegerSum;
   return {
