@@ -271,7 +271,7 @@ export type ConvDType = "f32" | "f16" | "i8";
 /** All of them, in the order of lists. */
 export const CONV_DTYPES: readonly ConvDType[] = ["f32", "f16", "i8"];
 /** Those whose products and results round. */
-export const FLOAT_DTYPES: readonly ConvDType[] = ["f32", "f16"];
+export const FLOAT_DTYPES: readonly ("f32" | "f16")[] = ["f32", "f16"];
 /** Element type of a convolution's result. */
 export type ConvOutDType = "f32" | "f16" | "i32" | "i8";
 /** All of them, in the order of lists. */

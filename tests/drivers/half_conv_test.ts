@@ -7,7 +7,7 @@ import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { algorithmNames, algorithmOf } from "../../src/algorithms/registry.ts";
 import { unsupported } from "../../src/algorithms/unsupported.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { CONV_DTYPES, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { convProblem, FLOAT_DTYPES, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -49,7 +49,7 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
       fc.constantFrom(...OPERATIONS),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(...algorithmNames().filter((name) => name !== "depthwise")),
-      fc.constantFrom(...CONV_DTYPES),
+      fc.constantFrom(...FLOAT_DTYPES),
       fc.constantFrom(...ACTIVATIONS),
       fc.constantFrom(1, 2),
       fc.boolean(),
@@ -89,7 +89,7 @@ Deno.test("every algorithm takes f16, and asks for what it needs", () => {
       inputSize: [9, 9],
       filterSize: [3, 3],
     });
-    for (const outDtype of CONV_DTYPES) {
+    for (const outDtype of FLOAT_DTYPES) {
       const request = { problem, ...layouts, dtype: "f16", outDtype } as const;
       const subject = convSubject(request);
       assert.deepEqual(subject.features, ["shader-f16"]);
