@@ -106,7 +106,9 @@ function projectionLines(projection: ProjectionRecord): [string, string][] {
             "beside NaN or infinite ones were compared singly",
           ]
           : []),
-        ...(activated === undefined ? [] : ["every activation compared"]),
+        ...(activated === undefined ? [] : [
+          exact ? "every result compared with its sum" : "every activation compared",
+        ]),
       ].join("; "),
     ],
     ["", seconds.join(", ")],

@@ -77,7 +77,7 @@ export interface ProjectionRecord {
   readonly masked: number;
   /** How many of those were compared one by one. */
   readonly masked_checked: number;
-  /** Outputs that were compared with the activation of the projected result. */
+  /** Outputs that were compared with what becomes of the projected result: its activation, and int8 of its sums. */
   readonly activated?: number;
   /** Wall time of projecting the reference, once for all results of a problem. */
   readonly reference_seconds: number;

@@ -238,23 +238,42 @@ Deno.test("all rates times a constant scale every prediction by it, and keep the
     ["mb8ic3ih112oc64kh7sh2ph3", "fwd"],
     ["mb16ic96ih14oc80kh3ph1", "bwd-data"],
   ] as const;
+  const int8 = { dtype: "i8", outDtype: "i8", epilogue: { ...NO_EPILOGUE, scale: 0.01 } } as const;
   for (const [descriptor, op] of layers) {
     for (const layout of LAYOUTS) {
       const problem = parseDescriptor(descriptor, op);
       const given = { layout, filterLayout: filterLayoutFor(layout) };
-      const ranked = (device: DeviceModel) => rankRivals(request(problem, { ...given, device }));
-      const name = ({ algorithm, tile, pair }: Rival) => [algorithm, tile, pair].join(" ");
-      for (const factor of [0.1, 7]) {
-        const usual = ranked(H200), scaled = ranked(scaledModel(H200, factor));
-        assert.deepEqual(scaled.map(name), usual.map(name), `${descriptor} ${op} ${layout}`);
-        usual.forEach(({ predictedMs }, i) => {
-          if (predictedMs === undefined) return;
-          const share = scaled[i]!.predictedMs! * factor / predictedMs;
-          assert.ok(Math.abs(share - 1) < 1e-9, `${name(usual[i]!)}: ${share}`);
-        });
+      for (const more of op === "fwd" && layout === "nhwc" ? [{}, int8] : [{}]) {
+        const ranked = (device: DeviceModel) =>
+          rankRivals(request(problem, { ...given, ...more, device }));
+        const name = ({ algorithm, tile, pair }: Rival) => [algorithm, tile, pair].join(" ");
+        for (const factor of [0.1, 7]) {
+          const usual = ranked(H200), scaled = ranked(scaledModel(H200, factor));
+          assert.deepEqual(scaled.map(name), usual.map(name), `${descriptor} ${op} ${layout}`);
+          usual.forEach(({ predictedMs }, i) => {
+            if (predictedMs === undefined) return;
+            const share = scaled[i]!.predictedMs! * factor / predictedMs;
+            assert.ok(Math.abs(share - 1) < 1e-9, `${name(usual[i]!)}: ${share}`);
+          });
+        }
       }
     }
   }
+});
+
+Deno.test("int8 costs by the words and bytes that it is, padding and passes of its own besides", () => {
+  const time = (descriptor: string, more: Partial<PlanRequest> = {}) =>
+    predicted(
+      request(parseDescriptor(descriptor), { layout: "nhwc", dtype: "i8", ...more }),
+      "implicit-gemm",
+    );
+  const large = "mb64ic256ih28oc256kh3ph1";
+  const ratio = time(large, { dtype: "f32" }) / time(large);
+  assert.ok(ratio > 1.8 && ratio < 2.2, `${ratio}`);
+  // Thirteen channels and sixteen are the same words: what is more is the passes.
+  assert.ok(time("mb64ic13ih56oc64kh3ph1") > time("mb64ic16ih56oc64kh3ph1"));
+  const scaled = { outDtype: "i8", epilogue: { ...NO_EPILOGUE, scale: 0.01 } } as const;
+  assert.ok(time("mb64ic64ih56oc66kh1", scaled) > time("mb64ic64ih56oc68kh1", scaled));
 });
 
 Deno.test("rankRivals() takes an exact algorithm up to a tenth slower than the fastest, and no slower one", () => {

@@ -32,16 +32,16 @@ export function inWords(request: PlanRequest): PlanRequest {
   };
 }
 
-/** The device with what costs no products told in those of words, which take longer than a multiply-add. */
+/** The device with what is no product told in products of words, which take longer than a multiply-add. */
 function wordDevice(device: DeviceModel): DeviceModel {
   const { costs, rates } = device;
   const share = rates.dot4 / 4 / rates.gathered;
   return {
     ...device,
     costs: {
-      ...costs,
       element: share * costs.element,
       dispatch: share * costs.dispatch,
+      fill: share * costs.fill,
       store: share * costs.store,
     },
   };
