@@ -3,7 +3,7 @@
 <% for (let v = 0; v < it.round; v++) { -%>
     {
       let at = <%= v * it.perSlice %>u + u;
-      tile[<%= it.free %>][slice][at / <%= it.width %>u][at % <%= it.width %>u] = <%= it.sums[first + v] %>;
+      <%= it.memory %>[slice][at / <%= it.width %>u][at % <%= it.width %>u] = <%= it.sums[first + v] %>;
     }
 <% } -%>
     workgroupBarrier();

@@ -76,6 +76,12 @@ const CHOICES: readonly (readonly [
   ["fwd stream-k", { balance: "stream-k", policy: "small" }],
   ["fwd winograd1d flushed", { algorithm: "winograd1d", tile: "F(2,3)", flush: 64 }],
   ["fwd winograd2d flushed", { algorithm: "winograd2d", tile: "F(2x2,3x3)", flush: 64 }],
+  ["bwd-filter winrs f16 half-tile", {
+    op: "bwd-filter",
+    algorithm: "winrs",
+    dtype: "f16",
+    variant: { halfTile: true },
+  }],
   ["bwd-filter winrs pair", { op: "bwd-filter", algorithm: "winrs", pair: "a8n3r6,a4n3r2" }],
 ];
 const VARIANTS: readonly MainLoopVariant[] = [

@@ -6,7 +6,7 @@ import { convElementsFault } from "../problem/conv_elements.ts";
 import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
-import { typicalError } from "../winograd/amplification.ts";
+import { halfError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
@@ -161,21 +161,26 @@ const UNIT_ROUNDOFF = 2 ** -24;
 
 /** Refuses tiles whose results would not pass the gate's ceiling on normal data, unless the user allows a bound ratio. */
 function refuseAboveCeiling(
-  { problem, maxBoundRatio }: PlanRequest,
+  { problem, dtype, outDtype = dtype, maxBoundRatio }: PlanRequest,
   { algorithm, arithmetic }: Plan,
 ): Refusal | undefined {
   if (maxBoundRatio !== undefined) return undefined;
+  const half = arithmetic.transformed === "f16";
+  const ceiling = ERROR_CEILING[half ? outDtype : "f32"];
   for (const { axes } of arithmetic.tiles ?? []) {
     const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
     const length = Math.min(arithmetic.chain ?? Infinity, products);
     const transforms = axes.map(({ n, r }) => winogradTransform(n, r));
-    const error = UNIT_ROUNDOFF * typicalError(transforms, length);
-    if (error <= ERROR_CEILING.f32) continue;
+    const error = Math.hypot(
+      UNIT_ROUNDOFF * typicalError(transforms, length),
+      half ? halfError(transforms) : 0,
+    );
+    if (error <= ceiling) continue;
     const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
     return refusal(
       "accuracy",
       `${algorithm} ${tile} typically errs by ${error.toExponential(1)} of a result's norm with ` +
-        `sums of ${Math.ceil(length)} products, ${ERROR_CEILING.f32} is allowed ` +
+        `sums of ${Math.ceil(length)} products${half ? " of f16" : ""}, ${ceiling} is allowed ` +
         "(--max-bound-ratio plans it all the same)",
     );
   }

@@ -1,3 +1,4 @@
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { AlgorithmName } from "./names.ts";
 
 /** An algorithm that `auto` may take, as a request says it. */
@@ -8,6 +9,8 @@ export interface Candidate {
   readonly tile?: string;
   /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`. */
   readonly pair?: string;
+  /** Kernels that differ from those that are taken where nothing is said. */
+  readonly variant?: MainLoopVariant;
   /** How much it enlarges rounding errors. */
   readonly amplification: number;
   /** Why it is none for the request. */

@@ -77,6 +77,7 @@ export const CHECK_DEVICE: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: 1.5,
+    winrsHalf: 0.8,
     winrsUneven: 0.05,
   },
   costs: { element: 16, dispatch: 75e6, fill: 2, store: 0 },

@@ -6,6 +6,7 @@ import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
+import { variantTrait } from "../kernels/main_loop_variant.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 
@@ -81,10 +82,11 @@ export function rivalLines({ rivals = [] }: Plan): string[] {
 
 /** The same as JSON. */
 export function rivalRecords({ rivals }: Plan) {
-  return rivals?.map(({ algorithm, tile, pair, amplification, predictedMs, reason }) => ({
+  return rivals?.map(({ algorithm, tile, pair, variant, amplification, predictedMs, reason }) => ({
     algorithm,
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
+    ...(variant === undefined ? {} : { variant: variantTrait(variant).slice(1) }),
     amplification,
     ...(predictedMs === undefined ? {} : { predicted_ms: predictedMs }),
     ...(reason === undefined ? {} : { reason }),

@@ -32,6 +32,11 @@ export interface PlanArithmetic {
   readonly inner?: "channels" | "taps";
   /** What products are summed in; `f16` chains of `chain` products are added to f32. f32 where absent. */
   readonly sums?: "f32" | "f16" | "f64" | "i32";
+  /**
+   * What transformed data is rounded to before it is multiplied; f32 where absent. For f16 the transforms' rows are scaled by
+   * powers of two (`power-of-two`).
+   */
+  readonly transformed?: "f16";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
 }

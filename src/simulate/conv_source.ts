@@ -10,7 +10,7 @@ import {
 } from "../reference/geometry.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
-import { winogradTransform } from "../winograd/transform.ts";
+import { tileTransform } from "../winograd/transform.ts";
 import type { SumSource } from "./sums.ts";
 import { tileTransforms } from "./transforms.ts";
 
@@ -142,7 +142,7 @@ export function convSource(
   { geometry: g, first, second }: ConvOperands,
   block: ConvBlock,
   share: TileShare | undefined,
-  { inner = "channels" }: PlanArithmetic,
+  { inner = "channels", transformed }: PlanArithmetic,
 ): SumSource {
   const tiles = threeTiles(share);
   const counts = unitCounts(g, tiles, share);
@@ -169,7 +169,7 @@ export function convSource(
     rights: rights.length,
     ...(tiled.length === 0
       ? {}
-      : { transforms: tileTransforms(tiled.map(({ n, r }) => winogradTransform(n, r))) }),
+      : { transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, transformed))) }),
     load(unit, leftPatches, rightPatches) {
       const outer = channelsInside ? unit % outerCount : Math.floor(unit / spots);
       const spot = channelsInside ? Math.floor(unit / outerCount) : unit % spots;

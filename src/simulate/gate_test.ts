@@ -36,6 +36,13 @@ const ARITHMETICS: readonly (readonly [string, PlanArithmetic, readonly Operatio
       { axes: [{ n: 1, r: 1 }, { n: 1, r: 2 }], columns: { axis: 1, first: 6, count: 6 } },
     ],
   }, ["bwd-filter"]],
+  ["WinRS, data in f16", {
+    fold: "results",
+    chain: 24,
+    segment: 48,
+    transformed: "f16",
+    tiles: [{ axes: [{ n: 1, r: 1 }, { n: 3, r: 2 }] }],
+  }, ["bwd-filter"]],
 ];
 
 function problemOf(op: Operation) {

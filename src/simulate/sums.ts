@@ -191,12 +191,13 @@ function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
-  const x = transformedSide(lefts, input);
-  const w = transformedSide(rights, filter);
+  const round = arithmetic.transformed === "f16" ? Math.f16round : undefined;
+  const x = transformedSide(lefts, input, round);
+  const w = transformedSide(rights, filter, round);
   for (let step = 0; step < units; step++) {
     load((step + start) % units, x.patches, w.patches);
-    x.transform();
-    w.transform();
+    rounded = x.transform() || rounded;
+    rounded = w.transform() || rounded;
     for (let left = 0, i = 0; left < lefts; left++) {
       for (let right = 0; right < rights; right++) {
         for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
@@ -231,8 +232,12 @@ function tiledSums(
   };
 }
 
-/** The patches of one side, and their transforms: in f32, exact, of their sizes and of their squares. */
-function transformedSide(count: number, { rounded, exact }: RoundedTransform) {
+/**
+ * The patches of one side, and their transforms: in f32, exact, of their sizes and of their squares.
+ *
+ * @param round What the transforms in f32 are rounded by before they are multiplied.
+ */
+function transformedSide(count: number, { rounded, exact }: RoundedTransform, round?: Round) {
   const { inputs, outputs } = exact;
   const patches = new Float64Array(count * inputs);
   const sizes = new Float64Array(patches.length);
@@ -241,7 +246,8 @@ function transformedSide(count: number, { rounded, exact }: RoundedTransform) {
   const side = { patches, rounded: made(), exact: made(), positive: made(), squares: made() };
   return {
     ...side,
-    transform() {
+    /** Whether rounding changed anything. */
+    transform(): boolean {
       for (let i = 0; i < patches.length; i++) {
         sizes[i] = Math.abs(patches[i]!);
         powers[i] = patches[i]! * patches[i]!;
@@ -253,6 +259,14 @@ function transformedSide(count: number, { rounded, exact }: RoundedTransform) {
         exact.apply(sizes, from, side.positive, to);
         exact.apply(powers, from, side.squares, to);
       }
+      if (round === undefined) return false;
+      let changed = false;
+      side.rounded.forEach((value, i) => {
+        const kept = round(value);
+        if (kept !== value) changed = true;
+        side.rounded[i] = kept;
+      });
+      return changed;
     },
   };
 }

@@ -30,7 +30,7 @@ const cache = new Map<string, TileTransforms>();
 
 /** The nested transforms of a tile over some axes; along the last axis first. */
 export function tileTransforms(axes: readonly WinogradTransform[]): TileTransforms {
-  const key = axes.map(({ n, r }) => `${n},${r}`).join(";");
+  const key = axes.map(({ n, r, scaling }) => `${n},${r},${scaling}`).join(";");
   const known = cache.get(key);
   if (known !== undefined) return known;
   const both = (name: TransformName) => ({

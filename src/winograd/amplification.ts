@@ -25,11 +25,27 @@ const TRANSFORM_PRODUCTS = 17;
  * products on, and within a half below (docs/accuracy.md).
  */
 export function typicalError(axes: readonly WinogradTransform[], length: number): number {
-  const mean = axes.reduce((all, axis) => {
+  return meanAmplification(axes) * Math.sqrt((length + TRANSFORM_PRODUCTS) / 12);
+}
+
+/** What a number rounded to f16 errs by, relative to it: the root mean square where logarithms are evenly spread. */
+export const ROUNDED_F16 = 2 ** -10 * Math.sqrt(1 / (32 * Math.LN2));
+
+/**
+ * The relative L2 error that rounding both factors to f16 in the transformed domain typically brings to normal data, however
+ * many products are summed: within a tenth of simulations (docs/accuracy.md). A plain product's factors are f16 as they are.
+ */
+export function halfError(axes: readonly WinogradTransform[]): number {
+  if (axes.every(({ n, r }) => n === 1 && r === 1)) return 0;
+  return meanAmplification(axes) * Math.SQRT2 * ROUNDED_F16;
+}
+
+/** The amplification of a nested algorithm, results taken together. */
+function meanAmplification(axes: readonly WinogradTransform[]): number {
+  return axes.reduce((all, axis) => {
     const squares = spreads(axis).map((value) => value * value);
     return all * Math.sqrt(squares.reduce((sum, value) => sum + value, 0) / axis.n);
   }, 1);
-  return mean * Math.sqrt((length + TRANSFORM_PRODUCTS) / 12);
 }
 
 /**

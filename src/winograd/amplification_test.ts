@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { amplification, amplification2d } from "./amplification.ts";
+import { amplification, amplification2d, halfError, ROUNDED_F16 } from "./amplification.ts";
 import { winogradTransform } from "./transform.ts";
 
 Deno.test("amplification() is 1 of plain sums and known of F(2,3)", () => {
@@ -22,4 +22,20 @@ Deno.test("amplification2d() is the product of its axes", () => {
   const product = amplification(rows) * amplification(columns);
   assert.ok(Math.abs(amplification2d(rows, columns) - product) < 1e-12 * product);
   assert.equal(amplification2d(winogradTransform(1, 3), columns), amplification(columns));
+});
+
+Deno.test("ROUNDED_F16 is what rounding numbers of evenly spread logarithms errs by", () => {
+  let squares = 0;
+  const count = 20_000;
+  for (let i = 0; i < count; i++) {
+    const value = 2 ** ((i + 0.5) / count);
+    squares += (Math.f16round(value) / value - 1) ** 2;
+  }
+  assert.ok(Math.abs(Math.sqrt(squares / count) / ROUNDED_F16 - 1) < 0.01);
+});
+
+Deno.test("halfError() is 0 of plain products, and of F(2,3) that of two roundings enlarged", () => {
+  assert.equal(halfError([winogradTransform(1, 1)]), 0);
+  const expected = Math.sqrt(5 / 3) * Math.SQRT2 * ROUNDED_F16;
+  assert.ok(Math.abs(halfError([winogradTransform(2, 3)]) / expected - 1) < 1e-12);
 });

@@ -10,6 +10,8 @@ export interface WinogradTransform {
   readonly n: number;
   /** Length of the filter. */
   readonly r: number;
+  /** How its rows are scaled. */
+  readonly scaling: Scaling;
   /** n + r − 1: products, and elements of the input that a tile reads. */
   readonly alpha: number;
   /** "0", "1", "-1", "1/2", ..., "inf" in the order of the rows; none where n or r is 1. */
@@ -48,6 +50,14 @@ export function winogradTransform(
   return made;
 }
 
+/**
+ * The transform of F(n,r) whose data is kept in a type. In f16 the rows of G and Dᵀ are scaled by powers of two to an L1 norm
+ * of at most 1, so that transformed data is never larger than the data, and scaling rounds nothing (WinRS's Eq. (7)).
+ */
+export function tileTransform(n: number, r: number, transformed: "f16" | "f32" = "f32") {
+  return winogradTransform(n, r, { scaling: transformed === "f16" ? "power-of-two" : "none" });
+}
+
 /** As `winogradTransform`, with points of one's own: for searching them. */
 export function makeTransform(
   n: number,
@@ -66,5 +76,5 @@ export function makeTransform(
   }
   const points = choose(n, r);
   const matrices = points.length === 0 ? plainMatrices(n, r) : cookToom(n, r, points);
-  return { n, r, alpha, points, ...scaleRows(matrices, scaling) };
+  return { n, r, scaling, alpha, points, ...scaleRows(matrices, scaling) };
 }

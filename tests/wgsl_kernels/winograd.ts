@@ -143,6 +143,9 @@ export function winrsKernels(): Kernel[] {
         ...more,
       });
       kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+      const variant = { halfTile: true };
+      const tiles = planConv({ ...request, dtype: "f16", variant, maxBoundRatio: 1e9 });
+      kernels.push(...tiles.passes.map(({ kernel }) => kernel));
       if (inputSize.length === 2) continue;
       for (const outDtype of Object.values(outDtypes)) {
         const half = planConv({ ...request, dtype: "f16", outDtype });

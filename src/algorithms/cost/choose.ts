@@ -35,16 +35,17 @@ export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefi
   return typeof modelled === "number" ? modelled : planTime(plan, deviceOf(request)) / 1e3;
 }
 
-/** The request with a candidate's algorithm, tile and pair. */
+/** The request with a candidate's algorithm, tile, pair and variant. */
 export function requestFor(
   request: PlanRequest,
-  { algorithm, tile, pair }: Candidate,
+  { algorithm, tile, pair, variant }: Candidate,
 ): PlanRequest {
   return {
     ...request,
     algorithm,
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 

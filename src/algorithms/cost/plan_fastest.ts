@@ -1,3 +1,4 @@
+import { variantTrait } from "../../kernels/main_loop_variant.ts";
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -41,9 +42,10 @@ export function planFastest(
   return last ?? refusal("problem", `no algorithm can (${reasons.join("; ")})`);
 }
 
-/** `winograd2d-nonfused F(4x4,3x3)`. */
-export function rivalName({ algorithm, tile, pair }: Rival): string {
-  return [algorithm, tile, pair].filter((part) => part !== undefined).join(" ");
+/** `winograd2d-nonfused F(4x4,3x3)`, `winrs a4n3r2 half_tile`. */
+export function rivalName({ algorithm, tile, pair, variant }: Rival): string {
+  return [algorithm, tile, pair].filter((part) => part !== undefined).join(" ") +
+    variantTrait(variant).replace("_", " ");
 }
 
 /** `auto: winograd2d-nonfused F(4x4,3x3) is predicted to take 0.284 ms; implicit-gemm 0.65`. */

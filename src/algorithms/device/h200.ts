@@ -22,6 +22,8 @@ import type { DeviceModel } from "./model.ts";
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
+ * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
+ *   quarters as many products for each value that is converted.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
@@ -112,6 +114,7 @@ export const H200: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: 1.5,
+    winrsHalf: 0.8,
     winrsUneven: 0.05,
   },
   costs: { element: 16, dispatch: 75e6, fill: 1, store: 16 },

@@ -92,6 +92,8 @@ export interface DeviceShares {
   readonly matrices: { readonly along: number; readonly across: number };
   /** Time of WinRS with α = 16 over the predicted one, where channels do not lie innermost. */
   readonly winrsAcross: number;
+  /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
+  readonly winrsHalf: number;
   /** How much longer than the mean the slowest workgroup of WinRS takes. */
   readonly winrsUneven: number;
 }

@@ -141,6 +141,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         offset: side === "a" ? 0 : policy.rows / 4,
         swizzled: operand === "image" && isSwizzled(policy, across),
         fill: filledTile(policy),
+        scalar: sumOf(elements),
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
@@ -175,6 +176,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const loop = {
       slices,
       across,
+      scalar: sumOf(elements),
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,

@@ -1,3 +1,4 @@
+import type { Scalar } from "../../elements/scalar.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
@@ -32,16 +33,17 @@ export function acrossSides({ layout }: Pick<PlanRequest, "layout">): AcrossSide
   return layout === "nhwc" ? ["a"] : [];
 }
 
-/** Whether a device can run `slices` of a policy. */
+/** Whether a device can run `slices` of a policy, whose tile holds `scalar`. */
 export function slicePolicyFits(
   policy: SlicePolicy,
   slices: number,
   across: AcrossSides,
   limits: DeviceLimits,
+  scalar: Scalar = "f32",
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    sliceBytes(policy, slices, across) <= limits.maxComputeWorkgroupStorageSize;
+    sliceBytes(policy, slices, across, scalar) <= limits.maxComputeWorkgroupStorageSize;
 }
 
 /** Longer sums are flushed: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */

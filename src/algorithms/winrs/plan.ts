@@ -5,8 +5,6 @@ import { NO_STEPS } from "../../kernels/epilogue.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
-import { amplification } from "../../winograd/amplification.ts";
-import { winogradTransform } from "../../winograd/transform.ts";
 import { pass, reducePass } from "../passes.ts";
 import { deviceOf } from "../device/h200.ts";
 import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
@@ -17,6 +15,7 @@ import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
 import { reduceAxes } from "./axes.ts";
 import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
+import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
 import { parseKernels, parsePair, unfitKernel } from "./pair.ts";
@@ -24,8 +23,11 @@ import { cacheBlock, policyOf, refusePolicies, slicesOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
-export function winrsReason({ problem, pair }: PlanRequest): string | undefined {
+export function winrsReason({ problem, pair, variant = {} }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
+  if (Object.keys(variant).some((key) => key !== "halfTile")) {
+    return "its kernels differ by half-tile alone";
+  }
   const { filterWidth, outputRows, outputWidth } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
@@ -61,10 +63,11 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   );
   return {
     device,
+    throughput: kernelRates(request),
     block: (omega) => cacheBlock(device, policyOf(request, omega), slicesOf(omega)),
     ...(pair === undefined
       ? {}
-      : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, device.rates.winrs) }),
+      : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, kernelRates(request)) }),
     ...(request.splits === undefined ? {} : { segments: request.splits }),
     parameters: { ...defaults, workspaceShare },
   };
@@ -164,12 +167,11 @@ export function planConfiguration(
     passes: elements === 0 ? [] : passes,
     predictedMs: configuration.predictedMs,
     multiplications: kernels.reduce((sum, { multiplications }) => sum + multiplications, 0),
-    amplification: Math.max(
-      ...shares.map(({ omega: { n, r } }) =>
-        n + r > 2 ? amplification(winogradTransform(n, r)) : 1
-      ),
-    ),
-    arithmetic: winrsArithmetic(problem, configuration, shares, kernels[0]!),
+    amplification: Math.max(...shares.map(({ omega }) => enlarged(request, omega))),
+    arithmetic: {
+      ...winrsArithmetic(problem, configuration, shares, kernels[0]!),
+      ...(isHalf(request) ? { transformed: "f16" } : {}),
+    },
     notes: [
       ...describeConfiguration(problem, configuration, workspaceBytes, operandBytes(request)),
       ...shares.map((share, i) => describeShare(share, kernels[i]!)),

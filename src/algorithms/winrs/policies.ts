@@ -1,3 +1,4 @@
+import { elementsOf } from "../../elements/elements.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
@@ -21,6 +22,12 @@ const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEn
       "64x32x8_8x16 64x32x7_8x16 64x32x8_8x8 64x32x7_8x8 32x32x8_8x8 32x32x4_8x8 16x16x4_4x4 16x16x2_4x4",
   }).map(([alpha, names]) => [alpha, names.split(" ").map((name) => parseSlicePolicy(name)!)]),
 );
+
+/** The same of tiles in f16, which leave room for twice the depth on small devices. */
+const HALF_POLICIES: typeof POLICIES = {
+  ...POLICIES,
+  8: POLICIES[8]!.toSpliced(2, 0, parseSlicePolicy("32x32x8_8x8")!),
+};
 
 /** Multiplications of a tile: Ω2(1,1) is the direct product. */
 export function slicesOf({ n, r }: Omega): number {
@@ -54,13 +61,14 @@ export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
 }
 
 function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined {
+  const { tile } = elementsOf(request);
   const fits = (policy: SlicePolicy) =>
-    slicePolicyFits(policy, slicesOf(omega), acrossSides(request), request.limits);
+    slicePolicyFits(policy, slicesOf(omega), acrossSides(request), request.limits, tile);
   if (request.policy !== undefined) {
     const forced = parseSlicePolicy(request.policy);
     if (forced !== undefined && fits(forced)) return forced;
   }
-  return POLICIES[omega.alpha]!.find(fits);
+  return (tile === "f16" ? HALF_POLICIES : POLICIES)[omega.alpha]!.find(fits);
 }
 
 /** Registers of a thread with up to 64 sums and with more. */

@@ -1,13 +1,12 @@
 import { directFlops, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { amplification } from "../../winograd/amplification.ts";
-import { winogradTransform } from "../../winograd/transform.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
-import { DIRECT, type Omega, omegaName } from "./omega.ts";
+import { enlarged, kernelRates, NEVER } from "./half.ts";
+import { type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
 import { partialBytes, resultBytes } from "../tensors.ts";
 import { configured, targetBytes } from "./plan.ts";
@@ -16,28 +15,25 @@ import { throughputOf } from "./throughput.ts";
 /** Share of the rows at least that clipping leaves in layers as they are. */
 const KEPT = 0.85;
 
-/** How much a kernel enlarges rounding errors. */
-export function enlarged(omega: Omega): number {
-  return omega === DIRECT ? 1 : amplification(winogradTransform(omega.n, omega.r));
-}
-
 /** How much a pair enlarges rounding errors. */
-export function pairAmplification({ first, second }: KernelPair): number {
-  return Math.max(enlarged(first), second === undefined ? 1 : enlarged(second));
+export function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
+  return Math.max(...[first, ...(second ? [second] : [])].map((omega) => enlarged(request, omega)));
 }
 
-/** The pair that is fastest by its rates alone among kernels that enlarge errors by `most` at most. */
-export function pairWithin(request: PlanRequest, most: number): KernelPair {
-  const { problem } = request;
-  const device = deviceOf(request);
-  const { filterWidth, outputWidth } = reduceAxes(problem);
-  const throughput = throughputOf(device.rates.winrs);
+/** The pair that is fastest by its rates alone among kernels that may be taken. */
+export function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
+  const { filterWidth, outputWidth } = reduceAxes(request.problem);
+  const throughput = throughputOf(kernelRates(request));
   return fastestPair(
     filterWidth,
     outputWidth,
-    // What may not be used is so slow that nothing chooses it.
-    (omega) => enlarged(omega) <= most ? throughput(omega) : throughput(omega) * 1e-9,
+    (omega) => mayTake(omega) ? throughput(omega) : throughput(omega) * NEVER,
   );
+}
+
+/** The same of kernels that enlarge errors by `most` at most. */
+export function pairWithin(request: PlanRequest, most: number): KernelPair {
+  return pairOf(request, (omega) => enlarged(request, omega) <= most);
 }
 
 /** `a8n3r6,a4n3r2`. */
@@ -48,9 +44,8 @@ export function pairText({ first, second }: KernelPair): string {
 /** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
 export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   const { problem } = request;
-  const device = deviceOf(request);
   const { outputWidth } = reduceAxes(problem);
-  const rate = outputWidth / pairCost(pair, throughputOf(device.rates.winrs));
+  const rate = outputWidth / pairCost(pair, throughputOf(kernelRates(request)));
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 

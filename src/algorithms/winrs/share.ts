@@ -23,7 +23,7 @@ import {
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
-import { winogradTransform } from "../../winograd/transform.ts";
+import { tileTransform } from "../../winograd/transform.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import type { Configuration } from "./configure.ts";
@@ -109,7 +109,11 @@ export function shareKernel(
   const elements = resultElements(problem);
   const shape = correlationShape(request, configuration, { adds, omega, ...place });
   // The gradient is F(n,r)'s filter, X its input.
-  const transforms = tileTransforms([winogradTransform(omega.n, omega.r)], identity(1));
+  const half = types.tile === "f16";
+  const transforms = tileTransforms(
+    [tileTransform(omega.n, omega.r, half ? "f16" : "f32")],
+    identity(1),
+  );
   const slices = slicesOf(omega);
   const policy = policyOf(request, omega);
   const threads = sliceThreads(policy) * slices;
@@ -134,24 +138,29 @@ export function shareKernel(
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
   const across = acrossSides(request);
-  const at = { depth: policy.depth, threads, swizzled: isSwizzled(policy, across) };
+  const at = {
+    depth: policy.depth,
+    threads,
+    swizzled: isSwizzled(policy, across),
+    fill: filledTile(policy),
+    scalar: types.tile,
+  };
   const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {
     ...at,
     side: "a",
     extent: policy.rows,
     offset: 0,
-    fill: filledTile(policy),
   });
   const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
     ...at,
     side: "b",
     extent: policy.columns,
     offset: policy.rows / 4,
-    fill: filledTile(policy),
   });
   const loop = {
     slices,
     across,
+    scalar: types.tile,
     rows: shape.outChannels,
     columns: shape.inChannels,
     batches: correlationBatches(shape),
@@ -169,6 +178,7 @@ export function shareKernel(
     `o${vector}`,
     ...(workspace === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
+    ...(half ? ["half_tile"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
   const kernel = sliceLoopKernel(

@@ -91,6 +91,7 @@ function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform"
     offset: 0,
     swizzled: false,
     fill: "0",
+    scalar: "f32",
   } as const;
   return correlationLoader(module, tensor, "input", shape(more), input, at).fetch;
 }

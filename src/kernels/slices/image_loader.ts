@@ -1,3 +1,4 @@
+import type { Scalar } from "../../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
 import {
@@ -23,6 +24,8 @@ export interface OperandPlace {
   readonly swizzled: boolean;
   /** WGSL of which tile is filled. */
   readonly fill: string;
+  /** What the tile holds. */
+  readonly scalar: Scalar;
 }
 
 /** A column far outside of every tensor: every element of its patch is padding. */
@@ -273,7 +276,7 @@ export function storeItems(
       ...outputs.map((value, slice) =>
         `tile[${at.fill}][${slice}][${depth}][${at.offset}u + ${
           vector(place, depth)
-        }][${place} % 4u] = ${value};`
+        }][${place} % 4u] = ${at.scalar === "f32" ? value : `${at.scalar}(${value})`};`
       ),
     ].map((line) => `      ${line}`).join("\n");
   }).join("\n");

@@ -1,4 +1,5 @@
 import exchangeTemplate from "../../../shaders/exchange.wgsl" with { type: "text" };
+import { type Scalar, typeName } from "../../elements/scalar.ts";
 import { eachSum, innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "../loop/threads.ts";
@@ -20,6 +21,8 @@ import {
   slicePolicyName,
   sliceRowVectors,
   sliceThreads,
+  sumLines,
+  sumsPerRound,
   SWIZZLE,
 } from "./policy.ts";
 
@@ -28,6 +31,8 @@ export interface SliceLoopShape {
   readonly slices: number;
   /** Operands whose loaders store along the depth. */
   readonly across: AcrossSides;
+  /** What transformed operands are in workgroup memory; sums are f32. */
+  readonly scalar: Scalar;
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
@@ -109,7 +114,7 @@ export function sliceLoopKernel(
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
       `${policy.threadRows} x ${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
-    declarations: [store.declarations],
+    declarations: [store.declarations, ...sumsDeclaration(shape, policy)],
     threads,
     workgroups,
     workgroup: [
@@ -153,7 +158,7 @@ export function sliceLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    sliceBytes(policy, shape.slices, shape.across),
+    tile.bytes,
     partial === 0
       ? loopIterations(shape.steps)
       : loopIterations(Math.ceil(shape.steps / partial), 1) + shape.steps,
@@ -169,14 +174,15 @@ function sliceGrid(policy: SlicePolicy): ThreadGrid {
 }
 
 /** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */
-function sliceTile({ slices, across }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
+function sliceTile({ slices, across, scalar }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
   const vectors = sliceRowVectors(policy, across);
   const full = policy.buffers === 2 ? "full" : "0";
   return {
-    scalar: "f32",
-    declaration: `var<workgroup> tile: array<array<array<array<vec4f, ${vectors}>, ` +
+    scalar,
+    declaration:
+      `var<workgroup> tile: array<array<array<array<${typeName(scalar, 4)}, ${vectors}>, ` +
       `${policy.depth}>, ${slices}>, ${policy.buffers}>;`,
-    bytes: sliceBytes(policy, slices, across),
+    bytes: sliceBytes(policy, slices, across, scalar),
     at: (depth, vector) => `tile[${full}][slice][${depth}][${vector}]`,
   };
 }
@@ -216,7 +222,16 @@ function swizzledPlaces(
   ].join("\n");
 }
 
-/** Sums of all slices through the tile's memory, round by round, to threads that transform and store results. */
+/** Where sums of f32 go on their way to the output transform, where the tile cannot hold them. */
+function sumsDeclaration({ slices, scalar }: SliceLoopShape, policy: SlicePolicy): string[] {
+  if (scalar === "f32") return [];
+  return [
+    `var<workgroup> sums: array<array<array<vec4f, ${sliceRowVectors(policy, [])}>, ` +
+    `${sumLines(policy, scalar)}>, ${slices}>;`,
+  ];
+}
+
+/** Sums of all slices through the tile's memory, or their own, round by round, to threads that transform and store results. */
 function exchangeText(
   shape: SliceLoopShape,
   policy: SlicePolicy,
@@ -227,11 +242,12 @@ function exchangeText(
 ): string {
   const perSlice = sliceThreads(policy);
   const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
-  const round = sumsPerRound(policy, sums.length);
+  const round = sumsPerRound(policy, shape.scalar);
   const columns = output.columns[0]!.length;
   const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
   // Where sums are stored in parts, the other tile holds the step that comes next.
-  const free = (shape.partial ?? 0) > 0 && policy.buffers === 2;
+  const free = shape.scalar === "f32" && (shape.partial ?? 0) > 0 && policy.buffers === 2;
+  const memory = shape.scalar === "f32" ? `tile[${free ? "free" : "0"}]` : "sums";
   const slices = Array.from({ length: shape.slices }, (_, slice) => slice);
   return (free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "") +
     render(exchangeTemplate, {
@@ -243,21 +259,11 @@ function exchangeText(
       threadsY: grid.rows,
       fragments: policy.threadColumns / 4,
       width: sliceRowVectors(policy, []),
-      free: free ? "free" : "0",
+      memory,
       positions: perSlice * round,
       places: threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
-      products: slices.map((s) =>
-        `      let m${s} = tile[${free ? "free" : "0"}][${s}][line][vector];`
-      )
+      products: slices.map((s) => `      let m${s} = ${memory}[${s}][line][vector];`)
         .concat(text.statements).join("\n"),
       stored: store.text(text.outputs),
     });
-}
-
-/** Vectors of sums that each thread passes on in one round through the tile's memory. */
-function sumsPerRound(policy: SlicePolicy, sums: number): number {
-  const room = policy.depth * sliceRowVectors(policy, []);
-  let round = sums;
-  while (round > 1 && (sums % round !== 0 || round * sliceThreads(policy) > room)) round--;
-  return round;
 }

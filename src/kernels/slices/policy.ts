@@ -1,3 +1,4 @@
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
 
 /**
@@ -71,9 +72,37 @@ export function sliceRowVectors(policy: SlicePolicy, across: AcrossSides): numbe
   return (policy.rows + policy.columns) / 4 + (padded ? 1 : 0);
 }
 
-/** Bytes of workgroup memory of a product of `slices`. */
-export function sliceBytes(policy: SlicePolicy, slices: number, across: AcrossSides): number {
-  return 16 * policy.buffers * slices * policy.depth * sliceRowVectors(policy, across);
+/**
+ * Bytes of workgroup memory of a product of `slices`, whose tile holds `scalar`. A tile of f16 has no room for the sums of
+ * f32 on their way to the output transform, which then have memory of their own.
+ */
+export function sliceBytes(
+  policy: SlicePolicy,
+  slices: number,
+  across: AcrossSides,
+  scalar: Scalar,
+): number {
+  const tile = 4 * scalarBytes(scalar) * policy.buffers * slices * policy.depth *
+    sliceRowVectors(policy, across);
+  const sums = scalar === "f32" ? 0 : 16 * slices * sumLines(policy, scalar) *
+    sliceRowVectors(policy, []);
+  return tile + sums;
+}
+
+/** Vectors of sums that each thread passes on in one round: as many as take no more bytes than the tile, one at least. */
+export function sumsPerRound(policy: SlicePolicy, scalar: Scalar): number {
+  const sums = policy.threadRows * policy.threadColumns / 4;
+  const room = policy.depth * sliceRowVectors(policy, []) * scalarBytes(scalar) / 4;
+  let round = sums;
+  while (round > 1 && (sums % round !== 0 || round * sliceThreads(policy) > room)) round--;
+  return round;
+}
+
+/** Rows of vectors, as long as a tile's, that a slice's sums of one round take. */
+export function sumLines(policy: SlicePolicy, scalar: Scalar): number {
+  return Math.ceil(
+    sumsPerRound(policy, scalar) * sliceThreads(policy) / sliceRowVectors(policy, []),
+  );
 }
 
 /** Which elements of an operand's tile a thread brings; indexes are WGSL over the thread index `t`. */

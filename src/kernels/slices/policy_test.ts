@@ -5,6 +5,9 @@ import {
   scheduleItems,
   sliceBytes,
   slicePolicyName,
+  sliceRowVectors,
+  sumLines,
+  sumsPerRound,
 } from "./policy.ts";
 
 Deno.test("parseSlicePolicy() reads what slicePolicyName() prints", () => {
@@ -28,13 +31,29 @@ Deno.test("parseSlicePolicy() refuses other text and tiles that do not divide", 
 Deno.test("sliceBytes() counts both operands of every slice, and a vector against bank conflicts where rows are not swizzled", () => {
   // Yan et al.'s (64, 32, 8) of 16 slices: 48 KiB.
   const bytes = (policy: string, across: AcrossSides) =>
-    sliceBytes(parseSlicePolicy(policy)!, 16, across);
+    sliceBytes(parseSlicePolicy(policy)!, 16, across, "f32");
   assert.equal(bytes("64x32x8", []), 49_152);
   assert.equal(bytes("64x32x8", ["b"]), 49_152);
   assert.equal(bytes("64x32x8", ["a", "b"]), 49_152 + 16 * 16 * 8);
   assert.equal(bytes("48x32x8", ["b"]), bytes("48x32x8", []));
   assert.equal(bytes("48x32x8", ["a"]), bytes("48x32x8", []) + 16 * 16 * 8);
   assert.equal(bytes("64x32x8_8x8d", []), 2 * 49_152);
+});
+
+Deno.test("sliceBytes() of f16 is half the tile and sums that take no more than that, one a thread at least", () => {
+  const tile = (name: string, slices: number) =>
+    16 * slices * parseSlicePolicy(name)!.depth * sliceRowVectors(parseSlicePolicy(name)!, []);
+  for (const [name, slices] of [["64x64x8_8x16", 8], ["64x32x8_8x16", 16], ["32x32x4_8x8", 8]]) {
+    const bytes = sliceBytes(parseSlicePolicy(name as string)!, slices as number, [], "f16");
+    const whole = tile(name as string, slices as number);
+    assert.ok(bytes > whole / 2 && bytes <= whole, `${name}: ${bytes} of ${whole}`);
+  }
+  // Sixteen threads a slice pass on four vectors each of their 32, in three rows as long as the tile's.
+  const policy = parseSlicePolicy("64x32x8_8x16")!;
+  assert.equal(sumsPerRound(policy, "f16"), 4);
+  assert.equal(sumLines(policy, "f16"), 3);
+  assert.equal(sliceBytes(policy, 16, ["a", "b"], "f16"), 16 * 8 * 25 * 8 + 16 * 3 * 24 * 16);
+  assert.equal(sumsPerRound(parseSlicePolicy("64x64x1_4x4")!, "f16"), 1);
 });
 
 /** What WGSL such as `t / 8u + 4u` is for a thread. */

@@ -1,0 +1,68 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { accumulationLength } from "../../problem/conv_problem.ts";
+import { ERROR_CEILING } from "../../problem/error_bound.ts";
+import { amplification, halfError, ROUNDED_F16 } from "../../winograd/amplification.ts";
+import { winogradTransform } from "../../winograd/transform.ts";
+import { allowedAmplification } from "../cost/accuracy.ts";
+import { deviceOf } from "../device/h200.ts";
+import type { PlanRequest } from "../request.ts";
+import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
+import type { ThroughputTable } from "./throughput.ts";
+
+/**
+ * Kernels in f16, which `half-tile` asks for: transformed data is rounded to f16 and stays so in workgroup memory; transforms,
+ * sums and buckets are f32.
+ */
+export function isHalf(request: PlanRequest): boolean {
+  return elementsOf(request).tile === "f16";
+}
+
+/** Unit roundoff of f16 over that of f32, in which sums are. */
+const COARSER = 2 ** 13;
+
+/**
+ * How much a kernel enlarges rounding errors of sums in f32. With data in f16 both factors of a product are rounded; on
+ * constant data all products of a sum err alike, where those of f32 sums err like the root of their number.
+ */
+export function enlarged(request: PlanRequest, { n, r }: Omega): number {
+  if (n + r === 2) return 1;
+  const plain = amplification(winogradTransform(n, r));
+  const length = Math.max(1, accumulationLength(request.problem));
+  return isHalf(request) ? plain * (1 + Math.SQRT2 * COARSER / Math.sqrt(length)) : plain;
+}
+
+/** Times the error of direct sums whose result is rounded that `auto` accepts of data in f16. */
+const ACCEPTED = 4;
+
+/** Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows. */
+export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
+  if (request.exact || request.maxBoundRatio !== undefined) {
+    return enlarged(request, omega) <= allowedAmplification(request);
+  }
+  if (elementsOf(request).result !== "f16") return omega === DIRECT;
+  return Math.hypot(ROUNDED_F16, typical(omega)) <= ACCEPTED * ROUNDED_F16;
+}
+
+/**
+ * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied; those whose errors no one has a
+ * use for are so slow that nothing chooses them, unless the user allows a bound.
+ */
+export function kernelRates(request: PlanRequest): ThroughputTable {
+  const { rates: { winrs }, shares } = deviceOf(request);
+  if (!isHalf(request)) return winrs;
+  const ceiling = request.maxBoundRatio === undefined
+    ? ERROR_CEILING[request.outDtype ?? request.dtype]
+    : Infinity;
+  return Object.fromEntries(OMEGAS.map((omega) => {
+    const name = omegaName(omega);
+    const share = typical(omega) <= ceiling ? shares.winrsHalf : NEVER;
+    return [name, share * winrs[name]!];
+  }));
+}
+
+/** Of a kernel's rate: so slow that nothing chooses it. */
+export const NEVER = 1e-9;
+
+function typical({ n, r }: Omega): number {
+  return halfError([winogradTransform(n, r)]);
+}

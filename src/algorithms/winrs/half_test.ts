@@ -1,0 +1,112 @@
+import assert from "#assert";
+import { convProblem } from "../../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { H200 } from "../device/h200.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { enlarged, kernelRates, mayTakeHalf } from "./half.ts";
+import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
+
+function request(width: number, more: Partial<PlanRequest> = {}): PlanRequest {
+  return {
+    problem: convProblem({
+      op: "bwd-filter",
+      batch: 32,
+      inChannels: 64,
+      outChannels: 64,
+      inputSize: [56, 56],
+      filterSize: [width, width],
+      paddingBegin: [width >> 1, width >> 1],
+    }),
+    dtype: "f16",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    epilogue: NO_EPILOGUE,
+    algorithm: "winrs",
+    variant: { halfTile: true },
+    limits: {
+      ...DEFAULT_LIMITS,
+      maxComputeInvocationsPerWorkgroup: 1024,
+      maxComputeWorkgroupStorageSize: 49_152,
+    },
+    ...more,
+  };
+}
+
+const taken = (more: Partial<PlanRequest>) =>
+  OMEGAS.filter((omega) => mayTakeHalf(request(3, more), omega)).map(omegaName);
+
+Deno.test("mayTakeHalf() keeps within four times the error of rounded results, or the user's bound", () => {
+  const four = ["a2n1r1", "a4n2r3", "a4n3r2"];
+  assert.deepEqual(taken({}), four);
+  assert.deepEqual(taken({ outDtype: "f32" }), ["a2n1r1"]);
+  assert.deepEqual(taken({ exact: true }), ["a2n1r1"]);
+  const bound = (omega: string) => enlarged(request(3), parseOmega(omega));
+  assert.ok(bound("a16n9r8") > bound("a8n7r2") && bound("a8n7r2") > bound("a4n3r2"));
+  assert.deepEqual(taken({ maxBoundRatio: 1e3 }), ["a2n1r1"]);
+  assert.deepEqual(taken({ maxBoundRatio: 1e9 }), OMEGAS.map(omegaName));
+});
+
+Deno.test("kernelRates() leaves out kernels in f16 above the gate's ceiling where no bound is allowed", () => {
+  const rates = (more: Partial<PlanRequest>) => kernelRates(request(3, more));
+  const { winrs } = H200.rates;
+  assert.equal(rates({ variant: {} }), winrs);
+  assert.equal(rates({}).a8n3r6, H200.shares.winrsHalf * winrs.a8n3r6!);
+  assert.ok(rates({}).a16n9r8! < 1e-6);
+  assert.ok(rates({ outDtype: "f32" }).a8n3r6! < 1e-6);
+  assert.equal(rates({ maxBoundRatio: 1e9 }).a16n9r8, H200.shares.winrsHalf * winrs.a16n9r8!);
+});
+
+Deno.test("half-tile names kernels, halves the tile, and says how transformed data is rounded", () => {
+  const half = planConv(request(3));
+  const whole = planConv(request(3, { variant: { halfTile: false } }));
+  assert.match(half.kernel, /^winrs_f16_a8n3r6_.*_half_tile/);
+  assert.doesNotMatch(whole.kernel, /half_tile/);
+  assert.equal(half.arithmetic.transformed, "f16");
+  assert.equal(whole.arithmetic.transformed, undefined);
+  const { wgsl } = half.passes[0]!.kernel;
+  assert.match(wgsl, /var<workgroup> tile: array<array<array<array<vec4<f16>, 32>, 8>, 8>, 1>/);
+  assert.match(wgsl, /var<workgroup> sums: array<array<array<vec4f, 32>/);
+  assert.ok(half.amplification! > whole.amplification!);
+  assert.ok(half.predictedMs! > whole.predictedMs!);
+});
+
+Deno.test("tiles in f16 leave room for deeper ones, and α = 16 fits where channels lie apart", () => {
+  const kernel = (more: Partial<PlanRequest>, width = 3) => planConv(request(width, more)).kernel;
+  const few = { ...request(3).limits, maxComputeWorkgroupStorageSize: 16_384 };
+  const f32 = { halfTile: false };
+  assert.match(kernel({ limits: few, pair: "a8n3r6", variant: f32 }), /_32x32x4_8x8_/);
+  assert.match(kernel({ limits: few, pair: "a8n3r6" }), /_32x32x8_8x8_/);
+  const apart = { layout: "nchw", filterLayout: "kcrs", pair: "a16n9r8" } as const;
+  assert.match(kernel({ ...apart, variant: f32 }, 9), /_64x32x7_8x16_/);
+  assert.match(kernel({ ...apart, maxBoundRatio: 1e9 }, 9), /_64x32x8_8x16_/);
+});
+
+Deno.test("kernels in f16 that err too much are refused by name, and not chosen", () => {
+  const refusal = (asked: PlanRequest) => {
+    const planned = tryPlanConv(asked);
+    return isRefusal(planned) ? `${planned.kind}: ${planned.text}` : "";
+  };
+  assert.match(
+    refusal(request(9, { pair: "a16n9r8" })),
+    /^accuracy: winrs F\(1x9,1x8\) typically errs by 4\.7e-2 .* of f16, 0\.02 is allowed/,
+  );
+  assert.match(planConv(request(9)).kernel, /a8n3r6/);
+  assert.match(planConv(request(9, { maxBoundRatio: 1e9 })).kernel, /a16n9r8/);
+  assert.match(refusal(request(3, { variant: { prefetch: false } })), /by half-tile alone/);
+});
+
+Deno.test("auto takes kernels in f16 where they are predicted to be faster and err little enough", () => {
+  const { variant: _, ...asked } = request(3, { algorithm: "auto" });
+  const device = (winrsHalf: number) => ({ ...H200, shares: { ...H200.shares, winrsHalf } });
+  assert.doesNotMatch(planConv(asked).kernel, /half_tile/);
+  const fast = planConv({ ...asked, device: device(3) });
+  assert.match(fast.kernel, /^winrs_f16_a4n3r2_.*half_tile/);
+  assert.match(fast.notes.at(-1)!, /winrs a4n3r2 half_tile is predicted/);
+  const wide = planConv({ ...asked, device: device(3), maxBoundRatio: 1e6 });
+  assert.match(wide.kernel, /^winrs_f16_a8n3r6_.*half_tile/);
+  const f32 = planConv({ ...asked, dtype: "f32", device: device(3) });
+  assert.doesNotMatch(f32.kernel, /half_tile/);
+});

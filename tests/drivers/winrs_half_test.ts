@@ -1,0 +1,202 @@
+/** WinRS with transformed data in f16 on the driver at hand, where it has f16, against the FP64 reference. */
+import assert from "#assert";
+import fc from "fast-check";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { admissible, omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
+import { convertDType } from "../../src/tensor/convert.ts";
+import type { FillKind } from "../../src/tensor/fill.ts";
+import { convertLayout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { sizeModes } from "../random_axes.ts";
+import { filterProblem, SMALLEST } from "../winrs_conv.ts";
+
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+
+/** A device with f16; undefined where the driver has none. */
+async function openHalf(): Promise<GpuDevice | undefined> {
+  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  if (gpu.features.has("shader-f16")) return gpu;
+  gpu.close();
+  return undefined;
+}
+
+/** The six kernels that the paper ported to f16. */
+const PORTED = ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2", "a16n9r8", "a16n7r10"];
+
+/**
+ * A request for kernels in f16. Those of α = 16 err more on data that cancels than results of f16 may, and of f32 results
+ * those of α = 8: they are planned where a bound is allowed, and pass on positive data.
+ */
+function halfRequest(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  more: Partial<PlanRequest>,
+): PlanRequest {
+  return convRequest(gpu, problem, {
+    algorithm: "winrs",
+    dtype: "f16",
+    variant: { halfTile: true },
+    policy: SMALLEST,
+    ...(errsMuch(more) ? { maxBoundRatio: 1e9 } : {}),
+    ...more,
+  });
+}
+
+function errsMuch({ pair = "", outDtype }: Partial<PlanRequest>): boolean {
+  return pair.includes("a16") || outDtype === "f32";
+}
+
+function fillOf(request: PlanRequest): FillKind {
+  return errsMuch(request) ? "uniform01" : "uniform11";
+}
+
+/** Runs a request on seeded data, and holds its kernels' names and its result against FP64. */
+async function checkHalf(
+  gpu: GpuDevice,
+  request: PlanRequest,
+  operands: HostOperands = fillOperands(convSubject(request), fillOf(request), 5),
+): Promise<string> {
+  const { plan } = await checkedResult(gpu, request, operands);
+  assert.match(plan.kernel, /^winrs_f16_.*_half_tile/);
+  return plan.kernel;
+}
+
+for (const name of PORTED) {
+  Deno.test(`${name} in f16 agrees with FP64, alone and after another`, async () => {
+    using gpu = await openHalf();
+    if (gpu === undefined) return;
+    const omega = OMEGAS.find((one) => omegaName(one) === name)!;
+    const others = admissible(omega.n).map(omegaName).filter((one) => one !== name);
+    const layouts = full ? LAYOUTS : [LAYOUTS[PORTED.indexOf(name) % 3]!];
+    for (const layout of layouts) {
+      for (const sizes of ["uniform", "constant"] as const) {
+        for (const height of [1, 3]) {
+          const problem = filterProblem([height, omega.n]);
+          const run = { layout, sizes, pair: name } as const;
+          await checkHalf(gpu, halfRequest(gpu, problem, run));
+          if (sizes === "constant" || height === 1) continue;
+          const pair = `${name},${others[0]}`;
+          await checkHalf(gpu, halfRequest(gpu, problem, { ...run, pair, splits: 3 }));
+          if (omega.alpha === 16) continue;
+          await checkHalf(gpu, halfRequest(gpu, problem, { ...run, outDtype: "f32" }));
+        }
+      }
+    }
+  });
+}
+
+Deno.test("golden cases rounded to f16 agree with FP64", async () => {
+  using gpu = await openHalf();
+  if (gpu === undefined) return;
+  const few = ["stride2_3x3", "groups_4", "odd_channels", "wide_pad"];
+  const chosen = loadGoldenCases().filter(({ name }) => full || few.includes(name));
+  assert.ok(chosen.length >= few.length);
+  for (const [index, golden] of chosen.entries()) {
+    const problem = golden.problems["bwd-filter"];
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      const data = { input: golden.input, output: golden.gradOutput };
+      const operands = Object.fromEntries((["input", "output"] as const).map((which) => {
+        const whole = tensor("f32", tensorShape(problem, which), data[which]);
+        return [which, convertDType(convertLayout(whole, "nchw", layout), "f16").data];
+      }));
+      await checkHalf(gpu, halfRequest(gpu, problem, { layout }), operands);
+    }
+  }
+});
+
+Deno.test("data of 1e-3 and of 1e3 neither vanishes nor overflows in a tile", async () => {
+  using gpu = await openHalf();
+  if (gpu === undefined) return;
+  for (const pair of ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2"]) {
+    const problem = filterProblem([2, OMEGAS.find((one) => omegaName(one) === pair)!.n]);
+    // Gradients are loss-scaled against what their results overflow by.
+    for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2]] as const) {
+      const request = halfRequest(gpu, problem, { layout: "nhwc", pair });
+      const made = fillOperands(convSubject(request), "uniform11", 5);
+      const scaled = (data: ArrayLike<number>, factor: number) =>
+        Float16Array.from(data, (value) => value * factor);
+      await checkHalf(gpu, request, {
+        input: scaled(made.input!, range),
+        output: scaled(made.output!, gradient),
+      });
+    }
+  }
+});
+
+Deno.test("policies, parts of sums and deep tiles in f16 agree with FP64", async () => {
+  using gpu = await openHalf();
+  if (gpu === undefined) return;
+  const problem = convProblem({
+    op: "bwd-filter",
+    batch: 8,
+    inChannels: 24,
+    outChannels: 20,
+    groups: 2,
+    inputSize: [7, 13],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const runs = [
+    { pair: "a4n3r2", policy: "64x32x8_8x16" },
+    { pair: "a4n3r2", policy: "16x8x4_4x4d", splits: 2, flush: 8 },
+    { pair: "a4n3r2", policy: "16x8x16_4x4", flush: 16, splits: 1 },
+    { pair: "a8n3r6", policy: "32x32x4_8x8", flush: 32, splits: 1, sizes: "constant" },
+    { pair: "a8n3r6,a4n3r2", policy: "32x16x7_8x8", flush: 8 },
+  ] as const;
+  for (const [index, run] of runs.entries()) {
+    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
+      const kernel = await checkHalf(gpu, halfRequest(gpu, problem, { layout, ...run }));
+      assert.ok(kernel.includes(run.policy), kernel);
+    }
+  }
+});
+
+const axis = fc.record({
+  filter: fc.constantFrom(3, 5, 6, 7),
+  more: fc.integer({ min: 0, max: 7 }),
+  begin: fc.integer({ min: 0, max: 4 }),
+  end: fc.integer({ min: 0, max: 4 }),
+  step: fc.constantFrom([1, 1], [1, 1], [2, 1], [1, 2]),
+});
+
+Deno.test("random problems of one to three axes in f16 agree with FP64", async () => {
+  using gpu = await openHalf();
+  if (gpu === undefined) return;
+  const property = fc.asyncProperty(
+    fc.array(axis, { minLength: 1, maxLength: 3 }),
+    fc.record({
+      batch: fc.integer({ min: 1, max: 5 }),
+      groups: fc.integer({ min: 1, max: 2 }),
+      inChannels: fc.integer({ min: 1, max: 7 }).map((each) => 2 * each),
+      outChannels: fc.integer({ min: 1, max: 7 }).map((each) => 2 * each),
+    }),
+    fc.constantFrom(...LAYOUTS),
+    fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
+    sizeModes,
+    async (axes, channels, layout, splits, sizes) => {
+      const problem = convProblem({
+        ...channels,
+        op: "bwd-filter",
+        inputSize: axes.map(({ filter, more, step: [, dilation] }) =>
+          (filter - 1) * dilation! + 1 + more
+        ),
+        filterSize: axes.map(({ filter }) => filter),
+        stride: axes.map(({ step: [stride] }) => stride!),
+        dilation: axes.map(({ step: [, dilation] }) => dilation!),
+        paddingBegin: axes.map(({ begin }) => begin),
+        paddingEnd: axes.map(({ end }) => end),
+      });
+      const more = { layout, sizes, ...(splits === undefined ? {} : { splits }) };
+      await checkHalf(gpu, halfRequest(gpu, problem, more));
+    },
+  );
+  await fc.assert(property, { numRuns: full ? 150 : 12, seed: 20261122 });
+});
