@@ -11,6 +11,8 @@ export interface Judgement {
   readonly verdict: "pass" | "fail";
   /** Each reason of a failure, as a clause that can follow another. */
   readonly reasons: readonly string[];
+  /** What should be known of results that pass, likewise: infinities that are right, as the dtype holds nothing larger. */
+  readonly notes: readonly string[];
   /** The largest error over its scale that was allowed. */
   readonly bound_limit: number;
   /** The 99.9th percentile of simulated errors over their scales. */
@@ -88,8 +90,9 @@ export function judge(
   precision: Precision,
   { closerFrom = 1 }: JudgeOptions = {},
 ): Judgement {
-  const { report, scaleNorm, effective, normalError } = measured;
+  const { report, overflow, scaleNorm, effective, normalError } = measured;
   const reasons: string[] = [];
+  const notes = overflow.count === 0 ? [] : [overflowText(overflow, report.checked, precision)];
   const compared = report.checked - report.nan - report.inf - report.mismatched;
   if (report.mismatched > 0) {
     const things = report.mismatched === 1 ? "output is" : "outputs are";
@@ -97,6 +100,8 @@ export function judge(
       `${report.mismatched} ${things} NaN or infinite where the reference is not the same, ` +
         "or the other way round",
     );
+  } else if (compared <= 0 && overflow.count > 0) {
+    reasons.push(...notes);
   } else if (compared <= 0) {
     reasons.push("no finite output was checked");
   }
@@ -183,6 +188,7 @@ export function judge(
   return {
     verdict: reasons.length === 0 ? "pass" : "fail",
     reasons,
+    notes: reasons.length === 0 ? notes : [],
     bound_limit: single.limit,
     bound_typical: sample.typical,
     rel_l2_limit: allowed,
@@ -192,6 +198,16 @@ export function judge(
     group_rms_limit: groupLimit,
     of_limit: ofLimit,
   };
+}
+
+/** Names what overflowed, and why: finite sums that the results' dtype cannot hold. */
+function overflowText(
+  { count, largest }: Measured["overflow"],
+  checked: number,
+  { result }: Precision,
+): string {
+  return `${count} of ${checked} outputs overflow ${result} to infinity: the reference reaches ` +
+    `${figure(largest)}, gradients take a smaller --loss-scale, or results --out-dtype f32`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { F32, judge, measureAccuracy, NO_ERRORS, rmsLimit, type Yardstick } from "./mod.ts";
+import { F16, F32, judge, measureAccuracy, NO_ERRORS, rmsLimit, type Yardstick } from "./mod.ts";
 import type { ErrorGroup } from "./groups.ts";
 import type { Measured } from "./measure.ts";
 import { type ErrorStatistics, errorStatistics } from "./statistics.ts";
@@ -21,10 +21,10 @@ function yardstick(deviation = 1): Yardstick {
   return { sample, of: () => sample, again: () => [sample] };
 }
 
-function measured(got: readonly number[], values: readonly number[]) {
+function measured(got: readonly number[], values: readonly number[], precision = F32) {
   const exact = Float64Array.from(values);
   const reference = { values: exact, magnitudes: exact.map(Math.abs), shape: [1, 1, got.length] };
-  return measureAccuracy(got, reference, { strides: [got.length, got.length, 1], precision: F32 });
+  return measureAccuracy(got, reference, { strides: [got.length, got.length, 1], precision });
 }
 
 Deno.test("judge() fails where nothing was checked", () => {
@@ -32,6 +32,22 @@ Deno.test("judge() fails where nothing was checked", () => {
     const { verdict, reasons } = judge(measured(value, value), yardstick(), F32);
     assert.deepEqual([verdict, reasons], ["fail", ["no finite output was checked"]]);
   }
+});
+
+Deno.test("judge() names what overflows f16, which is no fault where anything is left", () => {
+  const half = (values: readonly number[]) =>
+    judge(measured(values.map(Math.f16round), values, F16), yardstick(), F16);
+  assert.equal(half([1, 2, 65_504]).verdict, "pass");
+  const cause =
+    /^2 of \d outputs overflow f16 to infinity: the reference reaches 1250000, .*--loss-scale/;
+  const some = half([1, 2, -1.25e6, 70_000]);
+  assert.deepEqual([some.verdict, some.reasons], ["pass", []]);
+  assert.match(some.notes.join(), cause);
+  const all = half([-1.25e6, 70_000]);
+  assert.deepEqual([all.verdict, all.notes], ["fail", []]);
+  assert.match(all.reasons.join(), cause);
+  // What is infinite in the reference, too, is none.
+  assert.deepEqual(half([1, 2, Infinity]).notes, []);
 });
 
 Deno.test("judge() passes results that are right to the last place of subnormal numbers", () => {

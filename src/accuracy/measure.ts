@@ -57,6 +57,8 @@ export interface ErrorSums {
 export interface Measured extends ErrorSums {
   /** The metrics. */
   readonly report: AccuracyReport;
+  /** Infinite results whose reference is finite, but beyond their dtype's range. */
+  readonly overflow: { readonly count: number; /** |ref| */ readonly largest: number };
   /** The largest ratios, largest first; all where there are few. */
   readonly outliers: readonly Outlier[];
   /** √(Σ scale²) / ‖ref‖: a relative L2 error is the RMS of error over scale times this. */
@@ -103,6 +105,7 @@ export function measureAccuracy(
   let relSum = 0, relMax = 0, ulpMax = 0, signedSum = 0;
   // Squares of f64 leave its range where the numbers do not.
   const norm = normalizer(values, magnitudes);
+  const overflow = { count: 0, largest: 0 };
   let magnitudeSquares = 0, scaleSquares = 0, scaleFourths = 0;
   const sums = errorSums(shape, grouping, norm);
   const compare = comparison(got, reference, options);
@@ -114,7 +117,12 @@ export function measureAccuracy(
       worst.offer({ ratio: Infinity, error: Infinity, scale: 0, index, got: y, ref });
       return;
     }
-    if (!Number.isFinite(y)) return;
+    if (!Number.isFinite(y)) {
+      if (!Number.isFinite(ref)) return;
+      overflow.count++;
+      overflow.largest = Math.max(overflow.largest, Math.abs(ref));
+      return;
+    }
     counts.finite++;
     const size = Math.abs(error);
     const ratio = ratioOf(error, scale);
@@ -164,6 +172,7 @@ export function measureAccuracy(
   };
   return {
     report,
+    overflow,
     relL2,
     outliers,
     groups,

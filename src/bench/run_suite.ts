@@ -61,7 +61,7 @@ function groupData(
     if (made !== undefined) return made;
     const { seed, fill = defaultFill(subject.traits.dtype) } = run;
     for (const one of subject.operands) {
-      if (!tensors.has(one.role)) tensors.set(one.role, fillOperand(one, { fill, seed }));
+      if (!tensors.has(one.role)) tensors.set(one.role, fillOperand(one, { ...run, fill }));
     }
     const operands = Object.fromEntries(
       subject.operands.map(({ role }) => [role, tensors.get(role)!]),

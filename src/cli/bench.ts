@@ -18,7 +18,13 @@ import {
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { algorithmChoices, OUT_DTYPE_HELP } from "./problem_options.ts";
+import {
+  algorithmChoices,
+  BOUND_HELP,
+  LOSS_SCALE_HELP,
+  OUT_DTYPE_HELP,
+  refuseLossScale,
+} from "./problem_options.ts";
 import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
@@ -98,6 +104,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option("--exact", "no Winograd algorithm")
+    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option(
       "--tuning <file>",
       "what wgconv tune measured, for auto; none for none (the user's own)",
@@ -111,6 +118,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       oneOf(FILL_KINDS),
     )
     .option("--seed <n>", "seed of data and of samples", wholeNumber(0), 1)
+    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
     .option("--runs <n>", "most timed samples a case", wholeNumber(1), 30)
     .option(
       "--spread <share>",
@@ -141,6 +149,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .action(async (descriptors, options) => {
       const suites: string[] = [];
       if (options.device === "cpu") refuseOnCpu(options);
+      refuseLossScale("Cannot bench", options.lossScale, options.op);
       const bench = benchPlan(options, readProblems(descriptors, options, suites));
       const tuned = options.algorithm.includes("auto") && options.device === "gpu"
         ? readTuning(options.tuning)
@@ -164,7 +173,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
 /** @throws {TypeError} for options that choose among kernels, of which the CPU has none. */
 function refuseOnCpu(options: BenchOptions): void {
   const { algorithm, policy, tile, cache, check } = options;
-  const { flush, maxWorkspace, deviceModel, exact, tuning, without, with: withs } = options;
+  const { flush, maxWorkspace, deviceModel, exact, maxBoundRatio, tuning } = options;
+  const { without, with: withs } = options;
   refuseOptions(`Cannot bench: ${CPU_HEEDS}`, {
     algorithm: algorithm.join() !== "auto",
     policy: policy.join() !== "auto",
@@ -175,6 +185,7 @@ function refuseOnCpu(options: BenchOptions): void {
     "max-workspace": maxWorkspace !== undefined,
     "device-model": deviceModel,
     exact,
+    "max-bound-ratio": maxBoundRatio !== undefined,
     tuning,
     without,
     with: withs,
@@ -219,7 +230,7 @@ function readProblems(
 }
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
-  const { flush, maxWorkspace, exact, spread, runs, fillMs } = options;
+  const { flush, maxWorkspace, exact, maxBoundRatio, spread, runs, fillMs, lossScale } = options;
   const variant = variantOption(options, { dtypes: options.dtype });
   return {
     problems,
@@ -237,11 +248,13 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
       ...deviceOption(options.deviceModel),
       ...maxWorkspace,
       ...(exact === undefined ? {} : { exact }),
+      ...(maxBoundRatio === undefined ? {} : { maxBoundRatio }),
       ...(variant === undefined ? {} : { variant }),
     },
     check: options.check,
     fill: options.fill,
     seed: options.seed,
+    ...(lossScale === undefined ? {} : { lossScale }),
     protocol: { samples: runs, fillMs, spread },
     provider: options.provider,
   };
@@ -249,12 +262,14 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
 
 /** What decides a figure beside the case itself. */
 export function environmentOptions(run: RunOptions): Record<string, string | number> {
-  const { check, fill = defaultFill("f32"), provider = "wgconv", protocol, planning = {} } = run;
+  const { check, fill = defaultFill("f32"), lossScale, provider = "wgconv" } = run;
+  const { protocol, planning = {} } = run;
   const { policy, splits, balance, flush, maxWorkspaceBytes, maxWorkspaceShare, exact } = planning;
-  const { variant, device } = planning;
+  const { variant, device, maxBoundRatio } = planning;
   return {
     check,
     fill,
+    ...(lossScale === undefined ? {} : { "loss-scale": lossScale }),
     provider,
     runs: protocol.samples,
     spread: protocol.spread ?? 0,
@@ -267,6 +282,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     ...(maxWorkspaceShare === undefined ? {} : { "max-workspace": `${maxWorkspaceShare}x` }),
     ...(device === undefined ? {} : { "device-model": modelTrait(device) }),
     ...(exact === undefined ? {} : { exact: "true" }),
+    ...(maxBoundRatio === undefined ? {} : { "max-bound-ratio": maxBoundRatio }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };
 }

@@ -11,7 +11,7 @@ import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
-import { planningOptions } from "./problem_options.ts";
+import { planningOptions, refuseLossScale } from "./problem_options.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
 
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
@@ -19,18 +19,24 @@ export function convCommand() {
   return convOptions()
     .action(async (options) => {
       if (options.device === "cpu") refuseOnCpu(options);
+      refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
       const writes = commandWrites();
       await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
         inputs: [...inputFiles(options), tuningFile(options.tuning)],
         force: options.force,
       });
       using opened = await openConv(options);
-      const { output, algorithm, device, seed } = options;
+      const { output, algorithm, device, seed, lossScale } = options;
       const { dtype, outDtype, fill = defaultFill(dtype) } = options;
       const subject = convSubject({ ...opened, dtype, outDtype });
       const { record, result } = await compute({
         subject,
-        source: { files: opened.files, fill, seed },
+        source: {
+          files: opened.files,
+          fill,
+          seed,
+          ...(lossScale === undefined ? {} : { lossScale }),
+        },
         algorithm,
         planning: { ...planningOptions(options), algorithm },
         tuned: algorithm === "auto" && device === "gpu" ? readTuning(options.tuning) : undefined,

@@ -1,8 +1,8 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { FORCE_INPUT } from "./outputs.ts";
-import { problemCommand } from "./problem_options.ts";
-import { oneOf, wholeNumber } from "./values.ts";
+import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
+import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
 
@@ -18,6 +18,7 @@ Examples:
   wgconv conv --input x.npy --filter w.npy --layout nhwc --dtype i8 --out-dtype i8 --scale 0.01
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
   wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --output dw.npy
+  wgconv conv --op bwd-filter --input x.npy --grad-output dy.npy --dtype f16 --loss-scale 0.01 --output dw.npy
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm winograd2d --tile "F(2x2,3x3)" --check full
   wgconv conv --input x.npy --filter w.npy --device cpu --output -  | wgconv tensor info -
@@ -31,6 +32,7 @@ export function convOptions() {
       "Convolve, or take a gradient: run it on the GPU, check it against FP64, time it, write it.",
     )
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
+    .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
     .option("--force", FORCE_INPUT)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)

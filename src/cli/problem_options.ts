@@ -1,4 +1,5 @@
 import { algorithmNames } from "../algorithms/registry.ts";
+import { InputTypeError } from "../errors.ts";
 import { Command } from "#cli-types";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
@@ -80,11 +81,7 @@ export function problemCommand(name: string) {
     .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
-    .option(
-      "--max-bound-ratio <x>",
-      "no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x",
-      positiveNumber,
-    )
+    .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option(
       "--dtype <name>",
       "type of the operands; sums are in f32, of i8 in i32: f32, f16, i8",
@@ -99,6 +96,25 @@ export function problemCommand(name: string) {
     )
     .option("--activation <name>", ACTIVATIONS.join(", "), oneOf(ACTIVATIONS), "none" as const)
     .option("--json", "print one JSON record");
+}
+
+/** What `--max-bound-ratio` says. */
+export const BOUND_HELP = "no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x";
+
+/** What `--loss-scale` says. */
+export const LOSS_SCALE_HELP =
+  "the output's gradient is multiplied by this before it is rounded; so is the result";
+
+/** @throws {TypeError} where a loss scale is given and none of the operations reads an output's gradient. */
+export function refuseLossScale(
+  doing: string,
+  lossScale: number | undefined,
+  ops: readonly string[],
+) {
+  if (lossScale === undefined || ops.some((op) => op !== "fwd")) return;
+  throw new InputTypeError(
+    `${doing}: --loss-scale is of the output's gradient, which fwd has none of`,
+  );
 }
 
 /** What `--out-dtype` says. */

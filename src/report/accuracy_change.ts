@@ -23,7 +23,7 @@ const FIGURES = [
  * Compares two records' accuracy. A regression is
  *
  * - a verdict `fail` or `error` where the base's is neither, or
- * - on the same data (fill and seed), a bound ratio or relative L2 error above 1.5 times the base's that is
+ * - on the same data (fill, seed and loss scale), a bound ratio or relative L2 error above 1.5 times the base's that is
  *   also beyond the limit: the stricter of the two records', so that a looser limit hides nothing.
  */
 export function accuracyChange(base: ReadCase, next: ReadCase): AccuracyChange {
@@ -32,7 +32,9 @@ export function accuracyChange(base: ReadCase, next: ReadCase): AccuracyChange {
     const message = next.message === undefined ? "" : `: ${next.message}`;
     return { verdict: "regression", reason: `${base.verdict} became ${next.verdict}${message}` };
   }
-  const worse = base.fill === next.fill && base.seed === next.seed ? worseFigures(base, next) : [];
+  const same = base.fill === next.fill && base.seed === next.seed &&
+    base.loss_scale === next.loss_scale;
+  const worse = same ? worseFigures(base, next) : [];
   const beyond = worse.find((figure) => figure.beyond);
   if (beyond) return { verdict: "regression", reason: beyond.text };
   if (wrong(next)) return { verdict: "failing", reason: next.message ?? next.verdict };

@@ -15,7 +15,8 @@ import { type LiveColumn, liveTable } from "./table.ts";
 /** A case in full, a line a fact: what `wgconv conv` prints. */
 export function caseReport(record: CaseRecord): string {
   const { time_ms: time, accuracy } = record;
-  const made = record.fill ? `${record.fill} data, seed ${record.seed}` : "data of the files";
+  const made = (record.fill ? `${record.fill} data, seed ${record.seed}` : "data of the files") +
+    (record.loss_scale === undefined ? "" : `, gradient times ${record.loss_scale}`);
   const layout = record.filter_layout === undefined
     ? `transposes ${record.layout}`
     : `${record.layout} with filter ${record.filter_layout}`;

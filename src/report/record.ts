@@ -52,7 +52,8 @@ export interface TimeRecord {
 }
 
 /** Metrics against the FP64 reference, and what the gate allows. */
-export interface AccuracyRecord extends AccuracyReport, Omit<Judgement, "verdict" | "reasons"> {}
+export interface AccuracyRecord
+  extends AccuracyReport, Omit<Judgement, "verdict" | "reasons" | "notes"> {}
 
 /**
  * A random projection of the whole result, compared with the reference's (docs/accuracy.md). Ratios are in units of
@@ -160,12 +161,14 @@ export interface CaseRecord {
   readonly projection?: ProjectionRecord;
   /** What the check said. */
   readonly verdict: Verdict;
-  /** Why a verdict is `fail` or `error`. */
+  /** Why a verdict is `fail` or `error`; of one that passes, what should be known of it. */
   readonly message?: string;
   /** Fill of made data; absent for files. */
   readonly fill?: string;
   /** Seed of made data. */
   readonly seed?: number;
+  /** What the output's gradient was multiplied by before it was rounded: the result is so many times as large. */
+  readonly loss_scale?: number;
 }
 
 /**

@@ -97,6 +97,7 @@ export const CaseSchema = v.object({
   message: text,
   fill: text,
   seed: v.optional(finiteNumber),
+  loss_scale: v.optional(finiteNumber),
 });
 
 /** First line of a stream of wgconv's. */

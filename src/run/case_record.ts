@@ -35,6 +35,8 @@ export interface CaseSetup extends CaseTraits {
   readonly device: string;
   /** Fill and seed of made data. */
   readonly made?: { readonly fill: string; readonly seed: number };
+  /** What the output's gradient was multiplied by. */
+  readonly lossScale?: number;
 }
 
 /** What came out. */
@@ -84,5 +86,6 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     verdict,
     ...(message === undefined ? {} : { message }),
     ...(made ?? {}),
+    ...(setup.lossScale === undefined ? {} : { loss_scale: setup.lossScale }),
   };
 }

@@ -36,7 +36,7 @@ export interface Checked {
   readonly accuracy: AccuracyRecord;
   /** Whether it is exact enough. */
   readonly verdict: Verdict;
-  /** Why a verdict is `fail`. */
+  /** Why a verdict is `fail`; of one that passes, what should be known of it. */
   readonly message?: string;
   /** Where the whole result was projected. */
   readonly projection?: ProjectionRecord;
@@ -135,10 +135,11 @@ export function checkAgainst(
 }
 
 /** What the gate makes of a comparison. */
-function judged({ report }: Measured, { verdict, reasons, ...limits }: Judgement): Checked {
+function judged({ report }: Measured, { verdict, reasons, notes, ...limits }: Judgement): Checked {
+  const said = [...reasons, ...notes];
   return {
     accuracy: { ...report, ...limits },
     verdict,
-    ...(reasons.length > 0 ? { message: reasons.join("; ") } : {}),
+    ...(said.length > 0 ? { message: said.join("; ") } : {}),
   };
 }

@@ -1,7 +1,7 @@
 import { InputTypeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import { convertDType } from "../tensor/convert.ts";
-import { arrayConstructor } from "../tensor/dtype.ts";
+import { arrayConstructor, type DType } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import { permute } from "../tensor/layout.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
@@ -19,8 +19,17 @@ export function defaultFill(dtype: string): FillKind {
   return dtype === "i8" ? "int8" : "uniform01";
 }
 
+/** What the output's gradient is multiplied by. */
+export interface LossScale {
+  /**
+   * Loss scaling: before it is rounded to its type, the gradient is multiplied by this, and the result is so many times as
+   * large. 1 where absent.
+   */
+  readonly lossScale?: number;
+}
+
 /** How operands are made that no file holds. */
-export interface MadeData {
+export interface MadeData extends LossScale {
   readonly fill: FillKind;
   readonly seed: number;
 }
@@ -44,11 +53,24 @@ const SEED_OFFSET: Readonly<Record<string, number>> = {
 };
 
 /** Fills one operand: the same bits for the same shape, dtype, kind and seed everywhere. */
-export function fillOperand(
-  { role, dtype, shape }: SubjectTensor,
-  { fill, seed }: MadeData,
-): HostData {
-  return fillTensor(dtype, shape, fill, seed + SEED_OFFSET[role]!).data as HostData;
+export function fillOperand(one: SubjectTensor, made: MadeData): HostData {
+  const { role, dtype, shape } = one;
+  const factor = factorOf(one, made);
+  const filled = <D extends DType>(as: D) =>
+    fillTensor(as, shape, made.fill, made.seed + SEED_OFFSET[role]!).data;
+  return factor === 1 ? filled(dtype) as HostData : scaledTo(dtype, filled("f32"), factor);
+}
+
+/** What an operand is multiplied by. */
+function factorOf({ role }: SubjectTensor, { lossScale = 1 }: LossScale): number {
+  return role === "output" ? lossScale : 1;
+}
+
+/** Values in f32 times a factor, in a dtype. */
+function scaledTo(dtype: DType, values: Float32Array, factor: number): HostData {
+  const scaled = new (arrayConstructor(dtype))(values.length) as HostData;
+  for (let i = 0; i < values.length; i++) scaled[i] = values[i]! * factor;
+  return scaled;
 }
 
 /** Fills all operands that a subject reads. */
@@ -63,9 +85,12 @@ export async function readOperands(subject: Subject, from: OperandSource): Promi
   const operands: Record<string, HostData> = {};
   for (const one of subject.operands) {
     const file = from.files[one.role];
-    operands[one.role] = file
+    const factor = factorOf(one, from);
+    operands[one.role] = file === undefined
+      ? fillOperand(one, from)
+      : factor === 1
       ? (await file.readAs(one.dtype)).data as HostData
-      : fillOperand(one, from);
+      : scaledTo(one.dtype, (await file.readAs("f32")).data, factor);
   }
   return operands;
 }
@@ -75,9 +100,15 @@ export function chunkedOperands(subject: Subject, from: OperandSource): PlanOper
   return Object.fromEntries(
     subject.operands.map((one) => {
       const file = from.files[one.role];
-      return [one.role, file ? () => file.chunksAs(one.dtype) : fillOperand(one, from)];
+      return [one.role, file ? () => chunksOf(file, one, from) : fillOperand(one, from)];
     }),
   );
+}
+
+async function* chunksOf(file: TensorSource, one: SubjectTensor, from: LossScale) {
+  const factor = factorOf(one, from);
+  if (factor === 1) return yield* file.chunksAs(one.dtype);
+  for await (const values of file.chunksAs("f32")) yield scaledTo(one.dtype, values, factor);
 }
 
 /**

@@ -12,7 +12,14 @@ import { type Checked, linearOf, type Reference } from "./check.ts";
 import type { CheckMode } from "./coverage.ts";
 import { cpuNote, type Executor, type Ready } from "./executor.ts";
 import { defaultFill } from "./operands.ts";
-import type { HostData, HostOperands, Planning, PlanOperands, Subject } from "./subject.ts";
+import {
+  type HostData,
+  type HostOperands,
+  lossScaleTrait,
+  type Planning,
+  type PlanOperands,
+  type Subject,
+} from "./subject.ts";
 import { timeRivals, type TimingProtocol } from "./timing.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
@@ -27,6 +34,8 @@ export interface RunOptions {
   /** Of made data; what suits the operands' type where absent. */
   readonly fill?: FillKind | undefined;
   readonly seed: number;
+  /** What gradients of outputs are multiplied by, where they are operands. */
+  readonly lossScale?: number;
   readonly protocol: TimingProtocol;
   /** The tag of the records; `wgconv` where absent. */
   readonly provider?: string;
@@ -313,7 +322,7 @@ function planningOf(
 }
 
 function caseSetup(
-  { provider, fill, seed }: RunOptions,
+  { provider, fill, seed, lossScale }: RunOptions,
   { subject }: RunGroup,
   { algorithm, policy, tile, pair }: RunCase,
   cache: CacheState,
@@ -329,5 +338,6 @@ function caseSetup(
     device,
     ...(provider === undefined ? {} : { provider }),
     made: { fill: fill ?? defaultFill(subject.traits.dtype), seed },
+    ...lossScaleTrait(subject, lossScale),
   };
 }

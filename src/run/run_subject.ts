@@ -7,7 +7,7 @@ import type { CheckMode } from "./coverage.ts";
 import type { Executor } from "./executor.ts";
 import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
 import { linearPlan, runTogether } from "./run_group.ts";
-import type { HostData, Planning, Subject } from "./subject.ts";
+import { type HostData, lossScaleTrait, type Planning, type Subject } from "./subject.ts";
 import type { TimingProtocol } from "./timing.ts";
 
 /** One computation, wherever its data comes from. */
@@ -62,10 +62,16 @@ export async function runSubject(executor: Executor, job: Job): Promise<Computed
     runTogether(executor, subject, [one], operands, asked),
   );
   const { times: [time], result, outcome } = ran[0]!;
-  const { fill, seed, files } = source;
+  const { fill, seed, lossScale, files } = source;
   const made = Object.keys(files).some((role) => role !== "bias" && role !== "scale")
     ? {}
     : { made: { fill, seed } };
-  const setup = { ...subject.traits, algorithm: job.algorithm, device: job.device, ...made };
+  const setup = {
+    ...subject.traits,
+    algorithm: job.algorithm,
+    device: job.device,
+    ...made,
+    ...lossScaleTrait(subject, lossScale),
+  };
   return { record: caseRecord(setup, { plan, time: time!, ...outcome }), result: result! };
 }

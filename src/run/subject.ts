@@ -51,6 +51,15 @@ export interface SubjectTensor<D extends DType = DType> {
   readonly shape: readonly number[];
 }
 
+/** What a record says of a loss scale: nothing where the subject reads no gradient of an output. */
+export function lossScaleTrait(
+  { operands }: Pick<Subject, "operands">,
+  lossScale: number | undefined,
+): { lossScale?: number } {
+  const read = operands.some(({ role }) => role === "output");
+  return lossScale === undefined || !read ? {} : { lossScale };
+}
+
 /** How a subject is planned: what the device can hold, and choices in place of the planner's. */
 export type Planning =
   & Omit<
