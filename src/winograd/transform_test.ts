@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { ONE, rational, ZERO } from "./matrix.ts";
 import { SCALINGS } from "./scaling.ts";
-import { type WinogradTransform, winogradTransform } from "./transform.ts";
+import { tileTransform, type WinogradTransform, winogradTransform } from "./transform.ts";
 
 /** Asserts Σ_a A[a][i]·G[a][k]·D[b][a] = 1 where b is i + k, else 0: so y[i] is Σ_k x[i + k]·w[k] for all data. */
 function assertCorrelation({ n, r, alpha, a, g, d }: WinogradTransform): void {
@@ -79,6 +79,12 @@ Deno.test("winogradTransform() makes rows of G and D of unit L1 norm, exactly or
     const { n, d } = row[column]!.div(plain.g[p]![column]!);
     assert.ok((n & (n - 1n)) === 0n && (d & (d - 1n)) === 0n);
   }
+});
+
+Deno.test("tileTransform() scales by powers of two what is kept in f16, and nothing else", () => {
+  assert.equal(tileTransform(7, 10), winogradTransform(7, 10));
+  assert.equal(tileTransform(7, 10, "f32"), winogradTransform(7, 10));
+  assert.equal(tileTransform(7, 10, "f16"), winogradTransform(7, 10, { scaling: "power-of-two" }));
 });
 
 Deno.test("winogradTransform() gives the same object for the same arguments", () => {

@@ -112,13 +112,13 @@ Deno.test("golden cases rounded to f16 agree with FP64", async () => {
   }
 });
 
-Deno.test("data of 1e-3 and of 1e3 neither vanishes nor overflows in a tile", async () => {
+Deno.test("data of 1e-3, of 1e3 and near the largest f16 neither vanishes nor overflows in a tile", async () => {
   using gpu = await openHalf();
   if (gpu === undefined) return;
   for (const pair of ["a4n3r2", "a8n3r6", "a8n5r4", "a8n7r2"]) {
     const problem = filterProblem([2, OMEGAS.find((one) => omegaName(one) === pair)!.n]);
     // Gradients are loss-scaled against what their results overflow by.
-    for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2]] as const) {
+    for (const [range, gradient] of [[1e-3, 1], [1e3, 1e-2], [6.5e4, 1e-2]] as const) {
       const request = halfRequest(gpu, problem, { layout: "nhwc", pair });
       const made = fillOperands(convSubject(request), "uniform11", 5);
       const scaled = (data: ArrayLike<number>, factor: number) =>
