@@ -37,9 +37,14 @@ fn main(
 <% } -%>
 
   // Square by square: written place by channel, read back with places along the threads.
+<% if (it.quads) { -%>
+  let to_place = first_place + 4u * (t % 4u);
+  let to_channel = first_channel + t / 4u;
+<% } else { -%>
   let to_place = first_place + t % 16u;
   let to_channel = first_channel + t / 16u;
-  let stored = to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
+<% } -%>
+  let stored = <% if (it.quads) { %>t < 64u && <% } %>to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
 <% it.outputs.forEach((output, slice) => { -%>
   square[my_place][my_channel] = <%= output %>;
   workgroupBarrier();

@@ -6,11 +6,12 @@ import { convElementsFault } from "../problem/conv_elements.ts";
 import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
-import { halfError, typicalError } from "../winograd/amplification.ts";
+import { halfError, quadsError, typicalError } from "../winograd/amplification.ts";
 import { formatTile } from "../winograd/tile.ts";
 import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
+import { variesLoop } from "../kernels/main_loop_variant.ts";
 import { refuseSplits } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
 import type { Plan } from "./plan.ts";
@@ -89,7 +90,7 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   }
   if (request.tile !== undefined) return undefined;
   const { policy, splits, variant } = request;
-  if ([policy, splits, variant].some((said) => said !== undefined)) {
+  if (variesLoop(variant) || [policy, splits].some((said) => said !== undefined)) {
     return {
       name: "implicit-gemm",
       why: "auto: a policy, splits and variants are of implicit-gemm",
@@ -165,22 +166,24 @@ function refuseAboveCeiling(
   { algorithm, arithmetic }: Plan,
 ): Refusal | undefined {
   if (maxBoundRatio !== undefined) return undefined;
-  const half = arithmetic.transformed === "f16";
-  const ceiling = ERROR_CEILING[half ? outDtype : "f32"];
+  const { transformed, quads } = arithmetic;
+  const half = transformed === "f16";
+  const ceiling = ERROR_CEILING[half || quads ? outDtype : "f32"];
   for (const { axes } of arithmetic.tiles ?? []) {
     const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
     const length = Math.min(arithmetic.chain ?? Infinity, products);
     const transforms = axes.map(({ n, r }) => winogradTransform(n, r));
-    const error = Math.hypot(
-      UNIT_ROUNDOFF * typicalError(transforms, length),
-      half ? halfError(transforms) : 0,
-    );
+    const stored = half ? halfError(transforms) : quads ? quadsError(transforms) : 0;
+    const error = Math.hypot(UNIT_ROUNDOFF * typicalError(transforms, length), stored);
     if (error <= ceiling) continue;
     const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
     return refusal(
       "accuracy",
       `${algorithm} ${tile} typically errs by ${error.toExponential(1)} of a result's norm with ` +
-        `sums of ${Math.ceil(length)} products${half ? " of f16" : ""}, ${ceiling} is allowed ` +
+        (quads
+          ? "its transformed data in half the bytes"
+          : `sums of ${Math.ceil(length)} products${half ? " of f16" : ""}`) +
+        `, ${ceiling} is allowed ` +
         "(--max-bound-ratio plans it all the same)",
     );
   }

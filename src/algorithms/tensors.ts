@@ -13,7 +13,7 @@ import {
   elementsOf,
   sumOf,
 } from "../elements/elements.ts";
-import { type Scalar, scalarBytes } from "../elements/scalar.ts";
+import { type Scalar, scalarBytes, type Stored } from "../elements/scalar.ts";
 import type { ReduceShape } from "../kernels/reduce_splits.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
@@ -22,7 +22,7 @@ import { type Planned, type Refusal, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
 /** Bytes of a buffer: whole words, and never too small for a binding of one vec4. */
-export function bufferBytes(elements: number, element: Scalar): number {
+export function bufferBytes(elements: number, element: Stored): number {
   const bytes = scalarBytes(element);
   return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
 }
@@ -91,7 +91,7 @@ export class BufferList {
     name: string,
     role: PlanBuffer["role"],
     elements: number,
-    element: Scalar,
+    element: Stored,
   ): number {
     const bytes = bufferBytes(elements, element);
     this.refuse(tooManyElements(name, elements) ?? tooManyBytes(name, bytes, this.#limits));

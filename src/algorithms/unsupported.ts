@@ -1,5 +1,6 @@
 import type { ConvOutDType } from "../problem/conv_problem.ts";
 import type { Algorithm } from "./algorithm.ts";
+import { variesLoop } from "../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "./request.ts";
 
 /** Why an algorithm cannot do the problem, or undefined if it can. */
@@ -16,7 +17,10 @@ export function unsupported(
   // Whole sums are of operands that the algorithm takes, or does not.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
-  return request.variant !== undefined && !heeds.includes("variant")
+  const { halfTransforms = false } = request.variant ?? {};
+  if (halfTransforms && !heeds.includes("half-transforms")) return "it keeps no transformed data";
+  if (halfTransforms && dtype !== "f16") return "half-transforms is of f16";
+  return variesLoop(request.variant) && !heeds.includes("variant")
     ? "its kernels come in one variant only"
     : refuse(request);
 }

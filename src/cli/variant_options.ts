@@ -22,14 +22,17 @@ export function variantOption(
 ): MainLoopVariant | undefined {
   const { without = [], with: withs = [] } = options;
   const variant = parseVariant(without, withs);
-  const has = variantNames(true);
+  const [has, lacks] = [variantNames(true), variantNames(false)];
   for (const name of without.filter((name) => !has.includes(name))) {
     printer("stderr").line(
       `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,
     );
   }
-  for (const name of withs.filter((name) => has.includes(name))) {
+  for (const name of withs.filter((name) => !lacks.includes(name))) {
     printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+  }
+  if (variant?.halfTransforms && !dtypes.includes("f16")) {
+    throw new InputTypeError("Cannot vary the transforms: half-transforms is of f16");
   }
   if (variant?.halfTile && (!dtypes.includes("f16") || accumulate === "f16")) {
     throw new InputTypeError(

@@ -1,19 +1,26 @@
 /** A WGSL scalar type; `u32` also stands for four packed int8. Of `i8`, which WGSL lacks, words of four are stored. */
 export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32" | "i8";
 
+/**
+ * What values in memory are: of a scalar type, or `quad`, four neighbours in eight bytes with a scale in common
+ * (`src/kernels/quads.ts`).
+ */
+export type Stored = Scalar | "quad";
+
 /** Bytes of one value. */
-export function scalarBytes(scalar: Scalar): number {
-  return scalar === "i8" ? 1 : scalar === "f16" ? 2 : scalar === "f64" ? 8 : 4;
+export function scalarBytes(stored: Stored): number {
+  if (stored === "i8") return 1;
+  return stored === "f16" || stored === "quad" ? 2 : stored === "f64" ? 8 : 4;
 }
 
-/** What values of a type are computed with and added up in: f32 of f16, i32 of i8, else the type itself. */
-export function sumScalar(scalar: Scalar): Exclude<Scalar, "f16" | "i8"> {
-  return scalar === "f16" ? "f32" : scalar === "i8" ? "i32" : scalar;
+/** What values are computed with and added up in: f32 of f16 and of quads, i32 of i8, else the type itself. */
+export function sumScalar(stored: Stored): Exclude<Scalar, "f16" | "i8"> {
+  return stored === "f16" || stored === "quad" ? "f32" : stored === "i8" ? "i32" : stored;
 }
 
 /** The WebGPU feature that a kernel with such values needs, if any. */
-export function scalarFeature(scalar: Scalar): string | undefined {
-  return scalar === "f16" || scalar === "f64" ? `shader-${scalar}` : undefined;
+export function scalarFeature(stored: Stored): string | undefined {
+  return stored === "f16" || stored === "f64" ? `shader-${stored}` : undefined;
 }
 
 /** The type of one value, or of four. */

@@ -1,4 +1,5 @@
 import type { Scalar } from "../elements/scalar.ts";
+import type { PackedLoad } from "./module.ts";
 
 /**
  * A loader brings one operand of a product from storage into its workgroup tile. It is text: the main
@@ -12,6 +13,11 @@ export interface TileLoader {
   readonly vector: 1 | 4;
   /** What loads give and the tile holds; f32 where absent. */
   readonly value?: Scalar;
+  /**
+   * What loads give where that is packed; it is unpacked as it is stored to the tile, since that at the load would make the
+   * hardware wait.
+   */
+  readonly packed?: Pick<PackedLoad, "zero" | "unpack">;
   /** Along which side of the tile neighbouring threads lie in memory, and a vector's elements where nothing else is said. */
   readonly along: "place" | "depth";
   /** Along which side a vector's elements lie, where that is not {@linkcode along}. */

@@ -23,10 +23,14 @@ export interface MainLoopVariant {
   readonly halfTile?: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
   readonly packedFilter?: boolean;
+  /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Where its errors are small. */
+  readonly halfTransforms?: boolean;
 }
 
-/** Every choice made. */
-export type FullMainLoopVariant = Required<MainLoopVariant>;
+/** Every choice of the main loop made. */
+export type FullMainLoopVariant =
+  & Required<Omit<MainLoopVariant, "halfTransforms">>
+  & Pick<MainLoopVariant, "halfTransforms">;
 
 /** The kernel as it is tuned. */
 export const TUNED_VARIANT: FullMainLoopVariant = {
@@ -52,17 +56,23 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",
   "packed-filter": "packedFilter",
+  "half-transforms": "halfTransforms",
 };
 
-/** Names of the optimisations that the tuned kernel has, or has not. */
+/** Names of the optimisations that the tuned kernel has, or has not; some have what depends on the problem in both. */
 export function variantNames(on: boolean): string[] {
   return Object.entries(VARIANT_TRAITS)
-    .filter(([, key]) => TUNED_VARIANT[key] === on).map(([name]) => name);
+    .filter(([, key]) => TUNED_VARIANT[key] !== !on).map(([name]) => name);
 }
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
 export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant {
   return { ...TUNED_VARIANT, ...variant };
+}
+
+/** Whether anything of the main loop itself is not as tuned. */
+export function variesLoop({ halfTransforms: _, ...loop }: MainLoopVariant = {}): boolean {
+  return Object.keys(loop).length > 0;
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */

@@ -4,9 +4,11 @@ import {
   type Scalar,
   scalarBytes,
   scalarFeature,
+  type Stored,
   sumScalar,
   typeName,
 } from "../elements/scalar.ts";
+import { QUADS_TEXT } from "./quads.ts";
 
 /** `constant` bakes sizes into the text, so that divisions fold; `uniform` lets problems share a pipeline. */
 export type SizeMode = "constant" | "uniform";
@@ -17,8 +19,17 @@ export interface TensorAccess {
   /** What loads give and stores take. */
   readonly value: Scalar;
   load(index: string): string;
+  /** Of quads, four values a load: what a load can be kept as, to be unpacked where it is used. */
+  readonly packed?: PackedLoad;
   /** A statement. */
   store(index: string, value: string): string;
+}
+
+/** A load whose values are unpacked later. */
+export interface PackedLoad {
+  readonly zero: string;
+  load(index: string): string;
+  unpack(loaded: string): string;
 }
 
 /**
@@ -36,15 +47,16 @@ export interface ModuleBuilder {
   /**
    * Binds a tensor, in `parts` bindings of `partElements` vectors each where it exceeds one.
    *
-   * @param value What the kernel computes with; of f16 it is f32, and of i8 i32, where absent, else the element itself.
-   * @throws {Error} where single i8 are to be written, of which a word holds four.
+   * @param value What the kernel computes with; of f16 and of quads it is f32, and of i8 i32, where absent, else the element
+   * itself.
+   * @throws {Error} where single i8 or values of quads are to be written, which share words.
    */
   tensor(
     name: string,
     kind: "read" | "write",
     vector: 1 | 4,
     split: TensorSplit,
-    element?: Scalar,
+    element?: Stored,
     value?: Scalar,
   ): TensorAccess;
   /** WebGPU features the tensors need. */
@@ -79,6 +91,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
   const features = new Set<string>();
   const sizes = new Map<string, number>();
   let tooLarge: string | undefined;
+  let quads = false;
   return {
     mode,
     tooLarge: () => tooLarge,
@@ -103,23 +116,27 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
       bound.push(name);
       const feature = scalarFeature(element);
       if (feature !== undefined) features.add(feature);
-      const bytes = element === "i8";
-      const singles = bytes && vector === 1;
-      if (singles && kind === "write") throw new Error(`Cannot write single int8 to ${name}`);
-      const type = bytes ? "u32" : vector === 4 ? `vec4<${element}>` : element;
-      const loaded = (text: string) =>
-        singles || element === value
-          ? text
-          : bytes
-          ? `unpack4xI8(${text})`
-          : `${typeName(value, vector)}(${text})`;
-      const stored = (text: string) =>
-        element === value ? text : bytes ? `pack4xI8(${text})` : `${type}(${text})`;
+      const quad = element === "quad";
+      quads ||= quad;
+      const singles = element === "i8" && vector === 1;
+      if ((singles || quad && vector === 1) && kind === "write") {
+        throw new Error(`Cannot write single ${element} to ${name}`);
+      }
+      const { type, loaded, stored } = formOf(element, vector, value);
       // An element of a part; single int8 are taken out of their words.
       const at = (part: string, index: string) =>
         singles
           ? `extractBits(bitcast<i32>(${part}[(${index}) / 4u]), (${index}) % 4u * 8u, 8u)`
           : `${part}[${index}]`;
+      const finished = (access: TensorAccess, raw: (index: string) => string): TensorAccess => {
+        if (!quad) return access;
+        return vector === 4
+          ? { ...access, packed: { zero: "vec2u()", load: raw, unpack: loaded } }
+          : {
+            ...access,
+            load: (index) => `unpack_of_quad(${raw(`(${index}) / 4u`)}, (${index}) % 4u)`,
+          };
+      };
       const access = kind === "read" ? "read" : "read_write";
       const names = Array.from(
         { length: split.parts },
@@ -133,14 +150,14 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         kinds.push(kind);
       }
       if (split.parts === 1 && !singles) {
-        return {
+        return finished({
           vector,
           value,
           load: (index) => loaded(`${name}_data[${index}]`),
           store: (index, text) => `${name}_data[${index}] = ${stored(text)};`,
-        };
+        }, (index) => `${name}_data[${index}]`);
       }
-      const partVectors = split.partBytes / (scalarBytes(element) * vector);
+      const partVectors = split.partBytes / (quad ? 8 : scalarBytes(element) * vector);
       const last = split.parts - 1;
       const choose = (line: (part: string, index: string) => string) =>
         names.map((part, place) => {
@@ -161,23 +178,25 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
           }\n}`,
       );
       let loads = kind === "read";
-      return {
+      const raw = (index: string) => {
+        // Of what is written few kernels read.
+        if (!loads) text.push(loader);
+        loads = true;
+        return `load_${name}(${index})`;
+      };
+      return finished({
         vector,
         value,
-        load(index) {
-          // Of what is written few kernels read.
-          if (!loads) text.push(loader);
-          loads = true;
-          return loaded(`load_${name}(${index})`);
-        },
+        load: (index) => loaded(raw(index)),
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
-      };
+      }, raw);
     },
     declarations() {
-      if (sizes.size === 0) return text.join("\n");
+      const all = quads ? [...text, QUADS_TEXT] : text;
+      if (sizes.size === 0) return all.join("\n");
       const fields = [...sizes.keys()].map((name) => `  ${name}: u32,`).join("\n");
       return [
-        ...text,
+        ...all,
         `struct Sizes {\n${fields}\n}`,
         `@group(0) @binding(${kinds.length}) var<uniform> sizes: Sizes;`,
       ].join("\n");
@@ -187,6 +206,27 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
     bindings: () => sizes.size === 0 ? [...kinds] : [...kinds, "uniform"],
     uniforms: () => sizes.size === 0 ? undefined : Uint32Array.from(sizes.values()),
   };
+}
+
+/** What values are in memory, and how they get out of it and back. */
+function formOf(element: Stored, vector: 1 | 4, value: Scalar) {
+  const call = (name: string) => (text: string) => `${name}(${text})`;
+  const same = (text: string) => text;
+  if (element === "quad") {
+    return { type: "vec2u", loaded: call("unpack_quad"), stored: call("pack_quad") };
+  }
+  if (element === "i8") {
+    const whole = vector === 4 && value !== "i8";
+    return {
+      type: "u32",
+      loaded: whole ? call("unpack4xI8") : same,
+      stored: whole ? call("pack4xI8") : same,
+    };
+  }
+  const type = vector === 4 ? `vec4<${element}>` : element;
+  return element === value
+    ? { type, loaded: same, stored: same }
+    : { type, loaded: call(typeName(value, vector)), stored: call(type) };
 }
 
 const eta = new Eta({ autoEscape: false, autoTrim: false, useWith: false });

@@ -39,6 +39,7 @@ function patches(tensor: TiledTensor) {
     stack,
     threads: { tiles: 98, channels: 16 },
     start: 0,
+    stored: "f32" as const,
   } as const;
 }
 
@@ -50,6 +51,7 @@ function outputs(tensor: TiledTensor) {
     masked: true,
     stack,
     start: 0,
+    stored: "f32" as const,
   } as const;
 }
 

@@ -1,5 +1,5 @@
 import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
-import type { Scalar } from "../elements/scalar.ts";
+import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
@@ -35,6 +35,8 @@ export interface OutputTransform {
   readonly stack: MatrixStack;
   /** Offset of the tensor in its binding, in elements. */
   readonly start: number;
+  /** What the products are in. */
+  readonly stored: Stored;
 }
 
 /** How results leave: one or four of a tile's row a store, or through workgroup memory, neighbours by neighbours. */
@@ -101,7 +103,7 @@ export function outputTransformKernel(
   const store = storeOf(shape);
   const vector = store === "vector" ? 4 : 1;
   const staged = store === "rows" || store === "filters";
-  const from = module.tensor("matrices", "read", 1, splits.matrices);
+  const from = module.tensor("matrices", "read", 1, splits.matrices, shape.stored);
   const to = module.tensor("result", "write", vector, splits.result, element);
   const size = module.size;
   const channels = size("channels", tensor.channels);
@@ -163,6 +165,7 @@ export function outputTransformKernel(
 
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
+    ...(shape.stored === "quad" ? ["quads"] : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);

@@ -1,14 +1,17 @@
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
-import type { Scalar } from "../elements/scalar.ts";
+import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import {
+  loopIterations,
+  type ModuleBuilder,
   moduleBuilder,
   render,
   type SizedKernel,
   sizedKernel,
   type SizeMode,
   splitTrait,
+  type TensorAccess,
   type TensorSplit,
 } from "./module.ts";
 import {
@@ -33,11 +36,26 @@ export interface DataTransform {
   readonly threads: TileThreads;
   /** Offset of the tensor in its binding, in elements. */
   readonly start: number;
+  /** What the matrices are in; of quads, threads come in whole fours along the contiguous side. */
+  readonly stored: Stored;
 }
 
+/** Threads of a workgroup where each stores by itself. */
+const THREADS = 256;
+/** Bytes of workgroup memory that every device has. */
+const STAGED_BYTES = 16384;
+
 /** Workgroups of a {@linkcode patchTransformKernel}. */
-export function patchWorkgroups({ tensor, threads }: DataTransform): number {
-  return Math.ceil(threadCount(tensor.groups, threads) / 256);
+export function patchWorkgroups(shape: DataTransform): number {
+  return Math.ceil(threadCount(shape.tensor.groups, shape.threads) / sizeOf(shape));
+}
+
+/** Threads of a workgroup: neighbours meet in workgroup memory to store quads, as far as that goes. */
+function sizeOf({ matrices, stored }: DataTransform): number {
+  if (stored !== "quad") return THREADS;
+  const bytes = (threads: number) =>
+    4 * (threads * matrices[0].length * matrices[1].length + threads / 4);
+  return [64, 32, 16, 8].find((threads) => bytes(threads) <= STAGED_BYTES) ?? 4;
 }
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */
@@ -58,7 +76,7 @@ function patchVector({ tensor, start }: DataTransform): 1 | 4 {
 
 /**
  * Transforms patches, L0·patch·L1ᵀ, and stores each element of the result in its own matrix. Padding of the depth
- * becomes zeros; places beyond the last are not written. Binds `patches` and `matrices`.
+ * becomes zeros; places beyond the last are not written, but for those of a quad. Binds `patches` and `matrices`.
  */
 export function patchTransformKernel(
   shape: DataTransform,
@@ -66,16 +84,21 @@ export function patchTransformKernel(
   splits: { patches: TensorSplit; matrices: TensorSplit },
   element: Scalar,
 ): SizedKernel {
-  const { tensor, stack, threads, matrices: [matrix0, matrix1] } = shape;
+  const { tensor, stack, threads, stored, matrices: [matrix0, matrix1] } = shape;
+  const quads = stored === "quad";
+  const workgroup = sizeOf(shape);
+  const products = matrix0.length * matrix1.length;
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
   const from = module.tensor("patches", "read", vector, splits.patches, element);
-  const to = module.tensor("matrices", "write", 1, splits.matrices);
+  const to = module.tensor("matrices", "write", quads ? 4 : 1, splits.matrices, stored);
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
   const count = tensorTiles(tensor);
-  const padded = mode === "uniform" || threads.channels > tensor.channels || threads.tiles > count;
+  const padded = quads || mode === "uniform" || threads.channels > tensor.channels ||
+    threads.tiles > count;
   const size = module.size;
+  const total = () => size("threads", threadCount(tensor.groups, threads));
   const origin = (axis: number, value: number) =>
     size(`origin${axis}`, value < 0 ? value + 2 ** 32 : value);
 
@@ -83,8 +106,8 @@ export function patchTransformKernel(
   const say = (line: string) => index.push(`  ${line}`);
   if (padded) {
     say(
-      `let real = channel < ${size("channels", tensor.channels)} && tile < ${
-        size("tiles", count)
+      `let real = channel < ${size("channels", tensor.channels)} && tile < ${size("tiles", count)}${
+        quads ? ` && i < ${total()}` : ""
       };`,
     );
   }
@@ -137,24 +160,64 @@ export function patchTransformKernel(
     const { statements, outputs } = program0.text(`c${j}_`, inputs, "f32");
     columnLines.push(...statements);
     outputs.forEach((value, i) => {
-      const place = stackPlace(module, stack, tensor.groups, i * matrix1.length + j);
-      columnLines.push(to.store(place, value));
+      const which = i * matrix1.length + j;
+      const place = stackPlace(module, stack, tensor.groups, which);
+      columnLines.push(
+        quads ? `staged[${which * workgroup}u + lane] = ${value};` : to.store(place, value),
+      );
     });
   }
   const name = [
     `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
+    ...(quads ? ["quads"] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
   const wgsl = render(template, {
     name,
-    matrices: matrix0.length * matrix1.length,
-    threads: size("threads", threadCount(tensor.groups, threads)),
+    matrices: products,
+    size: workgroup,
+    threads: total(),
+    quads,
     index: index.join("\n"),
     rows: indent(rowLines),
     columns: indent(columnLines),
+    store: quads ? indent(quadStores(module, shape, to)) : "",
     declarations: module.declarations(),
   });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const slots = products * workgroup / 4;
+  return sizedKernel(
+    name,
+    mode,
+    wgsl,
+    module,
+    [workgroup, 1, 1],
+    quads ? 4 * (products * workgroup + workgroup / 4) : 0,
+    quads ? loopIterations(Math.ceil(slots / workgroup)) : 0,
+  );
+}
+
+/** Stores the staged transforms of a workgroup: neighbouring threads neighbouring quads of one matrix. */
+function quadStores(
+  module: ModuleBuilder,
+  shape: DataTransform,
+  to: TensorAccess,
+): string[] {
+  const { tensor: { groups }, stack, threads, matrices } = shape;
+  const quads = sizeOf(shape) / 4;
+  const each = stack.tiles * stack.channels * groups / 4;
+  const lanes = [0, 1, 2, 3].map((k) => `staged[(4u * which + ${k}u) * ${quads}u + quad]`);
+  return [
+    `for (var slot = t; slot < ${matrices[0].length * matrices[1].length * quads}u; slot += ${
+      4 * quads
+    }u) {`,
+    `  let which = slot / ${quads}u;`,
+    `  let quad = slot % ${quads}u;`,
+    `  if (first + 4u * quad < ${module.size("threads", threadCount(groups, threads))}) {`,
+    `    let at = quad_places[quad] + which * ${module.size("transform_quads", each)};`,
+    `    ${to.store("at", `vec4f(${lanes.join(", ")})`)}`,
+    "  }",
+    "}",
+  ];
 }
 
 /** The aligned vectors that cover elements `origin` to `origin + count`, and where in them each element is. */

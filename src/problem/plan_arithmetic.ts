@@ -14,6 +14,18 @@ export interface TileShare {
   readonly columns?: { readonly axis: number; readonly first: number; readonly count: number };
 }
 
+/** Which neighbours of transformed data share a scale: tiles, channels, or what is summed (units of the sums). */
+export interface QuadSides {
+  /** Of the operand whose patches are the results' places: images, of backward-filter the input. */
+  readonly places: "places" | "units";
+  /** Of the operand whose patches are the results' channels: the filter, of backward-filter the gradient. */
+  readonly channels: "channels" | "units";
+  /** Of the products; stored as they are where absent. */
+  readonly products?: "places" | "channels";
+  /** Whether neighbouring places are the same tile of the next image (of backward-filter channel), not the next tile. */
+  readonly outerInner: boolean;
+}
+
 /**
  * How a plan's sums are rounded: what computing the same outputs in simulated arithmetic needs (`src/simulate`). Products
  * are of the transformed domain where there are tiles.
@@ -39,4 +51,6 @@ export interface PlanArithmetic {
   readonly transformed?: "f16";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
+  /** Transformed data in half the bytes, four neighbours with a scale in common; in f32 where absent. */
+  readonly quads?: QuadSides;
 }

@@ -1,4 +1,11 @@
-import { F16, F32, type Grouping, I32, NO_ERRORS_YARDSTICK } from "../accuracy/mod.ts";
+import {
+  F16,
+  F32,
+  type Grouping,
+  I32,
+  NO_ERRORS_YARDSTICK,
+  storedInQuads,
+} from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
 import { elementFeatures } from "../elements/elements.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
@@ -111,7 +118,8 @@ export function convSubject(
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
   const integers = dtype === "i8";
-  const precision = integers ? I32 : outDtype === "f16" ? F16 : F32;
+  const stored = integers ? I32 : outDtype === "f16" ? F16 : F32;
+  const precisionOf = ({ quads }: PlanArithmetic) => quads ? storedInQuads(stored) : stored;
   const { activation, scale } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);
@@ -204,7 +212,7 @@ export function convSubject(
       if (scale === "channel") await refuseScales(operands.scale!);
       return (await reference(operands, { onProgress })).values;
     },
-    precision: () => precision,
+    precision: precisionOf,
     // Rows of the product are channels; columns lie as the layout has them.
     grouping: (arithmetic): Grouping => ({
       rowAxis: channelAxis,
@@ -215,6 +223,7 @@ export function convSubject(
     yardstick: (operands, arithmetic, seed) => {
       if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);
+      const precision = precisionOf(arithmetic);
       return convYardstick({ problem, inputs, epilogue, arithmetic, precision, seed });
     },
     project: async (operands, seed) => {
@@ -228,7 +237,7 @@ export function convSubject(
         ? projectConvIntegers(problem, inputs, seed)
         : await projectConv(problem, inputs, { seed });
     },
-    noise: (sample) => projectionNoise(sample, precision),
+    noise: (sample) => projectionNoise(sample, stored),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
       const tile = tileOf(arithmetic);

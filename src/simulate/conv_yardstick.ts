@@ -40,6 +40,10 @@ interface Block {
   /** Outer index and tile along three axes. */
   readonly places: readonly (readonly [outer: number, ...tile: Triple])[];
   readonly channels: readonly number[];
+  /** Places, and channels, that follow each other in memory come by so many. */
+  readonly neighbours: { readonly lefts: number; readonly rights: number };
+  /** The one that is asked for, of `places` and of `channels`; all where absent. */
+  readonly only?: { readonly place: number; readonly channel: number };
 }
 
 /** The yardstick of a convolution: outputs sampled from all groups, images, places and channels. */
@@ -51,7 +55,7 @@ export function convYardstick(request: ConvYardstickRequest): Yardstick {
     seed: request.seed,
     size: grid,
     sampled: () => sampledBlocks(request, operands, grid),
-    blockOf: (index) => blockOf(operands, grid, index),
+    blockOf: (index) => withNeighbours(grid, request.arithmetic, blockOf(operands, grid, index)),
     simulate: (block, order) => simulateBlock(request, operands, grid, block, order),
   });
 }
@@ -98,7 +102,7 @@ function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanArithmetic
 
 /** Blocks of places and channels drawn from the whole result, with their orders. */
 function* sampledBlocks(
-  { seed }: ConvYardstickRequest,
+  { seed, arithmetic }: ConvYardstickRequest,
   { geometry: g }: ConvOperands,
   grid: Grid,
 ): Generator<readonly [Block, SimulationOrder]> {
@@ -115,15 +119,78 @@ function* sampledBlocks(
     tiled: grid.tiled,
   });
   if (plan.count === 0) return;
+  const near = neighbourhoods(grid, arithmetic);
   const orders = simulationOrders(plan.count, grid.units, random, plan.whole);
+  const drawn = (count: number, { size, groups, members }: Neighbourhoods) =>
+    distinct(Math.max(1, Math.floor(count / size)), groups, random).flatMap(members);
   const groups = distinct(plan.count, g.groups, random);
   for (let round = 0; round < plan.count; round++) {
     yield [{
       group: groups[round % groups.length]!,
-      places: distinct(plan.places, places, random).map((place) => placeOf(grid, place)),
-      channels: distinct(plan.channels, grid.channels, random),
+      places: drawn(plan.places, near.places).map((place) => placeOf(grid, place)),
+      channels: drawn(plan.channels, near.channels),
+      neighbours: { lefts: near.places.size, rights: near.channels.size },
     }, orders[round]!];
   }
+}
+
+/** Places or channels in runs that are neighbours in memory and share scales; runs of one where nothing is shared. */
+interface Neighbourhoods {
+  /** Members of each. */
+  readonly size: number;
+  readonly groups: number;
+  members(group: number): number[];
+  groupOf(member: number): number;
+}
+
+/** Fours of `total`; the last ones begin earlier where they would not be whole. */
+function fours(total: number): Neighbourhoods {
+  const size = Math.min(4, total);
+  return {
+    size,
+    groups: Math.ceil(total / 4),
+    members: (group) => {
+      const first = Math.min(4 * group, total - size);
+      return Array.from({ length: size }, (_, k) => first + k);
+    },
+    groupOf: (member) => Math.floor(member / 4),
+  };
+}
+
+function single(total: number): Neighbourhoods {
+  return { size: 1, groups: total, members: (group) => [group], groupOf: (member) => member };
+}
+
+/** Which places and channels are simulated together, since transformed data of neighbours shares a scale. */
+function neighbourhoods(
+  { outer, tiles: [t0, t1, t2], channels }: Grid,
+  { quads }: PlanArithmetic,
+): { places: Neighbourhoods; channels: Neighbourhoods } {
+  const spots = t0 * t1 * t2;
+  const placed = quads !== undefined && [quads.places, quads.products].includes("places");
+  const channelled = quads !== undefined && [quads.channels, quads.products].includes("channels");
+  return {
+    places: !placed
+      ? single(outer * spots)
+      : quads.outerInner
+      ? between(fours(outer), spots)
+      : fours(outer * spots),
+    channels: channelled ? fours(channels) : single(channels),
+  };
+}
+
+/** Neighbourhoods whose members lie `spots` apart. */
+function between(
+  { size, groups, members, groupOf }: Neighbourhoods,
+  spots: number,
+): Neighbourhoods {
+  return {
+    size,
+    groups: groups * spots,
+    members: (group) =>
+      members(Math.floor(group / spots)).map((member) => member * spots + group % spots),
+    groupOf: (member) => groupOf(Math.floor(member / spots)) * spots + member % spots,
+  };
 }
 
 /** A place by its number: images (or channels) outermost. */
@@ -134,8 +201,35 @@ function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][
   return [(r1 - c0) / t0, c0, c1, c2];
 }
 
+/** A tile in a channel. */
+interface Spot {
+  readonly group: number;
+  readonly place: Block["places"][number];
+  readonly channel: number;
+}
+
+/** The block that has a tile, and what its transformed data shares scales with. */
+function withNeighbours(
+  grid: Grid,
+  arithmetic: PlanArithmetic,
+  { group, place: [outer, a, b, c], channel }: Spot,
+): Block {
+  const near = neighbourhoods(grid, arithmetic);
+  const [t0, t1, t2] = grid.tiles;
+  const place = ((outer * t0 + a) * t1 + b) * t2 + c;
+  const places = near.places.members(near.places.groupOf(place));
+  const channels = near.channels.members(near.channels.groupOf(channel));
+  return {
+    group,
+    places: places.map((one) => placeOf(grid, one)),
+    channels,
+    neighbours: { lefts: places.length, rights: channels.length },
+    only: { place: places.indexOf(place), channel: channels.indexOf(channel) },
+  };
+}
+
 /** The tile that an output is of. */
-function blockOf({ geometry: g }: ConvOperands, { tile, sizes }: Grid, index: number): Block {
+function blockOf({ geometry: g }: ConvOperands, { tile, sizes }: Grid, index: number): Spot {
   const spots = sizes[0] * sizes[1] * sizes[2];
   const spot = index % spots;
   const rest = (index - spot) / spots;
@@ -146,13 +240,13 @@ function blockOf({ geometry: g }: ConvOperands, { tile, sizes }: Grid, index: nu
     const c = rest % g.inChannels;
     const k = (rest - c) / g.inChannels;
     const group = Math.floor(k / g.outChannels);
-    return { group, places: [[c, ...at]], channels: [k - group * g.outChannels] };
+    return { group, place: [c, ...at], channel: k - group * g.outChannels };
   }
   const perGroup = g.op === "fwd" ? g.outChannels : g.inChannels;
   const channel = rest % (perGroup * g.groups);
   const group = Math.floor(channel / perGroup);
   const image = (rest - channel) / (perGroup * g.groups);
-  return { group, places: [[image, ...at]], channels: [channel - group * perGroup] };
+  return { group, place: [image, ...at], channel: channel - group * perGroup };
 }
 
 /** Outputs of a tile in one channel, as arithmetic makes them. */
@@ -171,12 +265,13 @@ function* simulateBlock(
 ): Generator<TileOutputs> {
   const { epilogue: { bias, activation }, inputs, precision } = request;
   const { tile, sizes, channels: perGroup } = grid;
-  const { group, places, channels } = block;
+  const { group, places, channels, only } = block;
   const results = tile[0] * tile[1] * tile[2];
   const sums = blockSums(request, operands, grid, block, order);
   for (let place = 0; place < places.length; place++) {
     const [outer, ...at] = places[place]!;
     for (let right = 0; right < channels.length; right++) {
+      if (only !== undefined && (only.place !== place || only.channel !== right)) continue;
       const channel = group * perGroup + channels[right]!;
       const shift = bias ? inputs.bias![channel]! : 0;
       const made = {
@@ -230,7 +325,7 @@ function blockSums(
   { arithmetic }: ConvYardstickRequest,
   operands: ConvOperands,
   { tile }: Grid,
-  { group, places, channels }: Block,
+  { group, places, channels, neighbours }: Block,
   order: SimulationOrder,
 ): SimulatedSums {
   const results = tile[0] * tile[1] * tile[2];
@@ -259,7 +354,10 @@ function blockSums(
         [outer, ...part.map((value, d) => at[d]! * parts[d]! + value)] as [number, ...Triple]
       )
     );
-    const source = convSource(operands, { group, lefts, rights: channels }, share, arithmetic);
+    const source = {
+      ...convSource(operands, { group, lefts, rights: channels }, share, arithmetic),
+      neighbours,
+    };
     const sums = simulateSums(scaledBy(source, order.scale), arithmetic, order);
     all.rounded ||= sums.rounded;
     let i = 0;
@@ -299,11 +397,15 @@ export function simulateConv(
   const result = new Float32Array(count);
   const values = new Float64Array(count);
   const magnitudes = new Float64Array(count);
-  const [t0, t1, t2] = grid.tiles;
-  const channels = Array.from({ length: grid.channels }, (_, channel) => channel);
+  const near = neighbourhoods(grid, request.arithmetic);
+  const every = ({ groups, members }: Neighbourhoods) =>
+    Array.from({ length: groups }, (_, one) => members(one));
+  const channels = every(near.channels).flat();
+  const neighbours = { lefts: near.places.size, rights: near.channels.size };
   for (let group = 0; group < operands.geometry.groups; group++) {
-    for (let place = 0; place < grid.outer * t0 * t1 * t2; place++) {
-      const block = { group, places: [placeOf(grid, place)], channels };
+    for (const members of every(near.places)) {
+      const places = members.map((place) => placeOf(grid, place));
+      const block = { group, places, channels, neighbours };
       for (const made of simulateBlock(request, operands, grid, block, order)) {
         made.indices.forEach((index, i) => {
           result[index] = made.values[i]!;

@@ -1,5 +1,6 @@
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { PlanArithmetic, QuadSides } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
+import { roundedQuad } from "./quads.ts";
 import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
 
 /**
@@ -12,6 +13,8 @@ export interface SumSource {
   readonly rights: number;
   /** Winograd's; plain products where absent. */
   readonly transforms?: TileTransforms;
+  /** How many left, and right, ones at a time are neighbours in memory: four where absent. */
+  readonly neighbours?: { readonly lefts: number; readonly rights: number };
   /** Loads the patches of one unit, those of one side one after the other. */
   load(unit: number, lefts: Float64Array, rights: Float64Array): void;
 }
@@ -174,7 +177,7 @@ function doubleSums(
 }
 
 function tiledSums(
-  { units, lefts, rights, load }: SumSource,
+  { units, lefts, rights, load, neighbours = { lefts: 4, rights: 4 } }: SumSource,
   { input, filter, output }: TileTransforms,
   arithmetic: PlanArithmetic,
   { separate = false, start = 0 }: SumOrder,
@@ -191,13 +194,22 @@ function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
+  const { quads } = arithmetic;
   const round = arithmetic.transformed === "f16" ? Math.f16round : undefined;
   const x = transformedSide(lefts, input, round);
   const w = transformedSide(rights, filter, round);
+  const shared = sharedUnits(quads, units, load, x, w);
   for (let step = 0; step < units; step++) {
-    load((step + start) % units, x.patches, w.patches);
+    const unit = (step + start) % units;
+    load(unit, x.patches, w.patches);
     rounded = x.transform() || rounded;
     rounded = w.transform() || rounded;
+    if (quads !== undefined) {
+      rounded = true;
+      shared.round(unit);
+      if (quads.places === "places") roundQuads(x.rounded, alpha, neighbours.lefts);
+      if (quads.channels === "channels") roundQuads(w.rounded, alpha, neighbours.rights);
+    }
     for (let left = 0, i = 0; left < lefts; left++) {
       for (let right = 0; right < rights; right++) {
         for (let a = 0, l = left * alpha, r = right * alpha; a < alpha; a++, l++, r++, i++) {
@@ -215,6 +227,19 @@ function tiledSums(
     if (chained) chained.step();
     else outer!.step(open);
   }
+  const totals = chained?.totals();
+  if (totals !== undefined && quads?.products === "places") {
+    roundQuads(totals, rights * alpha, neighbours.lefts);
+  }
+  if (totals !== undefined && quads?.products === "channels") {
+    for (let left = 0; left < lefts; left++) {
+      roundQuads(
+        totals.subarray(left * rights * alpha, (left + 1) * rights * alpha),
+        alpha,
+        neighbours.rights,
+      );
+    }
+  }
   const through = ({ apply }: PatchTransform, sums: Float64Array) => {
     const made = new Float64Array(pairs * results);
     for (let i = 0; i < pairs; i++) apply(sums, i * alpha, made, i * results);
@@ -223,12 +248,73 @@ function tiledSums(
   const nonNegative = (sums: Float64Array) =>
     through(output.exact, sums).map((value) => Math.max(0, value));
   return {
-    values: chained ? through(output.rounded, chained.totals()) : outer!.totals(open),
+    values: totals ? through(output.rounded, totals) : outer!.totals(open),
     exact: through(output.exact, exact),
     rests: new Float64Array(pairs * results),
     magnitudes: nonNegative(magnitudes),
     squares: nonNegative(squares),
     rounded,
+  };
+}
+
+/** Rounds values `each` apart as quads of so many members. */
+function roundQuads(values: Float64Array, each: number, members: number): void {
+  for (let first = 0; first < values.length; first += members * each) {
+    for (let i = first; i < first + each; i++) {
+      const quad = roundedQuad(Array.from({ length: members }, (_, k) => values[i + k * each]!));
+      quad.forEach((value, k) => values[i + k * each] = value);
+    }
+  }
+}
+
+type Side = ReturnType<typeof transformedSide>;
+
+/**
+ * Rounds the sides whose quads are units that follow each other in memory: the four of a unit are transformed when the first
+ * of them is met.
+ */
+function sharedUnits(
+  quads: QuadSides | undefined,
+  units: number,
+  load: SumSource["load"],
+  x: Side,
+  w: Side,
+) {
+  const sides = [
+    ...(quads?.places === "units" ? [x] : []),
+    ...(quads?.channels === "units" ? [w] : []),
+  ];
+  let known = -1;
+  let stored: readonly (readonly Float64Array[])[] = [];
+  return {
+    /** Makes the transforms of `unit`, which the sides have, what memory would have of them. */
+    round(unit: number) {
+      if (sides.length === 0) return;
+      const first = unit - unit % 4;
+      if (first !== known) {
+        known = first;
+        const members = Math.min(4, units - first);
+        const all = sides.map((side) => new Float64Array(members * side.rounded.length));
+        for (let k = 0; k < members; k++) {
+          load(first + k, x.patches, w.patches);
+          sides.forEach((side, s) => {
+            side.transform();
+            all[s]!.set(side.rounded, k * side.rounded.length);
+          });
+        }
+        stored = all.map((values, s) => {
+          const each = sides[s]!.rounded.length;
+          roundQuads(values, each, members);
+          return Array.from(
+            { length: members },
+            (_, k) => values.subarray(k * each, (k + 1) * each),
+          );
+        });
+        load(unit, x.patches, w.patches);
+        sides.forEach((side) => side.transform());
+      }
+      sides.forEach((side, s) => side.rounded.set(stored[s]![unit - first]!));
+    },
   };
 }
 

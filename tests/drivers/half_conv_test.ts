@@ -53,8 +53,20 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
       fc.constantFrom(...ACTIVATIONS),
       fc.constantFrom(1, 2),
       fc.boolean(),
+      fc.constantFrom(undefined, true, false),
       sizeModes,
-      async (init, op, layout, algorithm, outDtype, activation, splits, halfTile, sizes) => {
+      async (
+        init,
+        op,
+        layout,
+        algorithm,
+        outDtype,
+        activation,
+        splits,
+        halfTile,
+        halfTransforms,
+        sizes,
+      ) => {
         const epilogue = op === "fwd" ? { bias: true, activation } : NO_EPILOGUE;
         const request = convRequest(gpu, convProblem({ ...init, op }), {
           algorithm,
@@ -65,6 +77,9 @@ Deno.test("random problems of f16 agree with the reference within the bound of t
           sizes,
           ...(OWN_LOOPS.includes(algorithm) ? {} : { policy: "tiny", splits }),
           ...(algorithm.startsWith("im") ? { variant: { halfTile } } : {}),
+          ...(algorithm === "winograd2d-nonfused" && halfTransforms !== undefined
+            ? { variant: { halfTransforms } }
+            : {}),
         });
         if (unsupported(algorithmOf(algorithm)!, request) !== undefined) return;
         await checkedResult(gpu, request);

@@ -10,6 +10,7 @@ import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
 import { filterShape } from "../winograd_fused/geometry.ts";
+import type { PlannedTile } from "./tiles.ts";
 
 /**
  * The pass that transforms the filter for the products, as fused Winograd's does; none where it has no elements.
@@ -19,7 +20,7 @@ import { filterShape } from "../winograd_fused/geometry.ts";
 export function filterPass(
   request: PlanRequest,
   mode: SizeMode,
-  trait: string,
+  { trait, stored }: PlannedTile,
   transform: PatchTransform,
   padded: { readonly extent: number; readonly depth: number },
   buffers: BufferList,
@@ -29,9 +30,17 @@ export function filterPass(
   const shape = filterShape(request, runs, padded.extent, padded.depth, "slice");
   const workgroups = filterTransformWorkgroups(shape);
   if (workgroups === 0) return [];
-  const kernel = filterTransformKernel(trait, shape, transform, mode, {
-    filter: buffers.split(places.filter),
-    transformed: buffers.split(places.transformed),
-  }, elementsOf(request).storage);
+  const kernel = filterTransformKernel(
+    trait,
+    shape,
+    transform,
+    mode,
+    {
+      filter: buffers.split(places.filter),
+      transformed: buffers.split(places.transformed),
+    },
+    elementsOf(request).storage,
+    stored,
+  );
   return [pass(kernel, buffers, places, workgroups, request.limits)];
 }

@@ -14,8 +14,9 @@ import {
 import { mappedOutput } from "../../kernels/output.ts";
 import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
 import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
-import type { TiledTensor } from "../../kernels/winograd_tiles.ts";
+import { type MatrixStack, tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
+import type { QuadSides } from "../../problem/plan_arithmetic.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
@@ -70,7 +71,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   const tile = plannedTile(request);
   if (resultElements(problem) === 0) return emptyPlan(request, tile);
   const geometry = geometryOf(request, tile);
-  const chunk = chooseChunks(request, geometry, tile.products);
+  const chunk = chooseChunks(request, geometry, tile);
   if (isRefusal(chunk)) return chunk;
   const { splits, policy } = chunk.cut;
   const perSplit = Math.ceil(chunk.depth / splits);
@@ -80,7 +81,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     const images = Math.min(chunk.images, problem.batch - first);
     const layout = images === chunk.images
       ? chunk
-      : layOutChunk(request, geometry, tile.products, images, chunk.cut);
+      : layOutChunk(request, geometry, tile, images, chunk.cut);
     return { first, layout };
   });
 
@@ -90,12 +91,12 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
   const needs = workspaceOf(request, chunk);
   const names = geometry.operands.map(({ role }) => `transformed ${role}`);
   const operands = [
-    buffers.add(names[0]!, "workspace", needs.operands[0], sum),
-    buffers.add(names[1]!, "workspace", needs.operands[1], sum),
+    buffers.add(names[0]!, "workspace", needs.operands[0], tile.stored),
+    buffers.add(names[1]!, "workspace", needs.operands[1], tile.stored),
   ] as const;
   const products = needs.products === 0
     ? undefined
-    : buffers.add("products", "workspace", needs.products, sum);
+    : buffers.add("products", "workspace", needs.products, chunk.stored);
   const targets = needs.partials === 0 ? [products!] : Array.from(
     { length: needs.targets },
     () => buffers.add("partial products", "workspace", needs.partials, sum),
@@ -112,7 +113,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     const extent = filterFirst === 0 ? policy.rows : policy.columns;
     const padded = { extent, depth: policy.depth };
     passes.push(
-      ...filterPass(request, mode, tile.trait, { rows, columns }, padded, buffers, places),
+      ...filterPass(request, mode, tile, { rows, columns }, padded, buffers, places),
     );
   }
   const share = directFlops(problem) / 2 / Math.max(1, problem.batch);
@@ -150,6 +151,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
         axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
       }],
       ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
+      ...(tile.stored === "quad" ? { quads: quadSides(request, geometry, chunk) } : {}),
     },
     notes: notesOf(problem, tile, geometry, chunk, count),
   });
@@ -191,6 +193,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       masked: geometry.result.masked,
       stack: layout.result,
       start: window.start,
+      stored: layout.stored,
     };
     const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
       matrices: buffers.split(source),
@@ -200,6 +203,25 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
     return made;
   }
+}
+
+/** What shares scales where transformed data is in quads. */
+function quadSides(
+  { problem: { op }, layout }: PlanRequest,
+  { operands, result }: WinogradGeometry,
+  { stored }: ChunkLayout,
+): QuadSides {
+  const backward = op === "bwd-filter";
+  const data = operands.find(({ role }) => role === "data")!;
+  const summed = loadedAlong(data) === "depth";
+  // Tiles of a filter's gradient are its outputs.
+  const byPlace = (result.columns === "tile") !== backward;
+  return {
+    places: summed ? "units" : "places",
+    channels: backward && summed ? "units" : "channels",
+    ...(stored === "quad" ? { products: byPlace ? "places" : "channels" } : {}),
+    outerInner: backward || layout === "chwn",
+  };
 }
 
 /** Images of a chunk, or all of the buffer where there is one chunk. */
@@ -230,17 +252,21 @@ function transformPass(
   const stack = layout.stacks[which];
   const source = tensors.tensor[operand.which];
   const window = windowOf(context, source, tensor, first);
-  const tiles = tensor.batch * tensor.axes[0].tiles * tensor.axes[1].tiles;
+  const tiles = tensorTiles(tensor);
+  // Quads are whole.
+  const whole = (count: number, along: MatrixStack["along"]) =>
+    tile.stored === "quad" && stack.along === along ? 4 * Math.ceil(count / 4) : count;
   const shape = {
     name: `${operand.role}_${tile.trait}`,
     tensor,
     matrices: operand.matrices,
     stack,
     threads: {
-      tiles: operand.depth === "tile" ? layout.depth : tiles,
-      channels: operand.depth === "channel" ? layout.depth : tensor.channels,
+      tiles: operand.depth === "tile" ? layout.depth : whole(tiles, "tile"),
+      channels: operand.depth === "channel" ? layout.depth : whole(tensor.channels, "channel"),
     },
     start: window.start,
+    stored: tile.stored,
   };
   const workgroups = patchWorkgroups(shape);
   if (workgroups === 0) return [];
@@ -264,7 +290,7 @@ function productKernel(
   const module = moduleBuilder(mode);
   const loader = (which: 0 | 1) => {
     const name = which === 0 ? "a" as const : "b" as const;
-    const access = module.tensor(name, "read", 4, buffers.split(operands[which]));
+    const access = module.tensor(name, "read", 4, buffers.split(operands[which]), tile.stored);
     const { tiles, channels } = layout.stacks[which];
     const places = geometry.operands[which].depth === "tile" ? channels : tiles;
     const shape = { places, depth: layout.depth, tileDepth: policy.depth };
@@ -285,7 +311,7 @@ function productKernel(
     batches: layout.batches,
     splits,
   };
-  const out = module.tensor("result", "write", 4, buffers.split(target));
+  const out = module.tensor("result", "write", 4, buffers.split(target), layout.stored);
   const steps = previous === undefined ? [] : [addTensorStep("previous", previousOf(module), 1)];
   const width = module.size("out_columns", columns);
   const output = mappedOutput(out, {
@@ -300,7 +326,8 @@ function productKernel(
     }`,
     vector: "columns",
   }, steps);
-  const suffix = `${memory}_${a.along}_${b.along}${splits > 1 ? "_split" : ""}${
+  const half = tile.stored === "quad" ? "_half_transforms" : "";
+  const suffix = `${memory}_${a.along}_${b.along}${half}${splits > 1 ? "_split" : ""}${
     epilogueTrait(steps)
   }${splitTrait(buffers.split(operands[0]), buffers.split(operands[1]), buffers.split(target))}`;
   return mainLoopKernel(

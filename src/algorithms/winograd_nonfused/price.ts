@@ -7,6 +7,7 @@ import { chooseChunks } from "./workspace.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 
 /**
@@ -19,15 +20,18 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   const [read, summed] = [operandBytes(request), partialBytes(request)];
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
-  const chunk = chooseChunks(request, geometry, tile.products);
+  const chunk = chooseChunks(request, geometry, tile);
   if (isRefusal(chunk)) return chunk;
   const chunks = chunk.images === 0 ? 1 : problem.batch / chunk.images;
-  const { operandElements, resultElements: products, cut: { cost, splits } } = chunk;
+  const { operandElements, resultElements: summedProducts, cut: { cost, splits } } = chunk;
+  const transformed = scalarBytes(tile.stored);
+  const products = scalarBytes(chunk.stored) * summedProducts;
+  const stored = splits === 1 ? products : splits * summed * summedProducts;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
   let once = 0;
   let each = 0;
   geometry.operands.forEach(({ role, which }, index) => {
-    const made = summed * operandElements[index]!;
+    const made = transformed * operandElements[index]!;
     const source = read * elementCount(tensorShape(problem, which));
     if (role === "filter") {
       once += passTime(0, moveTime(source + made, device.rates.filterStream), device);
@@ -35,16 +39,16 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
       each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
     }
   });
-  const elements = summed * (operandElements[0]! + operandElements[1]! + splits * products);
+  const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
   each += passTime(
     productTime(cost, device.rates.packed),
-    moveTime(elements, device.rates.stream),
+    moveTime(moved, device.rates.stream),
     device,
   );
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
     0,
-    moveTime(summed * products + (filterFirst ? results / chunks : results), device.rates.stream),
+    moveTime(products + (filterFirst ? results / chunks : results), device.rates.stream),
     device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;

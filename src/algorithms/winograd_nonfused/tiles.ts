@@ -1,7 +1,9 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
 import { type WinogradTransform, winogradTransform } from "../../winograd/transform.ts";
+import type { Stored } from "../../elements/scalar.ts";
 import type { PlanRequest } from "../request.ts";
+import { storedOf } from "./stored.ts";
 
 /** Largest n + r − 1 of an axis that the default takes: beyond it rounding errors grow fast. */
 const DEFAULT_ALPHA = 8;
@@ -76,6 +78,8 @@ export interface PlannedTile {
   readonly transforms: readonly [WinogradTransform, WinogradTransform];
   /** Products a tile and pair of channels: α0·α1. */
   readonly products: number;
+  /** What transformed data is stored in. */
+  readonly stored: Stored;
 }
 
 /**
@@ -93,5 +97,6 @@ export function plannedTile(request: PlanRequest): PlannedTile {
     trait: `m${n.join("x")}r${r.join("x")}`,
     transforms,
     products: transforms[0].alpha * transforms[1].alpha,
+    stored: storedOf(request, tile),
   };
 }

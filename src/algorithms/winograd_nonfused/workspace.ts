@@ -1,4 +1,4 @@
-import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
+import { scalarBytes, type Stored } from "../../elements/scalar.ts";
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -9,6 +9,7 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";
 import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+import type { PlannedTile } from "./tiles.ts";
 
 /**
  * Bytes of transformed operands and products that one chunk of the batch may take where the user sets no limit: a
@@ -36,6 +37,8 @@ export interface ChunkLayout {
   /** Elements of each operand's stack and of one split's products. */
   readonly operandElements: readonly [number, number];
   readonly resultElements: number;
+  /** What the products are stored in: as the operands, but where they are added to others. */
+  readonly stored: Stored;
 }
 
 /** Places of an operand in its product: the side that is not the depth. */
@@ -58,7 +61,7 @@ const ceilTo = (value: number, multiple: number) => Math.ceil(value / multiple) 
 function chunkProduct(
   { problem }: PlanRequest,
   { operands: [a, b] }: WinogradGeometry,
-  products: number,
+  { products }: PlannedTile,
   images: number,
 ): Product & { readonly depth: number } {
   const [left, right] = [places(a, images), places(b, images)];
@@ -79,12 +82,12 @@ function chunkProduct(
 export function layOutChunk(
   request: PlanRequest,
   geometry: WinogradGeometry,
-  products: number,
+  tile: PlannedTile,
   images: number,
   cut: Cut,
 ): ChunkLayout {
   const [a, b] = geometry.operands;
-  const product = chunkProduct(request, geometry, products, images);
+  const product = chunkProduct(request, geometry, tile, images);
   const { rows, columns, batches, elements: resultElements } = product;
   const resultColumns = ceilTo(columns, 4);
   const { policy } = cut;
@@ -108,7 +111,15 @@ export function layOutChunk(
     resultColumns,
     operandElements: [batches * depth * extents[0], batches * depth * extents[1]],
     resultElements,
+    stored: cut.splits === 1 && !addsChunks(request, images)
+      ? tile.stored
+      : sumOf(elementsOf(request)),
   };
+}
+
+/** Whether a chunk's products are added to those of others. */
+function addsChunks({ problem: { op, batch } }: PlanRequest, images: number): boolean {
+  return op === "bwd-filter" && images < batch;
 }
 
 function paddedExtents(policy: TilePolicy, rows: number, columns: number): [number, number] {
@@ -132,7 +143,7 @@ export function workspaceOf(
   layout: ChunkLayout,
 ): WorkspaceElements {
   const { splits } = layout.cut;
-  const adds = request.problem.op === "bwd-filter" && layout.images < request.problem.batch;
+  const adds = addsChunks(request, layout.images);
   return {
     operands: layout.operandElements,
     products: splits === 1 && adds ? 0 : layout.resultElements,
@@ -144,10 +155,12 @@ export function workspaceOf(
 /** Bytes of a workspace. */
 export function workspaceBytes(
   { operands, products, partials, targets }: WorkspaceElements,
-  element: Scalar,
+  stored: { readonly operands: Stored; readonly products: Stored; readonly partials: Stored },
 ): number {
-  return [...operands, products, ...new Array<number>(targets).fill(partials)]
-    .reduce((sum, elements) => sum + (elements === 0 ? 0 : bufferBytes(elements, element)), 0);
+  const bytes = (elements: number, element: Stored) =>
+    elements === 0 ? 0 : bufferBytes(elements, element);
+  return bytes(operands[0], stored.operands) + bytes(operands[1], stored.operands) +
+    bytes(products, stored.products) + targets * bytes(partials, stored.partials);
 }
 
 /**
@@ -157,21 +170,29 @@ export function workspaceBytes(
 export function chooseChunks(
   request: PlanRequest,
   geometry: WinogradGeometry,
-  products: number,
+  tile: PlannedTile,
 ): Planned<ChunkLayout> {
   const { problem: { batch }, limits, maxWorkspaceBytes } = request;
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const sum = sumOf(elementsOf(request));
-  const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, products, images, cut);
+  const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, tile, images, cut);
   const cutAndLay = (images: number) => {
-    const cut = cutProduct(request, chunkProduct(request, geometry, products, images));
+    const cut = cutProduct(request, chunkProduct(request, geometry, tile, images));
     return isRefusal(cut) ? cut : lay(images, cut);
   };
-  const bytesOf = (layout: ChunkLayout) => workspaceBytes(workspaceOf(request, layout), sum);
+  const bytesOf = (layout: ChunkLayout) =>
+    workspaceBytes(workspaceOf(request, layout), {
+      operands: tile.stored,
+      products: layout.stored,
+      partials: sum,
+    });
   const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
-    const bytes = [...own, layout.resultElements].map((elements) => scalarBytes(sum) * elements);
+    const bytes = [
+      ...own.map((elements) => scalarBytes(tile.stored) * elements),
+      scalarBytes(layout.stored) * layout.resultElements,
+    ];
     const moving = bytes.reduce((sum, value) => sum + value, 0);
     const small = bytes.every((value) => value <= bindings) &&
       (maxWorkspaceBytes !== undefined || moving <= DEFAULT_CHUNK_BYTES);

@@ -1,3 +1,4 @@
+import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type Candidate, pointless } from "../rival.ts";
 import { reduceAxes } from "./axes.ts";
@@ -31,7 +32,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
 
   /** Transformed data in f16, where errors may be so large. */
   function half(): Candidate[] {
-    if (request.dtype !== "f16" || request.variant !== undefined) return [];
+    if (request.dtype !== "f16" || variesLoop(request.variant)) return [];
     const variant = { halfTile: true };
     const halved = { ...request, variant };
     const pair = pairOf(halved, (omega) => mayTakeHalf(halved, omega));

@@ -1,3 +1,4 @@
+import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
@@ -23,11 +24,10 @@ import { cacheBlock, policyOf, refusePolicies, slicesOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
-export function winrsReason({ problem, pair, variant = {} }: PlanRequest): string | undefined {
+export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  if (Object.keys(variant).some((key) => key !== "halfTile")) {
-    return "its kernels differ by half-tile alone";
-  }
+  const { halfTile: _, ...others } = variant ?? {};
+  if (variesLoop(others)) return "its kernels differ by half-tile alone";
   const { filterWidth, outputRows, outputWidth } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;

@@ -36,10 +36,12 @@ export function matrixLoader(
   const batch = size("batch_stride", shape.batchStride / vector);
   const masked = module.mode === "uniform" || shape.depth % tileDepth !== 0;
   const units = (index: string) => vector === 4 ? `${index} / 4u` : index;
-  const zero = zeroOf(matrix.value, vector);
+  const zero = matrix.packed?.zero ?? zeroOf(matrix.value, vector);
+  const { load } = matrix.packed ?? matrix;
   return {
     vector,
     value: matrix.value,
+    ...(matrix.packed === undefined ? {} : { packed: matrix.packed }),
     along,
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
@@ -57,7 +59,7 @@ export function matrixLoader(
       ].join("\n"),
     placeStep: () => "",
     load: (place, depth, target) => {
-      const value = matrix.load(`${operand}_base${place} + ${operand}_far${depth}`);
+      const value = load(`${operand}_base${place} + ${operand}_far${depth}`);
       const inside = `${operand}_d${depth} < ${size("depth", shape.depth)}`;
       return `      ${target} = ${masked ? `select(${zero}, ${value}, ${inside})` : value};`;
     },

@@ -14,11 +14,13 @@ export function packedLoader(
   { places, depth, tileDepth }: { places: number; depth: number; tileDepth: number },
 ): TileLoader {
   const { vector } = packed;
+  const { load } = packed.packed ?? packed;
   const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
   const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
   return {
     vector,
     value: packed.value,
+    ...(packed.packed === undefined ? {} : { packed: packed.packed }),
     along: "place",
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
@@ -31,6 +33,6 @@ export function packedLoader(
       `      let ${operand}_far${slot} = (${operand}_deep + ${row}) * ${rowVectors};`,
     placeStep: () => "",
     load: (place, depth, target) =>
-      `      ${target} = ${packed.load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
+      `      ${target} = ${load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
   };
 }

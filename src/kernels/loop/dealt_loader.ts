@@ -13,7 +13,7 @@ export function dealtLoader(
   threads: number,
 ): StepLoader {
   const schedule = scheduleLoads(loader, extent, depth, threads);
-  const zero = zeroOf(loader.value ?? "f32", loader.vector);
+  const zero = loader.packed?.zero ?? zeroOf(loader.value ?? "f32", loader.vector);
   return {
     places: placeText(loader, schedule, operand),
     begin: loader.begin,
@@ -56,7 +56,10 @@ function storeText(
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const loaded = `${operand}_load${i}`;
-    const value = loader.mask?.(placeSlot, loaded) ?? loaded;
+    const unpacked = `${operand}_value${i}`;
+    const value = loader.packed === undefined
+      ? loader.mask?.(placeSlot, loaded) ?? loaded
+      : unpacked;
     const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
     const lines = vectorSide(loader) === "place" && loader.vector === 4
       ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]
@@ -65,6 +68,7 @@ function storeText(
       : [..."xyzw"].map((component, k) =>
         `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
       );
+    if (loader.packed) lines.unshift(`    let ${unpacked} = ${loader.packed.unpack(loaded)};`);
     return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
   }).join("\n");
 }

@@ -8,7 +8,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "../module.ts";
-import type { Scalar } from "../../elements/scalar.ts";
+import type { Scalar, Stored } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
 
@@ -69,10 +69,18 @@ export function filterTransformKernel(
   mode: SizeMode,
   splits: { filter: TensorSplit; transformed: TensorSplit },
   element: Scalar,
+  stored: Stored = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
+  const quads = stored === "quad";
   const filter = module.tensor("filter", "read", 1, splits.filter, element);
-  const transformed = module.tensor("transformed", "write", 1, splits.transformed);
+  const transformed = module.tensor(
+    "transformed",
+    "write",
+    quads ? 4 : 1,
+    splits.transformed,
+    stored,
+  );
   const size = (name: string, value: number) => module.size(`filter_${name}`, value);
   const axes = [...shape.outer, ...shape.tiled];
   const names = axes.map((_, d) => `chunk${d}`);
@@ -111,7 +119,7 @@ export function filterTransformKernel(
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
-  }_${outerCount}o${shape.tiled.length}t${
+  }${quads ? "_quads" : ""}_${outerCount}o${shape.tiled.length}t${
     splitTrait(
       splits.filter,
       splits.transformed,
@@ -143,15 +151,17 @@ export function filterTransformKernel(
     loads,
     statements,
     outputs,
-    store: (slice: number) =>
-      transformed.store(
-        `group * ${size("group_step", groupStep)} + ${slice}u * ${
-          size("slice_step", sliceStep)
-        } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
-          size("padded_places", shape.paddedPlaces)
-        } + to_place`,
-        "square[t % 16u][t / 16u]",
-      ),
+    quads,
+    store: (slice: number) => {
+      const at = `group * ${size("group_step", groupStep)} + ${slice}u * ${
+        size("slice_step", sliceStep)
+      } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
+        size("padded_places", shape.paddedPlaces)
+      } + to_place`;
+      if (!quads) return transformed.store(at, "square[t % 16u][t / 16u]");
+      const places = [0, 1, 2, 3].map((k) => `square[4u * (t % 4u) + ${k}u][t / 4u]`);
+      return transformed.store(`(${at}) / 4u`, `vec4f(${places.join(", ")})`);
+    },
   };
   const body = render(template, values);
   const wgsl =
