@@ -22,9 +22,10 @@ import {
 } from "./values.ts";
 import { variantOption } from "./variant_options.ts";
 
-/** Optimisations of the main loop that are on, and off, where nothing is said. */
-const ON = variantNames(true);
-const OFF = variantNames(false);
+/** Optimisations of the main loop that are on, or off, where nothing is said. */
+const named = (on: boolean) => variantNames(on).filter((name) => name !== "half-transforms");
+const ON = named(true);
+const OFF = named(false);
 
 const EXAMPLES = `
 D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
@@ -144,7 +145,7 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
   const { policy, splits, balance } = options;
   const { dtype, accumulate } = options;
-  const variant = variantOption(options, { dtypes: [dtype], accumulate });
+  const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
   return {
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),

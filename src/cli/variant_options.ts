@@ -11,13 +11,16 @@ export const VARIANT_HELP = {
 /**
  * The variant that `--without` and `--with` name; says on stderr which of the names change nothing.
  *
- * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32.
+ * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or transforms in half the bytes where
+ * there are none, or nothing is f16.
  */
 export function variantOption(
   options: { readonly without?: readonly string[]; readonly with?: readonly string[] },
-  { dtypes, accumulate = "f32" }: {
+  { dtypes, accumulate = "f32", product = false }: {
     readonly dtypes: readonly string[];
     readonly accumulate?: string;
+    /** Whether it is of `gemm`. */
+    readonly product?: boolean;
   },
 ): MainLoopVariant | undefined {
   const { without = [], with: withs = [] } = options;
@@ -30,6 +33,9 @@ export function variantOption(
   }
   for (const name of withs.filter((name) => !lacks.includes(name))) {
     printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+  }
+  if (product && variant?.halfTransforms !== undefined) {
+    throw new InputTypeError("Cannot vary the main loop: half-transforms is of convolutions");
   }
   if (variant?.halfTransforms && !dtypes.includes("f16")) {
     throw new InputTypeError("Cannot vary the transforms: half-transforms is of f16");

@@ -45,11 +45,12 @@ export function halfError({ n, r }: WinogradTile): number {
 }
 
 /**
- * Whether transformed data of a tile is stored in half the bytes: where that is asked for, or errs little enough. Not unasked
- * where neighbours in memory are images (chwn), which may be of unlike size.
+ * Whether transformed data of a tile is stored in half the bytes: where that is asked for, or errs little enough beside the
+ * rounding of an f16 result. Not unasked where neighbours in memory are images (chwn), which may be of unlike size.
  */
-function halved({ variant, layout }: PlanRequest, tile: WinogradTile): boolean {
-  return variant?.halfTransforms ?? (layout !== "chwn" && halfError(tile) <= ALLOWED);
+function halved({ variant, layout, outDtype = "f16" }: PlanRequest, tile: WinogradTile): boolean {
+  return variant?.halfTransforms ??
+    (outDtype === "f16" && layout !== "chwn" && halfError(tile) <= ALLOWED);
 }
 
 /** What transformed data of a request's tile is stored in. */
