@@ -4,7 +4,7 @@
  *
  *     deno run -A bench/winograd_half.ts [tile...]
  */
-import { roundedQuad } from "../src/simulate/quads.ts";
+import { roundQuads } from "../src/simulate/quads.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
 import { type Matrix, toNumbers, transpose } from "../src/winograd/matrix.ts";
 import { parseTile } from "../src/winograd/tile.ts";
@@ -36,14 +36,7 @@ type Store = (values: Float64Array, each: number) => void;
 
 const exact: Store = () => {};
 const half: Store = (values) => values.forEach((value, i) => values[i] = Math.f16round(value));
-const quads: Store = (values, each) => {
-  for (let first = 0; first < values.length; first += 4 * each) {
-    for (let i = first; i < first + each; i++) {
-      const at = [i, i + each, i + 2 * each, i + 3 * each];
-      roundedQuad(at.map((place) => values[place]!)).forEach((value, k) => values[at[k]!] = value);
-    }
-  }
-};
+const quads: Store = (values, each) => roundQuads(values, each, 4);
 
 /** What is stored how: transformed images, transformed filters, products. */
 const WAYS = {

@@ -50,10 +50,12 @@ interface Block {
 export function convYardstick(request: ConvYardstickRequest): Yardstick {
   const operands = convOperands(request.problem, request.inputs);
   const grid = gridOf(operands, request.arithmetic);
+  const near = neighbourhoods(grid, request.arithmetic);
   return simulatedYardstick({
     precision: request.precision,
     seed: request.seed,
-    size: grid,
+    // An output takes its neighbours with it.
+    size: { ...grid, products: grid.products * near.places.size * near.channels.size },
     sampled: () => sampledBlocks(request, operands, grid),
     blockOf: (index) => withNeighbours(grid, request.arithmetic, blockOf(operands, grid, index)),
     simulate: (block, order) => simulateBlock(request, operands, grid, block, order),

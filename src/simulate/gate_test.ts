@@ -27,6 +27,22 @@ const ARITHMETICS: readonly (readonly [string, PlanArithmetic, readonly Operatio
   ["F(6x6,3x3)", tile(6, 3, 2), ["fwd", "bwd-data"]],
   ["F(6,3)", tile(6, 3, 1), ["fwd", "bwd-data"]],
   ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
+  ["F(4x4,3x3) in quads of tiles", {
+    ...tile(4, 3, 2),
+    quads: { places: "places", channels: "channels", products: "places", outerInner: false },
+  }, ["fwd", "bwd-data"]],
+  ["F(4x4,3x3) in quads of channels", {
+    ...tile(4, 3, 2),
+    quads: { places: "units", channels: "channels", products: "channels", outerInner: false },
+  }, ["fwd", "bwd-data"]],
+  ["F(3x3,4x4) in quads of tiles", {
+    ...tile(3, 4, 2),
+    quads: { places: "units", channels: "units", products: "places", outerInner: true },
+  }, ["bwd-filter"]],
+  ["F(3x3,4x4) in quads of channels", {
+    ...tile(3, 4, 2),
+    quads: { places: "places", channels: "channels", outerInner: true },
+  }, ["bwd-filter"]],
   ["WinRS, a pair", {
     fold: "results",
     chain: 24,
@@ -68,7 +84,9 @@ function changed(
 for (const [name, arithmetic, operations] of ARITHMETICS) {
   Deno.test(`judge() passes healthy results and finds faults: ${name}`, () => {
     for (const op of operations) {
-      for (const fill of FILLS) {
+      // Where neighbours are of unlike size, those that share a scale err as the largest does: no channel stands out.
+      const fills = arithmetic.quads ? FILLS.slice(0, 3) : FILLS;
+      for (const fill of fills) {
         const what = `${op} ${fill}`;
         const given = simulatedCase(problemOf(op), arithmetic, fill);
         const healthy = healthyResult(given, { separate: true, start: 7 });
@@ -88,7 +106,7 @@ function findsFaults(
 ): void {
   const { shape, magnitudes } = healthy.reference;
   const { rms, typical } = given.yardstick.sample;
-  const u = 2 ** -24;
+  const u = given.request.precision.unitRoundoff;
   const area = shape.slice(2).reduce((all, size) => all * size, 1);
   const rowAxis = given.request.problem.op === "bwd-filter" ? 0 : 1;
   const channelOf = (i: number) =>

@@ -1,6 +1,6 @@
 import type { PlanArithmetic, QuadSides } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
-import { roundedQuad } from "./quads.ts";
+import { roundQuads } from "./quads.ts";
 import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
 
 /**
@@ -255,16 +255,6 @@ function tiledSums(
     squares: nonNegative(squares),
     rounded,
   };
-}
-
-/** Rounds values `each` apart as quads of so many members. */
-function roundQuads(values: Float64Array, each: number, members: number): void {
-  for (let first = 0; first < values.length; first += members * each) {
-    for (let i = first; i < first + each; i++) {
-      const quad = roundedQuad(Array.from({ length: members }, (_, k) => values[i + k * each]!));
-      quad.forEach((value, k) => values[i + k * each] = value);
-    }
-  }
 }
 
 type Side = ReturnType<typeof transformedSide>;

@@ -6,6 +6,7 @@ import {
   type JudgeOptions,
   measureAccuracy,
   type Measured,
+  storedInQuads,
 } from "../../src/accuracy/mod.ts";
 import {
   accumulationLength,
@@ -45,7 +46,8 @@ export function simulatedCase(
       return [which, { data, layout: which === "filter" ? "kcrs" : "nchw" }];
     }),
   );
-  const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision: F32, seed };
+  const precision = arithmetic.quads ? storedInQuads(F32) : F32;
+  const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision, seed };
   return { request, yardstick: convYardstick(request) };
 }
 
@@ -56,14 +58,14 @@ export function healthyResult({ request }: SimulatedCase, order: SimulationOrder
 
 /** What the gate makes of results. */
 export function judgeCase(
-  { request: { problem, arithmetic }, yardstick }: SimulatedCase,
+  { request: { problem, arithmetic, precision }, yardstick }: SimulatedCase,
   result: Float32Array,
   reference: ReferenceResult,
   options: JudgeOptions = {},
 ): Judgement & { measured: Measured } {
   const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
-    precision: F32,
+    precision,
     accumulationLength: accumulationLength(problem),
     grouping: {
       rowAxis: problem.op === "bwd-filter" ? 0 : 1,
@@ -72,5 +74,5 @@ export function judgeCase(
       tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
     },
   });
-  return { measured, ...judge(measured, yardstick, F32, options) };
+  return { measured, ...judge(measured, yardstick, precision, options) };
 }
