@@ -56,6 +56,14 @@ const CHOICES: readonly (readonly [
     )
   ),
   ["fwd f16 to f32", { dtype: "f16", outDtype: "f32", splits: 2 }],
+  ...OPERATIONS.map((op) =>
+    [`${op} half transforms`, {
+      op,
+      algorithm: "winograd2d-nonfused",
+      dtype: "f16",
+      variant: { halfTransforms: true },
+    }] as const
+  ),
   ...(["direct", "implicit-gemm", "auto"] as const).map((algorithm) =>
     [`fwd ${algorithm} i8`, { algorithm, dtype: "i8" }] as const
   ),
