@@ -1,16 +1,27 @@
 /** Winograd whose transformed f16 data is in half the bytes, on data of all sizes and of mean zero, against FP64. */
 import assert from "#assert";
-import { planConv } from "../../src/algorithms/planner.ts";
+import { planConv, tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal } from "../../src/algorithms/refusal.ts";
+import { algorithmOf } from "../../src/algorithms/registry.ts";
+import { unsupported } from "../../src/algorithms/unsupported.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-import { convProblem, type Operation, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import {
+  convProblem,
+  operandTensors,
+  type Operation,
+  OPERATIONS,
+  tensorShape,
+} from "../../src/problem/conv_problem.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { checkResult } from "../../src/run/projected.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
 import type { HostData, HostOperands } from "../../src/run/subject.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { convertLayout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { tensor } from "../../src/tensor/tensor.ts";
 import { parseTile } from "../../src/winograd/tile.ts";
 import { convRequest } from "../checked_plan.ts";
+import { loadGoldenCases } from "../golden.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 
@@ -98,3 +109,60 @@ for (const op of OPERATIONS) {
     }
   });
 }
+
+Deno.test("golden cases of f16 in half the bytes agree with the reference, also with tensors in parts", async () => {
+  using gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  if (!gpu.features.has("shader-f16")) return;
+  let ran = 0, parts = 0;
+  for (const [index, golden] of loadGoldenCases().entries()) {
+    for (const [which, op] of OPERATIONS.entries()) {
+      for (const small of [true, false]) {
+        // Each case in one layout an operation.
+        const layout = LAYOUTS[(index + which) % LAYOUTS.length]!;
+        const limits = small ? { ...gpu.limits, maxStorageBufferBindingSize: 12_288 } : gpu.limits;
+        const request = convRequest({ limits }, golden.problems[op], {
+          algorithm: "winograd2d-nonfused",
+          dtype: "f16",
+          layout,
+          variant: { halfTransforms: true },
+          policy: "tiny",
+        });
+        if (unsupported(algorithmOf("winograd2d-nonfused")!, request) !== undefined) continue;
+        const subject = convSubject(request);
+        const canonical = {
+          input: golden.input,
+          filter: golden.filter,
+          output: golden.gradOutput,
+        };
+        const operands = Object.fromEntries(
+          operandTensors(op).map((which) => {
+            const whole = tensor("f32", tensorShape(golden.problems[op], which), canonical[which]);
+            const { data } = which === "filter"
+              ? convertLayout(whole, "kcrs", request.filterLayout)
+              : convertLayout(whole, "nchw", layout);
+            return [which, Float16Array.from(data)];
+          }),
+        );
+        const plan = tryPlanConv(request);
+        // So small bindings may be too many; tiles of long filters err too much.
+        if (isRefusal(plan)) {
+          assert.ok(small || plan.kind === "accuracy", plan.text);
+          continue;
+        }
+        const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
+        const { verdict, message } = await checkResult({
+          subject,
+          operands,
+          mode: "full",
+          seed: 1,
+          result: result as HostData,
+          arithmetic: plan.arithmetic,
+        });
+        assert.equal(verdict, "pass", `${golden.name} ${plan.kernel} ${layout}: ${message}`);
+        ran++;
+        if (plan.passes.some(({ kernel }) => /quads.*_parts/.test(kernel.name))) parts++;
+      }
+    }
+  }
+  assert.ok(ran >= 18 && parts >= 3, `${ran}, ${parts} in parts`);
+});
