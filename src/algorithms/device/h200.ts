@@ -21,6 +21,8 @@ import type { DeviceModel } from "./model.ts";
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
+ * - `shares.unpacking` is an estimate: 14 instructions for each four values, 80 beside 1024 multiply-adds a step, some of
+ *   them hidden.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
  *   quarters as many products for each value that is converted.
@@ -84,6 +86,7 @@ export const H200: DeviceModel = {
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
     packing: { single: 0.1, across: 0.08 },
+    unpacking: 0.95,
     linear: 0.9,
     singleLoads: 0.716,
     depthwiseTaps: 10.8,

@@ -51,6 +51,8 @@ export interface DeviceShares {
   readonly dealtUnevenly: number;
   /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
   readonly packing: { readonly single: number; readonly across: number };
+  /** What of the main loop's rate is left where it unpacks both operands, four values with a scale in common. */
+  readonly unpacking: number;
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
   readonly linear: number;
   /** Backward-filter with channels innermost where the input is still loaded one element at a time. */

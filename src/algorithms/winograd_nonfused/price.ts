@@ -39,9 +39,10 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
       each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
     }
   });
+  const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
   each += passTime(
-    productTime(cost, device.rates.packed),
+    productTime(cost, rate),
     moveTime(moved, device.rates.stream),
     device,
   );
