@@ -34,7 +34,12 @@ export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
-export type { AxisTile, PlanArithmetic, TileShare } from "./src/problem/plan_arithmetic.ts";
+export type {
+  AxisTile,
+  PlanArithmetic,
+  QuadSides,
+  TileShare,
+} from "./src/problem/plan_arithmetic.ts";
 
 export type { Candidate, Rival } from "./src/algorithms/rival.ts";
 export { type Balance, BALANCES } from "./src/algorithms/balance.ts";
