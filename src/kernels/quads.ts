@@ -1,6 +1,6 @@
 /**
  * Quads: four neighbouring values in eight bytes, whole numbers of 14 bits times a scale that they share, 2^e or 1.5·2^e
- * above the largest of them, with e from -63 to 63. On normal data they err by 0.3 of what four f16 of the same size do, and
+ * above the largest of them, with e from -63 to 63. On normal data they err a third as much as four f16, and
  * the range is that of f32's sums: nothing overflows where f16 would. What is too large for them, or NaN, makes NaN of all
  * four.
  *
