@@ -166,21 +166,21 @@ function refuseAboveCeiling(
   { algorithm, arithmetic }: Plan,
 ): Refusal | undefined {
   if (maxBoundRatio !== undefined) return undefined;
-  const { transformed, quads } = arithmetic;
+  const { transformed } = arithmetic;
   const half = transformed === "f16";
-  const ceiling = ERROR_CEILING[half || quads ? outDtype : "f32"];
+  const ceiling = ERROR_CEILING[transformed ? outDtype : "f32"];
   for (const { axes } of arithmetic.tiles ?? []) {
     const products = axes.reduce((all, { r }) => all / r, accumulationLength(problem));
     const length = Math.min(arithmetic.chain ?? Infinity, products);
     const transforms = axes.map(({ n, r }) => winogradTransform(n, r));
-    const stored = half ? halfError(transforms) : quads ? quadsError(transforms) : 0;
+    const stored = half ? halfError(transforms) : transformed ? quadsError(transforms) : 0;
     const error = Math.hypot(UNIT_ROUNDOFF * typicalError(transforms, length), stored);
     if (error <= ceiling) continue;
     const tile = formatTile({ n: axes.map(({ n }) => n), r: axes.map(({ r }) => r) });
     return refusal(
       "accuracy",
       `${algorithm} ${tile} typically errs by ${error.toExponential(1)} of a result's norm with ` +
-        (quads
+        (transformed && !half
           ? "its transformed data in half the bytes"
           : `sums of ${Math.ceil(length)} products${half ? " of f16" : ""}`) +
         `, ${ceiling} is allowed ` +

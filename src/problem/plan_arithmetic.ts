@@ -45,12 +45,15 @@ export interface PlanArithmetic {
   /** What products are summed in; `f16` chains of `chain` products are added to f32. f32 where absent. */
   readonly sums?: "f32" | "f16" | "f64" | "i32";
   /**
-   * What transformed data is rounded to before it is multiplied; f32 where absent. For f16 the transforms' rows are scaled by
-   * powers of two (`power-of-two`).
+   * What transformed data is rounded to before it is multiplied; f32 where absent. Of f16 the transforms' rows are scaled by
+   * powers of two (`power-of-two`); where sides are said, four neighbours of 14 bits share a scale.
    */
-  readonly transformed?: "f16";
+  readonly transformed?: "f16" | QuadSides;
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
-  /** Transformed data in half the bytes, four neighbours with a scale in common; in f32 where absent. */
-  readonly quads?: QuadSides;
+}
+
+/** What shares scales, where transformed data does. */
+export function quadsOf({ transformed }: PlanArithmetic): QuadSides | undefined {
+  return transformed === "f16" ? undefined : transformed;
 }

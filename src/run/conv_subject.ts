@@ -25,7 +25,7 @@ import {
 import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
 import { projectConv } from "../reference/projection.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
 import {
@@ -119,7 +119,8 @@ export function convSubject(
   const layouts = { layout, filterLayout };
   const integers = dtype === "i8";
   const stored = integers ? I32 : outDtype === "f16" ? F16 : F32;
-  const precisionOf = ({ quads }: PlanArithmetic) => quads ? storedInQuads(stored) : stored;
+  const precisionOf = (arithmetic: PlanArithmetic) =>
+    quadsOf(arithmetic) ? storedInQuads(stored) : stored;
   const { activation, scale } = epilogue;
   const backward = op === "bwd-filter";
   const which = resultTensor(op);

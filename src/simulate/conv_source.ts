@@ -144,6 +144,7 @@ export function convSource(
   share: TileShare | undefined,
   { inner = "channels", transformed }: PlanArithmetic,
 ): SumSource {
+  const kept = transformed === "f16" ? "f16" : "f32";
   const tiles = threeTiles(share);
   const counts = unitCounts(g, tiles, share);
   const axes = [0, 1, 2].map((d) =>
@@ -169,7 +170,7 @@ export function convSource(
     rights: rights.length,
     ...(tiled.length === 0
       ? {}
-      : { transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, transformed))) }),
+      : { transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))) }),
     load(unit, leftPatches, rightPatches) {
       const outer = channelsInside ? unit % outerCount : Math.floor(unit / spots);
       const spot = channelsInside ? Math.floor(unit / outerCount) : unit % spots;

@@ -2,7 +2,7 @@ import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
-import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
+import { type PlanArithmetic, quadsOf, type TileShare } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
 import {
@@ -166,9 +166,10 @@ function single(total: number): Neighbourhoods {
 /** Which places and channels are simulated together, since transformed data of neighbours shares a scale. */
 function neighbourhoods(
   { outer, tiles: [t0, t1, t2], channels }: Grid,
-  { quads }: PlanArithmetic,
+  arithmetic: PlanArithmetic,
 ): { places: Neighbourhoods; channels: Neighbourhoods } {
   const spots = t0 * t1 * t2;
+  const quads = quadsOf(arithmetic);
   const placed = quads !== undefined && [quads.places, quads.products].includes("places");
   const channelled = quads !== undefined && [quads.channels, quads.products].includes("channels");
   return {

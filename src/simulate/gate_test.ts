@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { typicalRms } from "../accuracy/mod.ts";
 import { convProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
-import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import {
@@ -29,19 +29,19 @@ const ARITHMETICS: readonly (readonly [string, PlanArithmetic, readonly Operatio
   ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
   ["F(4x4,3x3) in quads of tiles", {
     ...tile(4, 3, 2),
-    quads: { places: "places", channels: "channels", products: "places", outerInner: false },
+    transformed: { places: "places", channels: "channels", products: "places", outerInner: false },
   }, ["fwd", "bwd-data"]],
   ["F(4x4,3x3) in quads of channels", {
     ...tile(4, 3, 2),
-    quads: { places: "units", channels: "channels", products: "channels", outerInner: false },
+    transformed: { places: "units", channels: "channels", products: "channels", outerInner: false },
   }, ["fwd", "bwd-data"]],
   ["F(3x3,4x4) in quads of tiles", {
     ...tile(3, 4, 2),
-    quads: { places: "units", channels: "units", products: "places", outerInner: true },
+    transformed: { places: "units", channels: "units", products: "places", outerInner: true },
   }, ["bwd-filter"]],
   ["F(3x3,4x4) in quads of channels", {
     ...tile(3, 4, 2),
-    quads: { places: "places", channels: "channels", outerInner: true },
+    transformed: { places: "places", channels: "channels", outerInner: true },
   }, ["bwd-filter"]],
   ["WinRS, a pair", {
     fold: "results",
@@ -85,7 +85,7 @@ for (const [name, arithmetic, operations] of ARITHMETICS) {
   Deno.test(`judge() passes healthy results and finds faults: ${name}`, () => {
     for (const op of operations) {
       // Where neighbours are of unlike size, those that share a scale err as the largest does: no channel stands out.
-      const fills = arithmetic.quads ? FILLS.slice(0, 3) : FILLS;
+      const fills = quadsOf(arithmetic) ? FILLS.slice(0, 3) : FILLS;
       for (const fill of fills) {
         const what = `${op} ${fill}`;
         const given = simulatedCase(problemOf(op), arithmetic, fill);

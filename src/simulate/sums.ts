@@ -1,4 +1,4 @@
-import type { PlanArithmetic, QuadSides } from "../problem/plan_arithmetic.ts";
+import { type PlanArithmetic, type QuadSides, quadsOf } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
 import { roundQuads } from "./quads.ts";
 import type { PatchTransform, RoundedTransform, TileTransforms } from "./transforms.ts";
@@ -194,7 +194,7 @@ function tiledSums(
   const exact = new Float64Array(pairs * alpha);
   const magnitudes = new Float64Array(pairs * alpha);
   const squares = new Float64Array(pairs * alpha);
-  const { quads } = arithmetic;
+  const quads = quadsOf(arithmetic);
   const round = arithmetic.transformed === "f16" ? Math.f16round : undefined;
   const x = transformedSide(lefts, input, round);
   const w = transformedSide(rights, filter, round);

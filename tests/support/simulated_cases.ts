@@ -15,7 +15,7 @@ import {
   tensorShape,
 } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import type { PlanArithmetic } from "../../src/problem/plan_arithmetic.ts";
+import { type PlanArithmetic, quadsOf } from "../../src/problem/plan_arithmetic.ts";
 import type { ReferenceInputs, ReferenceResult } from "../../src/reference/reference.ts";
 import { type FillKind, fillTensor } from "../../src/tensor/fill.ts";
 import { rowMajorStrides } from "../../src/tensor/tensor.ts";
@@ -46,7 +46,7 @@ export function simulatedCase(
       return [which, { data, layout: which === "filter" ? "kcrs" : "nchw" }];
     }),
   );
-  const precision = arithmetic.quads ? storedInQuads(F32) : F32;
+  const precision = quadsOf(arithmetic) ? storedInQuads(F32) : F32;
   const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision, seed };
   return { request, yardstick: convYardstick(request) };
 }

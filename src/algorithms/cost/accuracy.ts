@@ -10,6 +10,9 @@ import type { PlanRequest } from "../request.ts";
  */
 const DEFAULT_AMPLIFICATION = { data: 70, filter: 1100 };
 
+/** Times the relative L2 error of direct sums of f16 that transformed data in half the bytes may have unasked. */
+export const HALF_ALLOWED = 4;
+
 /** Largest amplification that `auto` may choose for a request. */
 export function allowedAmplification(request: PlanRequest): number {
   const { problem, epilogue: { activation }, exact, maxBoundRatio } = request;

@@ -151,7 +151,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
         axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
       }],
       ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
-      ...(tile.stored === "quad" ? { quads: quadSides(request, geometry, chunk) } : {}),
+      ...(tile.stored === "quad" ? { transformed: quadSides(request, geometry, chunk) } : {}),
     },
     notes: notesOf(problem, tile, geometry, chunk, count),
   });

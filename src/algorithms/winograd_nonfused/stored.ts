@@ -1,6 +1,7 @@
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import type { Stored } from "../../elements/scalar.ts";
 import type { WinogradTile } from "../../winograd/tile.ts";
+import { HALF_ALLOWED } from "../cost/accuracy.ts";
 import type { PlanRequest } from "../request.ts";
 
 /**
@@ -29,11 +30,8 @@ const HALF_ERRORS: Readonly<Record<string, readonly [alone: number, squared: num
   "F(2,7)": [3.34, 14.54],
 };
 
-/** What may be in half the bytes unasked: a relative L2 error of so many times that of direct sums. */
-const ALLOWED = 4;
-
-/** The same of a tile; infinite where it was not measured. */
-export function halfError({ n, r }: WinogradTile): number {
+/** The relative L2 error of a tile in quads over that of direct sums; infinite where it was not measured. */
+export function halvedError({ n, r }: WinogradTile): number {
   const axes = n.map((size, axis) => ({ n: size, r: r[axis]! }))
     .filter((axis) => axis.n > 1 && axis.r > 1)
     .map((axis) => HALF_ERRORS[`F(${axis.n},${axis.r})`] ?? [Infinity, Infinity]);
@@ -50,7 +48,7 @@ export function halfError({ n, r }: WinogradTile): number {
  */
 function halved({ variant, layout, outDtype = "f16" }: PlanRequest, tile: WinogradTile): boolean {
   return variant?.halfTransforms ??
-    (outDtype === "f16" && layout !== "chwn" && halfError(tile) <= ALLOWED);
+    (outDtype === "f16" && layout !== "chwn" && halvedError(tile) <= HALF_ALLOWED);
 }
 
 /** What transformed data of a request's tile is stored in. */

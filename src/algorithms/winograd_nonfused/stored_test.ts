@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { halfError } from "./stored.ts";
+import { halvedError } from "./stored.ts";
 
 const LIMITS = {
   ...DEFAULT_LIMITS,
@@ -78,8 +78,8 @@ Deno.test("it stays in f32 for large tiles, f32 results, chwn, and where that is
   }
 });
 
-Deno.test("halfError() has tiles of one axis, two, and unlike ones", () => {
-  const of = (tile: string) => halfError(parseTile(tile));
+Deno.test("halvedError() has tiles of one axis, two, and unlike ones", () => {
+  const of = (tile: string) => halvedError(parseTile(tile));
   assert.equal(of("F(4,3)"), 1.8);
   assert.equal(of("F(1x4,1x3)"), 1.8);
   assert.ok(Math.abs(of("F(4x4,3x3)") - 3.49) < 1e-9);

@@ -3,7 +3,7 @@ import { accumulationLength } from "../../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../../problem/error_bound.ts";
 import { amplification, halfError, ROUNDED_F16 } from "../../winograd/amplification.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
-import { allowedAmplification } from "../cost/accuracy.ts";
+import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
@@ -31,16 +31,13 @@ export function enlarged(request: PlanRequest, { n, r }: Omega): number {
   return isHalf(request) ? plain * (1 + Math.SQRT2 * COARSER / Math.sqrt(length)) : plain;
 }
 
-/** Times the error of direct sums whose result is rounded that `auto` accepts of data in f16. */
-const ACCEPTED = 4;
-
 /** Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows. */
 export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
   if (request.exact || request.maxBoundRatio !== undefined) {
     return enlarged(request, omega) <= allowedAmplification(request);
   }
   if (elementsOf(request).result !== "f16") return omega === DIRECT;
-  return Math.hypot(ROUNDED_F16, typical(omega)) <= ACCEPTED * ROUNDED_F16;
+  return Math.hypot(ROUNDED_F16, typical(omega)) <= HALF_ALLOWED * ROUNDED_F16;
 }
 
 /**
