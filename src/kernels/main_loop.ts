@@ -8,7 +8,7 @@ import {
   sizedKernel,
   type SizeMode,
 } from "./module.ts";
-import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { fullVariant, kernelTrait, type MainLoopVariant } from "./main_loop_variant.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName, withoutMicroKernel } from "./loop/inner_product.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
@@ -153,7 +153,7 @@ export function mainLoopKernel(
     fragments(policy.threadRows),
     fragments(policy.threadColumns),
   ];
-  const name = `${traits}_${policyTile(policy)}_${suffix}${variantTrait(options.variant)}`;
+  const name = `${traits}_${policyTile(policy)}_${suffix}${kernelTrait(options.variant)}`;
   const aTile = workgroupTile("a", policy.rows, policy.depth, a, variant);
   const bTile = workgroupTile("b", policy.columns, policy.depth, b, variant);
   const steps = Math.ceil(shape.depth / policy.depth);

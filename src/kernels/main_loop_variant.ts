@@ -84,6 +84,11 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
     .join("");
 }
 
+/** The same in the names of kernels, which say of transformed data only where it is in half the bytes. */
+export function kernelTrait({ halfTransforms, ...loop }: MainLoopVariant = {}): string {
+  return variantTrait(halfTransforms ? { ...loop, halfTransforms } : loop);
+}
+
 /**
  * The variant without and with the named optimisations; undefined where that is the tuned kernel.
  *

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import {
   fullVariant,
+  kernelTrait,
   parseVariant,
   TUNED_VARIANT,
   variantNames,
@@ -33,6 +34,13 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
     variantTrait({ doubleBuffer: true, arrays2d: false, vectorLoads: false }),
     "_no_vector_load_double_buffer_no_arrays_2d",
   );
+});
+
+Deno.test("kernelTrait() says of transformed data only where it is in half the bytes", () => {
+  const variant = { halfTile: true, halfTransforms: false };
+  assert.equal(variantTrait(variant), "_half_tile_no_half_transforms");
+  assert.equal(kernelTrait(variant), "_half_tile");
+  assert.equal(kernelTrait({ halfTransforms: true }), "_half_transforms");
 });
 
 Deno.test("every optimisation is on or off in the tuned kernel, or either by the problem", () => {

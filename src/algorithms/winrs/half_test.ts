@@ -96,6 +96,9 @@ Deno.test("kernels in f16 that err too much are refused by name, and not chosen"
   assert.match(planConv(request(9)).kernel, /a8n3r6/);
   assert.match(planConv(request(9, { maxBoundRatio: 1e9 })).kernel, /a16n9r8/);
   assert.match(refusal(request(3, { variant: { prefetch: false } })), /by half-tile alone/);
+  const transforms = { halfTile: true, halfTransforms: false };
+  const { kernel } = planConv(request(3));
+  assert.equal(planConv(request(3, { variant: transforms })).kernel, kernel);
 });
 
 Deno.test("auto takes kernels in f16 where they are predicted to be faster and err little enough", () => {
