@@ -24,7 +24,12 @@ import type { PlanRequest } from "./request.ts";
 /** Bytes of a buffer: whole words, and never too small for a binding of one vec4. */
 export function bufferBytes(elements: number, element: Stored): number {
   const bytes = scalarBytes(element);
-  return Math.max(16, 4 * bytes, Math.ceil(bytes * elements / 4) * 4);
+  return Math.max(4 * bytes, wholeBytes(bytes * elements));
+}
+
+/** What a buffer of so many bytes takes at least. */
+export function wholeBytes(bytes: number): number {
+  return Math.max(16, Math.ceil(bytes / 4) * 4);
 }
 
 /** Kernels count in 32 bits. */

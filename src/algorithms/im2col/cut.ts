@@ -2,7 +2,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, type ChunkNeeds } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
 import type { Product } from "../product.ts";
-import { partialBytes } from "../tensors.ts";
+import { partialBytes, wholeBytes } from "../tensors.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 
@@ -44,7 +44,7 @@ function chunkNeeds(
     algorithm: "im2col",
     batch: problem.batch,
     multiple: needs.multiple,
-    bytes: needs.bytes,
+    bytes: (images) => needs.bytes(images).map(wholeBytes),
     fixedBytes: needs.fixedBytes(cut.policy) + more,
     maxBufferBytes: chunkBufferBytes(limits, needs.bytes(needs.multiple)),
     maxWorkspaceBytes,
@@ -86,7 +86,7 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2
       : bytes * partialResultElements(cut, product);
     const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
     const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(cut.policy) -
-      needs.bytes(chunks[0]!.images).reduce((sum, one) => sum + one, 0);
+      needs.bytes(chunks[0]!.images).map(wholeBytes).reduce((sum, one) => sum + one, 0);
     if (partials === 1 || splitBytes <= Math.min(largest, room)) {
       return done(cut, chunks, needs.summed ? partials : 1);
     }

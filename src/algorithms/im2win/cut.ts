@@ -7,7 +7,7 @@ import type { Product } from "../product.ts";
 import { streamsOf } from "../cut_passes.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandBytes, partialBytes, resultElements } from "../tensors.ts";
+import { operandBytes, partialBytes, resultElements, wholeBytes } from "../tensors.ts";
 import {
   windowBytes,
   windowColumns,
@@ -61,7 +61,7 @@ function chunked(request: PlanRequest, geometry: WindowGeometry): Planned<Window
   const { problem, limits, maxWorkspaceBytes } = request;
   const { storage } = elementsOf(request);
   const bytes = (images: number) =>
-    windowBytes(windowShape(request, geometry, images, false), storage);
+    wholeBytes(windowBytes(windowShape(request, geometry, images, false), storage));
   const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
   const product = windowProduct(request, geometry, problem.batch);
   const fixedBytes = (cut: Cut) =>

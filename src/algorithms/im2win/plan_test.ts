@@ -10,7 +10,8 @@ import { tensorShape } from "../../problem/conv_problem.ts";
 import { im2colGeometry, windowMatrix } from "../im2col/geometry.ts";
 import { planMemory } from "../memory.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
-import { planConv } from "../planner.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { windowGeometry, windowShape } from "./geometry.ts";
 
@@ -140,6 +141,36 @@ Deno.test("a limit of the workspace makes chunks, and is refused where one is to
     () => planConv(request(layer, { maxWorkspaceBytes: 1000, algorithm: "im2win-fused" })),
     /^RangeError: Cannot plan: im2win-fused takes \d+ bytes of workspace, at most 1000 are allowed/,
   );
+});
+
+Deno.test("what they take at least is what a plan takes, in whole words", () => {
+  for (const dtype of ["f32", "f16"] as const) {
+    for (
+      const [op, algorithm] of [["fwd", "im2win"], ["fwd", "im2col"], [
+        "bwd-data",
+        "im2col",
+      ]] as const
+    ) {
+      for (const inputSize of [[5, 7], [3, 3], [9, 4]] as const) {
+        const problem = convProblem({
+          op,
+          batch: 3,
+          inChannels: 3,
+          outChannels: 5,
+          inputSize,
+          filterSize: [3, 3],
+        });
+        const of = (maxWorkspaceBytes: number) =>
+          tryPlanConv(request(problem, { algorithm, dtype, maxWorkspaceBytes }));
+        const refused = of(1);
+        const text = isRefusal(refused) ? refused.text : "";
+        const least = Number(/at least (\d+) bytes/.exec(text)![1]);
+        const plan = of(least);
+        const taken = isRefusal(plan) ? plan.text : plan.workspaceBytes;
+        assert.ok(Number(taken) <= least, `${dtype} ${op} ${algorithm} ${inputSize}: ${taken}`);
+      }
+    }
+  }
 });
 
 Deno.test("single images are chunks where four exceed the limit of the workspace", () => {
