@@ -39,7 +39,7 @@ Deno.test("wgconv bench: descriptors, lists, hot and cold, a provider's tag", as
   }
 });
 
-Deno.test("wgconv bench: --filter and --shard choose cases, parts add up, nothing exits 2", async () => {
+Deno.test("wgconv bench: --match and --shard choose cases, parts add up, nothing exits 2", async () => {
   using temporary = temporaryDirectory();
   await Deno.writeTextFile(`${temporary.path}/all`, "--batch=some\nmb1ic8ih9oc4kh3\n");
   await Deno.writeTextFile(`${temporary.path}/some`, 'mb1ic4,6ih9oc4kh3n"one"\nmb1ic5ih9oc4kh1\n');
@@ -54,8 +54,14 @@ Deno.test("wgconv bench: --filter and --shard choose cases, parts add up, nothin
   assert.equal(whole.names.length, 8);
   assert.deepEqual(parts.flatMap(({ names }) => names).sort(), whole.names);
   assert.ok(parts.every(({ names }) => names.length === 4));
-  assert.equal((await run("filter", ["--filter", 'kh3.*"one"'])).names.length, 4);
-  const none = await run("none", ["--filter", "kh5"]);
+  assert.equal((await run("filter", ["--match", 'kh3.*"one"'])).names.length, 4);
+  const old = await run("old", ["--filter", 'kh3.*"one"']);
+  assert.equal(old.names.length, 4);
+  assert.match(old.stderr, /^wgconv: --filter is called --match now\n/);
+  const both = await run("both", ["--filter", "one", "--match", "one"]);
+  assert.equal(both.code, 2);
+  assert.match(both.stderr, /^wgconv: --filter is the old name of --match, give one\n$/);
+  const none = await run("none", ["--match", "kh5"]);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /^wgconv: Cannot bench: \/kh5\/ matches none of 4 problems/);
   const empty = await run("empty", ["--shard", "9/9"]);

@@ -12,11 +12,11 @@ function faulty(fault: string, args: readonly string[]) {
 
 /** A few cases of the built-in suite; the fault is in normal_3x3. */
 const SOME = ["--op", "fwd", "--layout", "nhwc", "--algorithm", "implicit-gemm"];
-const FEW = [...SOME, "--filter", '"(normal_3x3|pointwise|filter_1x7)"'];
+const FEW = [...SOME, "--match", '"(normal_3x3|pointwise|filter_1x7)"'];
 const CASE = `fwd nhwc f32 implicit-gemm mb2ic32ih10oc32oh10kh3ph1n"normal_3x3"`;
 
 Deno.test("wgconv check holds the built-in suite against the built-in baseline", async () => {
-  const args = ["--algorithm", "direct,implicit-gemm", "--filter", "odd_channels|groups_4"];
+  const args = ["--algorithm", "direct,implicit-gemm", "--match", "odd_channels|groups_4"];
   const { code, stdout, stderr } = await wgconv(["check", ...args]);
   assert.equal(code, 0, stdout + stderr);
   assert.match(stdout, /^24 cases on .*: 24 as exact as the baseline or the gate asks\n$/);
@@ -137,7 +137,7 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
 
 Deno.test("wgconv check exits 2 where nothing matched or nothing ran", async () => {
   const cases: [string[], RegExp][] = [
-    [["--filter", "nothing"], /^wgconv: Cannot check: \/nothing\/ matches none of 24 problems\n$/],
+    [["--match", "nothing"], /^wgconv: Cannot check: \/nothing\/ matches none of 24 problems\n$/],
     [["--baseline", "none", "--update"], /^wgconv: Cannot update the baseline: --baseline says/],
     [["--algorithm", "x"], /expected direct, /],
   ];

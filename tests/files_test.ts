@@ -31,7 +31,7 @@ function names(folder: string): string[] {
 /** One case of the built-in suite, which a fault spoils. */
 const CHECK = [
   ...["check", "--op", "fwd", "--layout", "nhwc", "--algorithm", "implicit-gemm"],
-  ...["--filter", '"(normal_3x3|pointwise)"'],
+  ...["--match", '"(normal_3x3|pointwise)"'],
 ];
 
 Deno.test("without a driver no file of records is emptied or made", async () => {
@@ -246,7 +246,7 @@ Deno.test({
     const conv = 'deno main.ts conv --input "$1" --filter "$2" --check full --output "$3" ' +
       "--algorithm winograd2d-nonfused";
     const check = `deno tests/faults.ts "$1" check --op fwd --layout nhwc --algorithm ` +
-      `implicit-gemm --filter normal_3x3`;
+      `implicit-gemm --match normal_3x3`;
     const lines: [string, string[], number][] = [
       [`${conv} | true; exit \${PIPESTATUS[0]}`, [at("x"), at("w"), "-"], 1],
       [`${conv} > /dev/full`, [at("x"), at("w"), "-"], 1],

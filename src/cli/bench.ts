@@ -8,6 +8,7 @@ import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { matchOption, oldMatch } from "./match_option.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
 import {
   CONV_DTYPES,
@@ -80,7 +81,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "a problem; may be given several times, may hold lists",
       gather,
     )
-    .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .option("--match <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .addOption(oldMatch())
     .option("--shard <i/n>", "the i-th of n parts, from 1: for several machines", parseShard)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
     .option("--algorithm <list>", algorithmChoices().join(", "), someOf(algorithmChoices()), [
@@ -205,7 +207,7 @@ function perDevice<T>(make: (executor: Executor) => T): (executor: Executor) => 
   };
 }
 
-/** The problems that arguments, `--problem` and `--suite` name and `--filter` keeps; `suites` gets the files' paths. */
+/** The problems that arguments, `--problem` and `--suite` name and `--match` keeps; `suites` gets the files' paths. */
 function readProblems(
   descriptors: readonly string[],
   options: BenchOptions,
@@ -219,12 +221,12 @@ function readProblems(
   if (problems.length === 0) {
     throw new InputTypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
   }
-  const { filter } = options;
-  if (filter === undefined) return problems;
-  const kept = problems.filter((problem) => filter.test(printDescriptor(problem)));
+  const pattern = matchOption(options);
+  if (pattern === undefined) return problems;
+  const kept = problems.filter((problem) => pattern.test(printDescriptor(problem)));
   if (kept.length > 0) return kept;
   throw new InputTypeError(
-    `Cannot bench: ${filter} matches none of ${problems.length} problems, ` +
+    `Cannot bench: ${pattern} matches none of ${problems.length} problems, ` +
       `the first is ${printDescriptor(problems[0]!)}`,
   );
 }

@@ -29,6 +29,7 @@ import baselineText from "../../fixtures/baseline.json" with { type: "text" };
 import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
+import { matchOption, oldMatch } from "./match_option.ts";
 import { printer, progress } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
@@ -70,7 +71,8 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("check")
     .description("Check the accuracy of a suite against the gate and a baseline; for CI.")
     .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
-    .option("--filter <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .option("--match <regex>", "only problems whose descriptor and name it matches", parsePattern)
+    .addOption(oldMatch())
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), [...OPERATIONS])
     .option("--algorithm <list>", algorithmNames().join(", "), someOf(algorithmNames()), [
       ...algorithmNames(),
@@ -193,16 +195,17 @@ export function checkExitCode(
 
 /** The plan of the options; `suites` gets the files' paths. */
 function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
-  const { filter, suite = [], device, algorithm, policy, tile } = options;
+  const { suite = [], device, algorithm, policy, tile } = options;
+  const pattern = matchOption(options);
   const problems = suite.length === 0
     ? parseSuite(checkText, "check.txt")
     : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
-  const kept = problems.filter((problem) => filter?.test(printDescriptor(problem)) ?? true);
+  const kept = problems.filter((problem) => pattern?.test(printDescriptor(problem)) ?? true);
   if (kept.length === 0) {
     throw new InputTypeError(
       problems.length === 0
         ? `Cannot check: ${suite.join(", ")} holds no problem`
-        : `Cannot check: ${filter} matches none of ${problems.length} problems`,
+        : `Cannot check: ${pattern} matches none of ${problems.length} problems`,
     );
   }
   if (device === "cpu") {
@@ -222,7 +225,7 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
     tiles: tile,
     fill: options.fill,
     seed: options.seed,
-    filter,
+    filter: pattern,
   };
 }
 

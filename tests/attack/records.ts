@@ -144,7 +144,7 @@ function commandOf(seed: number, number: number): Command {
     }),
     () => ({
       args: [
-        ...["check", "--suite", "suite.txt", "--filter", "one", "--op", "fwd", "--layout", "nchw"],
+        ...["check", "--suite", "suite.txt", "--match", "one", "--op", "fwd", "--layout", "nchw"],
         ...["--algorithm", "direct", "--baseline", "damaged"],
         ...(draw.chance(0.3) ? ["--update"] : []),
       ],
