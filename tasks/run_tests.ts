@@ -70,7 +70,7 @@ async function runTests(
 }
 
 /** A part of `wgconv check` that takes less than a minute on lavapipe. */
-const CHECK = ["--layout", "nhwc", "--filter", '"(odd_channels|groups_4|filter_5x5)"'];
+const CHECK = ["--layout", "nhwc", "--match", '"(odd_channels|groups_4|filter_5x5)"'];
 
 /** Whether the accuracy is what the committed baseline says. */
 function checkAccuracy(): Promise<boolean> {

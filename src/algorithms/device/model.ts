@@ -38,9 +38,6 @@ export interface DeviceRates {
   readonly winrsBuckets: number;
 }
 
-/** Shares by policy, by tile. */
-export type SlicedPolicies = Readonly<Record<string, Readonly<Record<string, number>>>>;
-
 /** Shares of a rate that are left, and other ratios: no units. */
 export interface DeviceShares {
   /** The main loop's inner loop by the policy's name, of the best one's. */
@@ -86,7 +83,9 @@ export interface DeviceShares {
      * What policies reach of each other, with channels innermost and not, by the tile "F(2x2,3x3)". Of others the first that fits
      * is taken.
      */
-    readonly policies: Readonly<Record<"lines" | "scattered", SlicedPolicies>>;
+    readonly policies: Readonly<
+      Record<"lines" | "scattered", Readonly<Record<string, Readonly<Record<string, number>>>>>
+    >;
   };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
   readonly windows: { readonly along: number; readonly across: number };

@@ -1,7 +1,8 @@
 import { amplification2d } from "../../winograd/amplification.ts";
-import { formatTile, type WinogradTile } from "../../winograd/tile.ts";
+import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
 import type { PlanRequest } from "../request.ts";
 import { type Candidate, pointless } from "../rival.ts";
+import { weighsHalved } from "./stored.ts";
 import { defaultTile, nonfusedReason, plannedTile } from "./tiles.ts";
 
 /** Steps of non-fused tiles, where α ≤ 8 allows: F(2x2,3x3), F(4x4,3x3), F(6x6,3x3) and what is like them. */
@@ -16,7 +17,9 @@ export function nonfusedCandidates(request: PlanRequest): Candidate[] {
   const algorithm = "winograd2d-nonfused";
   const reason = nonfusedReason(request);
   if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
-  const tiles = request.tile === undefined ? nonfusedTiles(request) : [request.tile];
+  const tiles = request.tile === undefined
+    ? nonfusedTiles(request).filter((tile) => weighsHalved(request, parseTile(tile)))
+    : [request.tile];
   if (tiles.length === 0) return [pointless(algorithm)];
   return tiles.map((tile) => ({
     algorithm,

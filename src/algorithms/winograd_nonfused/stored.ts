@@ -42,17 +42,18 @@ export function halvedError({ n, r }: WinogradTile): number {
   return Math.sqrt(1 + Math.sqrt(squares[0]! * squares[1]!));
 }
 
-/**
- * Whether transformed data of a tile is stored in half the bytes: where that is asked for, or errs little enough beside the
- * rounding of an f16 result. Not unasked where neighbours in memory are images (chwn), which may be of unlike size.
- */
-function halved({ variant, layout, outDtype = "f16" }: PlanRequest, tile: WinogradTile): boolean {
-  return variant?.halfTransforms ??
-    (outDtype === "f16" && layout !== "chwn" && halvedError(tile) <= HALF_ALLOWED);
+/** Whether a tile that nobody names is weighed in half the bytes, where those are asked for. */
+export function weighsHalved({ variant, maxBoundRatio }: PlanRequest, tile: WinogradTile): boolean {
+  return !variant?.halfTransforms || maxBoundRatio !== undefined ||
+    halvedError(tile) <= HALF_ALLOWED;
 }
 
-/** What transformed data of a request's tile is stored in. */
-export function storedOf(request: PlanRequest, tile: WinogradTile): Stored {
+/**
+ * What transformed data of a request is stored in: half the bytes where that is asked for. Never unasked: values that are much
+ * smaller than a neighbour lose bits, as channels do whose scales are unlike.
+ */
+export function storedOf(request: PlanRequest): Stored {
   const elements = elementsOf(request);
-  return elements.storage === "f16" && halved(request, tile) ? "quad" : sumOf(elements);
+  const halved = elements.storage === "f16" && request.variant?.halfTransforms === true;
+  return halved ? "quad" : sumOf(elements);
 }

@@ -37,15 +37,15 @@ function request(more: Partial<PlanRequest> = {}): PlanRequest {
 const halved = (more: Partial<PlanRequest>) =>
   planConv(request(more)).kernel.includes("_half_transforms");
 
-Deno.test("transformed data of f16 takes half the bytes where it errs little enough, in all operations", () => {
+Deno.test("transformed data of f16 takes half the bytes where that is asked for, in all operations", () => {
   for (const op of OPERATIONS) {
     for (const layout of ["nchw", "nhwc"] as const) {
       const problem = { ...CONV3, op };
       const tile = op === "bwd-filter" ? "F(3x3,4x4)" : "F(4x4,3x3)";
       const free = { problem, layout, tile };
-      const asked = { ...free, splits: 1 };
+      const asked = { ...free, splits: 1, variant: { halfTransforms: true } };
       assert.ok(halved(asked), `${op} ${layout}`);
-      const whole = planConv(request({ ...asked, dtype: "f32" })).workspaceBytes;
+      const whole = planConv(request({ ...free, splits: 1, dtype: "f32" })).workspaceBytes;
       const half = planConv(request(asked)).workspaceBytes;
       assert.equal(half, whole / 2, `${op} ${layout}`);
       // Where memory bounds the passes that is time.
@@ -59,17 +59,13 @@ Deno.test("transformed data of f16 takes half the bytes where it errs little eno
   }
 });
 
-Deno.test("it stays in f32 for large tiles, f32 results, chwn, and where that is asked for", () => {
+Deno.test("it stays in f32 unasked, and takes half the bytes of any tile, layout and result that are named", () => {
   const tile = "F(4x4,3x3)";
-  assert.ok(halved({ tile }));
-  assert.ok(!halved({ tile: "F(6x6,3x3)" }));
-  assert.ok(!halved({ tile, outDtype: "f32" }));
-  assert.ok(!halved({ tile, layout: "chwn" }));
-  assert.ok(!halved({ tile, dtype: "f32" }));
+  assert.ok(!halved({ tile }));
   assert.ok(!halved({ tile, variant: { halfTransforms: false } }));
   const variant = { halfTransforms: true };
   for (
-    const more of [{ tile: "F(6x6,3x3)" }, { tile, outDtype: "f32" }, {
+    const more of [{ tile }, { tile: "F(6x6,3x3)" }, { tile, outDtype: "f32" }, {
       tile,
       layout: "chwn",
     }] as const
@@ -88,14 +84,20 @@ Deno.test("halvedError() has tiles of one axis, two, and unlike ones", () => {
   assert.equal(of("F(1x1,3x3)"), 1);
 });
 
-Deno.test("auto weighs tiles as they are stored, without half-transforms too", () => {
+Deno.test("auto weighs half the bytes where they are asked for, of tiles that err little enough", () => {
   const best = (more: Partial<PlanRequest>) =>
     rankRivals(request({ algorithm: "auto", ...more }))[0]!;
-  const half = best({});
+  const variant = { halfTransforms: true };
+  const half = best({ variant });
   assert.deepEqual([half.algorithm, half.tile], ["winograd2d-nonfused", "F(4x4,3x3)"]);
-  const whole = best({ variant: { halfTransforms: false } });
+  const whole = best({});
   assert.equal(whole.algorithm, "winograd2d-nonfused");
   assert.ok(half.predictedMs! < whole.predictedMs!);
+  const tiles = (more: Partial<PlanRequest>) =>
+    rankRivals(request({ algorithm: "auto", variant, ...more }))
+      .filter(({ reason }) => reason === undefined).map(({ tile }) => tile);
+  assert.ok(!tiles({}).includes("F(6x6,3x3)"));
+  assert.ok(tiles({ maxBoundRatio: 1e9 }).includes("F(6x6,3x3)"));
 });
 
 Deno.test("half-transforms is refused where there are none, of f32, and where errors would fail the gate", () => {

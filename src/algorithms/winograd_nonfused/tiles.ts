@@ -97,6 +97,6 @@ export function plannedTile(request: PlanRequest): PlannedTile {
     trait: `m${n.join("x")}r${r.join("x")}`,
     transforms,
     products: transforms[0].alpha * transforms[1].alpha,
-    stored: storedOf(request, tile),
+    stored: storedOf(request),
   };
 }
