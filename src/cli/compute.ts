@@ -2,9 +2,9 @@ import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
-import { cpuExecutor, gpuExecutor } from "../run/executor.ts";
+import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
-import { type Computed, runSubject } from "../run/run_subject.ts";
+import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
 import { progress } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
@@ -34,10 +34,21 @@ export interface ComputeOptions {
  *
  * @throws {UnsupportedError} where there is no GPU, or it does not suffice.
  */
-export async function compute(
+export function compute(computation: Computation, options: ComputeOptions): Promise<Computed> {
+  return withExecutor(computation, options, runSubject);
+}
+
+/**
+ * Opens what {@linkcode compute} computes on, for as long as `run` takes.
+ *
+ * @param run Does the job; `show` says on a terminal how far it is.
+ * @throws as {@linkcode compute}.
+ */
+export async function withExecutor<T>(
   { subject, source, algorithm, planning, tuned }: Computation,
   { device, backend, check, runs, fillMs = 0 }: ComputeOptions,
-): Promise<Computed> {
+  run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
+): Promise<T> {
   const shown = progress();
   const tell = (doing: string) => (fraction: number) =>
     shown.update(`${doing} ${(100 * fraction).toFixed(0)} %`);
@@ -49,7 +60,7 @@ export async function compute(
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {
-    return await runSubject(executor, {
+    return await run(executor, {
       subject,
       source,
       planning: { ...planning, ...(tuning === undefined ? {} : { tuning }) },
@@ -59,7 +70,7 @@ export async function compute(
       protocol: onCpu ? { samples: 1, fillMs: 0 } : { samples: runs, fillMs },
       onPlan: (plan) => noteOutdated(tuned, isOutdated(plan) ? 1 : 0),
       onProgress: tell("checking"),
-    });
+    }, shown.update);
   } catch (error) {
     throw await executor.causeOf(error);
   } finally {

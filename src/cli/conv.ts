@@ -5,9 +5,9 @@ import { writeNpy } from "../npy/mod.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { compute } from "./compute.ts";
 import { inputFiles, openConv } from "./conv_files.ts";
 import { type ConvOptions, convOptions } from "./conv_options.ts";
+import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -28,8 +28,9 @@ export function convCommand() {
       using opened = await openConv(options);
       const { output, algorithm, device, seed, lossScale } = options;
       const { dtype, outDtype, fill = defaultFill(dtype) } = options;
-      const subject = convSubject({ ...opened, dtype, outDtype });
-      const { record, result } = await compute({
+      const asked = { ...opened, dtype, outDtype };
+      const subject = convSubject(asked);
+      const { record, result } = await computeConv(asked, {
         subject,
         source: {
           files: opened.files,
@@ -43,7 +44,7 @@ export function convCommand() {
       }, options);
       const out = printer(output === "-" ? "stderr" : "stdout");
       out.line(options.json ? JSON.stringify(record) : caseReport(record));
-      if (output !== undefined) {
+      if (output !== undefined && result !== undefined) {
         const { dtype, shape } = subject.result;
         await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));
       }

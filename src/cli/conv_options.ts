@@ -6,6 +6,9 @@ import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
 
+const CHUNK_HELP =
+  "read, compute and write so many images at a time; default all, in chunks that fit where files exceed 1 GiB";
+
 const EXAMPLES = `
 Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
 chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
@@ -33,6 +36,7 @@ export function convOptions() {
     )
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
     .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
+    .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
     .option("--force", FORCE_INPUT)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from "#path";
 
-/** Takes the next bytes of a file; resolves when they are written. */
-export type WriteChunk = (chunk: Uint8Array) => Promise<void>;
+/** Takes the next bytes of a file, or those from byte `at` on; resolves when they are written. */
+export type WriteChunk = (chunk: Uint8Array, at?: number) => Promise<void>;
 
 /** Bytes a single system call writes: small enough that signals are answered in between. */
 const PIECE = 4 << 20;
@@ -31,7 +31,7 @@ export async function writeAtomically(
     using file = await Deno.open(target, { write: true }).catch((error) =>
       refuseWrite(path, error)
     );
-    return await body((chunk) => writeAll(file, chunk, path));
+    return await body((chunk, at) => writeAll(file, chunk, at, path));
   }
   const temporary = temporaryBeside(target);
   removeOnSignal(temporary);
@@ -43,7 +43,7 @@ export async function writeAtomically(
         ...(mode === undefined ? {} : { mode }),
       })
         .catch((error) => refuseWrite(path, error));
-      await body((chunk) => writeAll(file, chunk, path));
+      await body((chunk, at) => writeAll(file, chunk, at, path));
       await file.sync().catch((error) => refuseWrite(path, error));
     }
     await Deno.rename(temporary, target).catch((error) => refuseWrite(path, error));
@@ -106,7 +106,7 @@ export async function writeOutput(
   body: (write: WriteChunk) => Promise<void>,
 ): Promise<void> {
   if (path !== "-") return await writeAtomically(path, body);
-  await body((chunk) => writeAll(Deno.stdout, chunk, "stdout"));
+  await body((chunk, at) => writeAll(Deno.stdout, chunk, at, "stdout"));
 }
 
 /** Follows links, so that a link stays one, and tells files from devices and pipes. */
@@ -136,9 +136,18 @@ function isAbsent(error: unknown): boolean {
 
 interface Writable {
   write(chunk: Uint8Array): Promise<number>;
+  seek?(offset: number, whence: Deno.SeekMode): Promise<number>;
 }
 
-async function writeAll(file: Writable, chunk: Uint8Array, path: string): Promise<void> {
+async function writeAll(
+  file: Writable,
+  chunk: Uint8Array,
+  at: number | undefined,
+  path: string,
+): Promise<void> {
+  if (at !== undefined) {
+    await file.seek?.(at, Deno.SeekMode.Start).catch((error) => refuseWrite(path, error));
+  }
   for (let offset = 0; offset < chunk.length;) {
     const piece = chunk.subarray(offset, offset + PIECE);
     offset += await file.write(piece).catch((error) => refuseWrite(path, error));

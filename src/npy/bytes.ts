@@ -102,18 +102,24 @@ export async function readExactly(
 
 function fileBytes(file: Deno.FsFile, size: number): ByteSource {
   let open = true;
+  let turn: Promise<unknown> = Promise.resolve();
+  const readAt = async (into: Uint8Array, offset: number) => {
+    let count = 0;
+    while (count < into.length) {
+      await file.seek(offset + count, Deno.SeekMode.Start);
+      const read = await file.read(into.subarray(count, count + PIECE));
+      if (read === null) break;
+      count += read;
+    }
+    return count;
+  };
   return {
     size,
-    // Seek and read stay together in one turn, so that readers of one file cannot cross.
+    // Seek and read stay together: readers of one file wait for each other.
     read(into, offset) {
-      let count = 0;
-      while (count < into.length) {
-        file.seekSync(offset + count, Deno.SeekMode.Start);
-        const read = file.readSync(into.subarray(count, count + PIECE));
-        if (read === null) break;
-        count += read;
-      }
-      return Promise.resolve(count);
+      const result = turn.then(() => readAt(into, offset));
+      turn = result.catch(() => {});
+      return result;
     },
     close() {
       if (open) file.close();

@@ -1,6 +1,6 @@
 /** Reading and writing of `.npy` and `.npz` files. */
 export { encodeNpyHeader, type NpyHeader, parseNpyHeader } from "./header.ts";
 export { openEach, openNpy, readNpy, readNpz, writeNpz } from "./npz.ts";
-export type { TensorSource } from "./source.ts";
-export { writeNpy } from "./write.ts";
+export type { TensorPart, TensorSource } from "./source.ts";
+export { type NpyPart, writeNpy, writeNpyParts } from "./write.ts";
 export { writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";

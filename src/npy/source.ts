@@ -31,8 +31,26 @@ export interface TensorSource extends Disposable {
    * is used again for the next one. Only Fortran order needs the whole tensor in memory.
    */
   chunksAs<D extends DType>(dtype: D, maxElements?: number): AsyncIterable<TypedArrayOf<D>>;
+  /**
+   * The part of the tensor from `first` on along an axis, which closes nothing: `count` entries, zeros beyond the last
+   * one there is. Parts that are read one after the other need no more of a file than it has in sequence.
+   */
+  part(axis: number, first: number, count: number): TensorPart;
   /** Closes what it is read from; further reads fail. */
   close(): void;
+}
+
+/** A part of a tensor's source. */
+export interface TensorPart extends Omit<TensorSource, "part"> {
+  /** Bytes that follow each other in the file. */
+  readonly runBytes: number;
+}
+
+/** Entries of an axis, counted in the order of the file's axes: outermost first. */
+interface Span {
+  readonly axis: number;
+  readonly first: number;
+  readonly count: number;
 }
 
 const CHUNK_BYTES = 4 << 20;
@@ -85,16 +103,45 @@ class NpySource implements TensorSource {
   readonly #bytes: ByteSource;
   /** Whether the data lies in another order than C. */
   readonly #transposed: boolean;
+  /** Elements of a run of what is read, where runs begin in the file, and how much of one is in the file. */
+  readonly #run: number;
+  readonly #stride: number;
+  readonly #first: number;
+  readonly #there: number;
 
-  constructor(bytes: ByteSource, readonly path: string, readonly header: NpyHeader) {
+  constructor(
+    bytes: ByteSource,
+    readonly path: string,
+    readonly header: NpyHeader,
+    span?: Span,
+  ) {
     this.#bytes = bytes;
     this.dtype = header.dtype;
-    this.shape = header.shape;
     this.#transposed = header.fortranOrder && header.shape.length > 1;
+    const sizes = this.#transposed ? header.shape.toReversed() : header.shape;
+    const { axis, first, count } = span ?? { axis: 0, first: 0, count: sizes[0] ?? 1 };
+    const inner = sizes.slice(axis + 1).reduce((product, size) => product * size, 1);
+    const size = sizes[axis] ?? 1;
+    this.#run = count * inner;
+    this.#stride = size * inner;
+    this.#first = first * inner;
+    this.#there = Math.max(0, Math.min(count, size - first)) * inner;
+    const own = sizes.length === 0 ? sizes : sizes.with(axis, count);
+    this.shape = this.#transposed ? own.toReversed() : own;
   }
 
   get #count(): number {
     return this.shape.includes(0) ? 0 : elementCount(this.shape);
+  }
+
+  /** Bytes that follow each other in the file. */
+  get runBytes(): number {
+    return this.#run * dtypeBytes(this.dtype);
+  }
+
+  part(axis: number, first: number, count: number): TensorPart {
+    const own = this.#transposed ? this.shape.length - 1 - axis : axis;
+    return new NpySource(unowned(this.#bytes), this.path, this.header, { axis: own, first, count });
   }
 
   read(): Promise<Tensor> {
@@ -131,34 +178,61 @@ class NpySource implements TensorSource {
     }
   }
 
-  /** The values as they follow each other in the file. */
+  /** The values as they follow each other in the file; the next ones are read while the caller has some. */
   async *#fileChunks<D extends DType>(
     dtype: D,
     maxElements: number,
   ): AsyncGenerator<TypedArrayOf<D>, void, undefined> {
     const count = this.#count;
     const size = Math.min(count, maxElements);
-    const raw: TensorData = new (arrayConstructor(this.dtype))(size);
+    const make = () => new (arrayConstructor(this.dtype))(size) as TensorData;
+    let [raw, other] = [make(), size < count ? make() : undefined];
     const converted = dtype === this.dtype ? undefined : new (arrayConstructor(dtype))(size);
-    for (let start = 0; start < count; start += size) {
-      const length = Math.min(size, count - start);
-      const part = raw.subarray(0, length);
+    const begin = async (into: TensorData, start: number) => {
+      const part = into.subarray(0, Math.min(size, count - start));
       await this.#fill(part, start);
-      if (converted === undefined) {
-        yield part as TypedArrayOf<D>;
-      } else {
-        const out = converted.subarray(0, length) as TypedArrayOf<D>;
-        convertValues(part, this.dtype, out, dtype, { what: this.path, start });
-        yield out;
+      return part;
+    };
+    let next = count === 0 ? undefined : begin(raw, 0);
+    try {
+      for (let start = 0; start < count; start += size) {
+        const part = await next!;
+        [raw, other] = [other ?? raw, raw];
+        next = start + size < count ? begin(raw, start + size) : undefined;
+        // What fails of it is thrown when its turn comes.
+        next?.catch(() => {});
+        if (converted === undefined) {
+          yield part as TypedArrayOf<D>;
+        } else {
+          const out = converted.subarray(0, part.length) as TypedArrayOf<D>;
+          convertValues(part, this.dtype, out, dtype, { what: this.path, start });
+          yield out;
+        }
       }
+    } finally {
+      // Whoever stops early may close the file.
+      await next?.catch(() => {});
     }
   }
 
-  /** Fills `into` with elements of the file from `start` on, in the host's byte order. */
+  /** Fills `into` with elements from `start` on, in the host's byte order. */
   async #fill(into: TensorData, start: number): Promise<void> {
     const width = dtypeBytes(this.dtype);
     const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
-    await readExactly(this.#bytes, bytes, this.header.dataOffset + start * width, this.path);
+    for (let done = 0; done < into.length;) {
+      const run = Math.floor((start + done) / this.#run);
+      const at = start + done - run * this.#run;
+      const length = Math.min(into.length - done, this.#run - at);
+      const there = Math.max(0, Math.min(length, this.#there - at));
+      const part = bytes.subarray(done * width, (done + length) * width);
+      const element = run * this.#stride + this.#first + at;
+      if (there > 0) {
+        const from = this.header.dataOffset + element * width;
+        await readExactly(this.#bytes, part.subarray(0, there * width), from, this.path);
+      }
+      part.fill(0, there * width);
+      done += length;
+    }
     if (!this.header.littleEndian) swapBytes(into.buffer, into.byteOffset, into.length, width);
     // NumPy writes 0 and 1, other programs any byte for true.
     if (this.dtype === "bool") bytes.forEach((byte, i) => bytes[i] = byte === 0 ? 0 : 1);
@@ -171,6 +245,11 @@ class NpySource implements TensorSource {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+/** The same bytes, which another owns. */
+function unowned(bytes: ByteSource): ByteSource {
+  return { size: bytes.size, read: (into, offset) => bytes.read(into, offset), close: () => {} };
 }
 
 function chunkElements(from: DType, to: DType): number {

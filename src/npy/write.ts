@@ -1,4 +1,5 @@
 import { InputTypeError } from "../errors.ts";
+import { type DType, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeOutput } from "./atomic_write.ts";
 import { encodeNpyHeader } from "./header.ts";
@@ -15,6 +16,48 @@ export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
   refuseArchive(path);
   await writeOutput(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
+  });
+}
+
+/** Writes a part of a tensor's file: `count` entries of its axis from `first` on, of `data` with `size` entries. */
+export type NpyPart = (
+  data: TensorData,
+  part: { readonly first: number; readonly count: number; readonly size: number },
+) => Promise<void>;
+
+/**
+ * As {@linkcode writeNpy}, of a tensor that comes in parts along an axis: `body` gives them one after the other. Where
+ * the axis is the outermost they follow each other in the file, which may be a pipe then.
+ *
+ * @throws as {@linkcode writeNpy}.
+ */
+export async function writeNpyParts(
+  path: string,
+  { dtype, shape, axis }: {
+    readonly dtype: DType;
+    readonly shape: readonly number[];
+    readonly axis: number;
+  },
+  body: (write: NpyPart) => Promise<void>,
+): Promise<void> {
+  refuseArchive(path);
+  const header = encodeNpyHeader(dtype, shape);
+  const inner = shape.slice(axis + 1).reduce((product, size) => product * size, 1);
+  const rows = shape.slice(0, axis).reduce((product, size) => product * size, 1);
+  const width = inner * dtypeBytes(dtype);
+  await writeOutput(path, async (write) => {
+    await write(header);
+    await body(async (data, { first, count, size }) => {
+      for (let row = 0; row < rows; row++) {
+        const own = new Uint8Array(
+          data.buffer,
+          data.byteOffset + row * size * width,
+          count * width,
+        );
+        const at = header.length + (row * shape[axis]! + first) * width;
+        await write(own, rows === 1 ? undefined : at);
+      }
+    });
   });
 }
 

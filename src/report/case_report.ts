@@ -1,6 +1,6 @@
 import { dtypeText } from "./case_key.ts";
 import { printableCell, printableMessage } from "../printable.ts";
-import type { AccuracyRecord, CaseRecord, ProjectionRecord } from "./record.ts";
+import type { AccuracyRecord, CaseRecord, ProjectionRecord, StreamRecord } from "./record.ts";
 import {
   formatBytes,
   formatCount,
@@ -38,7 +38,11 @@ export function caseReport(record: CaseRecord): string {
       `${formatBytes(peak)}, of it inputs ${formatBytes(inputs)}, output ${formatBytes(output)}`,
     ]);
   }
-  if (time) {
+  if (record.stream) lines.push(...streamLines(record.stream));
+  if (time && record.stream) {
+    const { chunks } = record.stream;
+    lines.push(["time", `${formatMilliseconds(time.median)} of ${chunks} chunks (${time.clock})`]);
+  } else if (time) {
     lines.push([
       "time",
       `${formatMilliseconds(time.median)} median of ${time.samples.length} samples of ` +
@@ -72,6 +76,23 @@ export function caseReport(record: CaseRecord): string {
   if (record.projection) lines.push(...projectionLines(record.projection));
   lines.push(["verdict", verdictLine(record)]);
   return lines.map(([label, text]) => `${label.padEnd(12)}${text}`).join("\n");
+}
+
+/** How the batch was cut, and how fast it went through. */
+function streamLines(stream: StreamRecord): [string, string][] {
+  const { images, chunks, checked_chunks, bytes, seconds, host_bytes } = stream;
+  return [
+    [
+      "stream",
+      `${formatCount(chunks)} chunks of ${formatCount(images)} images` +
+      (checked_chunks === 0 ? "" : `, ${formatCount(checked_chunks)} of them checked`),
+    ],
+    [
+      "",
+      `${formatBytes(bytes)} in ${significant(seconds)} s: ${formatBytes(bytes / seconds)}/s; ` +
+      `at most ${formatBytes(host_bytes)} of the host's memory`,
+    ],
+  ];
 }
 
 /** What the projection of the whole result says, and what it cost. */

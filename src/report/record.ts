@@ -100,6 +100,21 @@ export interface MemoryRecord {
   readonly peak: number;
 }
 
+/** How a convolution ran whose batch was cut into chunks, each of which was read, computed and written in turn. */
+export interface StreamRecord {
+  /** Images of a chunk; the last one may have fewer. */
+  readonly images: number;
+  /** How many chunks there were, and how many of them were compared with their reference. */
+  readonly chunks: number;
+  readonly checked_chunks: number;
+  /** Bytes of operands and of the result, as they lie on the device. */
+  readonly bytes: number;
+  /** Wall time of it all: reading, computing, checking and writing. */
+  readonly seconds: number;
+  /** The largest resident memory that was seen of the process. */
+  readonly host_bytes: number;
+}
+
 /** `none`: accuracy was not asked for. `error`: the case did not run to its end. */
 export type Verdict = "pass" | "fail" | "none" | "error";
 
@@ -159,6 +174,11 @@ export interface CaseRecord {
   readonly accuracy: AccuracyRecord | null;
   /** Where the whole result was projected. */
   readonly projection?: ProjectionRecord;
+  /**
+   * Where the batch was cut. Times are the sums of all chunks', memory is a chunk's. Of `accuracy` and `projection` counts are
+   * sums, MARE and bias means, sizes of single errors the largest; the rest is of the chunk that came nearest to its limits.
+   */
+  readonly stream?: StreamRecord;
   /** What the check said. */
   readonly verdict: Verdict;
   /** Why a verdict is `fail` or `error`; of one that passes, what should be known of it. */

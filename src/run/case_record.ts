@@ -4,6 +4,7 @@ import type {
   AccuracyRecord,
   CaseRecord,
   ProjectionRecord,
+  StreamRecord,
   TimeRecord,
   Verdict,
 } from "../report/record.ts";
@@ -46,6 +47,7 @@ export interface CaseOutcome {
   readonly time?: TimeRecord;
   readonly accuracy?: AccuracyRecord;
   readonly projection?: ProjectionRecord;
+  readonly stream?: StreamRecord;
   readonly verdict: Verdict;
   readonly message?: string;
 }
@@ -54,7 +56,7 @@ export interface CaseOutcome {
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
   const { flops, made, filterLayout, outDtype, accumulate, epilogue, policy, tile, pair, cache } =
     setup;
-  const { plan, time, accuracy, projection, verdict, message } = outcome;
+  const { plan, time, accuracy, projection, stream, verdict, message } = outcome;
   return {
     schema: 1,
     kind: "case",
@@ -83,6 +85,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     memory_bytes: plan ? planMemory(plan, setup.op) : null,
     accuracy: accuracy ?? null,
     ...(projection === undefined ? {} : { projection }),
+    ...(stream === undefined ? {} : { stream }),
     verdict,
     ...(message === undefined ? {} : { message }),
     ...(made ?? {}),

@@ -38,6 +38,8 @@ export interface Loaded extends Disposable {
    * @param result What it leaves; the subject's where absent.
    */
   prepare(plan: Plan | undefined, copies: number, result?: SubjectTensor): Promise<Ready>;
+  /** Puts other data in the place of some operands, for what is ready and what comes. */
+  replace(operands: PlanOperands): Promise<void>;
 }
 
 /** Where subjects are computed. */
@@ -117,6 +119,10 @@ function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Lo
         fetch: async () => await fetchResult(gpu, sets[0]!, result) as HostData,
       };
     },
+    async replace(operands) {
+      const get = (copy: number) => (role: BufferRole) => shared[copy]![role]!;
+      for (const copy of shared.keys()) await uploadOperands(gpu, { get: get(copy) }, operands);
+    },
     [Symbol.dispose]: () => resources.dispose(),
   };
 }
@@ -130,10 +136,14 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     isOpen: true,
     plan: () => undefined,
     unsupported: () => undefined,
-    load: (subject, operands) => ({
-      prepare: () => Promise.resolve(onCpu(subject, operands as HostOperands, onProgress)),
-      [Symbol.dispose]: () => {},
-    }),
+    load: (subject, operands) => {
+      const held = { ...operands as HostOperands };
+      return {
+        prepare: () => Promise.resolve(onCpu(subject, held, onProgress)),
+        replace: (others) => Promise.resolve(void Object.assign(held, others)),
+        [Symbol.dispose]: () => {},
+      };
+    },
     causeOf: (error) => Promise.resolve(error),
     close: () => {},
     [Symbol.dispose]: () => {},

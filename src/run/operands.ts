@@ -36,7 +36,9 @@ export interface MadeData extends LossScale {
 
 /** Where operands come from: their files, or made. */
 export interface OperandSource extends MadeData {
-  readonly files: { readonly [role in keyof HostOperands]?: TensorSource };
+  readonly files: {
+    readonly [role in keyof HostOperands]?: Pick<TensorSource, "readAs" | "chunksAs">;
+  };
 }
 
 /** What is added to a run's seed, so that no two of its tensors are alike. */

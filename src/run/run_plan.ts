@@ -37,7 +37,7 @@ export async function fetchResult<D extends DType>(
 /** Copies every operand to its buffer; chunks go there as they come. */
 export async function uploadOperands(
   gpu: GpuDevice,
-  buffers: PlanBuffers,
+  buffers: Pick<PlanBuffers, "get">,
   operands: PlanOperands,
 ): Promise<void> {
   for (const [role, data] of Object.entries(operands) as [BufferRole, OperandData][]) {

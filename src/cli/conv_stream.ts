@@ -1,0 +1,138 @@
+import { InputRangeError, InputTypeError } from "../errors.ts";
+import type { TensorSource } from "../npy/mod.ts";
+import { writeNpyParts } from "../npy/mod.ts";
+import type { CaseRecord } from "../report/record.ts";
+import type { ConvAsked } from "../run/conv_subject.ts";
+import { type BatchCut, type BatchedSubject, batchedSubject, cutBatch } from "../run/cut_batch.ts";
+import type { Executor } from "../run/executor.ts";
+import { type OperandFiles, runStream, type StreamJob } from "../run/run_stream.ts";
+import { runSubject } from "../run/run_subject.ts";
+import type { HostData } from "../run/subject.ts";
+import { dtypeBytes } from "../tensor/dtype.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { type Computation, withExecutor } from "./compute.ts";
+import type { ConvOptions } from "./conv_options.ts";
+
+/** A convolution that ran; one that ran in chunks has written its result. */
+export interface ComputedConv {
+  readonly record: CaseRecord;
+  readonly result?: HostData;
+}
+
+/** A convolution of files. */
+interface ConvComputation extends Computation {
+  readonly source: Computation["source"] & { readonly files: OperandFiles };
+}
+
+/** Less than this is not read or written at a time where images do not follow each other in a file. */
+const LEAST_RUN = 64 * 2 ** 10;
+
+/**
+ * Computes a convolution: whole, or in chunks of its batch, each of which is read, computed, checked and written while
+ * others are, where it is larger than memory or chunks are asked for.
+ *
+ * @throws as `compute()`; {RangeError} where chunks would be read or written in pieces of less than 64 KiB.
+ */
+export function computeConv(
+  asked: ConvAsked,
+  computation: ConvComputation,
+  options: ConvOptions,
+): Promise<ComputedConv> {
+  const { files } = computation.source;
+  const subject = batchedSubject(asked);
+  const fromFiles = subject.cut.every((role) => files[role] !== undefined);
+  if (options.chunk !== undefined && !fromFiles) {
+    throw new InputTypeError("Cannot convolve: --chunk is of files, --problem must go without");
+  }
+  return withExecutor(computation, options, async (executor, job, show) => {
+    const cut = fromFiles ? cutOn(executor, subject, computation, options) : undefined;
+    if (cut === undefined) return await runSubject(executor, job);
+    for (const role of subject.cut) refuseShortRuns(files[role]!, subject, cut, options);
+    const { output } = options;
+    refuseScatteredOutput(subject, cut, output);
+    const stream = { ...job, subject, cut, source: computation.source, onProgress: timeLeft(show) };
+    return { record: await runInto(executor, stream, output) };
+  });
+}
+
+/** How the batch is cut on a device. */
+function cutOn(
+  { device }: Executor,
+  subject: BatchedSubject,
+  { planning }: Computation,
+  { chunk }: ConvOptions,
+): BatchCut | undefined {
+  return cutBatch({
+    subject,
+    maxBufferBytes: device.limits["maxBufferSize"] ?? Infinity,
+    maxBytes: planning.maxWorkspaceBytes,
+    images: chunk,
+  });
+}
+
+/** Runs a stream; its result goes to a file as it comes. */
+async function runInto(
+  executor: Executor,
+  job: StreamJob,
+  output: string | undefined,
+): Promise<CaseRecord> {
+  if (output === undefined) return await runStream(executor, job);
+  const { whole, axis, summed } = job.subject;
+  let record: CaseRecord;
+  await writeNpyParts(output, { ...whole.result, axis: summed ? 0 : axis }, async (take) => {
+    record = await runStream(executor, { ...job, take });
+  });
+  return record!;
+}
+
+/** Shows which chunks are done, and how long the others will take. */
+function timeLeft(show: (text: string) => void): (done: number, chunks: number) => void {
+  const start = performance.now();
+  return (done, chunks) => {
+    const left = (performance.now() - start) / done * (chunks - done) / 1000;
+    show(`${done} of ${chunks} chunks, ${left.toFixed(0)} s left`);
+  };
+}
+
+/** @throws {RangeError} with the command that converts the file. */
+function refuseShortRuns(
+  file: TensorSource,
+  { axis }: BatchedSubject,
+  { images }: BatchCut,
+  { layout, filterLayout }: ConvOptions,
+): void {
+  const { runBytes, shape, dtype } = file.part(axis, 0, images);
+  if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(dtype)) return;
+  const { path } = file;
+  const other = path.replace(/(\.npy|\.npz(:.*)?)?$/i, ".converted.npy");
+  const [options, then] = file.header?.fortranOrder ? ["", ""] : [
+    ` --from-layout ${layout} --to-layout nchw`,
+    ` and take --layout nchw --filter-layout ${filterLayout ?? "crsk"}`,
+  ];
+  throw new InputRangeError(
+    `Cannot read ${path} in chunks of ${images} images: its batch lies innermost, in pieces of ` +
+      `${runBytes} bytes, expected ${LEAST_RUN}; convert it with ` +
+      `wgconv tensor convert ${path} ${other}${options}${then}`,
+  );
+}
+
+/** @throws {RangeError | TypeError} where a result's batch lies innermost, and would be written in small pieces. */
+function refuseScatteredOutput(
+  { whole: { result }, axis, summed }: BatchedSubject,
+  { images }: BatchCut,
+  output: string | undefined,
+): void {
+  if (output === undefined || summed || axis === 0) return;
+  if (output === "-") {
+    throw new InputTypeError(
+      "Cannot write stdout in chunks: the batch lies innermost in chwn, take another --layout",
+    );
+  }
+  const run = images * dtypeBytes(result.dtype);
+  if (run >= LEAST_RUN) return;
+  throw new InputRangeError(
+    `Cannot write ${output} in chunks of ${images} images: its batch lies innermost, in pieces ` +
+      `of ${run} bytes, expected ${LEAST_RUN}; take another --layout, and ` +
+      "wgconv tensor convert on its operands",
+  );
+}
