@@ -104,15 +104,13 @@ function refuseShortRuns(
   const { runBytes, shape, dtype } = file.part(axis, 0, images);
   if (runBytes >= LEAST_RUN || runBytes === elementCount(shape) * dtypeBytes(dtype)) return;
   const { path } = file;
-  const other = path.replace(/(\.npy|\.npz(:.*)?)?$/i, ".converted.npy");
   const [options, then] = file.header?.fortranOrder ? ["", ""] : [
     ` --from-layout ${layout} --to-layout nchw`,
-    ` and take --layout nchw --filter-layout ${filterLayout ?? "crsk"}`,
+    `, then --layout nchw --filter-layout ${filterLayout ?? "crsk"}`,
   ];
   throw new InputRangeError(
-    `Cannot read ${path} in chunks of ${images} images: its batch lies innermost, in pieces of ` +
-      `${runBytes} bytes, expected ${LEAST_RUN}; convert it with ` +
-      `wgconv tensor convert ${path} ${other}${options}${then}`,
+    `Cannot read ${path} in chunks of ${images} images: ${runBytes} bytes of its innermost batch at a time, ` +
+      `expected ${LEAST_RUN}; wgconv tensor convert ${path} out.npy${options} mends it${then}`,
   );
 }
 

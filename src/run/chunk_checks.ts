@@ -51,8 +51,10 @@ export function chunkChecks(total: number, along: boolean): ChunkChecks {
     },
     done() {
       if (accuracy === undefined) return { verdict: "none" };
+      // Each chunk checks what is added up.
+      const checked = Math.min(total, accuracy.checked);
       return {
-        accuracy,
+        accuracy: { ...accuracy, checked },
         ...(projection === undefined ? {} : { projection }),
         verdict: failed > 0 ? "fail" : "pass",
         ...(said.length === 0 ? {} : { message: said.join("; ") }),

@@ -135,9 +135,9 @@ function bytesOf({ dtype, shape }: SubjectTensor): number {
   return dtypeBytes(dtype) * elementCount(shape);
 }
 
-/** At most `most` images a chunk, in multiples of four where that is possible; as even as can be, or as many as can be. */
+/** At most `most` images a chunk, in multiples of four from there on; as even as can be, or as many as can be. */
 function evenly(batch: number, most: number, long: boolean): number {
-  const even = long ? most : Math.ceil(batch / Math.ceil(batch / most));
-  const four = Math.ceil(even / 4) * 4;
-  return four <= most ? four : even;
+  const unit = most < 4 ? 1 : 4;
+  const units = Math.floor(most / unit);
+  return unit * (long ? units : Math.ceil(batch / unit / Math.ceil(batch / unit / units)));
 }

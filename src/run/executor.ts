@@ -14,6 +14,7 @@ import { fetchResult, uploadOperands } from "./run_plan.ts";
 import type {
   HostData,
   HostOperands,
+  OperandData,
   Planning,
   PlanOperands,
   Subject,
@@ -38,7 +39,7 @@ export interface Loaded extends Disposable {
    * @param result What it leaves; the subject's where absent.
    */
   prepare(plan: Plan | undefined, copies: number, result?: SubjectTensor): Promise<Ready>;
-  /** Puts other data in the place of some operands, for what is ready and what comes. */
+  /** Puts other data in the place of some operands that were given, for what is ready and what comes. */
   replace(operands: PlanOperands): Promise<void>;
 }
 
@@ -137,10 +138,10 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     plan: () => undefined,
     unsupported: () => undefined,
     load: (subject, operands) => {
-      const held = { ...operands as HostOperands };
+      const held = operands as HostOperands;
       return {
         prepare: () => Promise.resolve(onCpu(subject, held, onProgress)),
-        replace: (others) => Promise.resolve(void Object.assign(held, others)),
+        replace: (others) => copyOperands(others, held),
         [Symbol.dispose]: () => {},
       };
     },
@@ -148,6 +149,18 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     close: () => {},
     [Symbol.dispose]: () => {},
   };
+}
+
+/** Copies operands over those that are held. */
+async function copyOperands(operands: PlanOperands, held: HostOperands): Promise<void> {
+  for (const [role, data] of Object.entries(operands) as [keyof HostOperands, OperandData][]) {
+    let offset = 0;
+    for await (const chunk of typeof data === "function" ? data() : [data]) {
+      // Both are of the subject's type, which the types cannot say.
+      (held[role] as Float32Array).set(chunk as Float32Array, offset);
+      offset += chunk.length;
+    }
+  }
 }
 
 function onCpu(

@@ -5,7 +5,7 @@ import { InputRangeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import type { CaseRecord } from "../report/record.ts";
 import { convertDType } from "../tensor/convert.ts";
-import { dtypeBytes, type TensorData } from "../tensor/dtype.ts";
+import { arrayConstructor, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
 import { caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
@@ -16,7 +16,14 @@ import { type BatchCut, type BatchedSubject, SLOTS } from "./cut_batch.ts";
 import type { Executor, Loaded, Ready } from "./executor.ts";
 import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
 import { linearPlan } from "./run_group.ts";
-import type { HostData, HostOperands, Planning, Subject } from "./subject.ts";
+import type {
+  HostData,
+  HostOperands,
+  OperandData,
+  Planning,
+  PlanOperands,
+  Subject,
+} from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
 /** Files of operands: parts of them are read. */
@@ -64,6 +71,8 @@ interface Slot {
   readonly loaded: Loaded;
   readonly ready: Ready;
   readonly linear: Ready | undefined;
+  /** What was read of the chunk, where the host needs it too. */
+  readonly kept: HostOperands | undefined;
   /** The end of its last chunk. */
   done: Promise<void>;
 }
@@ -105,7 +114,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
   using resources = new DisposableStack();
 
   /** Runs a chunk whose operands are on the device, and takes its result when its turn comes. */
-  async function finish(slot: Slot, chunk: Chunk, operands: HostOperands, turn: Promise<void>) {
+  async function finish(slot: Slot, chunk: Chunk, turn: Promise<void>) {
     const ran = await slot.ready.run({});
     ns += ran.samplesNs[0]!;
     clock = ran.clock;
@@ -120,6 +129,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
     await turn;
     if (failure) return;
     if (chunk.checked && check !== "none") {
+      const operands = { ...fixed, ...slot.kept };
       const request = { operands, result, linear: bare, readSeconds };
       checks.add({ checked: await checkChunk(job, plan, chunk, request), ...imagesOf(chunk) });
     }
@@ -130,29 +140,29 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
     job.onProgress?.(++finished, chunks.length);
   }
 
+  async function makeSlot(): Promise<Slot> {
+    const kept = inMemory ? emptyOperands(changing) : undefined;
+    const loaded = resources.use(executor.load(part, { ...fixed, ...kept }));
+    return {
+      loaded,
+      kept,
+      ready: await loaded.prepare(plan, 1),
+      linear: linear && await loaded.prepare(linear, 1),
+      done: Promise.resolve(),
+    };
+  }
+
   try {
     for (const [index, chunk] of chunks.entries()) {
       let slot = slots[index % SLOTS];
       await slot?.done;
       if (failure) break;
-      const { fill, seed } = source;
-      const from = { ...source, fill, seed, files: partsOf(job, chunk) };
-      const operands = inMemory ? await readOperands(changing, from) : undefined;
-      if (slot === undefined) {
-        const loaded = resources.use(executor.load(part, { ...fixed, ...operands }));
-        slot = {
-          loaded,
-          ready: await loaded.prepare(plan, 1),
-          linear: linear && await loaded.prepare(linear, 1),
-          done: Promise.resolve(),
-        };
-        slots.push(slot);
-        if (!operands) await loaded.replace(chunkedOperands(changing, from));
-      } else {
-        await slot.loaded.replace(operands ?? chunkedOperands(changing, from));
-      }
+      slot ??= await makeSlot();
+      slots[index % SLOTS] = slot;
+      const read = chunkedOperands(changing, { ...source, files: partsOf(job, chunk) });
+      await slot.loaded.replace(slot.kept ? keptOnTheWay(read, slot.kept) : read);
       const turn = order;
-      slot.done = finish(slot, chunk, { ...fixed, ...operands }, turn)
+      slot.done = finish(slot, chunk, turn)
         .catch((error) => void (failure ??= { error }));
       order = slot.done;
     }
@@ -204,6 +214,32 @@ function imagesOf({ first, count }: Chunk) {
 /** A subject that reads some of its operands. */
 function only(subject: Subject, wanted: (one: Subject["operands"][number]) => boolean): Subject {
   return { ...subject, operands: subject.operands.filter(wanted) };
+}
+
+/** Room for a subject's operands, which the reference's workers share. */
+function emptyOperands({ operands }: Subject): HostOperands {
+  return Object.fromEntries(operands.map(({ role, dtype, shape }) => {
+    const buffer: unknown = new SharedArrayBuffer(elementCount(shape) * dtypeBytes(dtype));
+    return [role, new (arrayConstructor(dtype))(buffer as ArrayBuffer)];
+  }));
+}
+
+/** Operands that are copied as they are read. */
+function keptOnTheWay(operands: PlanOperands, kept: HostOperands): PlanOperands {
+  const copy = async function* (data: OperandData, into: HostData) {
+    let offset = 0;
+    for await (const chunk of typeof data === "function" ? data() : [data]) {
+      // Both are of the subject's type, which the types cannot say.
+      (into as Float32Array).set(chunk as Float32Array, offset);
+      offset += chunk.length;
+      yield chunk;
+    }
+  };
+  return Object.fromEntries(
+    Object.entries(operands).map(([role, data]) => {
+      return [role, () => copy(data as OperandData, kept[role as keyof HostOperands]!)];
+    }),
+  );
 }
 
 /** The parts of files that a chunk reads; behind the batch they have zeros. */
