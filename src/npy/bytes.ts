@@ -12,19 +12,24 @@ export interface ByteSource {
 /** Bytes a single system call reads. */
 const PIECE = 4 << 20;
 
-/** Most bytes that stdin or a pipe may bring: they are held in memory. */
+/** Most bytes that stdin or a pipe may bring where they are held in memory. */
 export const MAX_PIPE_BYTES = 4 * 2 ** 30;
+/** A pipe that promises more than this is read once, from front to back, where its format allows that. */
+const HELD_BYTES = 256 * 2 ** 20;
 
 /** What a stream's first bytes promise: how many it has in all. Throws where they are those of no file that is read. */
 export interface StreamStart {
   /** First bytes that are looked at; fewer where the stream ends before. */
   readonly bytes: number;
   promised(start: Uint8Array): number;
+  /** Whether who reads it reads from front to back, but for those first bytes. */
+  inSequence(start: Uint8Array): boolean;
 }
 
 /**
  * Opens a file, or stdin where `path` is `-`. What cannot be read from any place (stdin, pipes, devices) is
- * read into memory at once, as far as `start` says; a byte more where the stream goes on.
+ * read into memory at once, as far as `start` says; a byte more where the stream goes on. What is long is read as it is
+ * needed, once, where `start` allows it.
  *
  * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be opened.
  * @throws {TypeError} for a name that no file can have.
@@ -32,7 +37,7 @@ export interface StreamStart {
  * @throws what `start` throws.
  */
 export async function openBytes(path: string, start: StreamStart): Promise<ByteSource> {
-  if (path === "-") return memoryBytes(await readStream(Deno.stdin.readable, path, start));
+  if (path === "-") return await readStream(Deno.stdin.readable, path, start);
   if (path.includes("\0")) {
     throw new InputTypeError("Cannot read a file: its name has a NUL");
   }
@@ -45,7 +50,7 @@ export async function openBytes(path: string, start: StreamStart): Promise<ByteS
     const { readable } = file;
     // The stream closes the file, whatever comes of it.
     file = undefined;
-    return memoryBytes(await readStream(readable, path, start));
+    return await readStream(readable, path, start);
   } catch (error) {
     file?.close();
     // Deno's message ends with the call, which says nothing to the user.
@@ -128,31 +133,88 @@ function fileBytes(file: Deno.FsFile, size: number): ByteSource {
   };
 }
 
-/** The bytes of a stream, in memory that grows with what has come, and with no more than is promised. */
+/** The bytes of a stream, in memory that grows with what has come, and with no more than is promised; or as they come. */
 async function readStream(
   readable: ReadableStream<Uint8Array>,
   path: string,
   start: StreamStart,
-): Promise<Uint8Array> {
+): Promise<ByteSource> {
+  const stream = readable[Symbol.asyncIterator]();
   let chunks: Uint8Array[] = [];
   let size = 0;
   let most: number | undefined;
-  for await (const chunk of readable) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (most === undefined && size >= start.bytes) {
-      chunks = [concatenate(chunks, size)];
-      most = start.promised(chunks[0]!.subarray(0, start.bytes));
+  let handedOn = false;
+  try {
+    for (let next = await stream.next(); !next.done; next = await stream.next()) {
+      chunks.push(next.value);
+      size += next.value.length;
+      if (most === undefined && size >= start.bytes) {
+        chunks = [concatenate(chunks, size)];
+        const first = chunks[0]!.subarray(0, start.bytes);
+        most = start.promised(first);
+        if (most > Math.max(HELD_BYTES, size) && start.inSequence(first)) {
+          handedOn = true;
+          return streamedBytes(stream, chunks[0]!, most, path);
+        }
+      }
+      if (Math.max(size, most ?? 0) > MAX_PIPE_BYTES) {
+        throw new InputRangeError(
+          `Cannot read ${path}: a pipe may bring ${MAX_PIPE_BYTES} bytes, this one has ` +
+            `${Math.max(size, most ?? 0)} or more`,
+        );
+      }
+      if (size > (most ?? Infinity)) break;
     }
-    if (Math.max(size, most ?? 0) > MAX_PIPE_BYTES) {
-      throw new InputRangeError(
-        `Cannot read ${path}: a pipe may bring ${MAX_PIPE_BYTES} bytes, this one has ` +
-          `${Math.max(size, most ?? 0)} or more`,
-      );
-    }
-    if (size > (most ?? Infinity)) break;
+  } finally {
+    if (!handedOn) await stream.return?.();
   }
-  return concatenate(chunks, size);
+  return memoryBytes(concatenate(chunks, size));
+}
+
+/**
+ * The `size` bytes of a stream whose first ones have come. They are read once, each from where the last one ended or
+ * further on; the first ones again until others were read.
+ */
+function streamedBytes(
+  stream: AsyncIterator<Uint8Array>,
+  first: Uint8Array,
+  size: number,
+  path: string,
+): ByteSource {
+  let current = first;
+  let position = 0;
+  return {
+    size,
+    async read(into, offset) {
+      if (offset < position) {
+        throw new InputTypeError(`Cannot read ${path} twice: it is a pipe of ${size} bytes`);
+      }
+      let count = 0;
+      while (true) {
+        const part = current.subarray(Math.max(0, offset + count - position))
+          .subarray(0, into.length - count);
+        into.set(part, count);
+        count += part.length;
+        if (count === into.length) break;
+        position += current.length;
+        const { done, value } = await stream.next();
+        current = done ? new Uint8Array(0) : value;
+        if (done) return count;
+      }
+      if (offset + count === size) await refuseMore(position + current.length);
+      return count;
+    },
+    close: () => void stream.return?.(),
+  };
+
+  /** The last byte was read: nothing may follow it. */
+  async function refuseMore(come: number): Promise<void> {
+    const more = come > size || !(await stream.next()).done;
+    if (!more) return;
+    throw new InputSyntaxError(
+      `Cannot read ${path}: byte ${size}: expected the end of the file, found more bytes`,
+    );
+  }
 }
 
 function concatenate(chunks: readonly Uint8Array[], size: number): Uint8Array {

@@ -5,7 +5,11 @@ import { readText } from "../read_text.ts";
 import { openBytes, type StreamStart } from "./bytes.ts";
 
 /** A format of three bytes before as many as the first of them says. */
-const START: StreamStart = { bytes: 3, promised: ([count = 0]) => 3 + count };
+const START: StreamStart = {
+  bytes: 3,
+  promised: ([count = 0]) => 3 + count,
+  inSequence: () => false,
+};
 
 Deno.test({
   name: "openBytes() reads what is no file at rest into memory",
@@ -44,6 +48,56 @@ Deno.test({
       message:
         "Cannot read /dev/zero: a pipe may bring 4294967296 bytes, this one has 1099511627776 or more",
     });
+  },
+});
+
+Deno.test({
+  name: "openBytes() reads a long stream once, from front to back, and finds its end",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const size = 300 * 2 ** 20;
+    const directory = await Deno.makeTempDir();
+    try {
+      const pipe = `${directory}/pipe`;
+      await run("mkfifo", [pipe]);
+      const open = (bytes: number) => {
+        const writing = run("sh", ["-c", `head -c ${bytes} /dev/zero > "$0"`, pipe]);
+        const start = { ...START, promised: () => size, inSequence: () => true };
+        return { writing, opening: openBytes(pipe, start) };
+      };
+      const readAll = async (bytes: number) => {
+        const { writing, opening } = open(bytes);
+        const piped = await opening;
+        assert.equal(piped.size, size);
+        const into = new Uint8Array(2 ** 20);
+        assert.equal(await piped.read(into.subarray(0, 4), 0), 4);
+        let read = 0;
+        try {
+          for (; read < size; read += into.length) {
+            const count = await piped.read(into, read);
+            if (count < into.length) return read + count;
+          }
+          const again = {
+            name: "TypeError",
+            message: `Cannot read ${pipe} twice: it is a pipe of ${size} bytes`,
+          };
+          await assert.rejects(piped.read(into, 0), again);
+          return read;
+        } finally {
+          piped.close();
+          await writing;
+        }
+      };
+      assert.equal(await readAll(size), size);
+      assert.equal(await readAll(size - 5), size - 5);
+      await assert.rejects(readAll(size + 1), {
+        name: "SyntaxError",
+        message:
+          `Cannot read ${pipe}: byte ${size}: expected the end of the file, found more bytes`,
+      });
+    } finally {
+      await Deno.remove(directory, { recursive: true });
+    }
   },
 });
 

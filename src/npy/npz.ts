@@ -154,6 +154,7 @@ function openFile(path: string): Promise<ByteSource> {
     bytes: MAX_HEADER_BYTES,
     promised: (start) =>
       isZipStart(start) ? MAX_PIPE_BYTES : npyFileBytes(parseNpyHeader(start, path)),
+    inSequence: (start) => !isZipStart(start),
   });
 }
 
