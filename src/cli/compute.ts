@@ -17,6 +17,8 @@ export interface Computation {
   readonly planning: Partial<Planning>;
   /** What was measured; `auto` takes it. */
   readonly tuned?: Tuning | undefined;
+  /** A device that is open, which others use too; one of its own where absent. */
+  readonly executor?: Executor | undefined;
 }
 
 export interface ComputeOptions {
@@ -45,7 +47,7 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
  * @throws as {@linkcode compute}.
  */
 export async function withExecutor<T>(
-  { subject, source, algorithm, planning, tuned }: Computation,
+  { subject, source, algorithm, planning, tuned, executor: shared }: Computation,
   { device, backend, check, runs, fillMs = 0 }: ComputeOptions,
   run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
@@ -54,9 +56,10 @@ export async function withExecutor<T>(
     shown.update(`${doing} ${(100 * fraction).toFixed(0)} %`);
   const onCpu = device === "cpu" || subject.shape.includes(0);
   if (!onCpu) await subject.admit?.(check, () => chunkedOperands(subject, source));
-  using executor = onCpu
+  using own = new DisposableStack();
+  const executor = onCpu
     ? cpuExecutor(tell("computing"))
-    : gpuExecutor(await openGpu(backend, subject.features));
+    : shared ?? own.use(gpuExecutor(await openGpu(backend, subject.features)));
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {

@@ -1,5 +1,5 @@
 import { CPU_HEEDS, refuseOptions } from "./values.ts";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { defaultFill } from "../run/operands.ts";
@@ -7,6 +7,7 @@ import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { inputFiles, openConv } from "./conv_files.ts";
 import { type ConvOptions, convOptions } from "./conv_options.ts";
+import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
 import { printer } from "./output.ts";
@@ -20,6 +21,11 @@ export function convCommand() {
     .action(async (options) => {
       if (options.device === "cpu") refuseOnCpu(options);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
+      const many = await filesOfPattern(options);
+      if (many !== undefined) return await convFiles(many, options);
+      if (options.resume) {
+        throw new InputTypeError("Cannot resume: --resume is of many files, as in 'frames/*.npy'");
+      }
       const writes = commandWrites();
       await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
         inputs: [...inputFiles(options), tuningFile(options.tuning)],

@@ -25,6 +25,7 @@ Examples:
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --check full --runs 20 --json
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm winograd2d --tile "F(2x2,3x3)" --check full
   wgconv conv --input x.npy --filter w.npy --device cpu --output -  | wgconv tensor info -
+  wgconv conv --input 'frames/*.npy' --filter w.npy --output filtered
 
 Exit 1 says that the accuracy check failed; the output is written nonetheless.`;
 
@@ -37,6 +38,7 @@ export function convOptions() {
     .option("--output <file>", "where the result goes, in --layout; - is stdout")
     .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
     .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
+    .option("--resume", "of many files: leave out those whose output is there")
     .option("--force", FORCE_INPUT)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)

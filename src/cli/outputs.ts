@@ -14,9 +14,9 @@ export interface Output {
   readonly path: string | undefined;
   /**
    * `npy` and `file` take the place of what is there; what is `merged` with what is there may make its folder, as
-   * a `folder` of files is made; who opens `records` proves them.
+   * a `folder` of files is made; who opens `records` proves them. A `member` is in a folder that is proven.
    */
-  readonly kind: "npy" | "file" | "merged" | "records" | "folder";
+  readonly kind: "npy" | "file" | "merged" | "records" | "folder" | "member";
 }
 
 /** What may stand against an output. */
@@ -63,7 +63,7 @@ export async function proveOutputs(
     }
     if (kind === "folder") await proveFolder(path);
     else if (kind === "merged" && !await isFolder(dirname(path))) await proveFolder(dirname(path));
-    else if (kind !== "records") await proveWritable(path);
+    else if (kind !== "records" && kind !== "member") await proveWritable(path);
   }
 }
 

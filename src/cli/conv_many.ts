@@ -1,0 +1,298 @@
+import { dirname, join, relative } from "#path";
+import { glob } from "node:fs/promises";
+import { elementFeatures } from "../elements/elements.ts";
+import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
+import { refuseWrite } from "../npy/atomic_write.ts";
+import { openNpy, type TensorSource, writeNpy, writeOutput } from "../npy/mod.ts";
+import { formatMilliseconds } from "../report/format.ts";
+import { convSubject } from "../run/conv_subject.ts";
+import { type Executor, gpuExecutor } from "../run/executor.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
+import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
+import { openGpu } from "./compute.ts";
+import { inputFiles, openConv, type OpenedConv } from "./conv_files.ts";
+import type { ConvOptions } from "./conv_options.ts";
+import { computeConv, type ComputedConv } from "./conv_stream.ts";
+import { commandWrites, oneSentence } from "./failure.ts";
+import { printer } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
+import { planningOptions } from "./problem_options.ts";
+import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
+
+/** A file that is convolved, and the one that its result goes to. */
+interface FilePair {
+  readonly input: string;
+  readonly output: string;
+}
+
+/** Files that a pattern stands for. */
+export interface ManyFiles {
+  /** The option that has the pattern. */
+  readonly option: "input" | "gradOutput";
+  readonly pairs: readonly FilePair[];
+  /** Where failures are told. */
+  readonly manifest: string;
+}
+
+/** What became of a file that was not convolved, or not exactly enough: a line of the manifest. */
+interface FailedFile extends FilePair {
+  readonly message: string;
+  readonly exit_code: number;
+}
+
+/** Tensors up to this are read while the file before is computed. */
+const AHEAD_BYTES = 256 * 2 ** 20;
+
+/**
+ * The files that a pattern such as `frames/*.npy` in place of the input, or of bwd-data's gradient, stands for; undefined
+ * where there is no pattern. Results keep the folders below the pattern's.
+ *
+ * @throws {TypeError} where no file matches, two results would have one name, or there is no folder for them.
+ */
+export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | undefined> {
+  const option = options.op === "bwd-data" ? "gradOutput" : "input";
+  const pattern = options[option];
+  if (pattern === undefined || options.op === "bwd-filter" || !await isPattern(pattern)) {
+    return undefined;
+  }
+  const { output: folder } = options;
+  if (folder === undefined || folder === "-") {
+    throw new InputTypeError(
+      `Cannot convolve ${pattern}: --output names the folder of the results`,
+    );
+  }
+  const base = fixedFolder(pattern);
+  const inputs = (await Array.fromAsync(glob(pattern)))
+    .filter((path) => /\.np[yz]$/i.test(path)).sort();
+  if (inputs.length === 0) {
+    throw new InputTypeError(`Cannot convolve ${pattern}: no .npy or .npz file matches`);
+  }
+  const taken = new Map<string, string>();
+  const pairs = inputs.map((input) => {
+    const output = join(folder, relative(base, input).replace(/\.np[yz]$/i, ".npy"));
+    const other = taken.get(output);
+    if (other !== undefined) {
+      throw new InputTypeError(
+        `Cannot write ${output}: it would be the result of ${other} and of ${input}`,
+      );
+    }
+    taken.set(output, input);
+    return { input, output };
+  });
+  return { option, pairs, manifest: join(folder, "failures.jsonl") };
+}
+
+/** Whether a path has wildcards and is no file. */
+async function isPattern(path: string): Promise<boolean> {
+  return /[*?[{]/.test(path) && !await isThere(path);
+}
+
+function isThere(path: string): Promise<boolean> {
+  return Deno.stat(path).then(() => true, () => false);
+}
+
+/** The folder before a pattern's first wildcard. */
+function fixedFolder(pattern: string): string {
+  let folder = dirname(pattern);
+  while (/[*?[{]/.test(folder)) folder = dirname(folder);
+  return folder;
+}
+
+/**
+ * Convolves files one after the other on one device; the next is read while one is computed. Each runs once. What fails is told
+ * in the manifest, and the rest done.
+ *
+ * @throws {ExitCode} 1 where a file failed.
+ * @throws {DeviceError} where the device is lost.
+ */
+export async function convFiles(
+  { option, pairs, manifest }: ManyFiles,
+  options: ConvOptions,
+): Promise<void> {
+  const { filter, bias, output: folder } = options;
+  await proveOutputs([
+    { option: "--output", path: folder, kind: "folder" },
+    ...pairs.map(({ output }) => ({ option: "--output", path: output, kind: "member" } as const)),
+  ], {
+    inputs: [
+      ...inputFiles({ ...options, [option]: undefined }),
+      tuningFile(options.tuning),
+      ...pairs.map(({ input }) => input),
+    ],
+    force: options.force,
+  });
+  for (const path of [filter, bias]) {
+    if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");
+    if (path !== undefined) (await openNpy(path)).close();
+  }
+  const wanted: FilePair[] = [];
+  for (const pair of pairs) {
+    if (!options.resume || !await isThere(pair.output)) wanted.push(pair);
+  }
+  const failures: FailedFile[] = [];
+  const out = printer("stdout");
+  if (wanted.length > 0) {
+    using device = await openShared(options);
+    const begin = (pair: FilePair | undefined) => pair && openAhead(option, pair, options);
+    let next = begin(wanted[0]);
+    for (const [place, pair] of wanted.entries()) {
+      const opening = next!;
+      next = begin(wanted[place + 1]);
+      // Its failure is told when its turn comes.
+      next?.catch(() => {});
+      try {
+        using opened = await opening;
+        const { record } = await convolveFile(opened, pair, device, options);
+        const { verdict, message = "" } = record;
+        if (verdict === "fail") failures.push({ ...pair, message, exit_code: EXIT.accuracy });
+        out.line(
+          options.json
+            ? JSON.stringify({ ...record, ...pair })
+            : `${pair.input}  ${formatMilliseconds(record.time_ms!.median)}  ${
+              verdict === "fail" ? `fail: ${message}` : `${verdict}  ${pair.output}`
+            }`,
+        );
+      } catch (error) {
+        if (device.executor?.isOpen === false) {
+          (await next?.catch(() => undefined))?.[Symbol.dispose]();
+          throw error;
+        }
+        const message = oneSentence(error);
+        failures.push({ ...pair, message, exit_code: exitCodeOf(error) });
+        if (!options.json) out.line(`${pair.input}  error: ${message}`);
+      }
+    }
+  }
+  const writes = commandWrites();
+  await writes.attempt(() => writeManifest(manifest, failures));
+  if (!options.json) {
+    const done = wanted.length - failures.length;
+    const skipped = pairs.length - wanted.length;
+    out.line(
+      [
+        `${done} of ${pairs.length} files written`,
+        ...(skipped > 0 ? [`${skipped} were there`] : []),
+        ...(failures.length > 0 ? [`${failures.length} failed: ${manifest}`] : []),
+      ].join(", "),
+    );
+  }
+  writes.conclude(failures.length > 0 ? EXIT.accuracy : EXIT.ok);
+}
+
+/** What all files share. */
+interface Shared extends Disposable {
+  /** None on the CPU. */
+  readonly executor: Executor | undefined;
+  readonly planning: ReturnType<typeof planningOptions> & Pick<ConvOptions, "algorithm">;
+}
+
+async function openShared(options: ConvOptions): Promise<Shared> {
+  const { dtype, outDtype, algorithm, device, backend } = options;
+  const planning = { ...planningOptions(options), algorithm };
+  if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
+  const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
+  const executor = gpuExecutor(await openGpu(backend, features));
+  const tuned = algorithm === "auto" ? readTuning(options.tuning) : undefined;
+  const tuning = tuningOf(tuned, executor.device);
+  return {
+    executor: planningOnce(executor),
+    planning: { ...planning, ...(tuning === undefined ? {} : { tuning }) },
+    [Symbol.dispose]: () => executor.close(),
+  };
+}
+
+/** An executor that is asked for plans in one way, so that subjects of the same traits share one. */
+function planningOnce(executor: Executor): Executor {
+  const plans = new Map<string, ReturnType<Executor["plan"]>>();
+  return {
+    ...executor,
+    get isOpen() {
+      return executor.isOpen;
+    },
+    plan(subject, planning) {
+      const { traits, activation } = subject;
+      const key = JSON.stringify([traits, activation, planning.maxWorkspaceBytes]);
+      if (!plans.has(key)) plans.set(key, executor.plan(subject, planning));
+      return plans.get(key);
+    },
+  };
+}
+
+/** Opens a file's convolution and begins to read what is small enough. */
+async function openAhead(
+  option: ManyFiles["option"],
+  { input }: FilePair,
+  options: ConvOptions,
+): Promise<OpenedConv> {
+  const opened = await openConv({ ...options, [option]: input });
+  const { operands } = convSubject({ ...opened, dtype: options.dtype, outDtype: options.outDtype });
+  const files = { ...opened.files };
+  for (const { role, dtype, shape } of operands) {
+    const file = files[role as keyof typeof files];
+    if (file === undefined || elementCount(shape) * dtypeBytes(dtype) > AHEAD_BYTES) continue;
+    const reading = file.readAs(dtype);
+    // Its failure is told where it is awaited.
+    reading.catch(() => {});
+    files[role as keyof typeof files] = readAhead(file, reading);
+  }
+  return { ...opened, files };
+}
+
+/** A tensor whose values are on their way. */
+function readAhead(file: TensorSource, reading: Promise<Tensor>): TensorSource {
+  const readAs = <D extends DType>(dtype: D) =>
+    reading.then((read) => read.dtype === dtype ? read as Tensor<D> : file.readAs(dtype));
+  return {
+    path: file.path,
+    dtype: file.dtype,
+    shape: file.shape,
+    ...(file.header === undefined ? {} : { header: file.header }),
+    read: () => file.read(),
+    readAs,
+    async *chunksAs(dtype) {
+      yield (await readAs(dtype)).data;
+    },
+    part: (axis, first, count) => file.part(axis, first, count),
+    close: () => file.close(),
+    [Symbol.dispose]: () => file.close(),
+  };
+}
+
+/** Convolves a file; a result that is not exact enough is not kept. */
+async function convolveFile(
+  opened: OpenedConv,
+  { output }: FilePair,
+  { executor, planning }: Shared,
+  options: ConvOptions,
+): Promise<ComputedConv> {
+  const { dtype, outDtype, algorithm, seed } = options;
+  const asked = { ...opened, dtype, outDtype };
+  const subject = convSubject(asked);
+  await Deno.mkdir(dirname(output), { recursive: true }).catch((error) => {
+    refuseWrite(output, error);
+  });
+  const source = { files: opened.files, fill: "uniform01", seed } as const;
+  const computation = { subject, source, algorithm, planning, executor };
+  const done = await computeConv(asked, computation, { ...options, output, runs: 1 });
+  const passed = done.record.verdict !== "fail";
+  if (done.result === undefined) {
+    if (!passed) await Deno.remove(output);
+  } else if (passed) {
+    const { dtype, shape } = subject.result;
+    await writeNpy(output, tensor(dtype, shape, done.result));
+  }
+  return done;
+}
+
+/** Writes the failures, a line each; without any an older manifest goes. */
+async function writeManifest(path: string, failures: readonly FailedFile[]): Promise<void> {
+  if (failures.length === 0) {
+    await Deno.remove(path).catch((error) => {
+      if (!(error instanceof Deno.errors.NotFound)) refuseWrite(path, error);
+    });
+    return;
+  }
+  await Deno.mkdir(dirname(path), { recursive: true }).catch((error) => refuseWrite(path, error));
+  const text = failures.map((failure) => `${JSON.stringify(failure)}\n`).join("");
+  await writeOutput(path, (write) => write(new TextEncoder().encode(text)));
+}
