@@ -30,17 +30,28 @@ interface Case {
   readonly images: number;
   readonly check?: CheckMode | "none";
   readonly relu?: boolean;
-  readonly dtype?: "f16" | "f32";
+  readonly dtype?: "f16" | "f32" | "i8";
+  /** Of int8 results. */
+  readonly scale?: number;
+  readonly lossScale?: number;
 }
 
-function askedOf({ problem, op = "fwd", layout = "nchw", relu, dtype = "f32" }: Case): ConvAsked {
+function askedOf(one: Case): ConvAsked {
+  const { problem, op = "fwd", layout = "nchw", relu = false, dtype = "f32", scale } = one;
+  const activation = relu ? "relu" : "none";
   return {
     problem: parseDescriptor(problem, op),
     layout,
     filterLayout: filterLayoutFor(layout),
-    ...(relu ? { epilogue: { bias: true, activation: "relu" } } : {}),
+    epilogue: { bias: relu, activation, ...(scale === undefined ? {} : { scale }) },
     dtype,
+    ...(scale === undefined ? {} : { outDtype: "i8" }),
   };
+}
+
+function madeOf({ dtype, lossScale }: Case) {
+  const fill = dtype === "i8" ? "int8" as const : MADE.fill;
+  return { ...MADE, fill, ...(lossScale === undefined ? {} : { lossScale }) };
 }
 
 /** Writes a case's seeded operands into files, and opens them for as long as `body` takes. */
@@ -51,7 +62,7 @@ async function withFiles(
   using temporary = temporaryDirectory();
   using opened = new DisposableStack();
   const subject = convSubject(askedOf(one));
-  const data = fillOperands(subject, MADE.fill, MADE.seed);
+  const data = fillOperands(subject, madeOf(one).fill, MADE.seed);
   const files: Record<string, Awaited<ReturnType<typeof openNpy>>> = {};
   for (const { role, dtype, shape } of subject.operands) {
     const path = `${temporary.path}/${role}.npy`;
@@ -67,7 +78,7 @@ function jobOf(one: Case, files: OperandFiles): StreamJob {
   return {
     subject,
     cut: { images, chunks: Math.ceil(subject.batch / images) },
-    source: { ...MADE, files },
+    source: { ...madeOf(one), files },
     planning,
     algorithm: planning.algorithm ?? "auto",
     device: "a device",
@@ -97,7 +108,7 @@ async function streamed(executor: Executor, one: Case) {
 async function atOnce(executor: Executor, one: Case, files: OperandFiles = {}) {
   return await runSubject(executor, {
     subject: convSubject(askedOf(one)),
-    source: { ...MADE, files },
+    source: { ...madeOf(one), files },
     planning: one.planning ?? {},
     algorithm: one.planning?.algorithm ?? "auto",
     device: "a device",
@@ -120,6 +131,11 @@ const SAME: readonly Case[] = [
   {
     ...{ problem: "mb7ic16ih8oc8kh3ph1", images: 3, op: "bwd-data", layout: "nhwc" },
     planning: { algorithm: "winograd2d", tile: F2 },
+  },
+  { problem: "mb7ic8ih9oc8kh3ph1", images: 3, layout: "nhwc", dtype: "i8", planning: GEMM },
+  {
+    ...{ problem: "mb7ic8ih9oc8kh3ph1", images: 2, layout: "nhwc", dtype: "i8" },
+    ...{ scale: 0.002, relu: true, planning: GEMM },
   },
 ];
 
@@ -176,11 +192,17 @@ Deno.test("the CPU takes chunks, too", async () => {
   const executor = cpuExecutor();
   const cases: Case[] = [
     { problem: "mb5ic3ih8oc4kh3ph1", images: 2, layout: "chwn" },
-    { problem: "mb5ic3ih8oc4kh3ph1", images: 2, op: "bwd-filter", dtype: "f16" },
+    {
+      ...{ problem: "mb5ic3ih8oc4kh3ph1", images: 2, op: "bwd-filter", dtype: "f16" },
+      lossScale: 0.25,
+    },
   ];
   for (const one of cases) {
     const { record, result } = await streamed(executor, one);
-    assert.deepEqual(result, (await atOnce(executor, one)).result);
+    await withFiles(one, async (files) => {
+      assert.deepEqual(result, (await atOnce(executor, one, files)).result);
+    });
+    assert.equal((record as { loss_scale?: number }).loss_scale, one.lossScale);
     assert.equal(record.verdict, "none");
   }
 });

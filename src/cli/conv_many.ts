@@ -109,7 +109,7 @@ export async function convFiles(
   { option, pairs, manifest }: ManyFiles,
   options: ConvOptions,
 ): Promise<void> {
-  const { filter, bias, output: folder } = options;
+  const { filter, bias, scale, output: folder } = options;
   await proveOutputs([
     { option: "--output", path: folder, kind: "folder" },
     ...pairs.map(({ output }) => ({ option: "--output", path: output, kind: "member" } as const)),
@@ -121,7 +121,7 @@ export async function convFiles(
     ],
     force: options.force,
   });
-  for (const path of [filter, bias]) {
+  for (const path of [filter, bias, typeof scale === "string" ? scale : undefined]) {
     if (path === "-") throw new InputTypeError("Cannot convolve many files with one from stdin");
     if (path !== undefined) (await openNpy(path)).close();
   }
@@ -265,13 +265,14 @@ async function convolveFile(
   { executor, planning }: Shared,
   options: ConvOptions,
 ): Promise<ComputedConv> {
-  const { dtype, outDtype, algorithm, seed } = options;
+  const { dtype, outDtype, algorithm, seed, lossScale } = options;
   const asked = { ...opened, dtype, outDtype };
   const subject = convSubject(asked);
   await Deno.mkdir(dirname(output), { recursive: true }).catch((error) => {
     refuseWrite(output, error);
   });
-  const source = { files: opened.files, fill: "uniform01", seed } as const;
+  const scaled = lossScale === undefined ? {} : { lossScale };
+  const source = { files: opened.files, fill: "uniform01", seed, ...scaled } as const;
   const computation = { subject, source, algorithm, planning, executor };
   const done = await computeConv(asked, computation, { ...options, output, runs: 1 });
   const passed = done.record.verdict !== "fail";

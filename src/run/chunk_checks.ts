@@ -101,8 +101,9 @@ function joinProjection(
   one: ProjectionRecord,
 ): ProjectionRecord {
   if (sum === undefined) return one;
-  const share = (of: ProjectionRecord) =>
-    Math.max(of.max_ratio / of.limit, of.patch_rms / of.patch_limit);
+  // Whole numbers have no limit but 0.
+  const share = ({ max_ratio, limit, patch_rms, patch_limit }: ProjectionRecord) =>
+    limit === 0 ? max_ratio : Math.max(max_ratio / limit, patch_rms / patch_limit);
   const add = (a: number | undefined, b: number | undefined) => (a ?? 0) + (b ?? 0);
   return {
     ...(share(one) <= share(sum) ? sum : one),

@@ -34,11 +34,12 @@ export interface MadeData extends LossScale {
   readonly seed: number;
 }
 
+/** What is read of an operand's file. */
+export type OperandFile = Pick<TensorSource, "readAs" | "chunksAs">;
+
 /** Where operands come from: their files, or made. */
 export interface OperandSource extends MadeData {
-  readonly files: {
-    readonly [role in keyof HostOperands]?: Pick<TensorSource, "readAs" | "chunksAs">;
-  };
+  readonly files: { readonly [role in keyof HostOperands]?: OperandFile };
 }
 
 /** What is added to a run's seed, so that no two of its tensors are alike. */
@@ -107,7 +108,7 @@ export function chunkedOperands(subject: Subject, from: OperandSource): PlanOper
   );
 }
 
-async function* chunksOf(file: TensorSource, one: SubjectTensor, from: LossScale) {
+async function* chunksOf(file: OperandFile, one: SubjectTensor, from: LossScale) {
   const factor = factorOf(one, from);
   if (factor === 1) return yield* file.chunksAs(one.dtype);
   for await (const values of file.chunksAs("f32")) yield scaledTo(one.dtype, values, factor);

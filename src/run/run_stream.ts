@@ -16,13 +16,14 @@ import { type BatchCut, type BatchedSubject, SLOTS } from "./cut_batch.ts";
 import type { Executor, Loaded, Ready } from "./executor.ts";
 import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
 import { linearPlan } from "./run_group.ts";
-import type {
-  HostData,
-  HostOperands,
-  OperandData,
-  Planning,
-  PlanOperands,
-  Subject,
+import {
+  type HostData,
+  type HostOperands,
+  lossScaleTrait,
+  type OperandData,
+  type Planning,
+  type PlanOperands,
+  type Subject,
 } from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
@@ -147,7 +148,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
       loaded,
       kept,
       ready: await loaded.prepare(plan, 1),
-      linear: linear && await loaded.prepare(linear, 1),
+      linear: linear && await loaded.prepare(linear, 1, part.linear!.result),
       done: Promise.resolve(),
     };
   }
@@ -174,7 +175,12 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
   if (sums !== undefined) await job.take?.(rounded(subject.whole, sums), allOf(subject.whole));
   const outcome = checks.done();
   const { whole } = subject;
-  const setup = { ...whole.traits, algorithm: job.algorithm, device: job.device };
+  const setup = {
+    ...whole.traits,
+    algorithm: job.algorithm,
+    device: job.device,
+    ...lossScaleTrait(whole, source.lossScale),
+  };
   return caseRecord(setup, {
     plan,
     time: timeRecord([ns], 1, clock),
