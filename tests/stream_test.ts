@@ -270,6 +270,11 @@ Deno.test("without its activation a chunk is projected, and every output compare
   const { record } = await streamed(executor, one);
   assert.equal(record.verdict, "pass", record.message);
   assert.equal(record.projection!.activated, 15 * 32 * 1600);
+  // A chunk's share of the sample leaves some of its outputs out, as the whole sample does not.
+  const few = { problem: "mb8ic2800ih8oc16kh3ph1", images: 4, planning: GEMM, relu: true } as const;
+  const { record: { verdict, message, projection } } = await streamed(executor, few);
+  assert.equal(verdict, "pass", message);
+  assert.equal(projection!.activated, 8 * 16 * 64);
 });
 
 /** Runs a stream into a file; what it throws, when nothing is left of it. */

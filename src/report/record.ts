@@ -104,8 +104,9 @@ export interface MemoryRecord {
 export interface StreamRecord {
   /** Images of a chunk; the last one may have fewer. */
   readonly images: number;
-  /** How many chunks there were, and how many of them were compared with their reference. */
+  /** How many chunks there were. */
   readonly chunks: number;
+  /** How many of them were compared with their reference. */
   readonly checked_chunks: number;
   /** Bytes of operands and of the result, as they lie on the device. */
   readonly bytes: number;

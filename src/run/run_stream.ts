@@ -24,6 +24,7 @@ import {
   type Planning,
   type PlanOperands,
   type Subject,
+  type SubjectTensor,
 } from "./subject.ts";
 import { timeRecord } from "./timing.ts";
 
@@ -74,8 +75,16 @@ interface Slot {
   readonly linear: Ready | undefined;
   /** What was read of the chunk, where the host needs it too. */
   readonly kept: HostOperands | undefined;
-  /** The end of its last chunk. */
-  done: Promise<void>;
+}
+
+/** What a slot's run left. */
+interface Run {
+  readonly result: HostData;
+  /** The same without its activation, where it is projected. */
+  readonly linear: HostData | undefined;
+  readonly ns: number;
+  readonly clock: string;
+  readonly readSeconds: number;
 }
 
 /**
@@ -85,96 +94,53 @@ interface Slot {
  * @throws {RangeError | UnsupportedError} where there is no plan, or the device does not suffice.
  */
 export async function runStream(executor: Executor, job: StreamJob): Promise<CaseRecord> {
-  const { subject, cut, source } = job;
   const begin = performance.now();
+  const { subject: { whole, summed }, cut, source } = job;
   const check = executor.isReference ? "none" : job.check;
-  const inMemory = check !== "none" || executor.isReference;
-  const part = subject.part(cut.images);
-  const planning = cut.maxWorkspaceBytes === undefined
-    ? job.planning
-    : { ...job.planning, maxWorkspaceBytes: cut.maxWorkspaceBytes };
-  const plan = expectPlanned(executor.plan(part, planning));
-  if (plan) job.onPlan?.(plan);
-  const linear = linearPlan(executor, part, planning, check);
+  const part = chunkSubject(job, cut.images);
+  const { plan, linear } = planPart(executor, part, job, check);
   const chunks = chunksOf(job, check);
-  const isCut = ({ role }: { readonly role: string }) =>
-    (subject.cut as readonly string[]).includes(role);
-  const fixed = await readOperands(only(part, (one) => !isCut(one)), source);
-  const changing = only(part, isCut);
-  const checks = chunkChecks(elementCount(subject.whole.shape), !subject.summed);
-  const sums = subject.summed
-    ? new Float64Array(elementCount(subject.whole.result.shape))
-    : undefined;
-  let ns = 0;
-  let clock = "";
-  let finished = 0;
-  let hostBytes = 0;
-  let failure: { readonly error: unknown } | undefined;
-  let order = Promise.resolve();
-  const slots: Slot[] = [];
+  const changing = only(part, (one) => hasBatch(job.subject, one));
+  const fixed = await readOperands(only(part, (one) => !hasBatch(job.subject, one)), source);
+  const checks = chunkChecks(elementCount(whole.shape), !summed);
+  const sums = summed ? new Float64Array(elementCount(whole.result.shape)) : undefined;
+  let ns = 0, clock = "", finished = 0, hostBytes = 0;
   using resources = new DisposableStack();
-
-  /** Runs a chunk whose operands are on the device, and takes its result when its turn comes. */
-  async function finish(slot: Slot, chunk: Chunk, turn: Promise<void>) {
-    const ran = await slot.ready.run({});
-    ns += ran.samplesNs[0]!;
-    clock = ran.clock;
-    const start = performance.now();
-    const result = await slot.ready.fetch();
-    const readSeconds = (performance.now() - start) / 1000;
-    let bare: HostData | undefined;
-    if (chunk.checked && slot.linear !== undefined) {
-      await slot.linear.run({});
-      bare = await slot.linear.fetch();
-    }
-    await turn;
-    if (failure) return;
-    if (chunk.checked && check !== "none") {
-      const operands = { ...fixed, ...slot.kept };
-      const request = { operands, result, linear: bare, readSeconds };
-      checks.add({ checked: await checkChunk(job, plan, chunk, request), ...imagesOf(chunk) });
-    }
-    const size = { first: chunk.first, count: chunk.count, size: cut.images };
-    if (sums !== undefined) { for (let i = 0; i < sums.length; i++) sums[i]! += result[i]!; }
-    else await job.take?.(result, size);
-    hostBytes = Math.max(hostBytes, Deno.memoryUsage().rss);
-    job.onProgress?.(++finished, chunks.length);
-  }
-
-  async function makeSlot(): Promise<Slot> {
-    const kept = inMemory ? emptyOperands(changing) : undefined;
-    const loaded = resources.use(executor.load(part, { ...fixed, ...kept }));
-    return {
-      loaded,
-      kept,
-      ready: await loaded.prepare(plan, 1),
-      linear: linear && await loaded.prepare(linear, 1, part.linear!.result),
-      done: Promise.resolve(),
-    };
-  }
-
-  try {
-    for (const [index, chunk] of chunks.entries()) {
-      let slot = slots[index % SLOTS];
-      await slot?.done;
-      if (failure) break;
-      slot ??= await makeSlot();
-      slots[index % SLOTS] = slot;
+  await inTurn<Chunk, Slot, Run>(chunks, {
+    async make() {
+      const inMemory = check !== "none" || executor.isReference;
+      const kept = inMemory ? emptyOperands(changing) : undefined;
+      const loaded = resources.use(executor.load(part, { ...fixed, ...kept }));
+      return {
+        loaded,
+        kept,
+        ready: await loaded.prepare(plan, 1),
+        linear: linear && await loaded.prepare(linear, 1, part.linear!.result),
+      };
+    },
+    async fill({ loaded, kept }, chunk) {
       const read = chunkedOperands(changing, { ...source, files: partsOf(job, chunk) });
-      await slot.loaded.replace(slot.kept ? keptOnTheWay(read, slot.kept) : read);
-      const turn = order;
-      slot.done = finish(slot, chunk, turn)
-        .catch((error) => void (failure ??= { error }));
-      order = slot.done;
-    }
-  } finally {
-    // Nothing that is under way may lose its buffers.
-    await Promise.all(slots.map(({ done }) => done));
+      await loaded.replace(kept ? keptOnTheWay(read, kept) : read);
+    },
+    compute: runSlot,
+    async settle({ kept }, chunk, run) {
+      const { first, count } = chunk;
+      if (chunk.checked) {
+        const checked = await checkChunk(job, plan, chunk, { ...fixed, ...kept }, run);
+        checks.add({ checked, first, images: count });
+      }
+      if (sums === undefined) await job.take?.(run.result, { first, count, size: cut.images });
+      else addTo(sums, run.result);
+      ns += run.ns;
+      clock = run.clock;
+      hostBytes = Math.max(hostBytes, Deno.memoryUsage().rss);
+      job.onProgress?.(++finished, chunks.length);
+    },
+  });
+  if (sums !== undefined) {
+    const size = whole.result.shape[0]!;
+    await job.take?.(rounded(whole, sums), { first: 0, count: size, size });
   }
-  if (failure) throw failure.error;
-  if (sums !== undefined) await job.take?.(rounded(subject.whole, sums), allOf(subject.whole));
-  const outcome = checks.done();
-  const { whole } = subject;
   const setup = {
     ...whole.traits,
     algorithm: job.algorithm,
@@ -184,7 +150,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
   return caseRecord(setup, {
     plan,
     time: timeRecord([ns], 1, clock),
-    ...outcome,
+    ...checks.done(),
     stream: {
       images: cut.images,
       chunks: chunks.length,
@@ -195,6 +161,88 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
       host_bytes: hostBytes,
     },
   });
+}
+
+/** A chunk of so many images, with its share of the sample; of what is added up each has all. */
+function chunkSubject({ subject, cut }: StreamJob, images: number): Subject {
+  const { sample } = subject.whole;
+  return {
+    ...subject.part(images),
+    sample: subject.summed ? sample : Math.max(LEAST_SAMPLE, Math.ceil(sample / cut.chunks)),
+  };
+}
+
+/** The plan of a chunk, and of what can be projected of it. */
+function planPart(
+  executor: Executor,
+  part: Subject,
+  { cut: { maxWorkspaceBytes }, planning: asked, onPlan }: StreamJob,
+  check: CheckMode | "none",
+) {
+  const planning = maxWorkspaceBytes === undefined ? asked : { ...asked, maxWorkspaceBytes };
+  const plan = expectPlanned(executor.plan(part, planning));
+  if (plan) onPlan?.(plan);
+  return { plan, linear: linearPlan(executor, part, planning, check) };
+}
+
+/** What is done with each of some chunks. */
+interface Stages<C, S, R> {
+  /** Makes a slot; there are {@linkcode SLOTS} at most. */
+  make(): Promise<S>;
+  /** Fills a slot: one chunk after the other. */
+  fill(slot: S, chunk: C): Promise<void>;
+  /** Computes what a slot was filled with, beside others. */
+  compute(slot: S, chunk: C): Promise<R>;
+  /** Takes what came out, in the order of chunks. The slot is filled anew when it is done. */
+  settle(slot: S, chunk: C, result: R): Promise<void>;
+}
+
+/** Brings chunks through slots in turn. After the first error nothing begins or settles; it is thrown when all has ended. */
+async function inTurn<C, S, R>(
+  chunks: readonly C[],
+  { make, fill, compute, settle }: Stages<C, S, R>,
+): Promise<void> {
+  const slots: { readonly slot: S; readonly done: Promise<void> }[] = [];
+  let order = Promise.resolve();
+  let failure: { readonly error: unknown } | undefined;
+  const finish = async (slot: S, chunk: C, before: Promise<void>) => {
+    const result = await compute(slot, chunk);
+    await before;
+    if (!failure) await settle(slot, chunk, result);
+  };
+  try {
+    for (const [index, chunk] of chunks.entries()) {
+      const at = index % SLOTS;
+      await slots[at]?.done;
+      if (failure) break;
+      const slot = slots[at]?.slot ?? await make();
+      await fill(slot, chunk);
+      order = finish(slot, chunk, order).catch((error) => void (failure ??= { error }));
+      slots[at] = { slot, done: order };
+    }
+  } finally {
+    // Nothing that is under way may lose its buffers.
+    await Promise.all(slots.map(({ done }) => done));
+  }
+  if (failure) throw failure.error;
+}
+
+/** Runs a slot's plan, and what is projected where the chunk is checked. */
+async function runSlot({ ready, linear }: Slot, { checked }: Chunk): Promise<Run> {
+  const { samplesNs, clock } = await ready.run({});
+  const start = performance.now();
+  const result = await ready.fetch();
+  const readSeconds = (performance.now() - start) / 1000;
+  let bare: HostData | undefined;
+  if (checked && linear !== undefined) {
+    await linear.run({});
+    bare = await linear.fetch();
+  }
+  return { result, linear: bare, ns: samplesNs[0]!, clock, readSeconds };
+}
+
+function addTo(sums: Float64Array, values: HostData): void {
+  for (let i = 0; i < sums.length; i++) sums[i]! += values[i]!;
 }
 
 /** The chunks of a batch, and which of them a check looks at. */
@@ -213,8 +261,9 @@ function chunksOf({ subject, cut }: StreamJob, check: CheckMode | "none"): Chunk
   });
 }
 
-function imagesOf({ first, count }: Chunk) {
-  return { first, images: count };
+/** Whether a tensor is cut with the batch. */
+function hasBatch({ cut }: BatchedSubject, { role }: SubjectTensor): boolean {
+  return (cut as readonly string[]).includes(role);
 }
 
 /** A subject that reads some of its operands. */
@@ -259,39 +308,30 @@ function partsOf({ subject, cut, source }: StreamJob, { first }: Chunk): Operand
 
 /** Checks a chunk's result, without the zeros that the last one was filled up with. */
 async function checkChunk(
-  { subject, cut, source, check }: StreamJob,
+  job: StreamJob,
   plan: Plan | undefined,
-  chunk: Chunk,
-  { operands, result, linear, readSeconds }: {
-    readonly operands: HostOperands;
-    readonly result: HostData;
-    readonly linear: HostData | undefined;
-    readonly readSeconds: number;
-  },
+  { first, count }: Chunk,
+  operands: HostOperands,
+  { result, linear, readSeconds }: Run,
 ): Promise<Checked> {
-  const full = subject.part(cut.images);
-  const part = subject.part(chunk.count);
-  const shorter = (data: HostData, shape: readonly number[]) =>
-    chunk.count === cut.images ? data : firstImages(data, shape, subject.axis, chunk.count);
-  const shorterResult = (data: HostData) =>
-    subject.summed ? data : shorter(data, full.result.shape);
-  const own = Object.fromEntries(full.operands.map(({ role, shape }) => {
-    const data = operands[role]!;
-    return [role, (subject.cut as readonly string[]).includes(role) ? shorter(data, shape) : data];
-  }));
-  const sample = subject.summed
-    ? subject.whole.sample
-    : Math.max(LEAST_SAMPLE, Math.ceil(subject.whole.sample / cut.chunks));
+  const { subject, cut, source, check } = job;
+  const full = chunkSubject(job, cut.images);
+  const own = (data: HostData, tensor: SubjectTensor) =>
+    count === cut.images ? data : firstImages(data, tensor.shape, subject.axis, count);
+  const ownResult = (data: HostData) => subject.summed ? data : own(data, full.result);
   const checks = caseChecks({
-    subject: { ...part, sample },
-    operands: own,
+    subject: chunkSubject(job, count),
+    operands: Object.fromEntries(full.operands.map((one) => {
+      const data = operands[one.role]!;
+      return [one.role, hasBatch(subject, one) ? own(data, one) : data];
+    })),
     mode: check as CheckMode,
     linear: true,
-    seed: source.seed + chunk.first,
+    seed: source.seed + first,
   }, false);
   return await checks.check({
-    result: shorterResult(result),
-    linear: linear && shorterResult(linear),
+    result: ownResult(result),
+    linear: linear && ownResult(linear),
     arithmetic: plan?.arithmetic ?? {},
     readSeconds,
   });
@@ -321,9 +361,4 @@ function firstImages(
 /** Sums of chunks in the result's type. */
 function rounded({ result: { dtype, shape } }: Subject, sums: Float64Array<ArrayBuffer>): HostData {
   return convertDType(tensor("f64", shape, sums), dtype).data as HostData;
-}
-
-function allOf({ result }: Subject) {
-  const size = result.shape[0]!;
-  return { first: 0, count: size, size };
 }
