@@ -77,6 +77,7 @@ export async function multiply(
     problem,
     dtype,
     limits: gpu.limits,
+    ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
   });
   const { result, samplesNs, clock } = await gpu.guard(() =>
     runPlan(gpu, plan, used, subject.result, samples)

@@ -5,6 +5,7 @@ import {
   variantPolicy,
 } from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { MATRIX_POLICY_NAMES, matrixPolicies } from "../kernels/matrix_policies.ts";
 import {
   findPolicy,
   policyThreads,
@@ -227,7 +228,13 @@ export function cutProduct(
   const { limits } = request;
   const device = deviceOf(request);
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
-  let candidates = TILE_POLICIES.filter(fits);
+  const { matrix } = product;
+  const matrices = matrix === undefined ? [] : matrixPolicies(matrix.unit, matrix.lanes);
+  // On matrix units all but the thin ones are slower.
+  let candidates = matrices.some(fits)
+    ? [...matrices, ...TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name))]
+    : TILE_POLICIES;
+  candidates = candidates.filter(fits);
   // SwiftShader took 24 GB to compile a thin policy's loads.
   if (device.multiprocessors < FEW_MULTIPROCESSORS) {
     candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
@@ -236,9 +243,16 @@ export function cutProduct(
     candidates = candidates.slice(0, 1);
   }
   if (request.policy !== undefined) {
-    const policy = findPolicy(request.policy);
+    const policy = matrices.find(({ name }) => name === request.policy) ??
+      findPolicy(request.policy);
     if (policy === undefined) {
-      const names = TILE_POLICIES.map(({ name }) => name).join(", ");
+      if (MATRIX_POLICY_NAMES.includes(request.policy)) {
+        return refusal(
+          "limit",
+          `policy ${request.policy} wants matrix units, which there are none of`,
+        );
+      }
+      const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name).join(", ");
       return refusal(
         "problem",
         `policy ${request.policy} is none of ${names}, nor a tile such as 128x32x8_8x4 (rows x ` +

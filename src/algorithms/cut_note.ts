@@ -1,4 +1,5 @@
-import { policyTile } from "../kernels/policy.ts";
+import { unitShape } from "../kernels/matrix_units.ts";
+import { policyTile, type TilePolicy } from "../kernels/policy.ts";
 import type { Cut } from "./cut.ts";
 
 /**
@@ -13,5 +14,15 @@ export function cutNote({ policy, splits, head }: Cut, tiles: number): string {
     : splits === 1
     ? "no split of the depth"
     : `the depth split in ${splits}`;
-  return `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ${how}`;
+  return `policy ${policy.name}: ${workgroups} workgroups of ${policyTile(policy)}, ${how}${
+    unitNote(policy)
+  }`;
+}
+
+/** Which matrix units a policy runs on. */
+function unitNote({ matrix }: TilePolicy): string {
+  if (matrix === undefined) return "";
+  const { unit, lanes } = matrix;
+  return `; on matrix units of ${unitShape(unit)}, ${unit.component} to ${unit.result}, ` +
+    `in subgroups of ${lanes}`;
 }

@@ -1,4 +1,5 @@
 import type { TileLoader } from "../kernels/loader.ts";
+import type { MatrixUnit } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
@@ -18,6 +19,8 @@ export interface Product {
   readonly streams?: boolean;
   /** Workspace of a policy beside partial results; 0 where absent. */
   workspaceBytes?(policy: TilePolicy): number;
+  /** What its operands can be multiplied on, where the device has it. */
+  readonly matrix?: { readonly unit: MatrixUnit; readonly lanes: number } | undefined;
   readonly a: TileAccess;
   readonly b: TileAccess;
 }

@@ -1,4 +1,5 @@
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { ConvDType, ConvOutDType, ConvProblem } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
@@ -51,6 +52,8 @@ export interface PlanRequest {
   readonly variant?: MainLoopVariant;
   /** The device's. */
   readonly limits: DeviceLimits;
+  /** What the device's subgroups multiply at once; products run on threads alone where absent. */
+  readonly matrixUnits?: MatrixUnits;
   /** What the device is and reaches: what cuts and predicted times depend on. An NVIDIA H200 where absent. */
   readonly device?: DeviceModel;
   /** What was measured to be fastest on the device; `auto` takes it. */

@@ -2,6 +2,7 @@ import { balanceOf, type Cut } from "../algorithms/cut.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import { cutGemm, tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
+import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -56,7 +57,7 @@ export function gemmRivals(
     rivals.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
   };
   add(best.policy.name, {});
-  for (const { name } of TILE_POLICIES) {
+  for (const name of [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES]) {
     const whole = cutGemm(request(name, { balance: "none" }));
     const split = cutGemm(request(name, { balance: "split-k" }));
     if (isRefusal(whole) || isRefusal(split)) continue;

@@ -1,5 +1,6 @@
 import type { DeviceLimits } from "../algorithms/plan.ts";
 import { UnsupportedError } from "../errors.ts";
+import type { MatrixUnit, MatrixUnits } from "../kernels/matrix_units.ts";
 import type { GpuProvider, ProviderName } from "./provider.ts";
 
 /** What is known of the adapter a device came from. */
@@ -83,4 +84,44 @@ export function readLimits(limits: GPUSupportedLimits): DeviceLimits {
     maxBufferSize: limits.maxBufferSize,
     maxStorageBuffersPerShaderStage: limits.maxStorageBuffersPerShaderStage,
   };
+}
+
+/** One of the matrix products of an adapter, as Dawn names its parts. */
+interface SubgroupMatrixConfig {
+  readonly componentType: string;
+  readonly resultComponentType: string;
+  readonly M: number;
+  readonly N: number;
+  readonly K: number;
+}
+
+/** Operands and sums of the matrix products that kernels use. */
+const UNIT_TYPES = ["f16 f32", "i8 i32"];
+
+/**
+ * The matrix units of an adapter whose features were granted; undefined without, or where subgroups are of several sizes,
+ * since a kernel is made for one.
+ */
+export function readMatrixUnits(
+  { info }: Pick<GPUAdapter, "info">,
+  { matrixFeatures }: Pick<GpuProvider, "matrixFeatures">,
+  granted: readonly string[],
+): MatrixUnits | undefined {
+  const { subgroupMinSize, subgroupMaxSize } = info;
+  const has = matrixFeatures.length > 0 && matrixFeatures.every((name) => granted.includes(name));
+  if (!has || subgroupMinSize !== subgroupMaxSize) return undefined;
+  // Not in WebGPU's types yet.
+  const { subgroupMatrixConfigs = [] } = info as GPUAdapterInfo & {
+    readonly subgroupMatrixConfigs?: Iterable<SubgroupMatrixConfig>;
+  };
+  const units = [...subgroupMatrixConfigs]
+    .map(({ componentType, resultComponentType, M, N, K }) => ({
+      component: componentType as MatrixUnit["component"],
+      result: resultComponentType as MatrixUnit["result"],
+      m: M,
+      n: N,
+      k: K,
+    }))
+    .filter(({ component, result }) => UNIT_TYPES.includes(`${component} ${result}`));
+  return units.length === 0 ? undefined : { lanes: subgroupMaxSize, units };
 }

@@ -22,6 +22,7 @@ export function browserProvider(): GpuProvider {
     name: "browser",
     gpu,
     listsFeatures: true,
+    matrixFeatures: [],
     noAdapterMessage: "Cannot open a GPU: the browser offers no adapter",
     identify: ({ description, device, architecture, vendor }) => ({
       adapter: description || device || [vendor, architecture].filter(Boolean).join(" "),

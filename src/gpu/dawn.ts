@@ -1,3 +1,4 @@
+import { MATRIX_FEATURES } from "../kernels/matrix_units.ts";
 import { loadAddon } from "./dawn_addon.ts";
 import { noAdapterMessage } from "./no_adapter.ts";
 import { enableLine, type GpuProvider } from "./provider.ts";
@@ -39,6 +40,7 @@ export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
     name: "dawn",
     gpu: dawn.create(mergeFlags([...DEFAULT_FLAGS, ...flags])),
     listsFeatures: true,
+    matrixFeatures: MATRIX_FEATURES,
     noAdapterMessage: noAdapterMessage("dawn"),
     // Its description is the driver's and its device the name.
     identify: ({ device, description }) => ({

@@ -1,5 +1,6 @@
 import type { DeviceLimits } from "../algorithms/plan.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
+import type { MatrixUnits } from "../kernels/matrix_units.ts";
 import type { AdapterSummary } from "./adapter.ts";
 import type { GpuProvider } from "./provider.ts";
 
@@ -13,6 +14,7 @@ export interface DeviceParts {
   readonly device: GPUDevice;
   readonly info: AdapterSummary;
   readonly limits: DeviceLimits;
+  readonly matrixUnits?: MatrixUnits | undefined;
   readonly features: ReadonlySet<string>;
 }
 
@@ -26,6 +28,8 @@ export class GpuDevice implements Disposable {
   readonly info: AdapterSummary;
   /** What plans may take. */
   readonly limits: DeviceLimits;
+  /** What subgroups multiply at once; undefined where there is nothing of the kind. */
+  readonly matrixUnits: MatrixUnits | undefined;
   /** Features granted of those asked for. */
   readonly features: ReadonlySet<string>;
   /** Workgroups that run side by side, where that is known: a software device runs two a core. */
@@ -45,6 +49,7 @@ export class GpuDevice implements Disposable {
     this.device = parts.device;
     this.info = parts.info;
     this.limits = parts.limits;
+    this.matrixUnits = parts.matrixUnits;
     this.features = parts.features;
     this.workgroupsInFlight = parts.info.software ? 2 * navigator.hardwareConcurrency : undefined;
     this.timestamps = parts.features.has("timestamp-query");

@@ -1,5 +1,5 @@
 import { UnsupportedError } from "../errors.ts";
-import { findAdapter, LIMIT_NAMES, readLimits } from "./adapter.ts";
+import { findAdapter, LIMIT_NAMES, readLimits, readMatrixUnits } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
 import { GpuDevice } from "./gpu_device.ts";
 import type { GpuProvider } from "./provider.ts";
@@ -25,7 +25,11 @@ export async function openOn(
 ): Promise<GpuDevice> {
   const { adapter, info } = await findAdapter(provider, options.forceFallback ?? false);
   const required = options.features ?? [];
-  const optional = ["timestamp-query", ...options.optionalFeatures ?? []];
+  const optional = [
+    "timestamp-query",
+    ...provider.matrixFeatures,
+    ...options.optionalFeatures ?? [],
+  ];
   let features = [...new Set([...required, ...optional])];
   const limits = requestedLimits(adapter);
   // All at once first: finding out one by one costs a device each.
@@ -51,6 +55,7 @@ export async function openOn(
     device,
     info,
     limits: readLimits(device.limits),
+    matrixUnits: readMatrixUnits(adapter, provider, features),
     features: new Set(features),
   });
 }

@@ -18,6 +18,8 @@ export interface GpuProvider {
    * does, an adapter may open one device only.
    */
   readonly listsFeatures: boolean;
+  /** Features of an adapter that multiplies on matrix units; empty where the implementation knows none. */
+  readonly matrixFeatures: readonly string[];
   /** Why there may be no adapter and what to do, in one sentence. */
   readonly noAdapterMessage: string;
   /** What an adapter says of itself: its name, empty where it has none, and its driver where it can be known. */

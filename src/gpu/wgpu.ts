@@ -23,6 +23,7 @@ export function loadWgpu(): GpuProvider {
     name: "wgpu",
     gpu,
     listsFeatures: false,
+    matrixFeatures: [],
     noAdapterMessage: noAdapterMessage("wgpu"),
     // Its `device` is a number.
     identify: ({ description, vendor }) => ({

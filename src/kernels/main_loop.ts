@@ -11,12 +11,22 @@ import {
 import { fullVariant, kernelTrait, type MainLoopVariant } from "./main_loop_variant.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName, withoutMicroKernel } from "./loop/inner_product.ts";
-import { stepLoopText } from "./loop/step_loop.ts";
+import {
+  matrixOutput,
+  matrixPlaces,
+  matrixProducts,
+  type MatrixTilePolicy,
+  stageBytes,
+} from "./loop/matrix_products.ts";
+import { matrixTile, matrixTileBytes } from "./loop/matrix_tile.ts";
+import { stepLoopText, type StepProducts } from "./loop/step_loop.ts";
+import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
+import { MATRIX_FEATURES, unitDepth } from "./matrix_units.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 import type { Accumulation } from "../elements/elements.ts";
 import { sumScalar } from "../elements/scalar.ts";
-import { tileBytes, workgroupTile } from "./loop/workgroup_tile.ts";
+import { type FilledTile, tileBytes, workgroupTile } from "./loop/workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
 export interface MainLoopShape {
@@ -58,6 +68,8 @@ export interface MainLoopOptions {
   readonly variant?: MainLoopVariant;
   /** f32 where absent. */
   readonly accumulation?: Accumulation;
+  /** Products that matrix units add up before their sums move to registers; all where absent. */
+  readonly chain?: number | undefined;
 }
 
 /** What the main loop cuts by where `policy` is asked for. */
@@ -79,12 +91,22 @@ export function mainLoopWorkgroups(
 /** Bytes of workgroup memory of the main loop with these loaders. */
 export function mainLoopBytes(
   policy: TilePolicy,
-  a: Pick<TileLoader, "along" | "value">,
-  b: Pick<TileLoader, "along" | "value">,
+  a: Pick<TileLoader, "along" | "vectorAlong" | "value">,
+  b: Pick<TileLoader, "along" | "vectorAlong" | "value">,
   { doubleBuffer }: Pick<MainLoopVariant, "doubleBuffer"> = {},
 ): number {
+  if (isMatrixPolicy(policy)) {
+    const { unit } = policy.matrix;
+    return matrixTileBytes(unit, policy.rows, policy.depth, a, doubleBuffer) +
+      matrixTileBytes(unit, policy.columns, policy.depth, b, doubleBuffer) + stageBytes(policy);
+  }
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
+}
+
+/** Whether subgroups multiply on matrix units. */
+function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
+  return policy.matrix !== undefined;
 }
 
 /** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
@@ -102,7 +124,9 @@ function peeledDepth(
     return undefined;
   }
   const steps = Math.ceil(depth / policy.depth);
-  const last = depth - (steps - 1) * policy.depth;
+  // Matrix units take whole matrices.
+  const whole = policy.matrix === undefined ? 1 : unitDepth(policy.matrix.unit);
+  const last = Math.ceil((depth - (steps - 1) * policy.depth) / whole) * whole;
   const skipped = policy.depth - last;
   return skipped >= WORTH_PEELING * steps * policy.depth ? last : undefined;
 }
@@ -117,9 +141,11 @@ export function mainLoopMultiplications(
   const results = mainLoopWorkgroups({ ...shape, splits: 1 }, policy) * policy.rows *
     policy.columns;
   const share = shape.uneven?.share ?? 1;
-  return peeledDepth(shape, policy, mode, variant) === undefined
-    ? Math.round(results * Math.ceil(shape.depth / policy.depth) * policy.depth * share)
-    : results * shape.depth;
+  const last = peeledDepth(shape, policy, mode, variant);
+  const steps = Math.ceil(shape.depth / policy.depth);
+  return last === undefined
+    ? Math.round(results * steps * policy.depth * share)
+    : results * ((steps - 1) * policy.depth + last);
 }
 
 /**
@@ -144,67 +170,39 @@ export function mainLoopKernel(
 ): SizedKernel {
   const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
-  const grid: ThreadGrid = {
-    rows: policy.rows / policy.threadRows,
-    columns: policy.columns / policy.threadColumns,
-    warp: policy.warp,
-  };
-  const [rowFragments, columnFragments] = [
-    fragments(policy.threadRows),
-    fragments(policy.threadColumns),
-  ];
-  const name = `${traits}_${policyTile(policy)}_${suffix}${kernelTrait(options.variant)}`;
-  const aTile = workgroupTile("a", policy.rows, policy.depth, a, variant);
-  const bTile = workgroupTile("b", policy.columns, policy.depth, b, variant);
   const steps = Math.ceil(shape.depth / policy.depth);
-  const { accumulation = "f32" } = options;
-  const inner = innerProduct(accumulation);
-  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
+  const last = peeledDepth(shape, policy, mode, variant);
+  const body = isMatrixPolicy(policy)
+    ? matrixBody(policy, a, b, last, Math.ceil(steps / shape.splits), options)
+    : threadBody(policy, a, b, last, options);
+  const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
+    kernelTrait(options.variant)
+  }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
   const workgroup = workgroupText(module, shape, policy);
   const loaders = [
-    dealtLoader(a, "a", aTile, policy.rows, policy.depth, threads),
-    dealtLoader(b, "b", bTile, policy.columns, policy.depth, threads),
+    dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
+    dealtLoader(b, "b", body.tiles[1], policy.columns, policy.depth, threads),
   ] as const;
-  const epilogue = output.text({
-    fragmentRows: rowFragments,
-    fragmentColumns: columnFragments,
-    fragmentHeight: policy.threadRows === 1 ? 1 : 4,
-    sum: sumScalar(inner.sum),
-    row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
-    column: (j) => `first_column + bx${j} * 4u`,
-  });
   const wgsl = stepLoopText({
     name,
-    summary: `${policy.rows} x ${policy.columns} results a workgroup, ${policy.threadRows} x ` +
-      `${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
+    summary: `${policy.rows} x ${policy.columns} results a workgroup, ${body.summary}, ` +
+      `${policy.depth} deep steps.`,
     declarations: [output.declarations],
     threads,
     workgroups,
     workgroup,
-    places: `${threadPlace(grid, "t", "t")}\n${
-      fragmentPlaces(grid, rowFragments, columnFragments)
-    }`,
+    places: body.places,
     schedule: {
       buffers: variant.doubleBuffer ? "alternate" : "one",
       prefetch: variant.prefetch,
-      unroll: variant.unroll,
-      last: peeledDepth(shape, policy, mode, variant),
     },
     steps,
     loaders,
-    tiles: [aTile, bTile],
-    depth: policy.depth,
-    inner,
-    threadTile: policy,
-    accumulate: {
-      into: "registers",
-      every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
-    },
-    sumIndex,
-    output: epilogue,
+    products: body.products,
+    output: body.output(output),
   }, module);
-  return sizedKernel(
+  const sized = sizedKernel(
     name,
     mode,
     wgsl,
@@ -214,6 +212,110 @@ export function mainLoopKernel(
     loopIterations(Math.ceil(steps / shape.splits), stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );
+  if (!isMatrixPolicy(policy)) return sized;
+  const { kernel } = sized;
+  return { ...sized, kernel: { ...kernel, features: [...kernel.features, ...MATRIX_FEATURES] } };
+}
+
+/** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */
+interface LoopBody {
+  /** Enters the name behind the tile. */
+  readonly trait: string;
+  /** Whose results the tile's are. */
+  readonly summary: string;
+  readonly tiles: readonly [FilledTile, FilledTile];
+  readonly places: string;
+  readonly products: StepProducts;
+  output(store: OutputStore): string;
+}
+
+/** Every thread multiplies a tile of its own. */
+function threadBody(
+  policy: TilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  options: MainLoopOptions,
+): LoopBody {
+  const variant = fullVariant(options.variant);
+  const { accumulation = "f32" } = options;
+  const inner = innerProduct(accumulation);
+  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
+  const grid: ThreadGrid = {
+    rows: policy.rows / policy.threadRows,
+    columns: policy.columns / policy.threadColumns,
+    warp: policy.warp,
+  };
+  const [rowFragments, columnFragments] = [
+    fragments(policy.threadRows),
+    fragments(policy.threadColumns),
+  ];
+  const tiles = [
+    workgroupTile("a", policy.rows, policy.depth, a, variant),
+    workgroupTile("b", policy.columns, policy.depth, b, variant),
+  ] as const;
+  return {
+    trait: "",
+    summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
+    tiles,
+    places: `${threadPlace(grid, "t", "t")}\n${
+      fragmentPlaces(grid, rowFragments, columnFragments)
+    }`,
+    products: threadProducts({
+      tiles,
+      depth: policy.depth,
+      unroll: variant.unroll,
+      last,
+      inner,
+      threadTile: policy,
+      accumulate: {
+        into: "registers",
+        every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
+      },
+      sumIndex,
+    }),
+    output: (store) =>
+      store.text({
+        fragmentRows: rowFragments,
+        fragmentColumns: columnFragments,
+        fragmentHeight: policy.threadRows === 1 ? 1 : 4,
+        sum: sumScalar(inner.sum),
+        row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
+        column: (j) => `first_column + bx${j} * 4u`,
+      }),
+  };
+}
+
+/** Steps whose products matrix units add up; 0 where those are all. */
+export function flushSteps({ depth }: Pick<TilePolicy, "depth">, chain: number, steps: number) {
+  const every = Math.max(1, Math.floor(chain / depth));
+  return every < steps ? every : 0;
+}
+
+/** Every subgroup multiplies on matrix units. */
+function matrixBody(
+  policy: TilePolicy & MatrixTilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  steps: number,
+  { variant, chain = Infinity }: MainLoopOptions,
+): LoopBody {
+  const { doubleBuffer } = fullVariant(variant);
+  const { unit, matrices } = policy.matrix;
+  const tiles = [
+    matrixTile("a", unit, policy.rows, policy.depth, a, doubleBuffer),
+    matrixTile("b", unit, policy.columns, policy.depth, b, doubleBuffer),
+  ] as const;
+  const flush = flushSteps(policy, chain, steps);
+  return {
+    trait: flush === 0 ? "" : `_flush${flush}`,
+    summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
+    tiles,
+    places: matrixPlaces(policy, tiles),
+    products: matrixProducts({ policy, tiles, last, flush }),
+    output: (store) => matrixOutput(policy, store, flush),
+  };
 }
 
 /**

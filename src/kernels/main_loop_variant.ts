@@ -21,6 +21,8 @@ export interface MainLoopVariant {
   readonly microKernel?: boolean;
   /** f16 operands stay f16 in workgroup memory, and are converted as they are multiplied. Off. */
   readonly halfTile?: boolean;
+  /** Products on matrix units, where the device has them for the operands. On. */
+  readonly matrixUnits?: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
   readonly packedFilter?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Where its errors are small. */
@@ -42,6 +44,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   peel: true,
   microKernel: true,
   halfTile: false,
+  matrixUnits: true,
   packedFilter: false,
 };
 
@@ -55,6 +58,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "peel": "peel",
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",
+  "matrix-units": "matrixUnits",
   "packed-filter": "packedFilter",
   "half-transforms": "halfTransforms",
 };

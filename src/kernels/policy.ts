@@ -1,3 +1,5 @@
+import { type MatrixUnit, unitShape } from "./matrix_units.ts";
+
 /**
  * How the main loop cuts a product: the tile of a workgroup, the tile of a thread. Names after CUTLASS.
  * Tiles are rows (M) x columns (N) x depth (K).
@@ -13,6 +15,19 @@ export interface TilePolicy {
   readonly threadColumns: number;
   /** Threads of a warp along rows x columns: a squarer warp reads less workgroup memory. */
   readonly warp: readonly [number, number];
+  /** Where subgroups multiply on matrix units. */
+  readonly matrix?: MatrixTile;
+}
+
+/** The part of a tile that a subgroup multiplies on matrix units. */
+export interface MatrixTile {
+  readonly unit: MatrixUnit;
+  /** Threads of a subgroup. */
+  readonly lanes: number;
+  /** Its matrices of sums along rows and columns. */
+  readonly matrices: readonly [number, number];
+  /** Those that it passes on at once, through workgroup memory. */
+  readonly stage: readonly [number, number];
 }
 
 function policy(
@@ -86,7 +101,12 @@ export function policyThreads(policy: TilePolicy): number {
 
 /** `128x128x16`, as it stands in kernel names; with a thread's tile where the policy has no name of its own. */
 export function policyTile(policy: TilePolicy): string {
-  const { name, rows, columns, depth, threadRows, threadColumns } = policy;
+  const { name, rows, columns, depth, threadRows, threadColumns, matrix } = policy;
+  const tile = `${rows}x${columns}x${depth}`;
+  if (matrix !== undefined) {
+    const { unit, matrices, stage } = matrix;
+    return `${tile}_mma${unitShape(unit)}_${matrices.join("x")}_stage${stage.join("x")}`;
+  }
   const free = TILE_POLICIES.every((one) => one.name !== name);
-  return `${rows}x${columns}x${depth}${free ? `_${threadRows}x${threadColumns}` : ""}`;
+  return free ? `${tile}_${threadRows}x${threadColumns}` : tile;
 }

@@ -66,7 +66,8 @@ export interface Executor extends Disposable {
 /** Planning for a device: what is not said of it is its own. */
 export function gpuPlanning(gpu: GpuDevice, planning: Partial<Planning>): Planning {
   const device = modelOf(gpu.workgroupsInFlight, planning.device);
-  return { limits: gpu.limits, ...planning, device };
+  const { limits, matrixUnits } = gpu;
+  return { limits, ...(matrixUnits && { matrixUnits }), ...planning, device };
 }
 
 /** A GPU, which runs plans. It ends with its executor. */

@@ -56,7 +56,7 @@ function gemmTensor(problem: GemmProblem, role: GemmTensor, dtype: GemmDType): S
 export function gemmRequest(
   problem: GemmProblem,
   { dtype, accumulate }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
-  { policy, splits, balance, variant, device, limits, sizes }: Planning,
+  { policy, splits, balance, variant, device, limits, matrixUnits, sizes }: Planning,
 ): GemmRequest {
   return {
     problem,
@@ -67,6 +67,7 @@ export function gemmRequest(
     ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits,
+    ...(matrixUnits === undefined ? {} : { matrixUnits }),
     ...(device === undefined ? {} : { device }),
     ...(sizes === undefined ? {} : { sizes }),
   };

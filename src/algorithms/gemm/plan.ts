@@ -1,9 +1,16 @@
 import { canonicalName } from "../../kernels/kernel.ts";
+import {
+  matrixUnitFor,
+  type MatrixUnits,
+  unitChain,
+  unitScalar,
+} from "../../kernels/matrix_units.ts";
 import { THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
+  flushSteps,
   mainLoopKernel,
   mainLoopMultiplications,
   type MainLoopShape,
@@ -47,6 +54,7 @@ import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
+import type { Product } from "../product.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
 import { gemmEpilogue } from "./epilogue.ts";
@@ -76,10 +84,21 @@ export interface GemmRequest {
   readonly variant?: MainLoopVariant;
   /** The device's. */
   readonly limits: DeviceLimits;
+  /** What the device's subgroups multiply at once; products run on threads alone where absent. */
+  readonly matrixUnits?: MatrixUnits;
   /** What the device reaches; an NVIDIA H200 where absent. */
   readonly device?: DeviceModel;
   /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems. */
   readonly sizes?: SizeMode;
+}
+
+/** The matrix unit that a product may run on. */
+function gemmUnit(request: GemmRequest): Product["matrix"] {
+  const { matrixUnits, microKernel } = fullVariant(request.variant);
+  const unit = matrixUnitFor(elementsOf(request), request.matrixUnits);
+  return unit === undefined || !matrixUnits || !microKernel
+    ? undefined
+    : { unit, lanes: request.matrixUnits!.lanes };
 }
 
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
@@ -104,6 +123,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
+    matrix: gemmUnit(request),
     a: tile(a, n),
     b: tile(b, m),
   });
@@ -122,13 +142,23 @@ function withTile(request: GemmRequest): GemmRequest {
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
 function gemmSums(
-  { accumulate: sums }: Elements,
+  { accumulate: sums, result }: Elements,
   cut: Cut,
   steps: number,
   packed: number,
 ): PlanArithmetic {
   const { chain, segment } = cutArithmetic(cut, steps);
   const depth = cut.policy.depth * packed;
+  if (cut.policy.matrix !== undefined && sums === "f32") {
+    const longest = Math.ceil(steps / (cut.head === undefined ? cut.splits : 1));
+    const flush = flushSteps(cut.policy, unitChain(segment === undefined ? result : sums), longest);
+    const shortest = flush === 0 ? chain : flush * depth;
+    return {
+      sums,
+      ...(segment === undefined ? {} : { segment }),
+      ...(shortest === undefined ? {} : { chain: shortest }),
+    };
+  }
   return {
     sums,
     ...(segment === undefined ? {} : { segment: segment * packed }),
@@ -175,18 +205,19 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const request = withTile(asked);
   const { problem, limits } = request;
   const device = deviceOf(request);
-  const types = elementsOf(request);
-  const packed = depthOfValue(types);
+  const asStored = elementsOf(request);
+  const packed = depthOfValue(asStored);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
   // Literal zero divisors do not compile; in a uniform they are harmless.
   const mode = m * n * k * batch === 0 ? "uniform" : request.sizes ?? "constant";
-  const shapes = operandShapes(problem, types);
+  const shapes = operandShapes(problem, asStored);
   const elements = batch * m * n;
   const cut = cutGemm(request);
   if (isRefusal(cut)) return cut;
-  const { splits, head } = cut;
-  const { policy } = cut;
+  const { splits, head, policy } = cut;
+  const { matrix } = policy;
+  const types = matrix === undefined ? asStored : { ...asStored, tile: unitScalar(matrix.unit) };
   const depth = Math.ceil(k / packed);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
@@ -284,7 +315,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       aLoader,
       bLoader,
       mappedOutput(out, map, epilogueSteps),
-      { variant, accumulation: types.accumulate },
+      { variant, accumulation: types.accumulate, chain: unitChain(element) },
     );
     expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);

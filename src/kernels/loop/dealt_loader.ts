@@ -1,13 +1,13 @@
 import { zeroOf } from "../../elements/scalar.ts";
 import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "../loader.ts";
 import type { StepLoader } from "./step_loop.ts";
-import type { WorkgroupTile } from "./workgroup_tile.ts";
+import type { FilledTile } from "./workgroup_tile.ts";
 
 /** A loader's text in the step loop: the loads of its tile, dealt out to the threads. */
 export function dealtLoader(
   loader: TileLoader,
   operand: "a" | "b",
-  tile: WorkgroupTile,
+  tile: FilledTile,
   extent: number,
   depth: number,
   threads: number,
@@ -50,7 +50,7 @@ function storeText(
   loader: TileLoader,
   schedule: LoadSchedule,
   operand: "a" | "b",
-  tile: WorkgroupTile,
+  tile: FilledTile,
 ): string {
   return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
@@ -60,14 +60,13 @@ function storeText(
     const value = loader.packed === undefined
       ? loader.mask?.(placeSlot, loaded) ?? loaded
       : unpacked;
-    const element = (row: string) => `${tile.at(row, `${place} / 4u`)}[${place} % 4u]`;
-    const lines = vectorSide(loader) === "place" && loader.vector === 4
-      ? [`    ${tile.at(depth, `${place} / 4u`)} = ${value};`]
-      : loader.vector === 1
-      ? [`    ${element(depth)} = ${value};`]
-      : [..."xyzw"].map((component, k) =>
-        `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
-      );
+    const lines = tile.store({
+      place,
+      depth,
+      value,
+      vector: loader.vector,
+      side: vectorSide(loader),
+    });
     if (loader.packed) lines.unshift(`    let ${unpacked} = ${loader.packed.unpack(loaded)};`);
     return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
   }).join("\n");

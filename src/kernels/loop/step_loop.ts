@@ -1,14 +1,5 @@
 import template from "../../../shaders/step_loop.wgsl" with { type: "text" };
 import { type ModuleBuilder, render } from "../module.ts";
-import { threadSums } from "./accumulate.ts";
-import {
-  clearSums,
-  type InnerProduct,
-  multiplyRow,
-  type SumName,
-  type ThreadTile,
-} from "./inner_product.ts";
-import type { WorkgroupTile } from "./workgroup_tile.ts";
 
 /** Brings one operand of a step from storage into workgroup memory: text, over the thread index `t`. */
 export interface StepLoader {
@@ -35,19 +26,27 @@ export interface StepSchedule {
   readonly buffers: "one" | "alternate" | "ahead";
   /** The next tile travels to registers while this one is multiplied. */
   readonly prefetch: boolean;
-  /** The depth of a tile is text, not a loop. */
-  readonly unroll: boolean;
-  /** Products of the last step, where it is a text of its own. */
-  readonly last?: number | undefined;
 }
 
-/**
- * How many steps one accumulator adds up, and where its sums go then: a second set of registers (0 for never), or the
- * store, which then adds where `again` is true.
- */
-export type AccumulationPolicy =
-  | { readonly into: "registers"; readonly every: number }
-  | { readonly into: "store"; /** WGSL. */ readonly every: string };
+/** What becomes of the tiles of a step: products that are added to sums, as text. */
+export interface StepProducts {
+  /** The tiles, and what else of workgroup memory it takes. */
+  readonly declarations: readonly string[];
+  /** Whether it asks for `subgroup` and `lane`, a thread's subgroup and its place there. */
+  readonly subgroups?: boolean;
+  /** Declares the sums, all zero. */
+  readonly sums: string;
+  /** Multiplies the tiles of a step. */
+  readonly multiply: string;
+  /** Multiplies those of the last step, where it is a text of its own. */
+  readonly multiplyLast: string;
+  /** After each step: moves finished chains on. */
+  readonly fold: string;
+  /** After the loop: what has not been moved on yet. */
+  readonly finish: string;
+  /** Where sums go to the store every few steps: WGSL of how many, and what sets them to zero. */
+  readonly parts: false | { readonly steps: string; readonly clear: string };
+}
 
 /** A product in steps: all that its kernel is made of. */
 export interface StepLoop {
@@ -67,38 +66,28 @@ export interface StepLoop {
   /** Most steps of a workgroup. */
   readonly steps: number;
   readonly loaders: readonly [StepLoader, StepLoader];
-  readonly tiles: readonly [WorkgroupTile, WorkgroupTile];
-  readonly depth: number;
-  readonly inner: InnerProduct;
-  readonly threadTile: ThreadTile;
-  readonly accumulate: AccumulationPolicy;
-  /** What tells the sums of a row and fragment from others: they are `c{index}` after the loop. */
-  readonly sumIndex: SumName;
+  readonly products: StepProducts;
   /** What becomes of the sums. */
   readonly output: string;
 }
 
 /** The WGSL of a step loop. */
 export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
-  const { schedule, loaders, tiles: [a, b], depth, inner, threadTile, accumulate, sumIndex } = loop;
-  const every = accumulate.into === "registers" ? accumulate.every : 0;
-  const sums = threadSums(threadTile, inner.sum, every, sumIndex);
+  const { schedule, loaders, products } = loop;
   const both = (text: (loader: StepLoader) => string | undefined) =>
     loaders.map(text).filter((one) => one !== undefined && one !== "").join("\n");
-  const rows = Array.from(
-    { length: depth },
-    (_, k) => `    {\n${multiplyRow(inner, threadTile, `${k}`, a, b, sums.inner)}\n    }`,
-  );
   // Loaders without a state find the step by its number.
   const at = loaders.some(({ advance }) => advance === undefined);
   const step = (text: string) => at ? `    let at = ${text};` : "";
   return render(template, {
     ...loop,
     ...schedule,
+    ...products,
+    subgroups: products.subgroups ?? false,
     declarations: [
       module.declarations(),
       ...loop.declarations,
-      ...new Set([a.declaration, b.declaration]),
+      ...new Set(products.declarations),
     ].filter((one) => one !== "").join("\n"),
     begin: [
       both(({ places }) => places),
@@ -115,18 +104,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     fetch: both(({ fetch }) => fetch),
     store: both(({ store }) => store),
     current: CURRENT[schedule.buffers],
-    sums: sums.declare,
     allSteps: loop.steps,
-    multiply: schedule.unroll
-      ? rows.join("\n")
-      : `    for (var k = 0u; k < ${depth}u; k++) {\n${
-        multiplyRow(inner, threadTile, "k", a, b, sums.inner)
-      }\n    }`,
-    multiplyLast: schedule.last === undefined ? "" : rows.slice(0, schedule.last).join("\n"),
-    fold: sums.fold,
-    finish: sums.finish,
-    parts: accumulate.into === "store" &&
-      { steps: accumulate.every, clear: clearSums(threadTile, sums.sum, inner.sum) },
   });
 }
 

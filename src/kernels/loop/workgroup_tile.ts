@@ -13,6 +13,36 @@ export interface WorkgroupTile {
   at(depth: string, vector: string): string;
 }
 
+/** What a thread has loaded of a tile: a value, or four along a side. */
+export interface LoadedValue {
+  /** Place and depth within the tile, of the first value. */
+  readonly place: string;
+  readonly depth: string;
+  readonly value: string;
+  readonly vector: 1 | 4;
+  readonly side: "place" | "depth";
+}
+
+/** A tile as loaders fill it. */
+export interface FilledTile {
+  /** The statements that store what a thread has loaded. */
+  store(loaded: LoadedValue): string[];
+}
+
+/** Stores what is loaded into rows of places. */
+function storeLines(
+  at: WorkgroupTile["at"],
+  { place, depth, value, vector, side }: LoadedValue,
+): string[] {
+  const element = (row: string) => `${at(row, `${place} / 4u`)}[${place} % 4u]`;
+  if (vector === 1) return [`    ${element(depth)} = ${value};`];
+  return side === "place"
+    ? [`    ${at(depth, `${place} / 4u`)} = ${value};`]
+    : [..."xyzw"].map((component, k) =>
+      `    ${element(`${depth} + ${k}u`)} = ${value}.${component};`
+    );
+}
+
 /** Vectors of a tile row. A tile that is stored across (along depth) is padded against bank conflicts. */
 function rowVectors(extent: number, { along }: Pick<TileLoader, "along">): number {
   return extent / 4 + (along === "depth" ? 1 : 0);
@@ -36,7 +66,7 @@ export function workgroupTile(
   depth: number,
   loader: Pick<TileLoader, "along" | "value">,
   { arrays2d, doubleBuffer }: Pick<FullMainLoopVariant, "arrays2d" | "doubleBuffer">,
-): WorkgroupTile {
+): WorkgroupTile & FilledTile {
   const scalar = loader.value ?? "f32";
   const row = rowVectors(extent, loader);
   const vector = typeName(scalar, 4);
@@ -47,11 +77,13 @@ export function workgroupTile(
   const declared = arrays2d && doubleBuffer ? `array<${type}, 2>` : type;
   const half = doubleBuffer ? "[half]" : "";
   const start = doubleBuffer ? `half * ${row * depth}u + ` : "";
+  const at = (k: string, v: string) =>
+    arrays2d ? `${name}${half}[${k}][${v}]` : `${name}[${start}(${k}) * ${row}u + ${v}]`;
   return {
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,
     bytes: tileBytes(extent, depth, loader, doubleBuffer),
-    at: (k, v) =>
-      arrays2d ? `${name}${half}[${k}][${v}]` : `${name}[${start}(${k}) * ${row}u + ${v}]`,
+    at,
+    store: (loaded) => storeLines(at, loaded),
   };
 }

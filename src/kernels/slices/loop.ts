@@ -2,6 +2,7 @@ import exchangeTemplate from "../../../shaders/exchange.wgsl" with { type: "text
 import { type Scalar, typeName } from "../../elements/scalar.ts";
 import { eachSum, innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
+import { threadProducts } from "../loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "../loop/threads.ts";
 import type { WorkgroupTile } from "../loop/workgroup_tile.ts";
 import {
@@ -139,17 +140,20 @@ export function sliceLoopKernel(
         ? [swizzledPlaces("bx", "tx", grid.columns, fragments, policy.rows / 4)]
         : []),
     ].join("\n"),
-    schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true, unroll: true },
+    schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true },
     steps: shape.steps,
     loaders: [a, b],
-    tiles: [tileOf("a"), tileOf("b")],
-    depth: policy.depth,
-    inner: innerProduct("f32"),
-    threadTile: policy,
-    accumulate: partial === 0
-      ? { into: "registers", every: flush }
-      : { into: "store", every: partialSteps },
-    sumIndex,
+    products: threadProducts({
+      tiles: [tileOf("a"), tileOf("b")],
+      depth: policy.depth,
+      unroll: true,
+      inner: innerProduct("f32"),
+      threadTile: policy,
+      accumulate: partial === 0
+        ? { into: "registers", every: flush }
+        : { into: "store", every: partialSteps },
+      sumIndex,
+    }),
     output: exchange,
   }, module);
   return sizedKernel(

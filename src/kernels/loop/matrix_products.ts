@@ -1,0 +1,203 @@
+import { scalarBytes, typeName, zeroOf } from "../../elements/scalar.ts";
+import { unitDepth } from "../matrix_units.ts";
+import type { OutputStore } from "../output.ts";
+import type { MatrixTile, TilePolicy } from "../policy.ts";
+import type { MatrixOperandTile } from "./matrix_tile.ts";
+import type { StepProducts } from "./step_loop.ts";
+
+/** A policy whose products run on matrix units. */
+export type MatrixTilePolicy = Pick<TilePolicy, "rows" | "columns" | "depth"> & {
+  readonly matrix: MatrixTile;
+};
+
+/** Products that subgroups compute on matrix units. */
+export interface MatrixProducts {
+  readonly policy: MatrixTilePolicy;
+  readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
+  /** Values along the depth of the last step, where it is a text of its own: whole matrices. */
+  readonly last?: number | undefined;
+  /**
+   * Steps that the units add up before their sums move to registers, where they are added as f32 should be: units cut
+   * sums off instead of rounding them (docs/accuracy.md). 0 for never.
+   */
+  readonly flush: number;
+}
+
+/** Vectors between rows of the memory through which sums pass: one more than they have, against bank conflicts. */
+function stageStride({ unit, stage }: MatrixTile): number {
+  return stage[1] * unit.n / 4 + 1;
+}
+
+/** Vectors of a subgroup's part of that memory. */
+function stageVectors(tile: MatrixTile): number {
+  return tile.stage[0] * tile.unit.m * stageStride(tile);
+}
+
+/** Subgroups of a workgroup along the rows and columns of its tile. */
+function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [number, number] {
+  const { unit, matrices } = matrix;
+  return [rows / (matrices[0] * unit.m), columns / (matrices[1] * unit.n)];
+}
+
+/** Bytes of workgroup memory through which sums pass. */
+export function stageBytes(policy: MatrixTilePolicy): number {
+  const [rows, columns] = subgroupGrid(policy);
+  return rows * columns * stageVectors(policy.matrix) * 4 * scalarBytes(policy.matrix.unit.result);
+}
+
+/** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
+export function matrixPlaces(policy: MatrixTilePolicy, tiles: MatrixProducts["tiles"]): string {
+  const { unit, lanes, matrices, stage } = policy.matrix;
+  const [, across] = subgroupGrid(policy);
+  const vectors = stage[1] * unit.n / 4;
+  if (lanes % vectors !== 0 || stage[0] * unit.m / 4 * vectors % lanes !== 0) {
+    throw new Error(`Cannot deal ${stage.join(" x ")} matrices to ${lanes} threads`);
+  }
+  return [
+    `  let unit_row = (subgroup / ${across}u) * ${matrices[0] * unit.m}u;`,
+    `  let unit_column = (subgroup % ${across}u) * ${matrices[1] * unit.n}u;`,
+    `  let stage_first = subgroup * ${stageVectors(policy.matrix)}u;`,
+    `  let stage_row = (lane / ${vectors}u) * 4u;`,
+    `  let stage_vector = lane % ${vectors}u;`,
+    ...tiles.map(({ places }) => places),
+  ].join("\n");
+}
+
+/** The matrices that pass on at once: how many times, and of which the first is where. */
+function rounds({ matrices, stage }: MatrixTile): readonly (readonly [number, number])[] {
+  const of = (side: 0 | 1) =>
+    Array.from({ length: matrices[side] / stage[side] }, (_, i) => i * stage[side]);
+  return of(0).flatMap((row) => of(1).map((column) => [row, column] as const));
+}
+
+/** Fragments of 4 x 4 results of a thread in a round, all of the same columns, and rows from one to the next. */
+function fragmentsOf({ unit, lanes, stage }: MatrixTile): { count: number; rows: number } {
+  const high = 4 * lanes / (stage[1] * unit.n / 4);
+  return { count: stage[0] * unit.m / high, rows: high };
+}
+
+/** Every vector of a thread in a round: its row there, and how it is read. */
+function stagedVectors(tile: MatrixTile): { sum: number; text: string }[] {
+  const { count, rows } = fragmentsOf(tile);
+  return Array.from({ length: 4 * count }, (_, sum) => {
+    const row = Math.floor(sum / 4) * rows + sum % 4;
+    return {
+      sum,
+      text: `stage[stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector]`,
+    };
+  });
+}
+
+/** The statements that bring a round's matrices to where all threads of the subgroup read them. */
+function stageText(tile: MatrixTile, [firstRow, firstColumn]: readonly [number, number]): string[] {
+  const { unit, stage } = tile;
+  const stride = stageStride(tile);
+  const lines = ["    workgroupBarrier();"];
+  for (let i = 0; i < stage[0]; i++) {
+    for (let j = 0; j < stage[1]; j++) {
+      const at = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
+      const sum = sumName(firstRow + i, firstColumn + j);
+      lines.push(`    subgroupMatrixStore<row_major>(&stage, ${at}, ${sum}, ${stride}u);`);
+    }
+  }
+  return [...lines, "    workgroupBarrier();"];
+}
+
+function sumName(row: number, column: number): string {
+  return `sum${row}_${column}`;
+}
+
+/** Calls `text` with each matrix of a subgroup's sums. */
+function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number) => string) {
+  return Array.from(
+    { length: matrices[0] * matrices[1] },
+    (_, i) => text(Math.floor(i / matrices[1]), i % matrices[1]),
+  );
+}
+
+/** The text of a subgroup's products of a step. */
+export function matrixProducts(
+  { policy, tiles: [a, b], last, flush }: MatrixProducts,
+): StepProducts {
+  const { matrix } = policy;
+  const { unit, matrices: [rows, columns] } = matrix;
+  const [down, across] = subgroupGrid(policy);
+  const vector = typeName(unit.result, 4);
+  const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
+  const step = (k: number) =>
+    [
+      "    {",
+      ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${a.load(i * unit.m, k)};`),
+      ...Array.from({ length: columns }, (_, j) => [
+        `      let b${j} = ${b.load(j * unit.n, k)};`,
+        ...Array.from({ length: rows }, (_, i) => {
+          const sum = sumName(i, j);
+          return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
+        }),
+      ]).flat(),
+      "    }",
+    ].join("\n");
+  const steps = Array.from({ length: policy.depth / unitDepth(unit) }, (_, k) => step(k));
+  const moved = rounds(matrix).flatMap((first, round) => [
+    ...stageText(matrix, first),
+    ...stagedVectors(matrix).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
+  ]);
+  return {
+    declarations: [
+      a.declaration,
+      b.declaration,
+      `var<workgroup> stage: array<${vector}, ${down * across * stageVectors(matrix)}>;`,
+    ],
+    subgroups: true,
+    sums: [
+      ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
+      ...(flush === 0 ? [] : [
+        ...rounds(matrix).flatMap((_, round) =>
+          stagedVectors(matrix).map(({ sum }) =>
+            `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`
+          )
+        ),
+        `  var until_flush = ${flush}u;`,
+      ]),
+    ].join("\n"),
+    multiply: steps.join("\n"),
+    multiplyLast: last === undefined ? "" : steps.slice(0, last / unitDepth(unit)).join("\n"),
+    fold: flush === 0 ? "" : [
+      "    until_flush--;",
+      "    if (until_flush == 0u) {",
+      `    until_flush = ${flush}u;`,
+      ...moved,
+      ...eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`),
+      "    }",
+    ].join("\n"),
+    finish: flush === 0 ? "" : moved.join("\n"),
+    parts: false,
+  };
+}
+
+/** What becomes of the sums, round by round. */
+export function matrixOutput(
+  { matrix }: MatrixTilePolicy,
+  output: OutputStore,
+  flush: number,
+): string {
+  const { unit } = matrix;
+  const fragments = fragmentsOf(matrix);
+  return rounds(matrix).map(([row, column], round) =>
+    [
+      "  {",
+      ...(flush === 0 ? stageText(matrix, [row, column]) : []),
+      ...stagedVectors(matrix).map(({ sum, text }) =>
+        `    let c${sum}_0 = ${flush === 0 ? text : `total${round}_${sum}`};`
+      ),
+      output.text({
+        fragmentRows: fragments.count,
+        fragmentColumns: 1,
+        sum: unit.result,
+        row: (i) => `first_row + unit_row + stage_row + ${row * unit.m + i * fragments.rows}u`,
+        column: () => `first_column + unit_column + ${column * unit.n}u + stage_vector * 4u`,
+      }),
+      "  }",
+    ].join("\n")
+  ).join("\n");
+}

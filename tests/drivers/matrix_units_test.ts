@@ -1,0 +1,119 @@
+/**
+ * Products on matrix units, by the gate: on sizes that divide nothing, with every transpose and epilogue. Dawn has them on
+ * NVIDIA's GPUs and on the CPU with Mesa 26 (`deno task test:drivers matrix`); elsewhere there is nothing to test.
+ */
+import assert from "#assert";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { MATRIX_POLICY_NAMES } from "../../src/kernels/matrix_policies.ts";
+import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
+import { printGemm } from "../../src/problem/gemm_suite.ts";
+import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+
+type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
+
+/** Nothing divides the first; fours and eights the others. */
+const SIZES = [[67, 73, 45], [68, 84, 52], [136, 72, 80]] as const;
+
+/** Opens the device; undefined where it has no matrix units. */
+async function open(): Promise<GpuDevice | undefined> {
+  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+  if (gpu.matrixUnits !== undefined) return gpu;
+  gpu.close();
+  console.log(`left out: ${gpu.info.adapter} (${backend}) has no matrix units`);
+  return undefined;
+}
+
+async function multiply(gpu: GpuDevice, problem: Sizes, choice: Choice) {
+  const { plan, result, checked } = await run(gpu, problem, {
+    policy: "matrix-small",
+    matrixUnits: gpu.matrixUnits,
+    ...choice,
+  });
+  const what = printGemm({ batch: 1, transpose: "nn", ...problem } as GemmProblem);
+  if (checked !== undefined) {
+    assert.equal(checked.verdict, "pass", `${what} ${plan.kernel}: ${checked.message}`);
+  }
+  return { plan, result };
+}
+
+for (const dtype of ["f16", "i8"] as const) {
+  Deno.test(`every policy on matrix units of ${dtype} agrees with the reference`, async () => {
+    using gpu = await open();
+    if (gpu === undefined) return;
+    const epilogues = epiloguesOf(dtype);
+    let turn = 0;
+    for (const policy of MATRIX_POLICY_NAMES) {
+      for (const transpose of TRANSPOSES) {
+        for (const [m, n, k] of full ? SIZES : [SIZES[turn % SIZES.length]!]) {
+          for (const splits of [1, 3]) {
+            const epilogue = epilogues[turn++ % epilogues.length];
+            const problem = { m, n, k, transpose, ...epilogue };
+            const { plan } = await multiply(gpu, problem, { dtype, policy, splits });
+            assert.match(plan.kernel, /_mma\d+x\d+x\d+_/);
+            assert.match(plan.notes[0]!, /; on matrix units of \d+x\d+x\d+, /);
+          }
+        }
+      }
+    }
+  });
+
+  Deno.test(`small, deep, empty and batched products of ${dtype} on matrix units`, async () => {
+    using gpu = await open();
+    if (gpu === undefined) return;
+    const all = epiloguesOf(dtype).at(-1)!;
+    for (const transpose of ["nn", "tt"] as const) {
+      for (const [m, n, k] of [[1, 70, 65], [70, 1, 65], [1, 1, 100], [34, 33, 1]] as const) {
+        await multiply(gpu, { m, n, k, transpose, ...all }, { dtype });
+      }
+      await multiply(gpu, { m: 33, n: 36, k: 40, batch: 3, transpose, ...all }, { dtype });
+      await multiply(gpu, { m: 36, n: 36, k: 700, transpose }, { dtype, splits: 2 });
+      await multiply(gpu, { m: 5, n: 6, k: 0, transpose, ...all }, { dtype });
+    }
+    const { plan } = await multiply(gpu, { m: 0, n: 6, k: 7, ...all }, { dtype });
+    assert.equal(plan.passes.length, 0);
+  });
+
+  Deno.test(`the loop's variants on matrix units of ${dtype} agree with the reference`, async () => {
+    using gpu = await open();
+    if (gpu === undefined) return;
+    for (const sizes of ["constant", "uniform"] as const) {
+      // A last step of less than a matrix, of one, and of a whole step.
+      for (const k of [dtype === "i8" ? 36 : 37, 40, 48]) {
+        for (const variant of [{}, { doubleBuffer: true }, { prefetch: false }, { peel: false }]) {
+          await multiply(gpu, { m: 41, n: 44, k }, { dtype, sizes, variant });
+        }
+      }
+      const variant = { vectorLoads: false };
+      await multiply(gpu, { m: 40, n: 44, k: 48 }, { dtype, sizes, variant });
+      const streamed = {
+        balance: "stream-k",
+        splits: undefined,
+        device: softwareDevice(4),
+      } as const;
+      const { plan } = await multiply(gpu, { m: 165, n: 167, k: 80 }, {
+        dtype,
+        sizes,
+        ...streamed,
+      });
+      assert.match(plan.kernel, /_streamk/);
+    }
+  });
+
+  Deno.test(`the planner takes matrix units for ${dtype} where nothing says otherwise`, async () => {
+    using gpu = await open();
+    if (gpu === undefined) return;
+    const free = { dtype, policy: undefined, splits: undefined, device: softwareDevice(4) };
+    const kernel = async (choice: Choice) =>
+      (await multiply(gpu, { m: 70, n: 90, k: 100 }, { ...free, ...choice })).plan.kernel;
+    assert.match(await kernel({}), /_mma/);
+    assert.doesNotMatch(await kernel({ variant: { matrixUnits: false } }), /_mma/);
+    assert.doesNotMatch(await kernel({ matrixUnits: undefined }), /_mma/);
+    assert.doesNotMatch(await kernel({ policy: "tiny" }), /_mma/);
+    const refused = kernel({ policy: "matrix-small", matrixUnits: undefined });
+    await assert.rejects(refused, /wants matrix units/);
+  });
+}
