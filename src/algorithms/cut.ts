@@ -170,7 +170,7 @@ export function partialResultElements(
 }
 
 function packingCost({ a, b }: Product, policy: TilePolicy): number {
-  return (a.packing?.(policy.rows) ?? 0) + (b.packing?.(policy.columns) ?? 0);
+  return (a.packing?.(policy) ?? 0) + (b.packing?.(policy) ?? 0);
 }
 
 /** Splits that partial results of `elements` elements have room for. */

@@ -17,7 +17,7 @@ function efficiencyOf(
 ): number {
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
-    if (access.packing?.(extent) !== undefined) return 1;
+    if (access.packing?.(policy) !== undefined) return 1;
     const across = vectorSide(access) === "depth" && extent >= 128 ? shares.storedAcross : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     return dealsRows(loader, extent, policy.depth, threads)

@@ -30,6 +30,6 @@ export type TileAccess =
   & Pick<TileLoader, "along">
   & Partial<Pick<TileLoader, "vector" | "vectorAlong" | "value">>
   & {
-    /** What packing the operand for tiles of so many places costs, in multiply-adds; undefined where it is read as it is. */
-    packing?(extent: number): number | undefined;
+    /** What packing the operand for a policy costs, in multiply-adds; undefined where it is read as it is. */
+    packing?(policy: TilePolicy): number | undefined;
   };

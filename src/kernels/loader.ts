@@ -9,9 +9,9 @@ import type { PackedLoad } from "./module.ts";
  * slots* (places fixed for the whole loop) and *depth slots* (depth coordinates that move each step).
  */
 export interface TileLoader {
-  /** Elements of one load, along {@linkcode along}. */
-  readonly vector: 1 | 4;
-  /** What loads give and the tile holds; f32 where absent. */
+  /** Elements of one load, along {@linkcode along}. Eight are halves in four words, for tiles of matrix units. */
+  readonly vector: 1 | 4 | 8;
+  /** What loads give and the tile holds; f32 where absent, u32 of eight halves. */
   readonly value?: Scalar;
   /**
    * What loads give where that is packed; it is unpacked as it is stored to the tile, since that at the load would make the
@@ -34,7 +34,7 @@ export interface TileLoader {
   depth(slot: number, row: string): string;
   /** Declares what a place slot needs this step. */
   placeStep(slot: number): string;
-  /** Assigns the value, one or four by `vector`, to `target`; zero where depth or padding lies outside. */
+  /** Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside. */
   load(placeSlot: number, depthSlot: number, target: string): string;
   /**
    * What of a loaded value is stored, where the mask is not part of the load: a mask at the load makes the

@@ -22,10 +22,10 @@ import { matrixTile, matrixTileBytes } from "./loop/matrix_tile.ts";
 import { stepLoopText, type StepProducts } from "./loop/step_loop.ts";
 import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
-import { MATRIX_FEATURES, unitDepth } from "./matrix_units.ts";
+import { MATRIX_FEATURES, unitDepth, unitScalar } from "./matrix_units.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
 import type { Accumulation } from "../elements/elements.ts";
-import { sumScalar } from "../elements/scalar.ts";
+import { scalarFeature, sumScalar } from "../elements/scalar.ts";
 import { type FilledTile, tileBytes, workgroupTile } from "./loop/workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
@@ -214,7 +214,9 @@ export function mainLoopKernel(
   );
   if (!isMatrixPolicy(policy)) return sized;
   const { kernel } = sized;
-  return { ...sized, kernel: { ...kernel, features: [...kernel.features, ...MATRIX_FEATURES] } };
+  const own = scalarFeature(unitScalar(policy.matrix.unit));
+  const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
+  return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
 }
 
 /** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */

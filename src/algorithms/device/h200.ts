@@ -23,6 +23,8 @@ import type { DeviceModel } from "./model.ts";
  * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
  * - `shares.unpacking` is an estimate: 14 instructions for each four values, 80 beside 1024 multiply-adds a step, some of
  *   them hidden.
+ * - `shares.policies` on matrix units are guesses but for `matrix-square`, whose 222 TFLOP/s a probe of the same tile reached
+ *   (f16, 4096³, without Dawn's checks).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
  *   quarters as many products for each value that is converted.
@@ -82,6 +84,11 @@ export const H200: DeviceModel = {
       broad: 0.93,
       large: 1.03,
       huge: 1.12,
+      "matrix-small": 2,
+      "matrix-tall": 3,
+      "matrix-square": 4.1,
+      "matrix-eight": 3.9,
+      "matrix-large": 4.2,
     },
     storedAcross: 0.92,
     dealtUnevenly: 0.6,

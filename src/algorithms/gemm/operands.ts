@@ -2,6 +2,7 @@ import { matrixVector } from "../../kernels/loaders/matrix.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
 import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { pass } from "../passes.ts";
@@ -48,14 +49,16 @@ export function operandShapes(
 
 /**
  * What the main loop gains by a packed operand, as a share of its time (docs/performance/gemm.md): stores across a
- * tile of A, and loads of single elements, cost it that much.
+ * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do.
  */
 function packingGain(
   { shares: { packing } }: DeviceModel,
   { along, vector }: OperandShape,
+  { matrix }: TilePolicy,
   extent: number,
 ): number {
   if (vector === 1) return packing.single;
+  if (matrix !== undefined) return 0;
   return along === "depth" && extent >= 128 ? packing.across : 0;
 }
 
@@ -63,19 +66,23 @@ function packingGain(
  * Whether an operand is packed first: where it has to be, and where that gains more than reading and
  * writing it once more costs.
  *
- * @param extent Places of a tile.
+ * @param side Which side of a policy's tile it is.
  * @param other Places of the other operand.
  */
 export function packingPays(
   device: DeviceModel,
   matrix: OperandShape,
-  extent: number,
+  policy: TilePolicy,
+  side: "rows" | "columns",
   other: number,
 ): boolean {
   if (matrix.bytes !== undefined) return true;
   const { places, depth, batches } = matrix;
   const products = batches * places * depth * other;
-  return products * packingGain(device, matrix, extent) > packingCost(device, matrix);
+  const gain = packingGain(device, matrix, policy, policy[side]);
+  // Fast products have less to gain.
+  const speed = policy.matrix === undefined ? 1 : device.shares.policies[policy.name] ?? 1;
+  return products / speed * gain > packingCost(device, matrix);
 }
 
 /** Reading an operand and writing it once more, in multiply-adds. */

@@ -5,9 +5,9 @@ import {
   unitChain,
   unitScalar,
 } from "../../kernels/matrix_units.ts";
-import { THIN_POLICIES } from "../../kernels/policy.ts";
+import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
-import { matrixLoader } from "../../kernels/loaders/matrix.ts";
+import { halvesVector, matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
   flushSteps,
@@ -108,11 +108,11 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
   const words = Math.ceil(k / depthOfValue(types));
-  const tile = (shape: OperandShape, other: number) => ({
+  const tile = (shape: OperandShape, side: "rows" | "columns", other: number) => ({
     ...shape,
     value: types.tile,
-    packing: (extent: number) =>
-      packingPays(device, shape, extent, other) ? packingCost(device, shape) : undefined,
+    packing: (policy: TilePolicy) =>
+      packingPays(device, shape, policy, side, other) ? packingCost(device, shape) : undefined,
   });
   return cutProduct(request, {
     rows: m,
@@ -124,8 +124,8 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
     matrix: gemmUnit(request),
-    a: tile(a, n),
-    b: tile(b, m),
+    a: tile(a, "rows", n),
+    b: tile(b, "columns", m),
   });
 }
 
@@ -337,19 +337,24 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   /** An operand as it is, or packed first. */
   function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
     const tileDepth = policy.depth;
-    const extent = name === "a" ? policy.rows : policy.columns;
+    const side = name === "a" ? "rows" : "columns";
+    const extent = policy[side];
     const access = (module: ModuleBuilder, from: number, widest: 1 | 4) => {
       const vector = variant.vectorLoads ? widest : 1;
       return module.tensor(name, "read", vector, buffers.split(from), types.storage, types.tile);
     };
-    if (!packingPays(device, matrix, extent, other)) {
-      const vector = variant.vectorLoads ? matrix.vector : 1;
+    const eightHalves = (module: ModuleBuilder, from: number) =>
+      module.tensor(name, "read", 4, buffers.split(from), "u32", "u32");
+    if (!packingPays(device, matrix, policy, side, other)) {
+      const widest = policy.matrix?.unit.component === "f16" ? halvesVector(matrix) : matrix.vector;
+      const vector = variant.vectorLoads ? widest : 1;
       const loader = (module: ModuleBuilder) =>
-        matrixLoader(module, name, access(module, unpacked, matrix.vector), {
-          ...matrix,
-          vector,
-          tileDepth,
-        });
+        matrixLoader(
+          module,
+          name,
+          vector === 8 ? eightHalves(module, unpacked) : access(module, unpacked, matrix.vector),
+          { ...matrix, vector, tileDepth },
+        );
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
     const padded = {

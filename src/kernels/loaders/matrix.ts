@@ -9,18 +9,31 @@ export interface MatrixShape {
   readonly depth: number;
   /** Which side is contiguous. */
   readonly along: "place" | "depth";
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   /** Elements from one batch to the next; 0 for a matrix that all batches share. */
   readonly batchStride: number;
   readonly tileDepth: number;
 }
 
+/** Whether a matrix's contiguous side is of whole vectors of so many elements. */
+function isWhole(
+  { along, places, depth, batchStride }: Pick<
+    MatrixShape,
+    "places" | "depth" | "along" | "batchStride"
+  >,
+  elements: number,
+): boolean {
+  return (along === "place" ? places : depth) % elements === 0 && batchStride % elements === 0;
+}
+
 /** Vectors of four need a contiguous side of whole vectors. */
-export function matrixVector(
-  shape: Pick<MatrixShape, "places" | "depth" | "along" | "batchStride">,
-): 1 | 4 {
-  const contiguous = shape.along === "place" ? shape.places : shape.depth;
-  return contiguous % 4 === 0 && shape.batchStride % 4 === 0 ? 4 : 1;
+export function matrixVector(shape: Parameters<typeof isWhole>[0]): 1 | 4 {
+  return isWhole(shape, 4) ? 4 : 1;
+}
+
+/** The same of halves for matrix units, of which eight are loaded where they can be. */
+export function halvesVector(shape: Parameters<typeof isWhole>[0]): TileLoader["vector"] {
+  return isWhole(shape, 8) ? 8 : matrixVector(shape);
 }
 
 /** A or B of a plain product. */
@@ -35,8 +48,8 @@ export function matrixLoader(
   const leading = size("leading", (along === "place" ? shape.places : shape.depth) / vector);
   const batch = size("batch_stride", shape.batchStride / vector);
   const masked = module.mode === "uniform" || shape.depth % tileDepth !== 0;
-  const units = (index: string) => vector === 4 ? `${index} / 4u` : index;
-  const zero = matrix.packed?.zero ?? zeroOf(matrix.value, vector);
+  const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
+  const zero = matrix.packed?.zero ?? zeroOf(matrix.value, matrix.vector);
   const { load } = matrix.packed ?? matrix;
   return {
     vector,

@@ -13,7 +13,8 @@ export function dealtLoader(
   threads: number,
 ): StepLoader {
   const schedule = scheduleLoads(loader, extent, depth, threads);
-  const zero = loader.packed?.zero ?? zeroOf(loader.value ?? "f32", loader.vector);
+  const zero = loader.packed?.zero ??
+    zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
   return {
     places: placeText(loader, schedule, operand),
     begin: loader.begin,

@@ -73,9 +73,9 @@ export function matrixTile(
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
   const first = operand === "a" ? "unit_row" : "unit_column";
   return {
-    declaration: `var<workgroup> ${name}: array<${typeName(scalar, width)}, ${
-      size * (doubleBuffer ? 2 : 1)
-    }>;`,
+    declaration: `var<workgroup> ${name}: array<${
+      width === 8 ? "vec4<u32>" : typeName(scalar, width)
+    }, ${size * (doubleBuffer ? 2 : 1)}>;`,
     bytes: matrixTileBytes(unit, extent, depth, loader, doubleBuffer),
     places: `  let ${operand}_first = ${
       side === "depth" ? `${first} * ${stride}u` : `${first} / ${width}u`
@@ -91,7 +91,7 @@ export function matrixTile(
       const [row, column] = side === "depth" ? [place, depth] : [depth, place];
       const at = (row: string, column: string) =>
         `${name}[${start}(${row}) * ${stride}u + ${
-          width === 4 ? `(${column}) / 4u` : `(${column})`
+          width === 1 ? `(${column})` : `(${column}) / ${width}u`
         }]`;
       if (vector === width) return [`    ${at(row, column)} = ${value};`];
       return [..."xyzw"].map((one, i) =>

@@ -13,13 +13,13 @@ export interface WorkgroupTile {
   at(depth: string, vector: string): string;
 }
 
-/** What a thread has loaded of a tile: a value, or four along a side. */
+/** What a thread has loaded of a tile: a value, or several along a side. */
 export interface LoadedValue {
   /** Place and depth within the tile, of the first value. */
   readonly place: string;
   readonly depth: string;
   readonly value: string;
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   readonly side: "place" | "depth";
 }
 
