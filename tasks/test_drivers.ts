@@ -1,6 +1,7 @@
 /**
  * `deno task test:drivers`: the golden cases' full matrix on every driver this machine has: lavapipe, SwiftShader
- * (Debian's chromium brings it) and SwiftShader through Dawn. Slow: minutes a driver.
+ * (Debian's chromium brings it) and SwiftShader through Dawn; and kernels on matrix units (`matrix`), which the CPU has with
+ * Mesa 26 in a Debian of its own, in `~/.cache/wgconv/mesa26` or where `WGCONV_MESA26` says. Slow: minutes a driver.
  */
 import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, taskEnvironment } from "./vulkan.ts";
 
@@ -60,6 +61,20 @@ async function testDriver({ name, packages, env }: Driver): Promise<boolean> {
   return passed;
 }
 
+/** What a script ends with that may not do what it would have to. */
+const NOT_ALLOWED = 75;
+
+/** Runs what needs matrix units on a driver that has them; undefined where that may not be set up. */
+async function testMatrixUnits(): Promise<boolean | undefined> {
+  const root = Deno.env.get("WGCONV_MESA26") ?? `${Deno.env.get("HOME")}/.cache/wgconv/mesa26`;
+  const test = ["test", "-A", "tests/drivers/matrix_units_test.ts"];
+  const { code } = await new Deno.Command("sh", {
+    args: ["tasks/mesa26.sh", root, ...test],
+    env: { WGCONV_TEST_MATRIX: "full" },
+  }).spawn().status;
+  return code === NOT_ALLOWED ? undefined : code === 0;
+}
+
 /** The driver tests, each for a process of its own: SwiftShader keeps what it compiled until the process ends. */
 function testFiles(): string[] {
   return [...Deno.readDirSync("tests/drivers")]
@@ -68,22 +83,26 @@ function testFiles(): string[] {
     .sort();
 }
 
-const wanted = Deno.args.length > 0 ? Deno.args : DRIVERS.map(({ name }) => name);
-const unknown = wanted.filter((name) => !DRIVERS.some((driver) => driver.name === name));
+const runs: ReadonlyMap<string, () => Promise<boolean | undefined>> = new Map([
+  ...DRIVERS.map((driver) => [driver.name, () => testDriver(driver)] as const),
+  ["matrix", testMatrixUnits] as const,
+]);
+const wanted = Deno.args.length > 0 ? Deno.args : [...runs.keys()];
+const unknown = wanted.filter((name) => !runs.has(name));
 if (unknown.length > 0) {
-  console.error(
-    `Unknown driver ${unknown}, expected ${DRIVERS.map(({ name }) => name).join(", ")}`,
-  );
+  console.error(`Unknown driver ${unknown}, expected ${[...runs.keys()].join(", ")}`);
   Deno.exit(2);
 }
 const results: string[] = [];
 let failures = 0;
-for (const driver of DRIVERS.filter(({ name }) => wanted.includes(name))) {
+for (const [name, run] of runs) {
+  if (!wanted.includes(name)) continue;
   const start = performance.now();
-  const passed = await testDriver(driver);
-  if (!passed) failures++;
+  const passed = await run();
+  if (passed === false) failures++;
   const seconds = ((performance.now() - start) / 1000).toFixed(0);
-  results.push(`${driver.name}: ${passed ? "passed" : "FAILED"} in ${seconds} s`);
+  const verdict = passed === undefined ? "left out" : passed ? "passed" : "FAILED";
+  results.push(`${name}: ${verdict} in ${seconds} s`);
 }
 console.log(results.join("\n"));
 Deno.exit(failures > 0 ? 1 : 0);
