@@ -17,6 +17,7 @@ import {
   type UnevenRows,
 } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { unitChain } from "../kernels/matrix_units.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
 import {
   lowOutputVector,
@@ -208,7 +209,11 @@ export function productPass(
     product.a,
     product.b,
     output,
-    { accumulation: product.accumulate, ...(variant === undefined ? {} : { variant }) },
+    {
+      accumulation: product.accumulate,
+      chain: unitChain(target.element),
+      ...(variant === undefined ? {} : { variant }),
+    },
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *

@@ -1,10 +1,13 @@
+import type { Scalar } from "../elements/scalar.ts";
 import {
+  flushSteps,
   mainLoopBytes,
   mainLoopWorkgroups,
   stepIterations,
   variantPolicy,
 } from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { unitChain } from "../kernels/matrix_units.ts";
 import { MATRIX_POLICY_NAMES, matrixPolicies } from "../kernels/matrix_policies.ts";
 import {
   findPolicy,
@@ -34,11 +37,24 @@ export interface Cut {
   readonly cost: number;
 }
 
-/** How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. */
-export function cutArithmetic({ policy, splits, head = 0 }: Cut, steps: number): PlanArithmetic {
-  if (splits === 1 || head > 0) return {};
-  const chain = Math.ceil(steps / splits) * policy.depth;
-  return { chain, segment: chain };
+/**
+ * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those.
+ *
+ * @param result What results are stored in, where that may be other than f32.
+ */
+export function cutArithmetic(
+  { policy, splits, head = 0 }: Cut,
+  steps: number,
+  result: Scalar = "f32",
+): PlanArithmetic {
+  const whole = splits === 1 || head > 0;
+  const longest = whole ? steps : Math.ceil(steps / splits);
+  const flush = policy.matrix?.unit.result === "f32"
+    ? flushSteps(policy, unitChain(whole ? result : "f32"), longest)
+    : 0;
+  if (whole) return flush === 0 ? {} : { chain: flush * policy.depth };
+  const segment = longest * policy.depth;
+  return { chain: flush === 0 ? segment : flush * policy.depth, segment };
 }
 
 /** What a cut does about the balance. */

@@ -1,5 +1,7 @@
 import type { TileLoader } from "../kernels/loader.ts";
-import type { MatrixUnit } from "../kernels/matrix_units.ts";
+import { type ElementChoice, elementsOf } from "../elements/elements.ts";
+import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { type MatrixUnit, matrixUnitFor, type MatrixUnits } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
@@ -23,6 +25,20 @@ export interface Product {
   readonly matrix?: { readonly unit: MatrixUnit; readonly lanes: number } | undefined;
   readonly a: TileAccess;
   readonly b: TileAccess;
+}
+
+/** The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. */
+export function productUnit(
+  request: ElementChoice & {
+    readonly variant?: MainLoopVariant;
+    readonly matrixUnits?: MatrixUnits;
+  },
+): Product["matrix"] {
+  const { matrixUnits, microKernel } = fullVariant(request.variant);
+  const unit = matrixUnitFor(elementsOf(request), request.matrixUnits);
+  return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
+    ? undefined
+    : { unit, lanes: request.matrixUnits!.lanes };
 }
 
 /** What of a tile's loads decides whether and how well a policy runs. */

@@ -70,12 +70,15 @@ function tensorsTime(request: PlanRequest, stored = 1): number {
 /** f16 stays so in workgroup memory where moving takes at least this share of multiplying, which conversions slow down. */
 const MOVING = 0.2;
 
-/** The request with what the planner chooses of the main loop's variant: f16 tiles where memory bounds the product. */
+/** The request with what the planner chooses of the main loop's variant: f16 tiles of matrix units, and where memory bounds the product. */
 export function withHalfTile(request: PlanRequest, product: Product): PlanRequest {
   const { dtype, variant } = request;
   if (dtype !== "f16" || variant?.halfTile !== undefined) return request;
   const cut = cutProduct(request, product);
   if (isRefusal(cut)) return request;
+  if (cut.policy.matrix !== undefined) {
+    return { ...request, variant: { ...variant, halfTile: true } };
+  }
   const multiplying = productTime(cut.cost, deviceOf(request).rates.gathered);
   return tensorsTime(request) < MOVING * multiplying
     ? request

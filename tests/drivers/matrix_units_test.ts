@@ -3,12 +3,18 @@
  * NVIDIA's GPUs and on the CPU with Mesa 26 (`deno task test:drivers matrix`); elsewhere there is nothing to test.
  */
 import assert from "#assert";
+import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { MATRIX_POLICY_NAMES } from "../../src/kernels/matrix_policies.ts";
+import { CONV_DTYPES, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
 import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
+import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
@@ -117,3 +123,52 @@ for (const dtype of ["f16", "i8"] as const) {
     await assert.rejects(refused, /wants matrix units/);
   });
 }
+
+const problems = fc.record({
+  axes: randomAxes({ more: 7, stride: 3 }),
+  batch: fc.integer({ min: 1, max: 5 }),
+  groups: fc.constantFrom(1, 1, 2),
+  groupIn: fc.integer({ min: 1, max: 40 }),
+  groupOut: fc.integer({ min: 1, max: 40 }),
+}).map(({ axes, batch, groups, groupIn, groupOut }) => ({
+  batch,
+  groups,
+  inChannels: groups * groupIn,
+  outChannels: groups * groupOut,
+  ...spatialSizes(axes),
+}));
+
+Deno.test("random convolutions of f16 as implicit products on matrix units agree with the reference", async () => {
+  using gpu = await open();
+  if (gpu === undefined) return;
+  let ran = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(...CONV_DTYPES),
+      fc.constantFrom(...ACTIVATIONS),
+      fc.constantFrom(1, 1, 3),
+      sizeModes,
+      async (init, op, layout, outDtype, activation, splits, sizes) => {
+        const request = convRequest(gpu, convProblem({ ...init, op }), {
+          algorithm: "implicit-gemm",
+          layout,
+          epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
+          dtype: "f16",
+          outDtype,
+          sizes,
+          policy: "matrix-small",
+          splits,
+          matrixUnits: gpu.matrixUnits!,
+        });
+        const { plan } = await checkedResult(gpu, request);
+        if (plan.passes.length > 0) assert.match(plan.kernel, /_mma/);
+        ran++;
+      },
+    ),
+    { numRuns: full ? 600 : 80, seed: 20261122 },
+  );
+  assert.ok(ran >= 80, `${ran} problems`);
+});

@@ -1,16 +1,10 @@
 import { canonicalName } from "../../kernels/kernel.ts";
-import {
-  matrixUnitFor,
-  type MatrixUnits,
-  unitChain,
-  unitScalar,
-} from "../../kernels/matrix_units.ts";
+import { type MatrixUnits, unitChain, unitScalar } from "../../kernels/matrix_units.ts";
 import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { halvesVector, matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
-  flushSteps,
   mainLoopKernel,
   mainLoopMultiplications,
   type MainLoopShape,
@@ -54,7 +48,7 @@ import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import type { Product } from "../product.ts";
+import { productUnit } from "../product.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
 import { gemmEpilogue } from "./epilogue.ts";
@@ -92,15 +86,6 @@ export interface GemmRequest {
   readonly sizes?: SizeMode;
 }
 
-/** The matrix unit that a product may run on. */
-function gemmUnit(request: GemmRequest): Product["matrix"] {
-  const { matrixUnits, microKernel } = fullVariant(request.variant);
-  const unit = matrixUnitFor(elementsOf(request), request.matrixUnits);
-  return unit === undefined || !matrixUnits || !microKernel
-    ? undefined
-    : { unit, lanes: request.matrixUnits!.lanes };
-}
-
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
 export function cutGemm(request: GemmRequest): Planned<Cut> {
   const { problem: { m, n, k, batch } } = request;
@@ -123,7 +108,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
-    matrix: gemmUnit(request),
+    matrix: productUnit(request),
     a: tile(a, "rows", n),
     b: tile(b, "columns", m),
   });
@@ -147,18 +132,8 @@ function gemmSums(
   steps: number,
   packed: number,
 ): PlanArithmetic {
-  const { chain, segment } = cutArithmetic(cut, steps);
+  const { chain, segment } = cutArithmetic(cut, steps, result);
   const depth = cut.policy.depth * packed;
-  if (cut.policy.matrix !== undefined && sums === "f32") {
-    const longest = Math.ceil(steps / (cut.head === undefined ? cut.splits : 1));
-    const flush = flushSteps(cut.policy, unitChain(segment === undefined ? result : sums), longest);
-    const shortest = flush === 0 ? chain : flush * depth;
-    return {
-      sums,
-      ...(segment === undefined ? {} : { segment }),
-      ...(shortest === undefined ? {} : { chain: shortest }),
-    };
-  }
   return {
     sums,
     ...(segment === undefined ? {} : { segment: segment * packed }),

@@ -82,7 +82,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     algorithm: "implicit-gemm",
     passes: elements === 0 ? [] : passes,
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: cutArithmetic(cut, uncut.steps(policy)),
+    arithmetic: cutArithmetic(cut, uncut.steps(policy), types.result),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`

@@ -3,7 +3,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
-import type { Product } from "../product.ts";
+import { type Product, productUnit } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, resultElements } from "../tensors.ts";
@@ -92,6 +92,7 @@ function productOf(request: PlanRequest, operands: Operands, padded: number): Pr
       return padded + (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     streams: streamsOf(request),
+    matrix: productUnit(request),
     a: operands.a,
     b: operands.b,
   };
