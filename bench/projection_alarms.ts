@@ -69,7 +69,7 @@ async function productReport(check: number, random: () => number): Promise<Proje
     sums: dtype === "f64" ? "f64" : accumulate,
     ...(accumulate === "f16" ? { chain: F16_CHAIN } : {}),
   } as const;
-  const precision = gemmPrecision(dtype, arithmetic);
+  const precision = gemmPrecision({ dtype }, arithmetic);
   const request = { problem, operands, arithmetic, precision, seed: check };
   const result = simulateGemm(request, { separate: random() < 0.5 });
   const projection = await projectGemm(problem, operands, { seed: check });

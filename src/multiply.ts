@@ -3,7 +3,12 @@ import { type GemmRequest, planGemm } from "./algorithms/gemm/plan.ts";
 import type { Plan } from "./algorithms/plan.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import { type GemmDType, type GemmProblem, gemmShape } from "./problem/gemm_problem.ts";
+import {
+  type GemmDType,
+  type GemmOutDType,
+  type GemmProblem,
+  gemmShape,
+} from "./problem/gemm_problem.ts";
 import type { Checked } from "./run/check.ts";
 import type { CheckMode } from "./run/coverage.ts";
 import { gemmSubject } from "./run/gemm_subject.ts";
@@ -25,9 +30,11 @@ export interface Multiplied {
   readonly problem: GemmProblem;
   /** Of A and B. */
   readonly dtype: GemmDType;
+  /** Of the result of f16. */
+  readonly outDtype?: GemmOutDType;
   /** What ran. */
   readonly plan: Plan;
-  /** Row by row, one of the batch after the other: of A's dtype, i32 for i8. */
+  /** Row by row, one of the batch after the other: of A's dtype where `outDtype` says nothing else, i32 for i8. */
   readonly result: HostData;
   /** [m, n], with the batch in front where there is one. */
   readonly shape: readonly number[];
@@ -85,6 +92,7 @@ export async function multiply(
   return {
     problem,
     dtype,
+    ...(wanted.outDtype && { outDtype: wanted.outDtype }),
     plan,
     result: result as HostData,
     shape: gemmShape(problem, "output"),
@@ -109,11 +117,11 @@ export interface CheckProductOptions {
  * @throws {TypeError} where an operand is missing or of another size
  */
 export async function checkProduct(
-  { problem, dtype, plan, result }: Multiplied,
+  { problem, dtype, outDtype, plan, result }: Multiplied,
   operands: HostOperands,
   { mode = "auto", seed = 1 }: CheckProductOptions = {},
 ): Promise<Checked> {
   const { arithmetic } = plan;
-  const subject = gemmSubject(problem, { dtype });
+  const subject = gemmSubject(problem, { dtype, outDtype });
   return await checkResult({ subject, operands, result, arithmetic, mode, seed });
 }

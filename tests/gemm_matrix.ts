@@ -87,7 +87,7 @@ export async function multiply(
   );
   const plan = planGemm({ limits: gpu.limits, ...said, problem, dtype });
   const fill = dtype === "i8" ? "int8" : dtype === "f64" ? "normal" : "uniform11";
-  const subject = gemmSubject(problem, { dtype });
+  const subject = gemmSubject(problem, { dtype, outDtype: choice.outDtype });
   const operands = fillOperands(subject, fill, 7);
   const { result: data } = await runPlan(gpu, plan, operands, subject.result, 2);
   const result = data as HostData;

@@ -52,9 +52,10 @@ export function cutArithmetic(
   const flush = policy.matrix?.unit.result === "f32"
     ? flushSteps(policy, unitChain(whole ? result : "f32"), longest)
     : 0;
-  if (whole) return flush === 0 ? {} : { chain: flush * policy.depth };
+  const unit = policy.matrix?.unit.result === "f32" ? { unit: policy.matrix.unit.k } : {};
+  if (whole) return { ...unit, ...(flush === 0 ? {} : { chain: flush * policy.depth }) };
   const segment = longest * policy.depth;
-  return { chain: flush === 0 ? segment : flush * policy.depth, segment };
+  return { ...unit, chain: flush === 0 ? segment : flush * policy.depth, segment };
 }
 
 /** What a cut does about the balance. */

@@ -86,6 +86,11 @@ export function gemmOptions() {
       "f32" as const,
     )
     .option(
+      "--out-dtype <name>",
+      "of f16: type of the result, and of what is added to it: f32, f16",
+      oneOf(["f32", "f16"] as const),
+    )
+    .option(
       "--accumulate <name>",
       "of f16: f32, or f16 in short chains that are added to f32",
       oneOf(["f32", "f16"] as const),

@@ -1,3 +1,4 @@
+import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
@@ -145,8 +146,8 @@ export function splitTiles(text: string): string[] {
 
 /** Parses the policy of a product: `auto`, a name, or a tile such as `128x32x8_8x4`. */
 export function parseProductPolicy(text: string): string {
-  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
-  if (text === "auto" || findPolicy(text) !== undefined) return text;
+  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  if (names.includes(text) || findPolicy(text) !== undefined) return text;
   throw new InvalidArgumentError(
     /^\d+x\d/.test(text)
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
@@ -157,7 +158,7 @@ export function parseProductPolicy(text: string): string {
 
 /** Parses a list of tile policies: `auto`, names of the main loop's, and tiles such as `64x32x8_8x8`. */
 export function parsePolicies(text: string): string[] {
-  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name)];
+  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   const policies = text.split(",").map((word) => word.trim());
   const unknown = policies.find((word) => !names.includes(word) && !/^\d+x\d/.test(word));
   if (unknown === undefined) return policies;

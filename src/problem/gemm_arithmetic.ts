@@ -1,5 +1,5 @@
 import { InputRangeError } from "../errors.ts";
-import type { GemmAccumulate, GemmDType, GemmProblem } from "./gemm_problem.ts";
+import type { GemmAccumulate, GemmDType, GemmOutDType, GemmProblem } from "./gemm_problem.ts";
 
 /** In what a product is computed. */
 export interface GemmArithmetic {
@@ -7,18 +7,25 @@ export interface GemmArithmetic {
   readonly dtype: GemmDType;
   /** In what f16 is summed. */
   readonly accumulate: GemmAccumulate;
+  /** Of f16's result, bias, C and residual; f16 where absent. */
+  readonly outDtype?: GemmOutDType | undefined;
 }
 
 /**
  * Refuses what a dtype gives no meaning to.
  *
- * @throws {RangeError} for sums in f16 of another dtype, for factors that f32 cannot hold, and for factors and
+ * @throws {RangeError} for sums in f16 or other results of another dtype, for factors that f32 cannot hold, and for factors and
  * activations that lead out of the integers.
  */
 export function checkGemmArithmetic(
   problem: GemmProblem,
-  { dtype, accumulate }: { dtype: GemmDType; accumulate?: GemmAccumulate },
+  { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
 ): void {
+  if (outDtype !== undefined && outDtype !== dtype && dtype !== "f16") {
+    throw new InputRangeError(
+      `Cannot multiply: only f16 products have results of another type, the dtype is ${dtype}`,
+    );
+  }
   if (accumulate === "f16" && dtype !== "f16") {
     throw new InputRangeError(
       `Cannot multiply: only f16 products can be summed in f16, the dtype is ${dtype}`,

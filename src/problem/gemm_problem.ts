@@ -7,6 +7,9 @@ export type Transpose = "nn" | "nt" | "tn" | "tt";
 /** All four, in the order of lists. */
 export const TRANSPOSES: readonly Transpose[] = ["nn", "nt", "tn", "tt"];
 
+/** Element type of the result of f16 operands, and of what is added to it. */
+export type GemmOutDType = "f32" | "f16";
+
 /** Element type of A and B; {@linkcode gemmElement} has the others'. */
 export type GemmDType = "f32" | "f16" | "i8" | "f64";
 /** All four, in the order of lists. */
@@ -111,9 +114,18 @@ export function gemmShape(problem: GemmProblem, which: GemmTensor): number[] {
   }
 }
 
-/** Element type of one of the tensors: that of A and B, but for `i8`, whose products are summed in i32. */
-export function gemmElement(dtype: GemmDType, which: GemmTensor): DType {
-  return dtype === "i8" && which !== "a" && which !== "b" ? "i32" : dtype;
+/**
+ * Element type of one of the tensors: that of A and B, but for `i8`, whose products are summed in i32.
+ *
+ * @param outDtype Of the others of f16, where they are not f16 too.
+ */
+export function gemmElement(
+  dtype: GemmDType,
+  which: GemmTensor,
+  outDtype: GemmOutDType = "f16",
+): DType {
+  if (which === "a" || which === "b") return dtype;
+  return dtype === "i8" ? "i32" : dtype === "f16" ? outDtype : dtype;
 }
 
 /** The tensors a problem reads, in the order of its definition. */

@@ -49,6 +49,8 @@ export interface PlanArithmetic {
    * powers of two (`power-of-two`); where sides are said, four neighbours of 14 bits share a scale.
    */
   readonly transformed?: "f16" | QuadSides;
+  /** Products that a matrix unit adds at once; absent where threads add them one by one. */
+  readonly unit?: number;
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
 }

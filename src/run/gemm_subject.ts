@@ -43,25 +43,34 @@ const PRECISIONS: Readonly<Record<GemmDType, Precision>> = {
 };
 
 /** What errors of a product are measured by. */
-export function gemmPrecision(dtype: GemmDType, { sums }: PlanArithmetic): Precision {
-  return sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
+export function gemmPrecision(
+  { dtype, outDtype }: Pick<GemmArithmetic, "dtype" | "outDtype">,
+  { sums }: PlanArithmetic,
+): Precision {
+  const precision = sums === "f16" ? F16_SUMS : PRECISIONS[dtype];
+  return dtype === "f16" && outDtype === "f32" ? { ...precision, result: "f32" } : precision;
 }
 
 /** One of a product's tensors. */
-function gemmTensor(problem: GemmProblem, role: GemmTensor, dtype: GemmDType): SubjectTensor {
-  return { role, dtype: gemmElement(dtype, role), shape: gemmShape(problem, role) };
+function gemmTensor(
+  problem: GemmProblem,
+  role: GemmTensor,
+  { dtype, outDtype }: Pick<GemmArithmetic, "dtype" | "outDtype">,
+): SubjectTensor {
+  return { role, dtype: gemmElement(dtype, role, outDtype), shape: gemmShape(problem, role) };
 }
 
 /** The request that plans a product. */
 export function gemmRequest(
   problem: GemmProblem,
-  { dtype, accumulate }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
+  { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
   { policy, splits, balance, variant, device, limits, matrixUnits, sizes }: Planning,
 ): GemmRequest {
   return {
     problem,
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
+    ...(outDtype === undefined || dtype !== "f16" ? {} : { outDtype }),
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
     ...(balance === undefined ? {} : { balance }),
@@ -78,7 +87,7 @@ export function gemmSubject(
   asked: GemmProblem,
   arithmetic: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
 ): Subject {
-  const { dtype, accumulate = "f32" } = arithmetic;
+  const { dtype, accumulate = "f32", outDtype } = arithmetic;
   // Factors as kernels hold them: in f32, of f32 and f16.
   const problem = dtype === "f64" || dtype === "i8" ? asked : {
     ...asked,
@@ -97,14 +106,15 @@ export function gemmSubject(
       flops: gemmFlops(asked),
       dtype,
       ...(accumulate === "f32" ? {} : { accumulate }),
+      ...(outDtype === undefined || outDtype === dtype ? {} : { outDtype }),
       layout: asked.transpose,
       ...(epilogue === "" ? {} : { epilogue }),
     },
     title: printGemm(asked),
     algorithm: "gemm",
     features: dtype === "f16" ? ["shader-f16"] : dtype === "f64" ? ["shader-f64"] : [],
-    operands: gemmOperands(problem).map((which) => gemmTensor(problem, which, dtype)),
-    result: gemmTensor(problem, "output", dtype),
+    operands: gemmOperands(problem).map((which) => gemmTensor(problem, which, arithmetic)),
+    result: gemmTensor(problem, "output", arithmetic),
     shape: [batch, m, n],
     axes: [0, 1, 2],
     activation,
@@ -134,21 +144,21 @@ export function gemmSubject(
       }
       return (await referenceGemm(asked, inputsOf(operands), { integers, onProgress })).values;
     },
-    precision: (sums) => gemmPrecision(dtype, sums),
+    precision: (sums) => gemmPrecision(arithmetic, sums),
     grouping: () => ({ rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] }),
     yardstick: (operands, sums, seed) =>
       integers ? NO_ERRORS_YARDSTICK : gemmYardstick({
         problem,
         operands: inputsOf(operands),
         arithmetic: sums,
-        precision: gemmPrecision(dtype, sums),
+        precision: gemmPrecision(arithmetic, sums),
         seed,
       }),
     project: async (operands, seed) =>
       integers
         ? projectIntegers(problem, inputsOf(operands), seed)
         : await projectGemm(problem, inputsOf(operands), { seed }),
-    noise: (sample, sums) => gemmNoise(sample, problem, dtype, gemmPrecision(dtype, sums)),
+    noise: (sample, sums) => gemmNoise(sample, problem, dtype, gemmPrecision(arithmetic, sums)),
     mixed: () => undefined,
     where: ([one, , column]) =>
       `the projection over rows at [${batch === 1 ? "" : `${one},`}·,${column}]`,

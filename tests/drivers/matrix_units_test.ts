@@ -172,3 +172,27 @@ Deno.test("random convolutions of f16 as implicit products on matrix units agree
   );
   assert.ok(ran >= 80, `${ran} problems`);
 });
+
+Deno.test("f32 results of f16 products leave the units every 128 products, f16 ones far later", async () => {
+  using gpu = await open();
+  if (gpu === undefined) return;
+  const all = epiloguesOf("f16").at(-1)!;
+  const f32 = { dtype: "f16", outDtype: "f32" } as const;
+  for (const policy of MATRIX_POLICY_NAMES) {
+    for (const [m, n, k] of [[67, 73, 45], [68, 84, 300]] as const) {
+      const { plan, result } = await multiply(gpu, { m, n, k, ...all }, { ...f32, policy });
+      assert.ok(result instanceof Float32Array);
+      assert.equal(/_flush\d+_/.test(plan.kernel), k > 128, plan.kernel);
+      assert.equal(plan.arithmetic.chain, k > 128 ? 128 : undefined);
+    }
+  }
+  for (const splits of [1, 3]) {
+    for (const sizes of ["constant", "uniform"] as const) {
+      for (const variant of [{}, { doubleBuffer: true }, { peel: false }]) {
+        await multiply(gpu, { m: 36, n: 40, k: 1000 }, { ...f32, splits, sizes, variant });
+      }
+    }
+  }
+  const { plan } = await multiply(gpu, { m: 20, n: 24, k: 4608 }, { dtype: "f16" });
+  assert.equal(plan.arithmetic.chain, 4096);
+});

@@ -35,6 +35,7 @@ import {
   type GemmAccumulate,
   type GemmDType,
   gemmOperands,
+  type GemmOutDType,
   type GemmProblem,
   gemmShape,
   type GemmTensor,
@@ -68,6 +69,8 @@ export interface GemmRequest {
   readonly dtype: GemmDType;
   /** Of f16 only; f32 where absent. */
   readonly accumulate?: GemmAccumulate;
+  /** Of f16's result, bias, C and residual; f16 where absent. */
+  readonly outDtype?: GemmOutDType;
   /** Name of a `TilePolicy` in place of the planner's choice. */
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
@@ -132,10 +135,11 @@ function gemmSums(
   steps: number,
   packed: number,
 ): PlanArithmetic {
-  const { chain, segment } = cutArithmetic(cut, steps, result);
+  const { chain, segment, unit } = cutArithmetic(cut, steps, result);
   const depth = cut.policy.depth * packed;
   return {
     sums,
+    ...(unit === undefined ? {} : { unit }),
     ...(segment === undefined ? {} : { segment: segment * packed }),
     ...(sums === "f16"
       ? { chain: Math.max(1, Math.floor(F16_CHAIN / depth)) * depth }
