@@ -49,7 +49,7 @@ export function formatDevices(
 ): string[] {
   const lines: string[] = [];
   for (const adapter of adapters) {
-    const { features, subgroupSize: [least, largest] } = adapter;
+    const { features, subgroupSize: [least, largest], matrixUnits } = adapter;
     const missing = wanted.filter((name) => !features.includes(name));
     lines.push(
       adapter.adapter,
@@ -58,6 +58,9 @@ export function formatDevices(
       `  vendor     ${adapter.vendor}`,
       ...(adapter.driver ? [`  driver     ${adapter.driver}`] : []),
       `  subgroups  ${least === largest ? least : `${least} to ${largest}`} threads`,
+      ...(matrixUnits === undefined
+        ? []
+        : [`  matrices   ${matrixUnits.units.map(unitText).join(", ")}`]),
       `  features   ${wanted.filter((name) => features.includes(name)).join(", ") || "none"}`,
       ...(missing.length > 0 ? [`  missing    ${missing.join(", ")}`] : []),
       "  limits",
@@ -72,6 +75,13 @@ export function formatDevices(
     lines.push(`  ${library}  ${apiVersion}  ${manifest}`);
   }
   return lines;
+}
+
+/** `16x16x16 f16 to f32`. */
+function unitText(
+  { component, result, m, n, k }: NonNullable<Description["matrixUnits"]>["units"][number],
+): string {
+  return `${m}x${n}x${k} ${component} to ${result}`;
 }
 
 function formatLimit(name: string, value: number): string {

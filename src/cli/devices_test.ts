@@ -44,6 +44,13 @@ Deno.test("formatDevices() tells what an adapter has and lacks", () => {
       features: ["b", "c"],
       limits: { maxBufferSize: 3 * 2 ** 29, maxComputeWorkgroupsPerDimension: 65535 },
       subgroupSize: [32, 64],
+      matrixUnits: {
+        lanes: 32,
+        units: [
+          { component: "f16", result: "f32", m: 16, n: 8, k: 16 },
+          { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
+        ],
+      },
     }],
     [{ manifest: "m.json", library: "lib.so", apiVersion: "1.3.0" }],
     ["a", "b"],
@@ -55,6 +62,7 @@ Deno.test("formatDevices() tells what an adapter has and lacks", () => {
     "  vendor     1",
     "  driver     9.8",
     "  subgroups  32 to 64 threads",
+    "  matrices   16x8x16 f16 to f32, 16x16x32 i8 to i32",
     "  features   b",
     "  missing    a",
     "  limits",

@@ -103,7 +103,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: OpenedConv,
   options: ProblemOptions,
-  { limits, workgroupsInFlight }: ThisDevice,
+  { limits, matrixUnits, workgroupsInFlight }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
@@ -116,6 +116,7 @@ function planRequest(
     epilogue,
     algorithm: options.algorithm,
     limits,
+    ...(matrixUnits && { matrixUnits }),
     ...planning,
     device: modelOf(workgroupsInFlight, planning.device),
   };
@@ -124,13 +125,15 @@ function planRequest(
 /** What is planned for. */
 interface ThisDevice {
   readonly limits: DeviceLimits;
+  readonly matrixUnits?: PlanRequest["matrixUnits"];
   readonly workgroupsInFlight?: number | undefined;
 }
 
 async function thisDevice(backend: (typeof BACKENDS)[number]): Promise<ThisDevice> {
   const { openDevice } = await import("../gpu/device.ts");
   using gpu = await openDevice({ backend });
-  return { limits: gpu.limits, workgroupsInFlight: gpu.workgroupsInFlight };
+  const { limits, matrixUnits, workgroupsInFlight } = gpu;
+  return { limits, ...(matrixUnits && { matrixUnits }), workgroupsInFlight };
 }
 
 /**

@@ -1,4 +1,11 @@
-import { type AdapterSummary, LIMIT_NAMES, requestAdapter, summarize } from "./adapter.ts";
+import type { MatrixUnits } from "../kernels/matrix_units.ts";
+import {
+  type AdapterSummary,
+  LIMIT_NAMES,
+  readMatrixUnits,
+  requestAdapter,
+  summarize,
+} from "./adapter.ts";
 import { COMPUTE_FEATURES, grantedFeatures } from "./features.ts";
 import { loadProvider } from "./load_provider.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
@@ -11,6 +18,8 @@ export interface AdapterDescription extends AdapterSummary {
   readonly limits: Readonly<Record<string, number>>;
   /** Least and largest number of threads in a subgroup. */
   readonly subgroupSize: readonly [number, number];
+  /** What kernels multiply on matrix units; absent where there are none. */
+  readonly matrixUnits?: MatrixUnits;
 }
 
 /**
@@ -43,10 +52,12 @@ async function describe(
   const granted = await grantedFeatures(adapter, COMPUTE_FEATURES, provider.listsFeatures);
   const listed: string[] = [...adapter.features];
   const { subgroupMinSize, subgroupMaxSize } = adapter.info;
+  const matrixUnits = readMatrixUnits(adapter, provider, listed);
   return {
     ...summary,
     features: [...new Set([...granted, ...listed])],
     limits: Object.fromEntries(LIMIT_NAMES.map((name) => [name, adapter.limits[name]])),
     subgroupSize: [subgroupMinSize, subgroupMaxSize],
+    ...(matrixUnits && { matrixUnits }),
   };
 }
