@@ -1,5 +1,7 @@
+import type { Elements } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
-import type { PackedLoad } from "./module.ts";
+import type { ModuleBuilder, PackedLoad, TensorAccess, TensorSplit } from "./module.ts";
+import type { TilePolicy } from "./policy.ts";
 
 /**
  * A loader brings one operand of a product from storage into its workgroup tile. It is text: the main
@@ -41,6 +43,29 @@ export interface TileLoader {
    * hardware wait for it before the products that should hide it.
    */
   mask?(placeSlot: number, value: string): string;
+}
+
+/** Elements of a load for a policy: eight halves for matrix units where all that it steps over is of whole eights. */
+export function policyVector(
+  { matrix }: Pick<TilePolicy, "matrix">,
+  vector: 1 | 4,
+  steps: readonly number[],
+): TileLoader["vector"] {
+  const halves = matrix?.unit.component === "f16" && vector === 4;
+  return halves && steps.every((elements) => elements % 8 === 0) ? 8 : vector;
+}
+
+/** Binds what a loader of so many elements reads: eight halves are four words. */
+export function loadedTensor(
+  module: ModuleBuilder,
+  name: string,
+  vector: TileLoader["vector"],
+  split: TensorSplit,
+  { storage, tile }: Pick<Elements, "storage" | "tile">,
+): TensorAccess {
+  return vector === 8
+    ? module.tensor(name, "read", 4, split, "u32", "u32")
+    : module.tensor(name, "read", vector, split, storage, tile);
 }
 
 /** One load of a thread: `row` and `place` are its coordinates inside the tile. */

@@ -124,12 +124,15 @@ for (const dtype of ["f16", "i8"] as const) {
   });
 }
 
+/** Eights, of which eight are loaded at once, as often as any number. */
+const channels = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(8, 16, 24, 40));
+
 const problems = fc.record({
   axes: randomAxes({ more: 7, stride: 3 }),
-  batch: fc.integer({ min: 1, max: 5 }),
+  batch: fc.constantFrom(1, 2, 3, 5, 8),
   groups: fc.constantFrom(1, 1, 2),
-  groupIn: fc.integer({ min: 1, max: 40 }),
-  groupOut: fc.integer({ min: 1, max: 40 }),
+  groupIn: channels,
+  groupOut: channels,
 }).map(({ axes, batch, groups, groupIn, groupOut }) => ({
   batch,
   groups,
@@ -141,7 +144,7 @@ const problems = fc.record({
 Deno.test("random convolutions of f16 as implicit products on matrix units agree with the reference", async () => {
   using gpu = await open();
   if (gpu === undefined) return;
-  let ran = 0;
+  let [ran, eights] = [0, 0];
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -165,12 +168,13 @@ Deno.test("random convolutions of f16 as implicit products on matrix units agree
         });
         const { plan } = await checkedResult(gpu, request);
         if (plan.passes.length > 0) assert.match(plan.kernel, /_mma/);
+        if (/b8_/.test(plan.kernel)) eights++;
         ran++;
       },
     ),
     { numRuns: full ? 600 : 80, seed: 20261122 },
   );
-  assert.ok(ran >= 80, `${ran} problems`);
+  assert.ok(ran >= 80 && eights >= 8, `${ran} problems, ${eights} that load eights`);
 });
 
 Deno.test("f32 results of f16 products leave the units every 128 products, f16 ones far later", async () => {

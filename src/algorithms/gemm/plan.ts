@@ -2,7 +2,8 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { type MatrixUnits, unitChain, unitScalar } from "../../kernels/matrix_units.ts";
 import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
-import { halvesVector, matrixLoader } from "../../kernels/loaders/matrix.ts";
+import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
+import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
   mainLoopKernel,
@@ -318,22 +319,20 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     const tileDepth = policy.depth;
     const side = name === "a" ? "rows" : "columns";
     const extent = policy[side];
-    const access = (module: ModuleBuilder, from: number, widest: 1 | 4) => {
-      const vector = variant.vectorLoads ? widest : 1;
-      return module.tensor(name, "read", vector, buffers.split(from), types.storage, types.tile);
-    };
-    const eightHalves = (module: ModuleBuilder, from: number) =>
-      module.tensor(name, "read", 4, buffers.split(from), "u32", "u32");
+    const access = (module: ModuleBuilder, from: number, vector: TileLoader["vector"]) =>
+      loadedTensor(module, name, vector, buffers.split(from), types);
     if (!packingPays(device, matrix, policy, side, other)) {
-      const widest = policy.matrix?.unit.component === "f16" ? halvesVector(matrix) : matrix.vector;
-      const vector = variant.vectorLoads ? widest : 1;
+      const { along, places, depth, batchStride } = matrix;
+      const contiguous = along === "place" ? places : depth;
+      const vector = variant.vectorLoads
+        ? policyVector(policy, matrix.vector, [contiguous, batchStride])
+        : 1;
       const loader = (module: ModuleBuilder) =>
-        matrixLoader(
-          module,
-          name,
-          vector === 8 ? eightHalves(module, unpacked) : access(module, unpacked, matrix.vector),
-          { ...matrix, vector, tileDepth },
-        );
+        matrixLoader(module, name, access(module, unpacked, vector), {
+          ...matrix,
+          vector,
+          tileDepth,
+        });
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
     const padded = {
@@ -350,8 +349,13 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       unpacked,
       packed: packedBuffer,
     }));
+    const vector = variant.vectorLoads ? policyVector(policy, 4, []) : 1;
     const loader = (module: ModuleBuilder) =>
-      packedLoader(module, name, access(module, packedBuffer, 4), { ...padded, tileDepth });
+      packedLoader(module, name, access(module, packedBuffer, vector), {
+        ...padded,
+        tileDepth,
+        vector,
+      });
     return { buffer: packedBuffer, loader, trait: "p" };
   }
 

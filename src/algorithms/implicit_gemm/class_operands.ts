@@ -7,6 +7,7 @@ import {
   tileClasses,
 } from "../../kernels/class_output.ts";
 import { classFilterLoader, classTap } from "../../kernels/loaders/class_filter.ts";
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { gatherLoader } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
@@ -81,7 +82,8 @@ export function classOperands(request: PlanRequest): readonly [Operands, ...Oper
 /** With the filter packed, and as it lies where rows are its channels. */
 function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Operands[] {
   const { problem, layout } = request;
-  const { storage, tile } = elementsOf(request);
+  const elements = elementsOf(request);
+  const { tile } = elements;
   const four = loadVector(request);
   const { input: rowChannels, output: channels } = groupChannels(problem);
   const source = stridesOf(request, "output");
@@ -147,8 +149,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
   const filters = filterOperands(request, {
     pack,
     taps: walked.map(({ taps }) => taps),
-    packed(module, tensor, { paddedRows: places, depth, paddedChannels }, policy) {
-      const shape = { places, depth, tileDepth: policy.depth, paddedChannels };
+    packed(module, tensor, { paddedRows: places, depth, paddedChannels }, policy, vector) {
+      const shape = { places, depth, tileDepth: policy.depth, paddedChannels, vector };
       return tiled
         ? classFilterLoader(module, tensor, walked, shape)
         : packedLoader(module, "a", tensor, shape);
@@ -161,6 +163,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       })
       : undefined,
   });
+  const vectorOf = (policy: TilePolicy) =>
+    policyVector(policy, b.vector, [b.along === "depth" ? channels : problem.batch]);
   const withFilter = (one: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),
@@ -184,7 +188,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     depth: (policy) => most * padded(policy) - (tiled ? 0 : padded(policy) - channels),
     pack: one.pack,
     loaders(module, policy, split) {
-      const gradient = module.tensor("output", "read", b.vector, split("b"), storage, tile);
+      const vector = vectorOf(policy);
+      const gradient = loadedTensor(module, "output", vector, split("b"), elements);
       return [
         one.loader(module, policy, split("a")),
         gatherLoader(module, gradient, {
@@ -202,7 +207,8 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
           channelStride: source[1]!,
           batchInner,
           interleave: 1,
-          ...b,
+          along: b.along,
+          vector,
           tileDepth: policy.depth,
           walk: "tap",
         }),
@@ -214,8 +220,10 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       group: problem.groups === 1 ? 0 : rowChannels * target[1]!,
     },
     linear: () => false,
-    trait: () =>
-      `${layout}_${sides.length}d_classes_${classSides(results)}_${one.trait}b${b.vector}`,
+    trait: (policy) =>
+      `${layout}_${sides.length}d_classes_${classSides(results)}_${one.trait(policy)}b${
+        vectorOf(policy)
+      }`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
   });

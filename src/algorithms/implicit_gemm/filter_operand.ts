@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import type { TileLoader } from "../../kernels/loader.ts";
+import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
 import { filterLoader, type FilterShape } from "../../kernels/loaders/filter.ts";
 import type { ModuleBuilder, TensorAccess, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
@@ -13,7 +13,7 @@ export interface FilterOperand {
   /** Its packed form; undefined where it is read as it lies. */
   pack(policy: TilePolicy): PackShape | undefined;
   /** Enters the kernel's name: nothing of a packed one. */
-  readonly trait: string;
+  trait(policy: TilePolicy): string;
   loader(module: ModuleBuilder, policy: TilePolicy, split: TensorSplit): TileLoader;
 }
 
@@ -27,6 +27,7 @@ export interface FilterReach {
     tensor: TensorAccess,
     shape: PackShape,
     policy: TilePolicy,
+    vector: TileLoader["vector"],
   ): TileLoader;
   /** Of a filter as it lies; undefined where it is read packed only. */
   readonly lying:
@@ -42,44 +43,59 @@ export function filterOperands(
   request: PlanRequest,
   { pack, taps, packed, lying }: FilterReach,
 ): readonly [FilterOperand, ...FilterOperand[]] {
-  const { storage, tile } = elementsOf(request);
+  const elements = elementsOf(request);
+  const { tile } = elements;
   const aligned: Access = { along: "place", vector: loadVector(request)(4), value: tile };
   const first: FilterOperand = {
     access: aligned,
     pack,
-    trait: "",
+    trait: () => "",
     loader(module, policy, split) {
-      const tensor = module.tensor("packed", "read", aligned.vector, split, storage, tile);
-      return packed(module, tensor, pack(policy), policy);
+      const vector = policyVector(policy, aligned.vector, []);
+      const tensor = loadedTensor(module, "packed", vector, split, elements);
+      return packed(module, tensor, pack(policy), policy, vector);
     },
   };
   // Strides are those of every policy.
   const place = lying && lyingPlace(request, pack(TILE_POLICIES[0]!));
   if (lying === undefined || place === undefined) return [first];
-  const { along, vector, together } = place;
+  const { along, vector: least, together, whole } = place;
+  const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
   return [first, {
-    access: { along, vector, value: tile },
+    access: { along, vector: least, value: tile },
     pack: () => undefined,
-    trait: `${request.filterLayout}${vector}${together ? along.slice(0, 1) : "s"}`,
+    trait: (policy) =>
+      `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,
     loader(module, policy, split) {
-      const tensor = module.tensor("filter", "read", vector, split, storage, tile);
+      const vector = vectorOf(policy);
+      const tensor = loadedTensor(module, "filter", vector, split, elements);
       const reach = lying(module, policy);
-      const shape = { ...pack(policy), ...place, ...reach, taps, tileDepth: policy.depth };
+      const lies = { along, together, vector };
+      const shape = { ...pack(policy), ...lies, ...reach, taps, tileDepth: policy.depth };
       return filterLoader(module, tensor, shape);
     },
   }];
+}
+
+/** How a filter lies. */
+interface LyingFilter extends Pick<FilterShape, "along" | "together"> {
+  readonly vector: 1 | 4;
+  /** What must be of whole vectors. */
+  readonly whole: readonly number[];
 }
 
 /** How a filter is read as it lies: along its rows or its channels; undefined where neighbours of both lie far apart. */
 function lyingPlace(
   request: PlanRequest,
   shape: PackShape,
-): Pick<FilterShape, "along" | "together" | "vector"> | undefined {
+): LyingFilter | undefined {
   const { groups, rows, channels, taps, groupStride, rowStride, channelStride, tapStride } = shape;
   const along = rowStride === 1 ? "place" : channelStride === 1 ? "depth" : undefined;
   if (along === undefined) {
     const elements = groups * rows * channels * taps;
-    return elements > CACHED_ELEMENTS ? undefined : { along: "depth", together: false, vector: 1 };
+    return elements > CACHED_ELEMENTS
+      ? undefined
+      : { along: "depth", together: false, vector: 1, whole: [] };
   }
   const four = loadVector(request);
   const whole = [
@@ -89,5 +105,5 @@ function lyingPlace(
     groups > 1 ? groupStride : 0,
   ];
   const vector = whole.every((elements) => four(elements) === 4) ? 4 : 1;
-  return { along, together: true, vector };
+  return { along, together: true, vector, whole };
 }

@@ -1,5 +1,6 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { gatherLoader, type GatherWalk } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
@@ -16,7 +17,8 @@ import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 /** Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies. */
 export function gatherOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
   const { problem, layout } = request;
-  const { storage, tile } = elementsOf(request);
+  const elements = elementsOf(request);
+  const { tile } = elements;
   const four = loadVector(request);
   const forward = problem.op === "fwd";
   const group = groupChannels(problem);
@@ -69,13 +71,15 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
   const filters = filterOperands(request, {
     pack,
     taps: problem.filterSize,
-    packed: (module, tensor, { paddedRows: places, depth }, policy) =>
-      packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth }),
+    packed: (module, tensor, { paddedRows: places, depth }, policy, vector) =>
+      packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth, vector }),
     lying: (_, policy) => {
       const walk = walkOf(policy);
       return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
     },
   });
+  const vectorOf = (policy: TilePolicy) =>
+    policyVector(policy, b.vector, [b.along === "depth" ? channels : problem.batch]);
   const withFilter = (filter: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * spots,
@@ -87,7 +91,8 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     pack: filter.pack,
     loaders(module, policy, split) {
       const a = filter.loader(module, policy, split("a"));
-      const image = module.tensor(source, "read", b.vector, split("b"), storage, tile);
+      const vector = vectorOf(policy);
+      const image = loadedTensor(module, source, vector, split("b"), elements);
       return [
         a,
         gatherLoader(module, image, {
@@ -100,7 +105,8 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
           channelStride: sourceStrides[1]!,
           batchInner,
           interleave,
-          ...b,
+          along: b.along,
+          vector,
           tileDepth: policy.depth,
           walk: walkOf(policy),
         }),
@@ -122,7 +128,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     },
     linear: (policy) => walkOf(policy) === "linear",
     trait: (policy) =>
-      `${layout}_${places.length}d_${walkOf(policy)}_${filter.trait}b${b.vector}${
+      `${layout}_${places.length}d_${walkOf(policy)}_${filter.trait(policy)}b${vectorOf(policy)}${
         interleave === 4 ? "i4" : ""
       }`,
   });

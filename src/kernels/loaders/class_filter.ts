@@ -26,6 +26,7 @@ export function classFilterLoader(
     readonly depth: number;
     readonly tileDepth: number;
     readonly paddedChannels: number;
+    readonly vector?: TileLoader["vector"];
   },
 ): TileLoader {
   const loader = packedLoader(module, "a", access, packed);

@@ -21,7 +21,7 @@ export interface FilterShape extends
   readonly along: "place" | "depth";
   /** Whether neighbours along that side are neighbours in memory. */
   readonly together: boolean;
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   readonly tileDepth: number;
   /** The step's tap of an axis, whose loop state `gatherLoader()` declares; absent where steps reach into several taps. */
   readonly tap?: (axis: number) => string;
@@ -42,13 +42,13 @@ export function filterLoader(
   // Kernels of one name differ in sizes only: a stride that happens to be 1 is a size.
   const far = (index: string, name: string, stride: number, side: "place" | "depth") =>
     together && along === side
-      ? vector === 4 ? `${index} / 4u` : index
+      ? vector === 1 ? index : `${index} / ${vector}u`
       : `${index} * ${size(`${name}_stride`, stride / vector)}`;
   const channels = size("channels", shape.channels);
   const group = size("group_stride", shape.groups > 1 ? shape.groupStride / vector : 0);
   const tapCount = shape.taps.reduce((product, one) => product * one, 1);
   const tapStride = size("tap_stride", tapCount > 1 ? shape.tapStride / vector : 0);
-  const zero = zeroOf(filter.value, vector);
+  const zero = zeroOf(filter.value, filter.vector);
   const place = (slot: number, place: string) =>
     `  let a_base${slot} = group * ${group} + ${
       far(`(${rowOf(place)})`, "row", shape.rowStride, "place")

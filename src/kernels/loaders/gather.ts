@@ -20,7 +20,7 @@ export interface GatherShape {
   readonly batchInner: boolean;
   /** 4 where columns count four images at one place after each other, as {@linkcode ColumnOrder} does. */
   readonly interleave: 1 | 4;
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   readonly along: "place" | "depth";
   readonly tileDepth: number;
   readonly walk: GatherWalk;
@@ -62,14 +62,14 @@ export function gatherLoader(
   const widths = axes.map((axis, d) => size(`places${d}`, axis.places));
   const steps = axes.map((axis, d) => elements(`step${d}`, axis.sourceStride));
   const groupStride = elements("group_stride", shape.channels * shape.channelStride);
-  const batchStride = vector === 4 && shape.batchStride === 1
+  const batchStride = vector !== 1 && shape.batchStride === 1
     ? undefined
     : elements("batch_stride", shape.batchStride);
-  const channelStride = vector === 4 && shape.channelStride === 1
+  const channelStride = vector !== 1 && shape.channelStride === 1
     ? undefined
     : elements("channel_stride", shape.channelStride);
   const unit = (index: string, stride: string | undefined) =>
-    stride === undefined ? `${index} / 4u` : `${index} * ${stride}`;
+    stride === undefined ? `${index} / ${vector}u` : `${index} * ${stride}`;
   // The tap of a depth index, one coordinate an axis.
   const tapsOf = (tap: string, name: (d: number) => string, indent: string) =>
     digitsText(tap, `${name(0)}_rest`, axisDigits(axes.map((_, d) => name(d)), taps), indent);
@@ -93,7 +93,7 @@ export function gatherLoader(
       };`,
     ].join("\n");
   };
-  const zero = zeroOf(source.value, vector);
+  const zero = zeroOf(source.value, source.vector);
   const beyond = masked || shape.channels % shape.tileDepth !== 0;
 
   const place = (slot: number, column: string) => {

@@ -15,25 +15,12 @@ export interface MatrixShape {
   readonly tileDepth: number;
 }
 
-/** Whether a matrix's contiguous side is of whole vectors of so many elements. */
-function isWhole(
-  { along, places, depth, batchStride }: Pick<
-    MatrixShape,
-    "places" | "depth" | "along" | "batchStride"
-  >,
-  elements: number,
-): boolean {
-  return (along === "place" ? places : depth) % elements === 0 && batchStride % elements === 0;
-}
-
 /** Vectors of four need a contiguous side of whole vectors. */
-export function matrixVector(shape: Parameters<typeof isWhole>[0]): 1 | 4 {
-  return isWhole(shape, 4) ? 4 : 1;
-}
-
-/** The same of halves for matrix units, of which eight are loaded where they can be. */
-export function halvesVector(shape: Parameters<typeof isWhole>[0]): TileLoader["vector"] {
-  return isWhole(shape, 8) ? 8 : matrixVector(shape);
+export function matrixVector(
+  shape: Pick<MatrixShape, "places" | "depth" | "along" | "batchStride">,
+): 1 | 4 {
+  const contiguous = shape.along === "place" ? shape.places : shape.depth;
+  return contiguous % 4 === 0 && shape.batchStride % 4 === 0 ? 4 : 1;
 }
 
 /** A or B of a plain product. */

@@ -11,9 +11,13 @@ export function packedLoader(
   module: ModuleBuilder,
   operand: "a" | "b",
   packed: TensorAccess,
-  { places, depth, tileDepth }: { places: number; depth: number; tileDepth: number },
+  { places, depth, tileDepth, vector = packed.vector }: {
+    readonly places: number;
+    readonly depth: number;
+    readonly tileDepth: number;
+    readonly vector?: TileLoader["vector"];
+  },
 ): TileLoader {
-  const { vector } = packed;
   const { load } = packed.packed ?? packed;
   const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
   const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
@@ -27,7 +31,7 @@ export function packedLoader(
     advance: `      ${operand}_deep += ${tileDepth}u;`,
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${groupVectors} + ${
-        vector === 4 ? `${place} / 4u` : place
+        vector === 1 ? place : `${place} / ${vector}u`
       };`,
     depth: (slot, row) =>
       `      let ${operand}_far${slot} = (${operand}_deep + ${row}) * ${rowVectors};`,
