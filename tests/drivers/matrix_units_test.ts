@@ -11,6 +11,8 @@ import { CONV_DTYPES, convProblem, OPERATIONS } from "../../src/problem/conv_pro
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
@@ -199,4 +201,43 @@ Deno.test("f32 results of f16 products leave the units every 128 products, f16 o
   }
   const { plan } = await multiply(gpu, { m: 20, n: 24, k: 4608 }, { dtype: "f16" });
   assert.equal(plan.arithmetic.chain, 4096);
+});
+
+Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {
+  using gpu = await open();
+  if (gpu === undefined) return;
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom("i8", undefined),
+      fc.constantFrom(1, 1, 3),
+      sizeModes,
+      async (init, outDtype, splits, sizes) => {
+        // A word has one writer: int8 results are of whole words.
+        const fours = (channels: number) =>
+          Math.ceil(channels / (4 * init.groups)) * 4 * init.groups;
+        const problem = convProblem({
+          ...init,
+          op: "fwd",
+          inChannels: fours(init.inChannels),
+          outChannels: fours(init.outChannels),
+        });
+        const request = convRequest(gpu, problem, {
+          algorithm: "implicit-gemm",
+          layout: "nhwc",
+          epilogue: outDtype === undefined ? NO_EPILOGUE : { ...NO_EPILOGUE, scale: 0.002 },
+          dtype: "i8",
+          ...(outDtype === undefined ? {} : { outDtype }),
+          sizes,
+          policy: "matrix-small",
+          splits,
+          matrixUnits: gpu.matrixUnits!,
+        });
+        const operands = fillOperands(convSubject(request), "int8", 5);
+        const { plan } = await checkedResult(gpu, request, operands);
+        if (plan.passes.length > 0) assert.match(plan.kernel, /_i8_.*mma/);
+      },
+    ),
+    { numRuns: full ? 300 : 30, seed: 20261122 },
+  );
 });
