@@ -52,6 +52,7 @@ export {
 } from "./src/algorithms/refusal.ts";
 export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
 export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
+export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
 export { type GemmRequest, planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
 export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
 export type { SizeMode } from "./src/kernels/module.ts";

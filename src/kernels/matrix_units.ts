@@ -7,8 +7,11 @@ export interface MatrixUnit {
   readonly component: "f16" | "i8";
   /** What the sums are in. */
   readonly result: "f32" | "i32";
+  /** Rows of a product. */
   readonly m: number;
+  /** Columns of a product. */
   readonly n: number;
+  /** Products that each sum takes up. */
   readonly k: number;
 }
 
@@ -16,6 +19,7 @@ export interface MatrixUnit {
 export interface MatrixUnits {
   /** Threads of every subgroup. */
   readonly lanes: number;
+  /** What they multiply, a shape and types each. */
   readonly units: readonly MatrixUnit[];
 }
 
