@@ -137,3 +137,13 @@ Deno.test("suites run with several dtypes, each on data of its own, and say so",
   );
   assert.equal(scaled.accuracy.max_bound_ratio, 0);
 });
+
+Deno.test("wgconv bench skips what int8 does not go with, and says so", async () => {
+  const lists = ["--dtype", "f32,i8", "--layout", "nchw,nhwc", "--op", "all"];
+  const options = [...lists, "--runs", "1", "--algorithm", "auto"];
+  const { code, stdout, stderr } = await wgconv(["bench", "mb1ic8ih6oc8kh3", ...options]);
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout.match(/ pass /g)?.length, 7);
+  assert.match(stderr, /^skipped: auto: convolutions of i8 are forward, not bwd-data$/m);
+  assert.match(stderr, /^skipped: auto: i8 tensors lie as nhwc with filters krsc/m);
+});

@@ -274,7 +274,7 @@ export function cutProduct(
         "problem",
         `policy ${request.policy} is none of ${names}, nor a tile such as 128x32x8_8x4 (rows x ` +
           "columns x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide " +
-          "the workgroup's, whose threads fill warps of 32)",
+          "the workgroup's, up to 256 in all, whose threads fill warps of 32)",
       );
     }
     if (!fits(policy)) {

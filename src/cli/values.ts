@@ -151,7 +151,8 @@ export function parseProductPolicy(text: string): string {
   throw new InvalidArgumentError(
     /^\d+x\d/.test(text)
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
-        "columns of a thread, multiples of 4 that divide the workgroup's, with whole warps of 32"
+        "columns of a thread (up to 256 in all), multiples of 4 that divide the workgroup's, with " +
+        "whole warps of 32"
       : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${suggestion(text, names)}`,
   );
 }

@@ -69,10 +69,13 @@ export function findPolicy(name: string): TilePolicy | undefined {
 /** Warps that a grid of threads may be cut into, squarest first. */
 const WARPS = [[4, 8], [8, 4], [2, 16], [16, 2], [1, 32], [32, 1]] as const;
 
+/** Sums that the registers of a thread may hold at all: at most 255 of 32 bits. */
+const MOST_SUMS = 256;
+
 /**
  * Reads `128x32x8_8x4`, rows x columns x depth of a workgroup and rows x columns of a thread, 8x8 where that is left out: a named
  * policy where it is one. Undefined where kernels cannot use it: a thread has multiples of 4 rows and columns, which divide the
- * workgroup's, the depth is a multiple of 4, and threads fill whole warps.
+ * workgroup's, at most 256 in all, the depth is a multiple of 4, and threads fill whole warps.
  */
 export function parseTilePolicy(text: string): TilePolicy | undefined {
   const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
@@ -81,7 +84,8 @@ export function parseTilePolicy(text: string): TilePolicy | undefined {
     part === undefined ? 8 : Number(part)
   ) as [number, number, number, number, number];
   const whole = depth > 0 && depth % 4 === 0 && threadRows % 4 === 0 && threadColumns % 4 === 0 &&
-    rows > 0 && columns > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
+    rows > 0 && columns > 0 && rows % threadRows === 0 && columns % threadColumns === 0 &&
+    threadRows * threadColumns <= MOST_SUMS;
   const warp = WARPS.find(([warpRows, warpColumns]) =>
     (rows / threadRows) % warpRows === 0 && (columns / threadColumns) % warpColumns === 0
   );

@@ -52,6 +52,7 @@ Deno.test("parseTilePolicy() reads tiles, those with names as what they are, and
       "128x32x8_0x4",
       "16x16x8_8x8",
       "0x32x8_8x4",
+      "1024x1024x4_128x32",
       "128x32x8_8x4d",
       "-128x32x8",
     ]

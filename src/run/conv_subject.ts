@@ -117,6 +117,7 @@ export function convSubject(
   const { outDtype = resultDtypes(dtype)[0] } = asked;
   const { op, groups, filterSize } = problem;
   const layouts = { layout, filterLayout };
+  const elementsFault = convElementsFault({ problem, dtype, outDtype, ...layouts, epilogue });
   const integers = dtype === "i8";
   const stored = integers ? I32 : outDtype === "f16" ? F16 : F32;
   const precisionOf = (arithmetic: PlanArithmetic) =>
@@ -202,14 +203,17 @@ export function convSubject(
     strata: { channelAxis, run: op === "bwd-data" ? C : K, inner: layout === "chwn" },
     exact: integers,
     plan: (planning) => tryPlanConv(request(planning)),
+    // Of lists of types, layouts and operations not all go together.
     unsupported: (planning) =>
-      supportedAlgorithms(request(planning))
-        .find(({ name }) => name === planning.algorithm)?.reason,
+      elementsFault ??
+        supportedAlgorithms(request(planning))
+          .find(({ name }) => name === planning.algorithm)?.reason,
     reference,
     compute: async (operands, onProgress) => {
       // Plans are refused by themselves.
-      const fault = convElementsFault({ problem, dtype, outDtype, ...layouts, epilogue });
-      if (fault !== undefined) throw new InputRangeError(`Cannot convolve: ${fault}`);
+      if (elementsFault !== undefined) {
+        throw new InputRangeError(`Cannot convolve: ${elementsFault}`);
+      }
       if (scale === "channel") await refuseScales(operands.scale!);
       return (await reference(operands, { onProgress })).values;
     },

@@ -87,8 +87,10 @@ function runTime(
   const places = policy.rows * policy.columns;
   const { rates, shares, multiprocessors } = device;
   const { one, oneWide, two } = rates.sliced;
+  // Of a policy that was not measured no more is expected than of the slowest that was.
+  const known = policyShares(request, tile);
   const rate = (runs.length > 1 ? two : wide ? oneWide : one) *
-    (policyShares(request, tile)[slicePolicyName(policy)] ?? 1) *
+    (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
     (thin
       ? shares.sliced.thin
