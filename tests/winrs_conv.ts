@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
@@ -7,7 +8,7 @@ import { checkResult } from "../src/run/projected.ts";
 import { runPlan } from "../src/run/run_plan.ts";
 import type { HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem, dilatedSize } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
 
@@ -41,6 +42,51 @@ export function filterProblem([height, width]: readonly [number, number]): ConvP
     paddingBegin: [turn % height, height % (width + 1)],
     paddingEnd: [turn % 2, turn % width],
   });
+}
+
+/** Limits of a random gradient. */
+export interface GradientLimits {
+  /** Lengths of the filter. */
+  readonly filter: fc.Arbitrary<number>;
+  /** Stride and dilation of an axis. */
+  readonly steps: readonly (readonly [stride: number, dilation: number])[];
+  readonly batch: number;
+  /** Channels of a group, of one of two. */
+  readonly channels: number;
+}
+
+/** Gradients of filters along one to three axes, with groups and padding that is unlike at both ends. */
+export function randomGradients(
+  { filter, steps, batch, channels }: GradientLimits,
+): fc.Arbitrary<ConvProblem> {
+  const axis = fc.record({
+    filter,
+    more: fc.integer({ min: 0, max: 7 }),
+    begin: fc.integer({ min: 0, max: 4 }),
+    end: fc.integer({ min: 0, max: 4 }),
+    step: fc.constantFrom(...steps),
+  });
+  const even = fc.integer({ min: 1, max: channels }).map((each) => 2 * each);
+  const rest = fc.record({
+    batch: fc.integer({ min: 1, max: batch }),
+    groups: fc.integer({ min: 1, max: 2 }),
+    inChannels: even,
+    outChannels: even,
+  });
+  return fc.tuple(fc.array(axis, { minLength: 1, maxLength: 3 }), rest).map(([axes, rest]) =>
+    convProblem({
+      ...rest,
+      op: "bwd-filter",
+      inputSize: axes.map(({ filter, more, step: [, dilation] }) =>
+        dilatedSize(filter, dilation) + more
+      ),
+      filterSize: axes.map(({ filter }) => filter),
+      stride: axes.map(({ step: [stride] }) => stride),
+      dilation: axes.map(({ step: [, dilation] }) => dilation),
+      paddingBegin: axes.map(({ begin }) => begin),
+      paddingEnd: axes.map(({ end }) => end),
+    })
+  );
 }
 
 /** What to run: a filter of a size or a problem, and what is forced. */

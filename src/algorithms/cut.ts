@@ -1,11 +1,11 @@
 import type { Scalar } from "../elements/scalar.ts";
 import {
-  flushSteps,
   mainLoopBytes,
   mainLoopWorkgroups,
   stepIterations,
   variantPolicy,
 } from "../kernels/main_loop.ts";
+import { flushSteps } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
 import { MATRIX_POLICY_NAMES, matrixPolicies } from "../kernels/matrix_policies.ts";

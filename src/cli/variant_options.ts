@@ -34,7 +34,7 @@ export function variantOption(
   for (const name of withs.filter((name) => !lacks.includes(name))) {
     printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
   }
-  if (product && variant?.halfTransforms !== undefined) {
+  if (product && variant?.halfTransforms) {
     throw new InputTypeError("Cannot vary the main loop: half-transforms is of convolutions");
   }
   if (variant?.halfTransforms && !dtypes.includes("f16")) {

@@ -1,6 +1,15 @@
-import type { OutputStore } from "./output.ts";
+import type { Accumulation } from "../elements/elements.ts";
+import { scalarFeature } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
+import { withoutMicroKernel } from "./loop/inner_product.ts";
+import { stageBytes } from "./loop/matrix_products.ts";
+import { matrixTileBytes } from "./loop/matrix_tile.ts";
+import { stepLoopText } from "./loop/step_loop.ts";
+import { tileBytes } from "./loop/workgroup_tile.ts";
+import { flushSteps, isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
+import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { MATRIX_FEATURES, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -8,25 +17,8 @@ import {
   sizedKernel,
   type SizeMode,
 } from "./module.ts";
-import { fullVariant, kernelTrait, type MainLoopVariant } from "./main_loop_variant.ts";
-import { F16_CHAIN } from "./loop/accumulate.ts";
-import { fragments, innerProduct, type SumName, withoutMicroKernel } from "./loop/inner_product.ts";
-import {
-  matrixOutput,
-  matrixPlaces,
-  matrixProducts,
-  type MatrixTilePolicy,
-  stageBytes,
-} from "./loop/matrix_products.ts";
-import { matrixTile, matrixTileBytes } from "./loop/matrix_tile.ts";
-import { stepLoopText, type StepProducts } from "./loop/step_loop.ts";
-import { threadProducts } from "./loop/thread_products.ts";
-import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
-import { MATRIX_FEATURES, unitDepth, unitScalar } from "./matrix_units.ts";
+import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import type { Accumulation } from "../elements/elements.ts";
-import { scalarFeature, sumScalar } from "../elements/scalar.ts";
-import { type FilledTile, tileBytes, workgroupTile } from "./loop/workgroup_tile.ts";
 
 /** A batched product C = A·B cut by a policy: what the main loop iterates over. */
 export interface MainLoopShape {
@@ -104,11 +96,6 @@ export function mainLoopBytes(
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
 }
 
-/** Whether subgroups multiply on matrix units. */
-function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
-  return policy.matrix !== undefined;
-}
-
 /** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
 const WORTH_PEELING = 0.03;
 
@@ -172,11 +159,13 @@ export function mainLoopKernel(
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
+  const { accumulation = "f32", chain = Infinity } = options;
+  const flush = flushSteps(policy, chain, Math.ceil(steps / shape.splits));
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, Math.ceil(steps / shape.splits), options)
-    : threadBody(policy, a, b, last, options);
+    ? matrixBody(policy, a, b, last, flush, variant)
+    : threadBody(policy, a, b, last, variant, accumulation);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
-    kernelTrait(options.variant)
+    variantTrait(options.variant)
   }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
   const workgroup = workgroupText(module, shape, policy);
@@ -217,107 +206,6 @@ export function mainLoopKernel(
   const own = scalarFeature(unitScalar(policy.matrix.unit));
   const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
   return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
-}
-
-/** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */
-interface LoopBody {
-  /** Enters the name behind the tile. */
-  readonly trait: string;
-  /** Whose results the tile's are. */
-  readonly summary: string;
-  readonly tiles: readonly [FilledTile, FilledTile];
-  readonly places: string;
-  readonly products: StepProducts;
-  output(store: OutputStore): string;
-}
-
-/** Every thread multiplies a tile of its own. */
-function threadBody(
-  policy: TilePolicy,
-  a: TileLoader,
-  b: TileLoader,
-  last: number | undefined,
-  options: MainLoopOptions,
-): LoopBody {
-  const variant = fullVariant(options.variant);
-  const { accumulation = "f32" } = options;
-  const inner = innerProduct(accumulation);
-  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
-  const grid: ThreadGrid = {
-    rows: policy.rows / policy.threadRows,
-    columns: policy.columns / policy.threadColumns,
-    warp: policy.warp,
-  };
-  const [rowFragments, columnFragments] = [
-    fragments(policy.threadRows),
-    fragments(policy.threadColumns),
-  ];
-  const tiles = [
-    workgroupTile("a", policy.rows, policy.depth, a, variant),
-    workgroupTile("b", policy.columns, policy.depth, b, variant),
-  ] as const;
-  return {
-    trait: "",
-    summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
-    tiles,
-    places: `${threadPlace(grid, "t", "t")}\n${
-      fragmentPlaces(grid, rowFragments, columnFragments)
-    }`,
-    products: threadProducts({
-      tiles,
-      depth: policy.depth,
-      unroll: variant.unroll,
-      last,
-      inner,
-      threadTile: policy,
-      accumulate: {
-        into: "registers",
-        every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
-      },
-      sumIndex,
-    }),
-    output: (store) =>
-      store.text({
-        fragmentRows: rowFragments,
-        fragmentColumns: columnFragments,
-        fragmentHeight: policy.threadRows === 1 ? 1 : 4,
-        sum: sumScalar(inner.sum),
-        row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
-        column: (j) => `first_column + bx${j} * 4u`,
-      }),
-  };
-}
-
-/** Steps whose products matrix units add up; 0 where those are all. */
-export function flushSteps({ depth }: Pick<TilePolicy, "depth">, chain: number, steps: number) {
-  const every = Math.max(1, Math.floor(chain / depth));
-  return every < steps ? every : 0;
-}
-
-/** Every subgroup multiplies on matrix units. */
-function matrixBody(
-  policy: TilePolicy & MatrixTilePolicy,
-  a: TileLoader,
-  b: TileLoader,
-  last: number | undefined,
-  steps: number,
-  { variant, chain = Infinity }: MainLoopOptions,
-): LoopBody {
-  const { doubleBuffer } = fullVariant(variant);
-  const { unit, matrices } = policy.matrix;
-  const tiles = [
-    matrixTile("a", unit, policy.rows, policy.depth, a, doubleBuffer),
-    matrixTile("b", unit, policy.columns, policy.depth, b, doubleBuffer),
-  ] as const;
-  const flush = flushSteps(policy, chain, steps);
-  return {
-    trait: flush === 0 ? "" : `_flush${flush}`,
-    summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
-    tiles,
-    places: matrixPlaces(policy, tiles),
-    products: matrixProducts({ policy, tiles, last, flush }),
-    output: (store) => matrixOutput(policy, store, flush),
-  };
 }
 
 /**

@@ -25,14 +25,12 @@ export interface MainLoopVariant {
   readonly matrixUnits?: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
   readonly packedFilter?: boolean;
-  /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Where its errors are small. */
+  /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;
 }
 
 /** Every choice of the main loop made. */
-export type FullMainLoopVariant =
-  & Required<Omit<MainLoopVariant, "halfTransforms">>
-  & Pick<MainLoopVariant, "halfTransforms">;
+export type FullMainLoopVariant = Required<MainLoopVariant>;
 
 /** The kernel as it is tuned. */
 export const TUNED_VARIANT: FullMainLoopVariant = {
@@ -46,6 +44,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   halfTile: false,
   matrixUnits: true,
   packedFilter: false,
+  halfTransforms: false,
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
@@ -63,10 +62,10 @@ export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
   "half-transforms": "halfTransforms",
 };
 
-/** Names of the optimisations that the tuned kernel has, or has not; some have what depends on the problem in both. */
+/** Names of the optimisations that the tuned kernel has, or has not. */
 export function variantNames(on: boolean): string[] {
   return Object.entries(VARIANT_TRAITS)
-    .filter(([, key]) => TUNED_VARIANT[key] !== !on).map(([name]) => name);
+    .filter(([, key]) => TUNED_VARIANT[key] === on).map(([name]) => name);
 }
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
@@ -86,11 +85,6 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
     .join("");
-}
-
-/** The same in the names of kernels, which say of transformed data only where it is in half the bytes. */
-export function kernelTrait({ halfTransforms, ...loop }: MainLoopVariant = {}): string {
-  return variantTrait(halfTransforms ? { ...loop, halfTransforms } : loop);
 }
 
 /**

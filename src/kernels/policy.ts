@@ -1,3 +1,4 @@
+import { parseTileSizes, tileSizesText } from "./tile_text.ts";
 import { type MatrixUnit, unitShape } from "./matrix_units.ts";
 
 /**
@@ -78,23 +79,19 @@ const MOST_SUMS = 256;
  * workgroup's, at most 256 in all, the depth is a multiple of 4, and threads fill whole warps.
  */
 export function parseTilePolicy(text: string): TilePolicy | undefined {
-  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+))?$/.exec(text);
-  if (match === null) return undefined;
-  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1).map((part) =>
-    part === undefined ? 8 : Number(part)
-  ) as [number, number, number, number, number];
-  const whole = depth > 0 && depth % 4 === 0 && threadRows % 4 === 0 && threadColumns % 4 === 0 &&
-    rows > 0 && columns > 0 && rows % threadRows === 0 && columns % threadColumns === 0 &&
-    threadRows * threadColumns <= MOST_SUMS;
+  const sizes = parseTileSizes(text);
+  if (sizes === undefined) return undefined;
+  const { doubled, ...tile } = sizes;
+  const { rows, columns, depth, threadRows, threadColumns } = tile;
+  const whole = !doubled && depth % 4 === 0 && threadRows * threadColumns <= MOST_SUMS;
   const warp = WARPS.find(([warpRows, warpColumns]) =>
     (rows / threadRows) % warpRows === 0 && (columns / threadColumns) % warpColumns === 0
   );
   if (!whole || warp === undefined) return undefined;
-  const tile = { rows, columns, depth, threadRows, threadColumns };
   const named = TILE_POLICIES.find((policy) =>
     Object.entries(tile).every(([key, value]) => policy[key as keyof typeof tile] === value)
   );
-  const name = `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}`;
+  const name = tileSizesText(sizes);
   return named ?? { name, ...tile, warp };
 }
 

@@ -11,7 +11,7 @@ import {
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { tileTransform } from "../winograd/transform.ts";
-import type { SumSource } from "./sums.ts";
+import type { SumSource } from "./sum_source.ts";
 import { tileTransforms } from "./transforms.ts";
 
 /**

@@ -2,7 +2,7 @@ import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
-import { type PlanArithmetic, quadsOf, type TileShare } from "../problem/plan_arithmetic.ts";
+import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
 import type { Triple } from "../reference/geometry.ts";
 import {
@@ -20,8 +20,10 @@ import {
   threeTiles,
 } from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
+import { type Neighbourhoods, neighbourhoods, type TileGrid } from "./neighbourhoods.ts";
 import { simulatedYardstick } from "./simulated_yardstick.ts";
-import { type SimulatedSums, simulateSums } from "./sums.ts";
+import type { SimulatedSums } from "./sum_source.ts";
+import { simulateSums } from "./sums.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
 /** What a convolution's yardstick is made of. */
@@ -63,15 +65,10 @@ export function convYardstick(request: ConvYardstickRequest): Yardstick {
 }
 
 /** How the result is cut into tiles. */
-interface Grid {
+interface Grid extends TileGrid {
   /** Results of a tile along three axes, those of all kernels together. */
   readonly tile: Triple;
-  readonly tiles: Triple;
   readonly sizes: Triple;
-  /** Images, or channels of a group for a filter's gradient. */
-  readonly outer: number;
-  /** Result channels of a group. */
-  readonly channels: number;
   readonly units: number;
   /** Products of a unit. */
   readonly products: number;
@@ -134,66 +131,6 @@ function* sampledBlocks(
       neighbours: { lefts: near.places.size, rights: near.channels.size },
     }, orders[round]!];
   }
-}
-
-/** Places or channels in runs that are neighbours in memory and share scales; runs of one where nothing is shared. */
-interface Neighbourhoods {
-  /** Members of each. */
-  readonly size: number;
-  readonly groups: number;
-  members(group: number): number[];
-  groupOf(member: number): number;
-}
-
-/** Fours of `total`; the last ones begin earlier where they would not be whole. */
-function fours(total: number): Neighbourhoods {
-  const size = Math.min(4, total);
-  return {
-    size,
-    groups: Math.ceil(total / 4),
-    members: (group) => {
-      const first = Math.min(4 * group, total - size);
-      return Array.from({ length: size }, (_, k) => first + k);
-    },
-    groupOf: (member) => Math.floor(member / 4),
-  };
-}
-
-function single(total: number): Neighbourhoods {
-  return { size: 1, groups: total, members: (group) => [group], groupOf: (member) => member };
-}
-
-/** Which places and channels are simulated together, since transformed data of neighbours shares a scale. */
-function neighbourhoods(
-  { outer, tiles: [t0, t1, t2], channels }: Grid,
-  arithmetic: PlanArithmetic,
-): { places: Neighbourhoods; channels: Neighbourhoods } {
-  const spots = t0 * t1 * t2;
-  const quads = quadsOf(arithmetic);
-  const placed = quads !== undefined && [quads.places, quads.products].includes("places");
-  const channelled = quads !== undefined && [quads.channels, quads.products].includes("channels");
-  return {
-    places: !placed
-      ? single(outer * spots)
-      : quads.outerInner
-      ? between(fours(outer), spots)
-      : fours(outer * spots),
-    channels: channelled ? fours(channels) : single(channels),
-  };
-}
-
-/** Neighbourhoods whose members lie `spots` apart. */
-function between(
-  { size, groups, members, groupOf }: Neighbourhoods,
-  spots: number,
-): Neighbourhoods {
-  return {
-    size,
-    groups: groups * spots,
-    members: (group) =>
-      members(Math.floor(group / spots)).map((member) => member * spots + group % spots),
-    groupOf: (member) => groupOf(Math.floor(member / spots)) * spots + member % spots,
-  };
 }
 
 /** A place by its number: images (or channels) outermost. */

@@ -10,7 +10,8 @@ import { randomStream } from "../reference/sample.ts";
 import type { SimulatedOutputs } from "./collect.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
 import { simulatedYardstick } from "./simulated_yardstick.ts";
-import { simulateSums, type SumSource } from "./sums.ts";
+import type { SumSource } from "./sum_source.ts";
+import { simulateSums } from "./sums.ts";
 
 /** What a product's yardstick is made of. */
 export interface GemmYardstickRequest {

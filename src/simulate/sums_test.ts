@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { fillTensor } from "../tensor/fill.ts";
-import { simulateSums, type SumSource } from "./sums.ts";
+import type { SumSource } from "./sum_source.ts";
+import { simulateSums } from "./sums.ts";
 
 /** Sums of so many products of halves from 0 to 1, 24 of one factor with 24 of the other. */
 function halves(units: number): SumSource {

@@ -37,7 +37,7 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { acrossSides, choosePolicy, flushEvery } from "./policies.ts";
+import { choosePolicy, flushEvery, imageAcross } from "./policies.ts";
 import { tileRuns } from "./tiles.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
@@ -95,7 +95,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : amplification2d(transforms[0]!, transforms[1]!),
     );
     const slices = transformResults(input);
-    const across = acrossSides(request);
+    const across = imageAcross(request);
     const geometry = sliceGeometry(request, runs);
     const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
     const policy = choosePolicy(request, {

@@ -29,7 +29,7 @@ const POLICIES = [
 ].map((name) => parseSlicePolicy(name)!);
 
 /** Operands whose loaders store along the depth: the image's, where neighbouring threads read neighbouring channels. */
-export function acrossSides({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
+export function imageAcross({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
   return layout === "nhwc" ? ["a"] : [];
 }
 
@@ -93,7 +93,7 @@ export function choosePolicy(
 ): Planned<SlicePolicy> {
   const { limits } = request;
   const { slices, flushed } = product;
-  const across = acrossSides(request);
+  const across = imageAcross(request);
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);

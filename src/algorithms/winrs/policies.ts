@@ -35,7 +35,7 @@ export function slicesOf({ n, r }: Omega): number {
 }
 
 /** Operands whose loaders store along the depth. */
-export function acrossSides({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
+export function operandsAcross({ layout }: Pick<PlanRequest, "layout">): AcrossSides {
   return layout === "nhwc" ? [] : ["a", "b"];
 }
 
@@ -63,7 +63,7 @@ export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
 function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined {
   const { tile } = elementsOf(request);
   const fits = (policy: SlicePolicy) =>
-    slicePolicyFits(policy, slicesOf(omega), acrossSides(request), request.limits, tile);
+    slicePolicyFits(policy, slicesOf(omega), operandsAcross(request), request.limits, tile);
   if (request.policy !== undefined) {
     const forced = parseSlicePolicy(request.policy);
     if (forced !== undefined && fits(forced)) return forced;

@@ -28,7 +28,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import type { Configuration } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
-import { acrossSides, policyOf, slicesOf } from "./policies.ts";
+import { operandsAcross, policyOf, slicesOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -137,7 +137,7 @@ export function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
-  const across = acrossSides(request);
+  const across = operandsAcross(request);
   const at = {
     depth: policy.depth,
     threads,

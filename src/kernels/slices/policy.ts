@@ -1,5 +1,6 @@
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
+import { parseTileSizes, tileSizesText } from "../tile_text.ts";
 
 /**
  * How a sliced product is cut: every workgroup holds the same tile of all α slices, each slice multiplied by
@@ -18,8 +19,7 @@ export interface SlicePolicy {
 
 /** `64x32x8_8x8`, or with `d` for two buffers, as it stands in kernel names and as `--policy` takes it. */
 export function slicePolicyName(policy: SlicePolicy): string {
-  const { rows, columns, depth, threadRows, threadColumns, buffers } = policy;
-  return `${rows}x${columns}x${depth}_${threadRows}x${threadColumns}${buffers === 2 ? "d" : ""}`;
+  return tileSizesText({ ...policy, doubled: policy.buffers === 2 });
 }
 
 /**
@@ -27,16 +27,10 @@ export function slicePolicyName(policy: SlicePolicy): string {
  * threads have multiples of 4 rows and columns, which divide the workgroup's.
  */
 export function parseSlicePolicy(text: string): SlicePolicy | undefined {
-  const match = /^(\d+)x(\d+)x(\d+)(?:_(\d+)x(\d+)(d?))?$/.exec(text);
-  if (match === null) return undefined;
-  const [rows, columns, depth, threadRows, threadColumns] = match.slice(1, 6).map((part) =>
-    part === undefined ? 8 : Number(part)
-  ) as [number, number, number, number, number];
-  const buffers = match[6] === "d" ? 2 as const : 1 as const;
-  const policy = { rows, columns, depth, threadRows, threadColumns, buffers };
-  const fits = threadRows % 4 === 0 && threadColumns % 4 === 0 && rows > 0 && columns > 0 &&
-    depth > 0 && rows % threadRows === 0 && columns % threadColumns === 0;
-  return fits ? policy : undefined;
+  const sizes = parseTileSizes(text);
+  if (sizes === undefined) return undefined;
+  const { doubled, ...tile } = sizes;
+  return { ...tile, buffers: doubled ? 2 : 1 };
 }
 
 /** Threads of one slice. */

@@ -1,0 +1,130 @@
+import type { Accumulation } from "../elements/elements.ts";
+import { sumScalar } from "../elements/scalar.ts";
+import type { TileLoader } from "./loader.ts";
+import { F16_CHAIN } from "./loop/accumulate.ts";
+import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
+import {
+  matrixOutput,
+  matrixPlaces,
+  matrixProducts,
+  type MatrixTilePolicy,
+} from "./loop/matrix_products.ts";
+import { matrixTile } from "./loop/matrix_tile.ts";
+import type { StepProducts } from "./loop/step_loop.ts";
+import { threadProducts } from "./loop/thread_products.ts";
+import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
+import { type FilledTile, workgroupTile } from "./loop/workgroup_tile.ts";
+import type { FullMainLoopVariant } from "./main_loop_variant.ts";
+import type { OutputStore } from "./output.ts";
+import type { TilePolicy } from "./policy.ts";
+
+/** Whether subgroups multiply on matrix units. */
+export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
+  return policy.matrix !== undefined;
+}
+
+/** What of the kernel depends on what multiplies: threads by themselves, or subgroups. */
+export interface LoopBody {
+  /** Enters the name behind the tile. */
+  readonly trait: string;
+  /** Whose results the tile's are. */
+  readonly summary: string;
+  readonly tiles: readonly [FilledTile, FilledTile];
+  readonly places: string;
+  readonly products: StepProducts;
+  output(store: OutputStore): string;
+}
+
+/**
+ * Every thread multiplies a tile of its own.
+ *
+ * @param last Products of the last step where it is a text of its own.
+ */
+export function threadBody(
+  policy: TilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  variant: FullMainLoopVariant,
+  accumulation: Accumulation,
+): LoopBody {
+  const inner = innerProduct(accumulation);
+  const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
+  const grid: ThreadGrid = {
+    rows: policy.rows / policy.threadRows,
+    columns: policy.columns / policy.threadColumns,
+    warp: policy.warp,
+  };
+  const [rowFragments, columnFragments] = [
+    fragments(policy.threadRows),
+    fragments(policy.threadColumns),
+  ];
+  const tiles = [
+    workgroupTile("a", policy.rows, policy.depth, a, variant),
+    workgroupTile("b", policy.columns, policy.depth, b, variant),
+  ] as const;
+  return {
+    trait: "",
+    summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
+    tiles,
+    places: `${threadPlace(grid, "t", "t")}\n${
+      fragmentPlaces(grid, rowFragments, columnFragments)
+    }`,
+    products: threadProducts({
+      tiles,
+      depth: policy.depth,
+      unroll: variant.unroll,
+      last,
+      inner,
+      threadTile: policy,
+      accumulate: {
+        into: "registers",
+        every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
+      },
+      sumIndex,
+    }),
+    output: (store) =>
+      store.text({
+        fragmentRows: rowFragments,
+        fragmentColumns: columnFragments,
+        fragmentHeight: policy.threadRows === 1 ? 1 : 4,
+        sum: sumScalar(inner.sum),
+        row: (i) => policy.threadRows === 1 ? `first_row + ay${i}` : `first_row + ay${i} * 4u`,
+        column: (j) => `first_column + bx${j} * 4u`,
+      }),
+  };
+}
+
+/** Steps whose products matrix units add up; 0 where those are all. */
+export function flushSteps({ depth }: Pick<TilePolicy, "depth">, chain: number, steps: number) {
+  const every = Math.max(1, Math.floor(chain / depth));
+  return every < steps ? every : 0;
+}
+
+/**
+ * Every subgroup multiplies on matrix units.
+ *
+ * @param flush Steps whose products they add up; 0 for all ({@linkcode flushSteps}).
+ */
+export function matrixBody(
+  policy: TilePolicy & MatrixTilePolicy,
+  a: TileLoader,
+  b: TileLoader,
+  last: number | undefined,
+  flush: number,
+  { doubleBuffer }: FullMainLoopVariant,
+): LoopBody {
+  const { unit, matrices } = policy.matrix;
+  const tiles = [
+    matrixTile("a", unit, policy.rows, policy.depth, a, doubleBuffer),
+    matrixTile("b", unit, policy.columns, policy.depth, b, doubleBuffer),
+  ] as const;
+  return {
+    trait: flush === 0 ? "" : `_flush${flush}`,
+    summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
+    tiles,
+    places: matrixPlaces(policy, tiles),
+    products: matrixProducts({ policy, tiles, last, flush }),
+    output: (store) => matrixOutput(policy, store, flush),
+  };
+}

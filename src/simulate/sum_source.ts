@@ -1,0 +1,41 @@
+import type { TileTransforms } from "./transforms.ts";
+
+/**
+ * Sums of products as every algorithm computes them: a left patch times a right patch in each of `units` units, for all
+ * pairs of a few left and right ones. A patch is one value where there is no tile.
+ */
+export interface SumSource {
+  readonly units: number;
+  readonly lefts: number;
+  readonly rights: number;
+  /** Winograd's; plain products where absent. */
+  readonly transforms?: TileTransforms;
+  /** How many left, and right, ones at a time are neighbours in memory: four where absent. */
+  readonly neighbours?: { readonly lefts: number; readonly rights: number };
+  /** Loads the patches of one unit, those of one side one after the other. */
+  load(unit: number, lefts: Float64Array, rights: Float64Array): void;
+}
+
+/** Sums of a source: [left][right][result of a tile]. */
+export interface SimulatedSums {
+  /** In simulated arithmetic. */
+  readonly values: Float64Array;
+  /** In doubles; of f64, in twice their precision rounded once, the rest in `rests`. */
+  readonly exact: Float64Array;
+  /** What `exact` leaves of the true sum: 0 but for f64. */
+  readonly rests: Float64Array;
+  /** Σ|a||b| */
+  readonly magnitudes: Float64Array;
+  /** Σ a²b² */
+  readonly squares: Float64Array;
+  /** Whether anything was rounded on the way: of whole numbers nothing is. */
+  readonly rounded: boolean;
+}
+
+/** What may differ between runs that round alike. */
+export interface SumOrder {
+  /** Whether a product is rounded before it is added; WGSL leaves it open. */
+  readonly separate?: boolean;
+  /** The unit that the sums begin with; after the last one comes the first. */
+  readonly start?: number;
+}

@@ -1,0 +1,85 @@
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { foldedSums } from "./folded_sums.ts";
+import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+
+/** Bits of the 24 of f32 and of the two behind them, from the first bit of the largest term on. */
+const UNIT_BITS = 25;
+
+/**
+ * Sums of matrix units as NVIDIA's make them (measured, docs/accuracy.md): the sum so far and the exact products of a step are
+ * cut off behind two bits more than f32 has of the largest of them, added, and cut off to f32. A product counts as large as
+ * its factors' exponents say. Units of other makers err less.
+ */
+export function unitSums(
+  { units, lefts, rights, load }: SumSource,
+  arithmetic: PlanArithmetic,
+  depth: number,
+  { start = 0 }: SumOrder,
+): SimulatedSums {
+  const count = lefts * rights;
+  let rounded = false;
+  const sums = foldedSums(count, arithmetic, Math.fround);
+  const { open } = sums;
+  const exact = new Float64Array(count);
+  const magnitudes = new Float64Array(count);
+  const squares = new Float64Array(count);
+  const patch = (size: number) => Array.from({ length: depth }, () => new Float64Array(size));
+  const [xs, ws] = [patch(lefts), patch(rights)];
+  const [xExponents, wExponents] = [patch(lefts), patch(rights)];
+  for (let first = 0; first < units; first += depth) {
+    const terms = Math.min(depth, units - first);
+    for (let term = 0; term < terms; term++) {
+      load((first + term + start) % units, xs[term]!, ws[term]!);
+      for (let i = 0; i < lefts; i++) xExponents[term]![i] = exponentOf(xs[term]![i]!);
+      for (let i = 0; i < rights; i++) wExponents[term]![i] = exponentOf(ws[term]![i]!);
+    }
+    for (let left = 0, i = 0; left < lefts; left++) {
+      for (let right = 0; right < rights; right++, i++) {
+        const before = open[i]!;
+        let largest = exponentOf(before);
+        for (let term = 0; term < terms; term++) {
+          largest = Math.max(largest, xExponents[term]![left]! + wExponents[term]![right]!);
+          const product = xs[term]![left]! * ws[term]![right]!;
+          exact[i]! += product;
+          magnitudes[i]! += Math.abs(product);
+          squares[i]! += product * product;
+        }
+        if (largest === -Infinity) continue;
+        const last = 2 ** (largest - UNIT_BITS);
+        const cut = (value: number) => Math.trunc(value / last) * last;
+        let sum = before;
+        let kept = cut(before);
+        for (let term = 0; term < terms; term++) {
+          const product = xs[term]![left]! * ws[term]![right]!;
+          sum += product;
+          kept += cut(product);
+        }
+        const next = towardZero(kept);
+        if (next !== sum) rounded = true;
+        open[i] = next;
+      }
+    }
+    for (let term = 0; term < terms; term++) sums.step();
+  }
+  const rests = new Float64Array(count);
+  return { values: sums.totals(), exact, rests, magnitudes, squares, rounded };
+}
+
+/** e of a value from 2^e up to 2^(e + 1); −∞ of 0. */
+function exponentOf(value: number): number {
+  if (value === 0) return -Infinity;
+  const size = Math.abs(value);
+  const near = Math.floor(Math.log2(size));
+  // The logarithm rounds.
+  return size < 2 ** near ? near - 1 : size >= 2 ** (near + 1) ? near + 1 : near;
+}
+
+const FLOAT = new Float32Array(1);
+const WORD = new Int32Array(FLOAT.buffer);
+
+/** The f32 next to a value, toward zero. */
+function towardZero(value: number): number {
+  FLOAT[0] = value;
+  if (Math.abs(FLOAT[0]!) > Math.abs(value)) WORD[0]! -= 1;
+  return FLOAT[0]!;
+}
