@@ -6,14 +6,7 @@ fn element(group: u32, row: u32, column: u32) -> <%= it.type %> {
   return <%= it.result %>;
 }
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
-  if (i >= <%= it.count %>) { return; }
+<%= it.begin %>
   let first = i % <%= it.vectors %> * 4u;
   let line = (i / <%= it.vectors %>) % <%= it.lines %>;
   let group = i / (<%= it.vectors %> * <%= it.lines %>);

@@ -1,14 +1,7 @@
 // <%= it.name %>: int8 as [group][depth / 4][places], four of the depth a word, padded with zeros.
 <%= it.declarations %>
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
-  if (i >= <%= it.count %>) { return; }
+<%= it.begin %>
   let place = i % <%= it.threads %> * <%= it.width %>u;
   let first = (i / <%= it.threads %>) % <%= it.paddedWords %> * 4u;
   let base = i / (<%= it.threads %> * <%= it.paddedWords %>) * <%= it.batchStride %>;

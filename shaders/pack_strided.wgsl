@@ -1,14 +1,7 @@
 // <%= it.name %>: an operand as [group][depth][rows], depth = tap·channels + channel, both padded with zeros.
 <%= it.declarations %>
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) workgroup: vec3u,
-  @builtin(num_workgroups) grid: vec3u,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;
-  if (i >= <%= it.count %>) { return; }
+<%= it.begin %>
   let row = i % <%= it.paddedRows %>;
   let depth = (i / <%= it.paddedRows %>) % <%= it.depth %>;
   let group = i / (<%= it.paddedRows %> * <%= it.depth %>);

@@ -8,9 +8,10 @@ import { convSubject } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
 import { checkResult } from "../src/run/projected.ts";
 import { runPlan } from "../src/run/run_plan.ts";
-import type { HostData, HostOperands } from "../src/run/subject.ts";
+import type { HostData, HostOperands, Subject } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
 import { filterLayoutFor } from "../src/tensor/layout.ts";
+import { elementCount } from "../src/tensor/tensor.ts";
 
 /** A request for a device, of f32 and nchw, whose sizes are in a uniform, where `choice` says nothing else. */
 export function convRequest(
@@ -36,6 +37,21 @@ export function operandsFor(request: PlanRequest): HostOperands {
   return fillOperands(convSubject(request), "uniform11", 5);
 }
 
+/** Runs a plan so many times, and holds the whole result against FP64. */
+export async function checkRun(
+  gpu: GpuDevice,
+  plan: Plan,
+  subject: Subject,
+  operands: HostOperands,
+  times = 1,
+) {
+  const { result } = await runPlan(gpu, plan, operands, subject.result, times);
+  const data = result as HostData;
+  const { arithmetic } = plan;
+  const job = { subject, operands, mode: "full", seed: 1, result: data, arithmetic } as const;
+  return { result: data, ...await checkResult(job) };
+}
+
 /** Plans and runs a request once, and holds the whole result against FP64. */
 export async function checkedResult(
   gpu: GpuDevice,
@@ -44,18 +60,12 @@ export async function checkedResult(
 ): Promise<{ plan: Plan; result: Float32Array<ArrayBuffer> }> {
   const plan = planConv(request);
   const subject = convSubject(request);
-  const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
-  const checked = { plan, result: result as Float32Array<ArrayBuffer> };
   // The gate wants something to check.
-  if (accumulationLength(request.problem) === 0 || result.length === 0) return checked;
-  const { verdict, message } = await checkResult({
-    subject,
-    operands,
-    mode: "full",
-    seed: 1,
-    result: result as HostData,
-    arithmetic: plan.arithmetic,
-  });
+  if (accumulationLength(request.problem) * elementCount(subject.result.shape) === 0) {
+    const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
+    return { plan, result: result as Float32Array<ArrayBuffer> };
+  }
+  const { result, verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
   assert.equal(verdict, "pass", `${plan.kernel} ${request.layout}: ${message}`);
-  return checked;
+  return { plan, result: result as Float32Array<ArrayBuffer> };
 }

@@ -36,6 +36,25 @@ export function randomAxes(
   return fc.array(axis, { minLength: 1, maxLength: 3 });
 }
 
+/** Problems of these axes, whose groups have so many channels each. */
+export function randomSizes(
+  { axes, batch, groups, groupIn, groupOut }: {
+    readonly axes: fc.Arbitrary<RandomAxis[]>;
+    readonly batch: fc.Arbitrary<number>;
+    readonly groups: fc.Arbitrary<number>;
+    readonly groupIn: fc.Arbitrary<number>;
+    readonly groupOut: fc.Arbitrary<number>;
+  },
+) {
+  return fc.record({ axes, batch, groups, groupIn, groupOut }).map((drawn) => ({
+    batch: drawn.batch,
+    groups: drawn.groups,
+    inChannels: drawn.groups * drawn.groupIn,
+    outChannels: drawn.groups * drawn.groupOut,
+    ...spatialSizes(drawn.axes),
+  }));
+}
+
 /** The spatial part of a problem with these axes. */
 export function spatialSizes(axes: readonly RandomAxis[]) {
   return {

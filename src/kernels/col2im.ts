@@ -3,6 +3,7 @@ import { axisDigits, axisSizes, digitsText } from "./axes.ts";
 import { spotsOf } from "./columns.ts";
 import { type ColumnMatrix, matrixExtents } from "./im2col.ts";
 import {
+  eachElement,
   loopIterations,
   moduleBuilder,
   render,
@@ -77,7 +78,7 @@ export function col2imKernel(
   const groups = size("groups", matrix.groups);
   const wgsl = render(template, {
     name,
-    count: size("count", resultVectors(matrix)),
+    begin: eachElement(size("count", resultVectors(matrix))),
     zero: zeroOf(source.value, interleave),
     // The image is what is left, so that none of the others is.
     coordinates: digitsText(

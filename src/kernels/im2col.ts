@@ -3,6 +3,7 @@ import { type Axis, axisDigits, axisSizes, digitsText } from "./axes.ts";
 import { columnsOf, spotsOf } from "./columns.ts";
 import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
 import {
+  eachElement,
   type ModuleBuilder,
   moduleBuilder,
   render,
@@ -110,7 +111,7 @@ export function im2colKernel(
     type: shared === "none" ? element : four,
     element: text,
     result: `select(${zeroOf(element, shared === "none" ? 1 : 4)}, ${loads}, inside)`,
-    count: size("count", matrixElements(matrix) / 4),
+    begin: eachElement(size("count", matrixElements(matrix) / 4)),
     vectors: size("vectors", leading / 4),
     lines: size("lines", lines),
     rows: size("rows", rows),

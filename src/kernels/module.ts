@@ -236,6 +236,20 @@ export function render(template: string, it: object): string {
   return eta.renderString(template, it);
 }
 
+/** The beginning of a kernel of 256 threads a workgroup, each of which has an element `i` of `count`; both are WGSL. */
+export function eachElement(count: string): string {
+  return [
+    "@compute @workgroup_size(256)",
+    "fn main(",
+    "  @builtin(workgroup_id) workgroup: vec3u,",
+    "  @builtin(num_workgroups) grid: vec3u,",
+    "  @builtin(local_invocation_index) t: u32,",
+    ") {",
+    "  let i = (workgroup.x + workgroup.y * grid.x) * 256u + t;",
+    `  if (i >= ${count}) { return; }`,
+  ].join("\n");
+}
+
 /** A kernel and, in `uniform` mode, the sizes of this problem for it. */
 export interface SizedKernel {
   readonly kernel: Kernel;

@@ -1,5 +1,6 @@
 import template from "../../shaders/pack_bytes.wgsl" with { type: "text" };
 import {
+  eachElement,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -52,7 +53,7 @@ export function packBytesKernel(
   const values = {
     name,
     width,
-    count: module.size("count", packBytesThreads(shape)),
+    begin: eachElement(module.size("count", packBytesThreads(shape))),
     places: size("places"),
     depth: size("depth"),
     threads: module.size("threads", shape.paddedPlaces / width),

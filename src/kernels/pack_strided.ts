@@ -2,6 +2,7 @@ import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" 
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
 import { axisDigits, digitsText } from "./axes.ts";
 import {
+  eachElement,
   type ModuleBuilder,
   moduleBuilder,
   render,
@@ -120,7 +121,7 @@ export function packStridedKernel(
       fromRow: "row",
       classes: undefined,
       ...classes,
-      count: module.size("count", count),
+      begin: eachElement(module.size("count", count)),
       store: (value: string) => to.store("i", value),
     }
     : {

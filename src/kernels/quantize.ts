@@ -1,6 +1,7 @@
 import template from "../../shaders/quantize.wgsl" with { type: "text" };
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
+  eachElement,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -50,7 +51,7 @@ export function quantizeKernel(
   });
   const values = {
     name,
-    count: module.size("words", Math.ceil(shape.elements / 4)),
+    begin: eachElement(module.size("words", Math.ceil(shape.elements / 4))),
     store: result.store("i", `vec4<i32>(${four.join(", ")})`),
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };

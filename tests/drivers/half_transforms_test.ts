@@ -14,13 +14,11 @@ import {
 } from "../../src/problem/conv_problem.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
-import { checkResult } from "../../src/run/projected.ts";
-import { runPlan } from "../../src/run/run_plan.ts";
-import type { HostData, HostOperands } from "../../src/run/subject.ts";
+import type { HostOperands } from "../../src/run/subject.ts";
 import { convertLayout, LAYOUTS } from "../../src/tensor/layout.ts";
 import { tensor } from "../../src/tensor/tensor.ts";
 import { parseTile } from "../../src/winograd/tile.ts";
-import { convRequest } from "../checked_plan.ts";
+import { checkRun, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 
 const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
@@ -91,15 +89,7 @@ for (const op of OPERATIONS) {
             allSizes(zeroMean, op === "bwd-filter" ? "output" : "filter"),
           ]] as const
         ) {
-          const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
-          const checked = await checkResult({
-            subject,
-            operands,
-            mode: "full",
-            seed: 1,
-            result: result as HostData,
-            arithmetic: plan.arithmetic,
-          });
+          const checked = await checkRun(gpu, plan, subject, operands);
           const what = `${tile} ${layout} ${kind}`;
           assert.equal(checked.verdict, "pass", `${what}: ${checked.message}`);
           const error = checked.accuracy!.rel_l2;
@@ -149,15 +139,7 @@ Deno.test("golden cases of f16 in half the bytes agree with the reference, also 
           assert.ok(small || plan.kind === "accuracy", plan.text);
           continue;
         }
-        const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
-        const { verdict, message } = await checkResult({
-          subject,
-          operands,
-          mode: "full",
-          seed: 1,
-          result: result as HostData,
-          arithmetic: plan.arithmetic,
-        });
+        const { verdict, message } = await checkRun(gpu, plan, subject, operands);
         assert.equal(verdict, "pass", `${golden.name} ${plan.kernel} ${layout}: ${message}`);
         ran++;
         if (plan.passes.some(({ kernel }) => /quads.*_parts/.test(kernel.name))) parts++;
