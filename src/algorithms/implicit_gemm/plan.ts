@@ -14,7 +14,7 @@ import { implicitProduct } from "./product.ts";
 import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
 import { quantizePass, sumsRequest } from "../quantize.ts";
-import { storesWords } from "./price.ts";
+import { storesApart } from "./price.ts";
 import { inWords, isPadded, paddedOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
@@ -41,8 +41,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     tensor = operands.places;
     passes.push(...operands.passes);
   }
-  // A word of int8 results has one writer.
-  const apart = types.result === "i8" && !storesWords(request, operands);
+  const apart = storesApart(request, operands);
   const sums = apart ? buffers.add("sums", "workspace", elements, "i32") : undefined;
   const product = apart ? sumsRequest(request) : request;
 

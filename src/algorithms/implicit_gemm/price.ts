@@ -7,9 +7,12 @@ import type { PlanRequest } from "../request.ts";
 import { quantizeTime, sumsRequest } from "../quantize.ts";
 import type { Operands } from "./access.ts";
 
-/** Whether four int8 results that a thread stores are a word. */
-export function storesWords({ variant }: PlanRequest, { result, rows }: Operands): boolean {
-  return targetStore(result, rows, variant) === "rows";
+/** Whether a pass of its own stores int8 results: where four that a thread has are no word, which has one writer. */
+export function storesApart(
+  { outDtype, variant }: PlanRequest,
+  { result, rows }: Operands,
+): boolean {
+  return outDtype === "i8" && targetStore(result, rows, variant) !== "rows";
 }
 
 /** Microseconds of implicit GEMM: the packed filter, then the product; sums of split depth are in the cut's cost. */
@@ -42,7 +45,7 @@ export function implicitTime(
   const single = targetStore(result, rows, variant) === "none" &&
     (classes || result.interleave === undefined);
   const stored = classes ? shares.interleaved : shares.single;
-  const apart = request.outDtype === "i8" && !storesWords(request, operands);
+  const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) + gatheredTime(
     apart ? sumsRequest(request) : request,
     productTime(cost, share * loads * rate),

@@ -6,11 +6,11 @@ import { streamsOf } from "../cut_passes.ts";
 import { type Product, productUnit } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { operandBytes, resultElements } from "../tensors.ts";
+import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
-import { implicitTime } from "./price.ts";
+import { implicitTime, storesApart } from "./price.ts";
 import { inWords, paddedBytes, paddingTime } from "./words.ts";
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
@@ -80,16 +80,19 @@ export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
 
 /** The product of a request's operands, before it is cut. */
 function productOf(request: PlanRequest, operands: Operands, padded: number): Product {
+  const elements = resultElements(request.problem);
+  const sums = storesApart(request, operands) ? bufferBytes(elements, "i32") : 0;
   return {
     rows: operands.rows,
     columns: operands.columns,
     batches: operands.batches,
     steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
     ...(operands.share === undefined ? {} : { share: operands.share }),
-    elements: resultElements(request.problem),
+    elements,
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
-      return padded + (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
+      return padded + sums +
+        (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     streams: streamsOf(request),
     matrix: productUnit(request),
