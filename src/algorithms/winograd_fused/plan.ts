@@ -131,6 +131,8 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     }, elements.storage);
     const module = moduleBuilder(mode);
     const threads = sliceThreads(policy) * slices;
+    const vector = storeVector(geometry, problem.groups, filterSide);
+    const spread = filterSide === "rows" && vector === 1;
     const at = (operand: "filter" | "image") => {
       const side = (operand === "filter") === (filterSide === "rows") ? "a" as const : "b" as const;
       return {
@@ -140,6 +142,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         threads,
         offset: side === "a" ? 0 : policy.rows / 4,
         swizzled: operand === "image" && isSwizzled(policy, across),
+        spread: operand === "image" && spread,
         fill: filledTile(policy),
         scalar: sumOf(elements),
       };
@@ -154,7 +157,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       }, at("filter")),
       image: imageLoader(module, image, geometry, input, at("image")),
     };
-    const vector = storeVector(geometry, problem.groups, filterSide);
     const out = module.tensor("result", "write", vector, buffers.split(result), elements.result);
     const targets = module.size("image_targets", geometry.targets);
     const { epilogue } = request;
@@ -204,7 +206,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       a,
       b,
       output,
-      imageStore(module, out, geometry, filterSide, steps),
+      imageStore(module, out, geometry, filterSide, steps, spread ? policy.columns : undefined),
       flush === 0 ? 0 : Math.max(1, Math.round(flush / policy.depth)),
     );
     const workgroups = sliceWorkgroups(loop, policy);

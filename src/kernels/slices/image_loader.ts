@@ -22,6 +22,8 @@ export interface OperandPlace {
   readonly offset: number;
   /** Whether vectors of a row are exchanged. */
   readonly swizzled: boolean;
+  /** Whether the four places of a vector lie a quarter of the extent apart ({@linkcode spreadPlace}). */
+  readonly spread?: boolean;
   /** WGSL of which tile is filled. */
   readonly fill: string;
   /** What the tile holds. */
@@ -30,6 +32,14 @@ export interface OperandPlace {
 
 /** A column far outside of every tensor: every element of its patch is padding. */
 export const OUTSIDE = "0xff000000u";
+
+/**
+ * Which of `extent` tiles a place of the product is, where tiles of one vector lie a quarter of them apart: tiles of
+ * neighbouring vectors are neighbours then, and so are what neighbouring threads store one by one.
+ */
+export function spreadPlace(place: string, extent: number): string {
+  return `(${place} % 4u) * ${extent / 4}u + ${place} / 4u`;
+}
 
 /**
  * Patches of the source, transformed on the way: place = tile (image, outer places, tiles), depth = (tap, channel),
@@ -78,7 +88,9 @@ export function imageLoader(
   const begin = [
     ...schedule.places.flatMap((place, slot) => [
       `  let ${p}place${slot} = ${place};`,
-      `  let ${p}unit${slot} = ${firstName} + ${p}place${slot};`,
+      `  let ${p}unit${slot} = ${firstName} + ${
+        at.spread ? spreadPlace(`${p}place${slot}`, at.extent) : `${p}place${slot}`
+      };`,
       digitsText(`${p}unit${slot}`, `${p}rest${slot}_`, digits(slot)),
       // Where the patch begins; "negative" coordinates wrap around and fail every comparison.
       ...outer.map((axis, d) =>

@@ -1,7 +1,7 @@
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
-import { type SliceGeometry, tileCount } from "./geometry.ts";
+import { type SliceGeometry, tileCount, type TiledAxis } from "./geometry.ts";
 import type { SliceStore } from "./loop.ts";
 
 /**
@@ -9,6 +9,7 @@ import type { SliceStore } from "./loop.ts";
  * Four columns leave in one vector where they lie together: channels of a place, or images of one (chwn).
  *
  * @param channels The side of the target channels.
+ * @param spread Columns of a workgroup, where tiles of a vector lie a quarter of them apart.
  */
 export function imageStore(
   module: ModuleBuilder,
@@ -16,6 +17,7 @@ export function imageStore(
   geometry: SliceGeometry,
   channels: "rows" | "columns",
   steps: readonly EpilogueStep[],
+  spread?: number,
 ): SliceStore {
   const { outer, tiled } = geometry;
   const size = (name: string, value: number) => module.size(`image_${name}`, value);
@@ -31,6 +33,9 @@ export function imageStore(
   const digits = geometry.batchInner ? [image, ...spatial] : [...spatial, image];
   const channelStride = size("target_channel_stride", geometry.targetChannelStride);
   const vector = target.vector === 4;
+  /** Whether result `i` of some tile lies beyond the last place. */
+  const mayExceed = ({ first, tiles, n, places }: TiledAxis, i: number) =>
+    module.mode === "uniform" || first + (tiles - 1) * n + i >= places;
   /** Results of one tile (and four images or channels of it, in a vector), given its index and channel. */
   const tileText = (tile: string, channel: string, value: (i: number) => string) => {
     const lines = [
@@ -51,8 +56,12 @@ export function imageStore(
       for (let j = 0; j < columns.n; j++) {
         const d = tiled.length - 1;
         const inside = [
-          ...(rows === undefined ? [] : [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]),
-          `to${d} + ${j}u < ${size(`tiled_places${d}`, columns.places)}`,
+          ...(rows !== undefined && mayExceed(rows, i)
+            ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]
+            : []),
+          ...(mayExceed(columns, j)
+            ? [`to${d} + ${j}u < ${size(`tiled_places${d}`, columns.places)}`]
+            : []),
         ].join(" && ");
         const offset = [
           "base",
@@ -69,7 +78,7 @@ export function imageStore(
           offset: "to",
         });
         lines.push(
-          `        if (${inside}) {`,
+          inside === "" ? "        {" : `        if (${inside}) {`,
           `          let to = ${vector ? `(${offset}) / 4u` : offset};`,
           `          ${target.store("to", result)}`,
           "        }",
@@ -85,6 +94,10 @@ export function imageStore(
     text(outputs) {
       const names = outputs.map((value, i) => `      let out${i} = ${value};`).join("\n");
       const one = (x: number) => `${"xyzw"[x]}`;
+      const columnOf = (x: number) =>
+        spread === undefined
+          ? `(column + ${x}u)`
+          : `(first_column + (column - first_column) / 4u + ${x * spread / 4}u)`;
       if (channels === "columns") {
         const body = vector
           ? `      if (column < ${targets}) {\n${
@@ -100,8 +113,8 @@ export function imageStore(
       const body = vector
         ? `      if (column < ${tiles}) {\n${tileText("column", "row", (i) => `out${i}`)}\n      }`
         : [0, 1, 2, 3].map((x) =>
-          `      if (column + ${x}u < ${tiles}) {\n${
-            tileText(`(column + ${x}u)`, "row", (i) => `out${i}.${one(x)}`)
+          `      if (${columnOf(x)} < ${tiles}) {\n${
+            tileText(columnOf(x), "row", (i) => `out${i}.${one(x)}`)
           }\n      }`
         ).join("\n");
       return `${names}\n      if (row < ${targets}) {\n${body}\n      }`;
