@@ -6,13 +6,15 @@ const PROBLEM = ["--problem", "mb1ic256ih14oc32kh3ph1"];
 
 Deno.test("wgconv plan shows a row's tiles, the policy and when sums move on", async () => {
   const tile = ["--algorithm", "winograd1d", "--tile", "F(6,3)", "--policy", "32x32x8_8x8"];
-  const { code, stdout } = await wgconv(["plan", ...PROBLEM, ...tile, "--flush", "96"]);
+  const { code, stdout } = await wgconv([
+    ...["plan", "--problem", "mb64ic256ih14oc256kh3ph1", ...tile, "--flush", "96"],
+  ]);
   assert.equal(code, 0);
   assert.match(stdout, /note +F\(6,3\): 2 tiles of a row of 14, 8 products in place of 18\n/);
   assert.match(stdout, /note +F\(2,3\): 1 tile of a row of 14, 4 products in place of 6\n/);
   assert.match(stdout, /32x32x8_8x8: .* second accumulators every 96 products/);
-  // 8·3·256·32 floats of F(6,3) and 4·3·256·32 of F(2,3).
-  assert.match(stdout, /workspace 1\.125 MiB/);
+  // 8·3·256·256 floats of F(6,3) and 4·3·256·256 of F(2,3).
+  assert.match(stdout, /workspace 9\.000 MiB/);
 });
 
 Deno.test("wgconv conv computes with fused Winograd, checked whole", async () => {

@@ -38,7 +38,7 @@ import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 import { choosePolicy, flushEvery, imageAcross } from "./policies.ts";
-import { tileRuns } from "./tiles.ts";
+import { fusedRuns } from "./price.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (
@@ -62,14 +62,13 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
   const source = problem.op === "fwd" ? tensor.input : tensor.output;
   const result = tensor[resultTensor(problem.op)];
   const sourceName = problem.op === "fwd" ? "input" : "output";
-  const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
   const passes: Pass[] = [];
   const notes: string[] = [];
   let multiplications = 0;
   let enlarged = 1;
   let main = "";
   let arithmetic: PlanArithmetic = {};
-  for (const runs of tileRuns(places.slice(-axes), problem.filterSize.slice(-axes), tile)) {
+  for (const runs of fusedRuns(request, axes)) {
     const kernel = planRun(runs);
     if (isRefusal(kernel)) return kernel;
     main ||= kernel;

@@ -12,7 +12,7 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 import { choosePolicy, flushEvery, policyShares } from "./policies.ts";
-import { tileRuns } from "./tiles.ts";
+import { type TileRuns, tileRuns } from "./tiles.ts";
 import { type DeviceModel, moveTime, passTime, productTime, waveTime } from "../device/model.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */
@@ -23,19 +23,27 @@ const SMALL_TILE = 1024;
 const THIN_RESULTS = 16;
 const FEW_RESULTS = 64;
 
-function runsOf({ problem, tile }: PlanRequest, axes: 1 | 2): TileRun[][] {
+/** The kernels of a request, cut in the way that is predicted to be fastest. */
+export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
+  const { problem, tile } = request;
   const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
-  return tileRuns(
+  const ways = tileRuns(
     places.slice(-axes),
     problem.filterSize.slice(-axes),
     tile === undefined ? undefined : parseTile(tile),
   );
+  let best = ways[0]!, least = Infinity;
+  for (const runs of ways.length === 1 ? [] : ways) {
+    const time = runsTime(request, runs);
+    if (!isRefusal(time) && time < least) [best, least] = [runs, time];
+  }
+  return best;
 }
 
 /** How much the algorithm enlarges rounding errors. */
 export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
   return Math.max(
-    ...runsOf(request, axes).map((runs) => {
+    ...fusedRuns(request, axes).map((runs) => {
       const [rows, columns] = runs.map(({ n, r }) => winogradTransform(n, r));
       return columns === undefined ? amplification(rows!) : amplification2d(rows!, columns);
     }),
@@ -47,9 +55,13 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
  * multiplies and then stores its results. Refused if no policy fits the device.
  */
 export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
+  return runsTime(request, fusedRuns(request, axes));
+}
+
+function runsTime(request: PlanRequest, kernels: TileRuns): Planned<number> {
   const device = deviceOf(request);
   let sum = 0;
-  for (const runs of runsOf(request, axes)) {
+  for (const runs of kernels) {
     const time = runTime(request, device, runs);
     if (isRefusal(time)) return time;
     sum += time;

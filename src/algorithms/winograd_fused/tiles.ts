@@ -1,8 +1,9 @@
 import type { WinogradTile } from "../../winograd/tile.ts";
 import type { TileRun } from "./geometry.ts";
 
-/** α of a one-dimensional tile where the user names none. */
+/** α of a one-dimensional tile where the user names none, at most, and those that may be faster. */
 const ALPHA = 8;
+const SHORTER = [6, 4];
 /** Longer filter axes are cut into pieces: where one axis is tiled, and where two are. */
 const LONGEST = [9, 7] as const;
 
@@ -18,31 +19,44 @@ function defaultN(taps: number, places: number): number {
   return Math.max(1, Math.min(places, alpha + 1 - r));
 }
 
+/** The kernels of a plan, each with a run of tiles along each tiled axis. */
+export type TileRuns = readonly (readonly TileRun[])[];
+
 /**
- * Cuts the tiled axes into runs of tiles, one list entry a kernel. One axis: whole tiles, then one of what is left,
- * so that no tile is wasted (14 = 6 + 6 + 2). Two axes: tiles that may reach beyond the edge.
+ * The ways of cutting the tiled axes into runs of tiles. One axis: whole tiles and one of what is left, so that no tile is
+ * wasted (14 = 6 + 6 + 2, two kernels), or tiles that reach beyond the edge (14 of 4 · 4, one kernel); where no tile is given,
+ * of the default and of shorter ones. Two axes: tiles that may reach beyond the edge.
  */
 export function tileRuns(
   places: readonly number[],
   filter: readonly number[],
   tile: WinogradTile | undefined,
-): TileRun[][] {
-  if (places.length === 1) {
-    const [size, taps] = [places[0]!, filter[0]!];
-    const r = tile?.r[0] ?? pieceOf(taps, 1);
-    const n = Math.max(1, Math.min(size, tile?.n[0] ?? defaultN(taps, size)));
-    const count = Math.floor(size / n);
-    const rest = size - count * n;
-    return [
-      [{ n, r, first: 0, count }],
-      ...(rest > 0 ? [[{ n: rest, r, first: count * n, count: 1 }]] : []),
-    ];
+): TileRuns[] {
+  if (places.length > 1) {
+    return [[
+      places.map((size, d) => {
+        const r = tile?.r[d] ?? pieceOf(filter[d]!, 2);
+        const n = tile?.n[d] ?? 2;
+        return { n, r, first: 0, count: Math.ceil(size / n) };
+      }),
+    ]];
   }
+  const [size, taps] = [places[0]!, filter[0]!];
+  const r = tile?.r[0] ?? pieceOf(taps, 1);
+  const within = (n: number) => Math.max(1, Math.min(size, n));
+  const results = tile === undefined
+    ? [defaultN(taps, size), ...SHORTER.map((alpha) => alpha + 1 - r).filter((n) => n > 1)]
+    : [tile.n[0]!];
+  return [...new Set(results.map(within))].flatMap((n) => axisRuns(size, n, r));
+}
+
+/** One axis by tiles of `n` results: exactly, and beyond the edge where that is another way. */
+function axisRuns(size: number, n: number, r: number): TileRuns[] {
+  const count = Math.floor(size / n);
+  const rest = size - count * n;
+  if (rest === 0) return [[[{ n, r, first: 0, count }]]];
   return [
-    places.map((size, d) => {
-      const r = tile?.r[d] ?? pieceOf(filter[d]!, 2);
-      const n = tile?.n[d] ?? 2;
-      return { n, r, first: 0, count: Math.ceil(size / n) };
-    }),
+    [[{ n, r, first: 0, count }], [{ n: rest, r, first: count * n, count: 1 }]],
+    [[{ n, r, first: 0, count: count + 1 }]],
   ];
 }
