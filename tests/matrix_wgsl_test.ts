@@ -31,6 +31,9 @@ const UNITS: readonly (readonly [MatrixUnit, number])[] = [
   [unit("i8 i32", "16x8x32"), 32],
 ];
 
+/** Tiles by their sizes, of workgroups and subgroups. */
+const TILES = ["128x128x32_64x32m", "256x128x32_64x64m", "128x192x32_64x48m", "64x32x32_16x32m"];
+
 function kernels([unit, lanes]: (typeof UNITS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   const dtype = unit.component;
@@ -51,6 +54,9 @@ function kernels([unit, lanes]: (typeof UNITS)[number]): Kernel[] {
     add(8192, { policy, splits: 2 });
     add(8192, { policy, balance: "none" });
   }
+  for (const policy of TILES) {
+    for (const transpose of TRANSPOSES) add(2049, { policy }, { transpose });
+  }
   const epilogue = { alpha: 3, beta: -2, residual: true, bias: "row", activation: "relu" } as const;
   for (const sizes of ["constant", "uniform"] as const) {
     add(640, { sizes, splits: 2 }, epilogue);
@@ -61,6 +67,88 @@ function kernels([unit, lanes]: (typeof UNITS)[number]): Kernel[] {
   }
   return [...found.values()];
 }
+
+/** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
+const BYTES: Readonly<Record<string, number>> = {
+  f16: 2,
+  u32: 4,
+  i8: 1,
+  f32: 4,
+  i32: 4,
+  vec4f: 16,
+  "vec4<i32>": 16,
+  "vec4<f16>": 8,
+  "vec4<u32>": 16,
+};
+
+/** Value of an index of whole numbers, as WGSL computes it. */
+function valueOf(text: string, names: Readonly<Record<string, number>>): number {
+  const words = text.replaceAll(/\b(\d+)u\b/g, "$1n").replaceAll(/\b[A-Za-z_]\w*/g, (name) => {
+    assert.ok(name in names, `${name} of ${text}`);
+    return `${names[name]}n`;
+  });
+  assert.match(words, /^[\dn\s()+*/%-]+$/);
+  return Number(new Function(`return ${words}`)());
+}
+
+/** Matrices that a kernel's subgroups load and store, each by the last element of its array and the array's size. */
+function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, lanes: number) {
+  const arrays = new Map(
+    [...wgsl.matchAll(/var<workgroup> (\w+): array<(.+), (\d+)>;/g)].map(([, name, type, size]) =>
+      [name!, { bytes: BYTES[type!]!, size: Number(size) }] as const
+    ),
+  );
+  const places = [...wgsl.matchAll(/^ {2}let (unit_\w+|stage_first|[ab]_first) = (.+);$/gm)];
+  const load =
+    /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
+  const store = /subgroupMatrixStore<row_major>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
+  const result = /subgroup_matrix_result<(\w+), (\d+), (\d+)>/.exec(wgsl)!;
+  const accesses = [
+    ...[...wgsl.matchAll(load)].map(([, , component, columns, rows, order, name, at, stride]) => ({
+      component: component!,
+      lines: Number(order === "row_major" ? rows : columns),
+      each: Number(order === "row_major" ? columns : rows),
+      ...{ name: name!, at: at!, stride: Number(stride) },
+    })),
+    ...[...wgsl.matchAll(store)].map(([, name, at, , stride]) => ({
+      component: result[1]!,
+      lines: Number(result[3]),
+      each: Number(result[2]),
+      ...{ name: name!, at: at!, stride: Number(stride) },
+    })),
+  ];
+  return accesses.flatMap(({ component, lines, each, name, at, stride }) => {
+    const { bytes, size } = arrays.get(name)!;
+    const line = Math.ceil(each * BYTES[component]! / bytes);
+    assert.ok(stride >= line, `${kernel} ${name}: rows ${stride} apart, ${line} long`);
+    return Array.from({ length: threads / lanes }, (_, subgroup) => subgroup).flatMap((subgroup) =>
+      [0, 1].map((half) => {
+        const names: Record<string, number> = { subgroup, half };
+        for (const [, place, text] of places) names[place!] = valueOf(text!, names);
+        return { name, end: valueOf(at, names) + (lines - 1) * stride + line, size };
+      })
+    );
+  });
+}
+
+Deno.test("matrices that subgroups load and store lie within workgroup memory, whatever the subgroup", () => {
+  for (const one of UNITS) {
+    const [, lanes] = one;
+    let largest = 0;
+    for (const kernel of kernels(one)) {
+      if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
+      const ends = matrixEnds(kernel, lanes);
+      const texts = kernel.wgsl.match(/subgroupMatrix(?:Load|Store)</g)!.length;
+      assert.equal(ends.length, texts * 2 * kernel.workgroupSize[0] / lanes, kernel.name);
+      for (const { name, end, size } of ends) {
+        assert.ok(end <= size, `${kernel.name}: ${name} has ${size}, a matrix ends at ${end}`);
+        largest = Math.max(largest, end / size);
+      }
+    }
+    // Not far below either: skew is all that is left.
+    assert.ok(largest > 0.98, `${largest}`);
+  }
+});
 
 Deno.test("products on matrix units of every shape are valid WGSL to dawn", async () => {
   using validator = await openValidator("dawn");

@@ -8,7 +8,13 @@ import {
 import { flushSteps } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
-import { MATRIX_POLICY_NAMES, matrixPolicies } from "../kernels/matrix_policies.ts";
+import {
+  isMatrixTile,
+  MATRIX_POLICY_NAMES,
+  matrixPolicies,
+  parseMatrixPolicy,
+} from "../kernels/matrix_policies.ts";
+import { unitShape } from "../kernels/matrix_units.ts";
 import {
   findPolicy,
   policyThreads,
@@ -261,9 +267,19 @@ export function cutProduct(
   }
   if (request.policy !== undefined) {
     const policy = matrices.find(({ name }) => name === request.policy) ??
+      (matrix && parseMatrixPolicy(request.policy, matrix.unit, matrix.lanes)) ??
       findPolicy(request.policy);
     if (policy === undefined) {
-      if (MATRIX_POLICY_NAMES.includes(request.policy)) {
+      if (MATRIX_POLICY_NAMES.includes(request.policy) || isMatrixTile(request.policy)) {
+        if (matrix !== undefined) {
+          return refusal(
+            "problem",
+            `policy ${request.policy} is not made of ${
+              unitShape(matrix.unit)
+            } matrices, expected one ` +
+              "such as 128x256x32_64x64m (rows x columns x depth of a workgroup, rows x columns of a subgroup)",
+          );
+        }
         return refusal(
           "limit",
           `policy ${request.policy} wants matrix units, which there are none of`,

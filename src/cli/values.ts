@@ -1,4 +1,4 @@
-import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
+import { isMatrixTile, MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
@@ -147,12 +147,12 @@ export function splitTiles(text: string): string[] {
 /** Parses the policy of a product: `auto`, a name, or a tile such as `128x32x8_8x4`. */
 export function parseProductPolicy(text: string): string {
   const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
-  if (names.includes(text) || findPolicy(text) !== undefined) return text;
+  if (names.includes(text) || isMatrixTile(text) || findPolicy(text) !== undefined) return text;
   throw new InvalidArgumentError(
     /^\d+x\d/.test(text)
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
         "columns of a thread (up to 256 in all), multiples of 4 that divide the workgroup's, with " +
-        "whole warps of 32"
+        "whole warps of 32; or 128x256x32_64x64m: rows x columns of a subgroup, on matrix units"
       : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${suggestion(text, names)}`,
   );
 }

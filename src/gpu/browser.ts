@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../errors.ts";
 import type { GpuDevice } from "./gpu_device.ts";
 import { openOn, type OpenOptions } from "./open.ts";
-import { enableLine, type GpuProvider } from "./provider.ts";
+import { enabledText, type GpuProvider } from "./provider.ts";
 
 /** As the WGSL specification has them. */
 const DIRECTIVES = { "shader-f16": "f16", "subgroups": "subgroups" };
@@ -27,7 +27,7 @@ export function browserProvider(): GpuProvider {
     identify: ({ description, device, architecture, vendor }) => ({
       adapter: description || device || [vendor, architecture].filter(Boolean).join(" "),
     }),
-    enableLines: (features) => enableLine(features, DIRECTIVES),
+    textOf: (kernel) => enabledText(kernel, DIRECTIVES),
     close() {},
   };
 }

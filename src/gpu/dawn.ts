@@ -1,7 +1,8 @@
 import { MATRIX_FEATURES } from "../kernels/matrix_units.ts";
 import { loadAddon } from "./dawn_addon.ts";
 import { noAdapterMessage } from "./no_adapter.ts";
-import { enableLine, type GpuProvider } from "./provider.ts";
+import { boundedIndices } from "../kernels/bounded.ts";
+import { enabledText, type GpuProvider } from "./provider.ts";
 
 type AsyncMethod = (this: unknown, ...values: unknown[]) => Promise<unknown>;
 
@@ -29,16 +30,24 @@ const ASYNC_METHODS: readonly (readonly [string, string])[] = [
 ];
 
 /**
+ * Dawn's own checks of indices, without which kernels' texts hold theirs within arrays ({@linkcode boundedIndices}): Dawn's
+ * would also wrap where matrix units load from, which a policy's sizes settle, and take two fifths of their speed
+ * (docs/performance/matrix_units.md).
+ */
+const UNCHECKED = "enable-dawn-features=disable_robustness";
+
+/**
  * Dawn as a Node-API addon, from npm or from the file `WGCONV_DAWN` names (the package's `index.js`).
  *
+ * @param robust Whether Dawn checks indices.
  * @throws {UnsupportedError} where the addon cannot be loaded
  */
-export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
+export async function loadDawn(flags: readonly string[], robust: boolean): Promise<GpuProvider> {
   const dawn = await loadAddon();
   for (const [type, method] of ASYNC_METHODS) keepTurning(dawn.globals[type]?.prototype, method);
   return {
     name: "dawn",
-    gpu: dawn.create(mergeFlags([...DEFAULT_FLAGS, ...flags])),
+    gpu: dawn.create(mergeFlags([...DEFAULT_FLAGS, ...(robust ? [] : [UNCHECKED]), ...flags])),
     listsFeatures: true,
     matrixFeatures: MATRIX_FEATURES,
     noAdapterMessage: noAdapterMessage("dawn"),
@@ -47,7 +56,8 @@ export async function loadDawn(flags: readonly string[]): Promise<GpuProvider> {
       adapter: device || description,
       driver: description,
     }),
-    enableLines: (features) => enableLine(features, DIRECTIVES),
+    textOf: ({ wgsl, features }) =>
+      enabledText({ features, wgsl: robust ? wgsl : boundedIndices(wgsl) }, DIRECTIVES),
     close() {},
   };
 }

@@ -11,6 +11,8 @@ export interface DeviceOptions extends OpenOptions {
   readonly backend?: Backend;
   /** Further flags for Dawn. */
   readonly dawnFlags?: readonly string[];
+  /** Whether Dawn checks every index itself; without, kernels' texts do, which is as safe and faster. Default false. */
+  readonly robust?: boolean;
 }
 
 /**

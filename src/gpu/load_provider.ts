@@ -4,6 +4,8 @@ import type { Backend, GpuProvider } from "./provider.ts";
 export interface ProviderOptions {
   /** Flags for Dawn, e.g. `backend=null` or `enable-dawn-features=disable_robustness`. */
   readonly dawnFlags?: readonly string[];
+  /** Whether Dawn checks every index itself; without, kernels' texts do, which is as safe and faster. Default false. */
+  readonly robust?: boolean;
 }
 
 /**
@@ -18,7 +20,7 @@ export async function loadProvider(
   prepareEnvironment();
   if (backend === "dawn") {
     const { loadDawn } = await import("./dawn.ts");
-    return await loadDawn(options.dawnFlags ?? []);
+    return await loadDawn(options.dawnFlags ?? [], options.robust ?? false);
   }
   const { loadWgpu } = await import("./wgpu.ts");
   return loadWgpu();

@@ -49,7 +49,7 @@ export function pipelineOf(gpu: GpuDevice, kernel: Kernel): Promise<CompiledKern
   }
   const compiled = compileKernel(
     gpu.device,
-    gpu.provider.enableLines(kernel.features) + kernel.wgsl,
+    gpu.provider.textOf(kernel),
     kernel,
   );
   pipelines.set(kernel.name, { wgsl: kernel.wgsl, compiled });

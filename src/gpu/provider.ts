@@ -1,3 +1,5 @@
+import type { Kernel } from "../kernels/kernel.ts";
+
 /** A WebGPU implementation for Deno: its own (`wgpu`), or the npm package `webgpu` (`dawn`). */
 export type Backend = "wgpu" | "dawn";
 
@@ -26,20 +28,17 @@ export interface GpuProvider {
   identify(
     info: GPUAdapterInfo,
   ): { readonly adapter: string; readonly driver?: string | undefined };
-  /**
-   * The `enable` directives this implementation needs in front of WGSL that uses `features`: one line
-   * with its newline, or the empty string.
-   */
-  enableLines(features: readonly string[]): string;
+  /** A kernel's WGSL as this implementation takes it, behind the `enable` directives that it needs for the kernel's features. */
+  textOf(kernel: Pick<Kernel, "wgsl" | "features">): string;
   /** Ends the provider. Devices made from it must be closed before. */
   close(): void;
 }
 
-/** Writes one line of `enable` directives. */
-export function enableLine(
-  features: readonly string[],
+/** WGSL behind one line of the `enable` directives of its features, where there are any. */
+export function enabledText(
+  { wgsl, features }: Pick<Kernel, "wgsl" | "features">,
   directives: Readonly<Record<string, string>>,
 ): string {
   const names = features.map((feature) => directives[feature]).filter((name) => name !== undefined);
-  return names.length === 0 ? "" : `${names.map((name) => `enable ${name};`).join(" ")}\n`;
+  return names.length === 0 ? wgsl : `${names.map((name) => `enable ${name};`).join(" ")}\n${wgsl}`;
 }

@@ -91,7 +91,7 @@ async function compile(
   kernel: Kernel,
   build: boolean,
 ): Promise<ValidationMessage[]> {
-  const code = provider.enableLines(kernel.features) + kernel.wgsl;
+  const code = provider.textOf(kernel);
   device.pushErrorScope("validation");
   const module = device.createShaderModule({ label: kernel.name, code });
   const outcome = build

@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../errors.ts";
 import { nvidiaDriverVersion } from "./drivers.ts";
 import { noAdapterMessage } from "./no_adapter.ts";
-import { enableLine, type GpuProvider } from "./provider.ts";
+import { enabledText, type GpuProvider } from "./provider.ts";
 
 /** naga knows subgroups without an `enable` line and refuses the line. */
 const DIRECTIVES = { "shader-f16": "f16" };
@@ -30,7 +30,7 @@ export function loadWgpu(): GpuProvider {
       adapter: description,
       driver: vendor === NVIDIA ? nvidiaDriverVersion() : undefined,
     }),
-    enableLines: (features) => enableLine(features, DIRECTIVES),
+    textOf: (kernel) => enabledText(kernel, DIRECTIVES),
     close() {},
   };
 }

@@ -42,28 +42,87 @@ export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ nam
 /** The policies in elements of a unit. Of units of 16 x 8 twice as many matrices lie along the columns. */
 export function matrixPolicies(unit: MatrixUnit, lanes: number): TilePolicy[] {
   const wide = unit.m / unit.n;
-  return MATRIX_POLICIES.map(({ name, subgroups, matrices, depth, stage }) => {
-    const across = matrices[1] * wide;
-    const threads = subgroups[0] * subgroups[1] * lanes;
-    const [rows, columns] = [
-      subgroups[0] * matrices[0] * unit.m,
-      subgroups[1] * across * unit.n,
-    ];
-    return {
-      name,
-      rows,
-      columns,
-      depth: depth * unitDepth(unit),
-      // How many results a thread has: which they are is the unit's own.
-      threadRows: 4,
-      threadColumns: rows * columns / (4 * threads),
-      warp: [1, lanes],
-      matrix: {
-        unit,
-        lanes,
-        matrices: [matrices[0], across],
-        stage: [stage[0], stage[1] * wide],
+  return MATRIX_POLICIES.map((policy) =>
+    tilePolicy(
+      {
+        ...policy,
+        matrices: [policy.matrices[0], policy.matrices[1] * wide],
+        stage: [policy.stage[0], policy.stage[1] * wide],
       },
-    };
-  });
+      unit,
+      lanes,
+    )
+  );
+}
+
+/** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */
+export function isMatrixTile(text: string): boolean {
+  return SIZES.test(text);
+}
+
+/** `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup. */
+const SIZES = /^(\d+)x(\d+)x(\d+)_(\d+)x(\d+)m$/;
+/** Bytes of sums that a policy of given sizes passes through workgroup memory at once. */
+const STAGE_BYTES = 16_384;
+
+/**
+ * The policy of given sizes, such as `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup.
+ * Undefined for other text, and where the unit's matrices do not fill them.
+ */
+export function parseMatrixPolicy(
+  text: string,
+  unit: MatrixUnit,
+  lanes: number,
+): TilePolicy | undefined {
+  const sizes = SIZES.exec(text)?.slice(1).map(Number);
+  if (sizes === undefined) return undefined;
+  const [rows, columns, depth, high, wide] = sizes as [number, number, number, number, number];
+  const subgroups = [rows / high, columns / wide] as const;
+  const matrices = [high / unit.m, wide / unit.n] as const;
+  const counts = [...subgroups, ...matrices, depth / unit.k];
+  if (!counts.every((count) => Number.isInteger(count) && count > 0)) return undefined;
+  const bytes = 4 * unit.m * unit.n * subgroups[0] * subgroups[1];
+  const stage = parts(matrices).find(([down, across]) =>
+    bytes * down * across <= STAGE_BYTES && dealsTo(lanes, down * unit.m, across * unit.n)
+  );
+  const policy = { name: text, subgroups, matrices, depth: depth / unit.k };
+  return stage && tilePolicy({ ...policy, stage }, unit, lanes);
+}
+
+/** Whether 4 x 4 results each fall to so many threads, those of a row to neighbours. */
+function dealsTo(lanes: number, rows: number, columns: number): boolean {
+  return lanes % (columns / 4) === 0 && rows / 4 * (columns / 4) % lanes === 0;
+}
+
+/** Whole parts of a subgroup's matrices, the widest first, then the highest. */
+function parts([rows, columns]: readonly [number, number]): (readonly [number, number])[] {
+  const divisors = (count: number) =>
+    Array.from({ length: count }, (_, i) => count - i).filter((one) => count % one === 0);
+  return divisors(columns).flatMap((across) =>
+    divisors(rows).map((down) => [down, across] as const)
+  );
+}
+
+/** A policy in elements of a unit. */
+function tilePolicy(
+  { name, subgroups, matrices, depth, stage }: MatrixPolicy,
+  unit: MatrixUnit,
+  lanes: number,
+): TilePolicy {
+  const threads = subgroups[0] * subgroups[1] * lanes;
+  const [rows, columns] = [
+    subgroups[0] * matrices[0] * unit.m,
+    subgroups[1] * matrices[1] * unit.n,
+  ];
+  return {
+    name,
+    rows,
+    columns,
+    depth: depth * unitDepth(unit),
+    // How many results a thread has: which they are is the unit's own.
+    threadRows: 4,
+    threadColumns: rows * columns / (4 * threads),
+    warp: [1, lanes],
+    matrix: { unit, lanes, matrices, stage },
+  };
 }

@@ -65,5 +65,5 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
  * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums.
  */
 export function unitChain(result: Scalar): number {
-  return result === "f16" ? 4096 : 128;
+  return result === "f16" ? 16_384 : 128;
 }
