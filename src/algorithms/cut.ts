@@ -147,7 +147,14 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
-    const loop = loopCost(asked.device, product, policy, tiles * splits, perSplit);
+    const loop = loopCost(
+      asked.device,
+      product,
+      policy,
+      tiles * splits,
+      perSplit,
+      splits > 1,
+    );
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
@@ -174,7 +181,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const cost = before + loopCost(device, product, policy, tail * splits, perSplit) +
+      const cost = before + loopCost(device, product, policy, tail * splits, perSplit, true) +
         reduceCost(device, splits, elements) + device.costs.dispatch + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }

@@ -1,4 +1,5 @@
 import { dealsRows, vectorSide } from "../kernels/loader.ts";
+import { unitChain } from "../kernels/matrix_units.ts";
 import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups, waveTime } from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
@@ -27,13 +28,35 @@ function efficiencyOf(
   return (shares.policies[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/** Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile. */
+/** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */
+const FLUSHED_RESULTS = 64;
+
+/** Share of its rate that a policy keeps whose sums of so many steps move from matrix units to registers. */
+function flushedShare(
+  { shares }: DeviceModel,
+  policy: TilePolicy,
+  { matrix }: Product,
+  steps: number,
+  partial: boolean,
+): number {
+  if (matrix === undefined || policy.matrix?.unit.result !== "f32") return 1;
+  if (steps * policy.depth <= unitChain(partial ? "f32" : matrix.result)) return 1;
+  const results = policy.rows * policy.columns / policyThreads(policy);
+  return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
+}
+
+/**
+ * Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile.
+ *
+ * @param partial Whether results are parts that a pass adds up.
+ */
 export function loopCost(
   device: DeviceModel,
   product: Product,
   policy: TilePolicy,
   workgroups: number,
   steps: number,
+  partial = false,
 ): number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
@@ -49,5 +72,7 @@ export function loopCost(
     one(steps * share) * time(workgroups),
     one(steps) * time(Math.min(workgroups, 1)),
   );
-  return multiprocessors * (work / efficiencyOf(device, policy, product));
+  return multiprocessors *
+    (work / efficiencyOf(device, policy, product) /
+      flushedShare(device, policy, product, steps, partial));
 }

@@ -1,5 +1,6 @@
 import type { TileLoader } from "../kernels/loader.ts";
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
+import type { Scalar } from "../elements/scalar.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type MatrixUnit, matrixUnitFor, type MatrixUnits } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
@@ -21,8 +22,10 @@ export interface Product {
   readonly streams?: boolean;
   /** Workspace of a policy beside partial results; 0 where absent. */
   workspaceBytes?(policy: TilePolicy): number;
-  /** What its operands can be multiplied on, where the device has it. */
-  readonly matrix?: { readonly unit: MatrixUnit; readonly lanes: number } | undefined;
+  /** What its operands can be multiplied on, where the device has it, and what its results are stored in. */
+  readonly matrix?:
+    | { readonly unit: MatrixUnit; readonly lanes: number; readonly result: Scalar }
+    | undefined;
   readonly a: TileAccess;
   readonly b: TileAccess;
 }
@@ -35,10 +38,11 @@ export function productUnit(
   },
 ): Product["matrix"] {
   const { matrixUnits, microKernel } = fullVariant(request.variant);
-  const unit = matrixUnitFor(elementsOf(request), request.matrixUnits);
+  const elements = elementsOf(request);
+  const unit = matrixUnitFor(elements, request.matrixUnits);
   return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
     ? undefined
-    : { unit, lanes: request.matrixUnits!.lanes };
+    : { unit, lanes: request.matrixUnits!.lanes, result: elements.result };
 }
 
 /** What of a tile's loads decides whether and how well a policy runs. */

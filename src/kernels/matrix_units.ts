@@ -62,8 +62,8 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
 /**
  * Products that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits instead
  * of rounding them, so that sums of L products of one sign lose about 0.07 L units of their last place
- * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums.
+ * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums; whole numbers are exact.
  */
 export function unitChain(result: Scalar): number {
-  return result === "f16" ? 16_384 : 128;
+  return result === "f16" ? 16_384 : result === "f32" ? 128 : Infinity;
 }

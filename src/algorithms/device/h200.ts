@@ -23,8 +23,8 @@ import type { DeviceModel } from "./model.ts";
  * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
  * - `shares.unpacking` is an estimate: 14 instructions for each four values, 80 beside 1024 multiply-adds a step, some of
  *   them hidden.
- * - `shares.policies` on matrix units are guesses but for `matrix-square`, whose 222 TFLOP/s a probe of the same tile reached
- *   (f16, 4096³, without Dawn's checks).
+ * - `shares.policies` on matrix units, and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P --balance none`
+ *   (docs/performance/matrix_units.md); `matrix-small` and `matrix-tall` are guesses.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
  *   quarters as many products for each value that is converted.
@@ -43,7 +43,7 @@ export const H200: DeviceModel = {
     gathered: 46.5,
     correlated: { along: 44, across: 39 },
     sliced: { one: 37, oneWide: 35, two: 30 },
-    slicedStore: { lines: 2.1, scattered: 0.44 },
+    slicedStore: { lines: 2.1, scattered: 0.8 },
     dot4: 96,
     planned: 42,
     direct: 5,
@@ -84,11 +84,11 @@ export const H200: DeviceModel = {
       broad: 0.93,
       large: 1.03,
       huge: 1.12,
-      "matrix-small": 2,
-      "matrix-tall": 3,
-      "matrix-square": 4.1,
-      "matrix-eight": 3.9,
-      "matrix-large": 4.2,
+      "matrix-small": 2.2,
+      "matrix-tall": 2.8,
+      "matrix-square": 3.67,
+      "matrix-eight": 3.7,
+      "matrix-large": 5.73,
     },
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
@@ -106,17 +106,21 @@ export const H200: DeviceModel = {
     gradientFar: 18,
     single: 0.297,
     interleaved: 0.2,
+    flushed: { kept: 0.49, spilled: 0.19 },
     sliced: {
+      flushed: 0.75,
       small: 0.78,
       thin: 0.25,
       spilled: 0.2,
       policies: {
         lines: {
           "F(2x2,3x3)": { "32x64x8_8x16": 1, "32x48x8_8x12": 0.98, "32x32x8_8x8": 0.88 },
-          "F(4,3)": { "64x64x8_8x8": 1, "64x32x8_8x8": 0.85 },
+          "F(2,3)": { "64x64x8_8x16": 1.15 },
+          "F(4,3)": { "64x64x8_8x8": 0.96, "64x32x8_8x8": 0.82 },
+          "F(6,3)": { "64x64x8_8x16": 1.05 },
         },
         scattered: {
-          "F(2x2,3x3)": { "64x32x8_8x16": 1, "48x32x8_12x8": 1, "32x32x8_8x8": 0.9 },
+          "F(2x2,3x3)": { "64x32x8_8x16": 1.08, "48x32x8_12x8": 1.08, "32x32x8_8x8": 0.97 },
           "F(4,3)": { "64x64x8_8x8": 0.95, "64x32x8_8x8": 1 },
         },
       },

@@ -53,7 +53,7 @@ const LARGE_SLICES = 37;
 /** Products between flushes where the user does not say. */
 const FLUSH_EVERY = 128;
 /** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
-const FLUSHED_RESULTS = { thread: 64, workgroup: 16_384 };
+const FLUSHED_RESULTS = { thread: 64, workgroup: 24_576 };
 
 /** Products between flushes for sums of `length`; 0 for none. */
 export function flushEvery({ flush }: PlanRequest, slices: number, length: number): number {

@@ -104,6 +104,7 @@ function runTime(
   const rate = (runs.length > 1 ? two : wide ? oneWide : one) *
     (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
+    (flush > 0 ? shares.sliced.flushed : 1) *
     (thin
       ? shares.sliced.thin
       : runs.length === 1 && places <= SMALL_TILE
