@@ -84,6 +84,8 @@ export interface ConvProduct {
   readonly policy: TilePolicy;
   readonly variant?: MainLoopVariant | undefined;
   readonly accumulate: Accumulation;
+  /** What the convolution's results are stored in, whatever this product's are. */
+  readonly stored: Scalar;
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
@@ -211,7 +213,7 @@ export function productPass(
     output,
     {
       accumulation: product.accumulate,
-      chain: unitChain(target.element),
+      chain: unitChain(product.stored),
       ...(variant === undefined ? {} : { variant }),
     },
   );

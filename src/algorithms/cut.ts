@@ -46,7 +46,7 @@ export interface Cut {
 /**
  * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those.
  *
- * @param result What results are stored in, where that may be other than f32.
+ * @param result What the product's results are stored in, where that may be other than f32.
  */
 export function cutArithmetic(
   { policy, splits, head = 0 }: Cut,
@@ -56,7 +56,7 @@ export function cutArithmetic(
   const whole = splits === 1 || head > 0;
   const longest = whole ? steps : Math.ceil(steps / splits);
   const flush = policy.matrix?.unit.result === "f32"
-    ? flushSteps(policy, unitChain(whole ? result : "f32"), longest)
+    ? flushSteps(policy, unitChain(result), longest)
     : 0;
   const unit = policy.matrix?.unit.result === "f32" ? { unit: policy.matrix.unit.k } : {};
   if (whole) return { ...unit, ...(flush === 0 ? {} : { chain: flush * policy.depth }) };
@@ -147,14 +147,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
-    const loop = loopCost(
-      asked.device,
-      product,
-      policy,
-      tiles * splits,
-      perSplit,
-      splits > 1,
-    );
+    const loop = loopCost(asked.device, product, policy, tiles * splits, perSplit);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
@@ -181,7 +174,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const cost = before + loopCost(device, product, policy, tail * splits, perSplit, true) +
+      const cost = before + loopCost(device, product, policy, tail * splits, perSplit) +
         reduceCost(device, splits, elements) + device.costs.dispatch + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }

@@ -37,26 +37,20 @@ function flushedShare(
   policy: TilePolicy,
   { matrix }: Product,
   steps: number,
-  partial: boolean,
 ): number {
   if (matrix === undefined || policy.matrix?.unit.result !== "f32") return 1;
-  if (steps * policy.depth <= unitChain(partial ? "f32" : matrix.result)) return 1;
+  if (steps * policy.depth <= unitChain(matrix.result)) return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }
 
-/**
- * Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile.
- *
- * @param partial Whether results are parts that a pass adds up.
- */
+/** Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile. */
 export function loopCost(
   device: DeviceModel,
   product: Product,
   policy: TilePolicy,
   workgroups: number,
   steps: number,
-  partial = false,
 ): number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
@@ -74,5 +68,5 @@ export function loopCost(
   );
   return multiprocessors *
     (work / efficiencyOf(device, policy, product) /
-      flushedShare(device, policy, product, steps, partial));
+      flushedShare(device, policy, product, steps));
 }

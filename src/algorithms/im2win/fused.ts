@@ -129,6 +129,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
       {
         name: `im2win_fused_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
+        stored: elements.result,
         trait: `${request.layout}_${problem.filterSize.length}d_${
           padded % policy.depth === 0 ? "tap" : "linear"
         }_i${interleave}b${access.sourceVector}`,

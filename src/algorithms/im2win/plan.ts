@@ -119,6 +119,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       {
         name: `im2win_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
+        stored: elements.result,
         trait: `i${interleave}b${vector}`,
         mode,
         module,

@@ -101,6 +101,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
       {
         name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(ending.elements)}`,
         accumulate: types.accumulate,
+        stored: types.result,
         trait: operands.trait(policy),
         mode,
         module,
