@@ -20,14 +20,13 @@ import type { DeviceModel } from "./model.ts";
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross` and `winrsUneven` are.
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
- * - `rates.dot4` is an estimate: 104.4 of products (docs/performance/gemm.md), less what gathering costs those of f32.
- * - `shares.unpacking` is an estimate: 14 instructions for each four values, 80 beside 1024 multiply-adds a step, some of
- *   them hidden.
+ * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
+ * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
+ * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
  * - `shares.policies` on matrix units, and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P --balance none`
  *   (docs/performance/matrix_units.md).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
- * - `shares.winrsHalf` is an estimate: implicit GEMM with tiles in f16 has 0.74 (docs/performance/implicit_gemm.md) with three
- *   quarters as many products for each value that is converted.
+ * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
@@ -44,7 +43,7 @@ export const H200: DeviceModel = {
     correlated: { along: 44, across: 39 },
     sliced: { one: 37, oneWide: 35, two: 30 },
     slicedStore: { lines: 2.1, scattered: 0.8 },
-    dot4: 96,
+    dot4: 106,
     planned: 42,
     direct: 5,
     depthwise: { along: 38.7, across: 33.8 },
@@ -93,7 +92,7 @@ export const H200: DeviceModel = {
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
     packing: { single: 0.1, across: 0.08 },
-    unpacking: 0.95,
+    unpacking: 0.72,
     linear: 0.9,
     singleLoads: 0.716,
     depthwiseTaps: 10.8,
@@ -128,7 +127,7 @@ export const H200: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: 1.5,
-    winrsHalf: 0.8,
+    winrsHalf: 0.88,
     winrsUneven: 0.05,
   },
   costs: { element: 16, dispatch: 75e6, fill: 1, store: 16 },
