@@ -200,14 +200,14 @@ Deno.test("predictMs() follows the rates it is given", () => {
 });
 
 Deno.test("predictMs() lies within a fifth of what was measured on an H200", () => {
-  // Milliseconds of bench/results/h200-2026-11-20/variants.jsonl, Conv4N64 fwd nchw.
+  // Milliseconds of bench/results/h200-2026-11-20/variants.jsonl, Conv4N64 fwd nchw; of fused kernels h200-2026-11-22/fused_spread.txt.
   const measured = {
     "implicit-gemm": 0.334,
     "winograd2d-nonfused F(2x2,3x3)": 0.19,
     "winograd2d-nonfused F(4x4,3x3)": 0.151,
     "winograd2d-nonfused F(6x6,3x3)": 0.166,
-    "winograd2d": 0.302,
-    "winograd1d F(6,3)": 0.363,
+    "winograd2d": 0.236,
+    "winograd1d F(6,3)": 0.338,
   };
   const ranked = rankRivals(request(CONV4));
   for (const [name, ms] of Object.entries(measured)) {
@@ -269,7 +269,8 @@ Deno.test("int8 costs by the words and bytes that it is, padding and passes of i
     );
   const large = "mb64ic256ih28oc256kh3ph1";
   const ratio = time(large, { dtype: "f32" }) / time(large);
-  assert.ok(ratio > 1.8 && ratio < 2.2, `${ratio}`);
+  // 2.07 to 2.31 in bench/results/h200-2026-11-22/int8.jsonl.
+  assert.ok(ratio > 2 && ratio < 2.4, `${ratio}`);
   // Thirteen channels and sixteen are the same words: what is more is the passes.
   assert.ok(time("mb64ic13ih56oc64kh3ph1") > time("mb64ic16ih56oc64kh3ph1"));
   const scaled = { outDtype: "i8", epilogue: { ...NO_EPILOGUE, scale: 0.01 } } as const;

@@ -48,13 +48,13 @@ Deno.test("transformed data of f16 takes half the bytes where that is asked for,
       const whole = planConv(request({ ...free, splits: 1, dtype: "f32" })).workspaceBytes;
       const half = planConv(request(asked)).workspaceBytes;
       assert.equal(half, whole / 2, `${op} ${layout}`);
-      // Where memory bounds the passes that is time.
+      // An H200 takes 1.2 to 1.6 times as long (docs/performance/half.md).
       const thin = { ...parseDescriptor("mb32ic64ih56oc64kh3ph1"), op };
       const time = (halfTransforms: boolean) => {
         const named = request({ ...free, problem: thin, variant: { halfTransforms } });
         return predictMs(named, "winograd2d-nonfused") as number;
       };
-      assert.ok(time(true) < 0.95 * time(false), `${op} ${layout}: ${time(true)} ${time(false)}`);
+      assert.ok(time(true) > time(false), `${op} ${layout}: ${time(true)} ${time(false)}`);
     }
   }
 });
@@ -92,7 +92,7 @@ Deno.test("auto weighs half the bytes where they are asked for, of tiles that er
   assert.deepEqual([half.algorithm, half.tile], ["winograd2d-nonfused", "F(4x4,3x3)"]);
   const whole = best({});
   assert.equal(whole.algorithm, "winograd2d-nonfused");
-  assert.ok(half.predictedMs! < whole.predictedMs!);
+  assert.ok(half.predictedMs! > whole.predictedMs!);
   const tiles = (more: Partial<PlanRequest>) =>
     rankRivals(request({ algorithm: "auto", variant, ...more }))
       .filter(({ reason }) => reason === undefined).map(({ tile }) => tile);
