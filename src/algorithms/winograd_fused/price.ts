@@ -23,9 +23,13 @@ const SMALL_TILE = 1024;
 const THIN_RESULTS = 16;
 const FEW_RESULTS = 64;
 
-/** The kernels of a request, cut in the way that is predicted to be fastest. */
+/** Images for which a cut is chosen: all chunks of a batch have the same, and so the same bits. */
+const IMAGES = 64;
+
+/** The kernels of a request, cut in the way that is predicted to be fastest for a usual batch. */
 export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   const { problem, tile } = request;
+  const usual = { ...request, problem: { ...problem, batch: IMAGES } };
   const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
   const ways = tileRuns(
     places.slice(-axes),
@@ -34,7 +38,7 @@ export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   );
   let best = ways[0]!, least = Infinity;
   for (const runs of ways.length === 1 ? [] : ways) {
-    const time = runsTime(request, runs);
+    const time = runsTime(usual, runs);
     if (!isRefusal(time) && time < least) [best, least] = [runs, time];
   }
   return best;
