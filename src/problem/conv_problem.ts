@@ -1,5 +1,6 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import { type PaddingMode, paddingOf } from "./padding.ts";
 
 /** What is computed: the output, the gradient of the input, or the gradient of the filter. */
 export type Operation = "fwd" | "bwd-data" | "bwd-filter";
@@ -67,6 +68,8 @@ export interface ConvProblemInit {
   paddingBegin?: readonly number[];
   /** Defaults to `paddingBegin`. */
   paddingEnd?: readonly number[];
+  /** A word in place of both: `same` keeps the input's size (strides of 1 only), `valid` is no padding. */
+  padding?: PaddingMode;
   /** 1 on every axis where absent. */
   dilation?: readonly number[];
   /** For people. */
@@ -118,9 +121,15 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   const every = (value: number) => new Array<number>(rank).fill(value);
   const groups = init.groups ?? 1;
   const stride = init.stride ?? every(1);
-  const paddingBegin = init.paddingBegin ?? every(0);
-  const paddingEnd = init.paddingEnd ?? paddingBegin;
   const dilation = init.dilation ?? every(1);
+  const word = init.padding && paddingOf(init.padding, init.filterSize, stride, dilation);
+  const paddingBegin = word?.paddingBegin ?? init.paddingBegin ?? every(0);
+  const paddingEnd = word?.paddingEnd ?? init.paddingEnd ?? paddingBegin;
+  if (word !== undefined && (init.paddingBegin ?? init.paddingEnd) !== undefined) {
+    throw new InputTypeError(
+      `Cannot convolve: padding "${init.padding}" stands for paddingBegin and paddingEnd, which are given, too`,
+    );
+  }
   if (rank < 1 || rank > 3) {
     throw new InputTypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
   }

@@ -1,4 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { bothSides, type PaddingMode, paddingOf, type Paddings, perAxis } from "./padding.ts";
 import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./conv_problem.ts";
 
 /** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
@@ -19,8 +20,11 @@ export interface ShapesInit {
   groups: number;
   /** One value for all, or one an axis; 1 where absent. */
   stride?: readonly number[];
-  /** One value for all, one an axis, or all that come before and then all that come after. */
-  padding?: readonly number[];
+  /**
+   * One value for all, one an axis, or all that come before and then all that come after; or a word. `same` of bwd-filter
+   * needs `filterSize`.
+   */
+  padding?: readonly number[] | PaddingMode;
   /** One value for all, or one an axis; 1 where absent. */
   dilation?: readonly number[];
 }
@@ -65,7 +69,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   }
   const stride = perAxis("stride", init.stride ?? [1], rank);
   const dilation = perAxis("dilation", init.dilation ?? [1], rank);
-  const padding = bothSides(init.padding ?? [0], rank);
+  const padding = paddingOfShapes(init, stride, dilation);
   const shared = { op, groups, stride, dilation, ...padding };
   const pads = padding.paddingBegin.map((begin, axis) => begin + padding.paddingEnd[axis]!);
   const axes = stride.map((step, axis) => ({ step, spread: dilation[axis]!, pad: pads[axis]! }));
@@ -131,6 +135,24 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   });
 }
 
+/** Zeros before and after each axis. */
+function paddingOfShapes(
+  { padding = [0], filter, filterSize }: ShapesInit,
+  stride: readonly number[],
+  dilation: readonly number[],
+): Paddings {
+  const rank = stride.length;
+  if (typeof padding !== "string") return bothSides(padding, rank);
+  if (padding === "valid") return bothSides([0], rank);
+  const taps = filter?.slice(2) ?? (filterSize && perAxis("filter size", filterSize, rank));
+  if (taps === undefined) {
+    throw new InputTypeError(
+      'Cannot convolve: padding "same" of bwd-filter needs the filter size, choose with --filter-size',
+    );
+  }
+  return paddingOf(padding, taps, stride, dilation);
+}
+
 interface Operand {
   what: string;
   shape: readonly number[];
@@ -168,37 +190,4 @@ function chosen(
         `${sizes.length === 0 ? "fits" : "fit"} the other shapes, choose with ${option}`,
     );
   });
-}
-
-/** One value an axis; a single one stands for all. */
-function perAxis(what: string, values: readonly number[], rank: number): number[] {
-  if (values.length === 1) return new Array<number>(rank).fill(values[0]!);
-  if (values.length === rank) return [...values];
-  throw new InputTypeError(
-    `Cannot convolve: ${what} [${values.join(", ")}] has ${values.length} values, ` +
-      `expected 1 or ${rank}, one a spatial axis`,
-  );
-}
-
-/**
- * Padding of both sides from one value, one an axis (the same before and after), or two an axis: first
- * all that come before, then all that come after; in 2-D top, left, bottom, right.
- *
- * @throws {TypeError} if `values` has another length.
- */
-export function bothSides(
-  values: readonly number[],
-  rank: number,
-): { paddingBegin: number[]; paddingEnd: number[] } {
-  if (values.length === 2 * rank) {
-    return { paddingBegin: values.slice(0, rank), paddingEnd: values.slice(rank) };
-  }
-  if (values.length !== 1 && values.length !== rank) {
-    throw new InputTypeError(
-      `Cannot convolve: padding [${values.join(", ")}] has ${values.length} values, ` +
-        `expected 1, ${rank} (one a spatial axis) or ${2 * rank} (all before, then all after)`,
-    );
-  }
-  const begin = perAxis("padding", values, rank);
-  return { paddingBegin: begin, paddingEnd: begin };
 }

@@ -1,7 +1,8 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { convProblem, OPERATIONS, outputSizeOf, tensorShape } from "./conv_problem.ts";
-import { bothSides, problemFromShapes } from "./from_shapes.ts";
+import { problemFromShapes } from "./from_shapes.ts";
+import { bothSides } from "./padding.ts";
 
 Deno.test("problemFromShapes() reads a forward problem", () => {
   const problem = problemFromShapes({
