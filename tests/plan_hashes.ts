@@ -4,12 +4,13 @@
  */
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import { createHash } from "node:crypto";
+import { planBiasGradient } from "../src/algorithms/bias_gradient/plan.ts";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
-import { type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -167,6 +168,17 @@ export function* planHashes(): Generator<string> {
         const problem = gemmProblem({ m, n, k, transpose });
         const hash = hashOf((sizes) => planGemm({ problem, dtype, limits: LARGE, sizes }));
         yield `${m},${n},${k} ${transpose} ${dtype}: ${hash}`;
+      }
+    }
+  }
+  for (const descriptor of PROBLEMS) {
+    for (const layout of LAYOUTS) {
+      for (const dtype of FLOAT_DTYPES) {
+        const problem = parseDescriptor(descriptor);
+        const hash = hashOf((sizes) =>
+          planBiasGradient({ problem, layout, dtype, limits: LARGE, sizes })
+        );
+        yield `${descriptor} bias ${layout} ${dtype}: ${hash}`;
       }
     }
   }

@@ -3,6 +3,7 @@ import assert from "#assert";
 import { openValidator } from "../src/gpu/validate.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
+import { biasGradientKernels } from "./wgsl_kernels/bias_gradient.ts";
 import { depthwiseKernels } from "./wgsl_kernels/depthwise.ts";
 import { gemmKernels, implicitKernels, strideKernels } from "./wgsl_kernels/products.ts";
 import { fusedKernels, nonfusedKernels, winrsKernels } from "./wgsl_kernels/winograd.ts";
@@ -19,6 +20,7 @@ function kernels(): Kernel[] {
     windowKernels,
     strideKernels,
     depthwiseKernels,
+    biasGradientKernels,
   ].flatMap((family) => family());
   return [...new Map(all.map((kernel) => [kernel.name, kernel])).values()];
 }

@@ -1,0 +1,113 @@
+import { biasOf, elementsOf } from "../../elements/elements.ts";
+import {
+  channelSumsKernel,
+  type ChannelSumsShape,
+  channelSumsThreads,
+  channelSumsWorkgroups,
+} from "../../kernels/channel_sums.ts";
+import { NO_STEPS } from "../../kernels/epilogue.ts";
+import { canonicalName } from "../../kernels/kernel.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { type ConvProblem, tensorShape } from "../../problem/conv_problem.ts";
+import type { Layout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { deviceOf } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
+import { refuseLongLoops } from "../loops.ts";
+import { pass, reducePass } from "../passes.ts";
+import type { DeviceLimits, Plan } from "../plan.ts";
+import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
+import { BufferList } from "../tensors.ts";
+
+/** Workgroups that a multiprocessor should have, to hide its loads. */
+const WORKGROUPS = 8;
+/** Loads of a thread that are worth a workgroup more. */
+const LEAST_LOADS = 8;
+/** Segments at most: one pass sums what they leave. */
+const MOST_SEGMENTS = 4096;
+
+/** All that planning a bias' gradient needs to know. */
+export interface BiasGradientRequest {
+  /** Sizes; the operation does not matter. */
+  readonly problem: ConvProblem;
+  /** Of the output's gradient. */
+  readonly dtype: "f32" | "f16";
+  /** Of the bias' gradient; the output's where absent. */
+  readonly outDtype?: "f32" | "f16";
+  /** Of the output's gradient. */
+  readonly layout: Layout;
+  /** The device's. */
+  readonly limits: DeviceLimits;
+  /** What the device is and reaches; an NVIDIA H200 where absent. */
+  readonly device?: DeviceModel;
+  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems (tests). */
+  readonly sizes?: SizeMode;
+}
+
+/** The output's gradient as [outer][channels][inner]. */
+function channelSumsShape({ problem, layout }: BiasGradientRequest) {
+  const [batch, channels, ...size] = tensorShape(problem, "output") as [number, number];
+  const places = elementCount(size);
+  if (layout === "nhwc") return { outer: batch * places, channels, inner: 1 };
+  return layout === "nchw"
+    ? { outer: batch, channels, inner: places }
+    : { outer: 1, channels, inner: places * batch };
+}
+
+/** As many segments as give each multiprocessor enough workgroups, and each thread enough to do. */
+function segmentsOf(shape: Omit<ChannelSumsShape, "segments">, device: DeviceModel): number {
+  const { blocks, along, places } = channelSumsThreads(shape);
+  const wanted = Math.ceil(WORKGROUPS * device.multiprocessors / Math.max(1, blocks));
+  const worth = Math.floor(places / (along * LEAST_LOADS));
+  const needed = Math.ceil(places / (along * 2 ** 16));
+  return Math.max(1, needed, Math.min(wanted, worth, MOST_SEGMENTS));
+}
+
+/**
+ * Plans the gradient of a convolution's bias: the output's gradient summed over images and places, in f32, always in the
+ * same order on the same device.
+ *
+ * @throws {RangeError | UnsupportedError} where there is no plan.
+ */
+export function planBiasGradient(request: BiasGradientRequest): Plan {
+  return expectPlanned(tryPlanBiasGradient(request));
+}
+
+/** As {@linkcode planBiasGradient}, a refusal as data. */
+export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan> {
+  const { limits, sizes: mode = "constant" } = request;
+  const device = deviceOf(request);
+  const types = elementsOf(request);
+  const whole = channelSumsShape(request);
+  const { channels } = whole;
+  const shape = { ...whole, segments: segmentsOf(whole, device) };
+  const { segments } = shape;
+  const elements = whole.outer * channels * whole.inner;
+  const buffers = new BufferList(limits);
+  const output = buffers.add("output", "output", elements, types.storage);
+  const bias = buffers.add("bias", "bias", channels, biasOf(types));
+  const sums = segments === 1
+    ? bias
+    : buffers.add("partial sums", "workspace", segments * channels, "f32");
+  const splits = { output: buffers.split(output), sums: buffers.split(sums) };
+  const stored = segments === 1 ? biasOf(types) : "f32";
+  const kernel = channelSumsKernel(shape, mode, splits, types.storage, stored);
+  const passes = [
+    pass(kernel, buffers, { output, sums }, channelSumsWorkgroups(shape), limits),
+  ];
+  if (segments > 1) {
+    const rows = { rows: 1, rowStride: channels, columns: channels, columnStride: 1 };
+    const places = { partials: sums, result: bias };
+    const reduce = { elements: channels, splits: segments, ...rows };
+    passes.push(reducePass(reduce, mode, NO_STEPS, buffers, places, limits, biasOf(types)));
+  }
+  const plan = buffers.plan({
+    kernel: canonicalName(kernel.kernel),
+    algorithm: "bias-gradient",
+    passes: channels === 0 ? [] : passes,
+    multiplications: 0,
+    arithmetic: {},
+    notes: [`${segments} workgroups share the places of a channel`],
+  });
+  return isRefusal(plan) || !device.software ? plan : refuseLongLoops(plan) ?? plan;
+}
