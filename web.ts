@@ -27,13 +27,17 @@ export * from "./src/tensor/fill.ts";
 export * from "./src/tensor/layout.ts";
 export * from "./src/tensor/tensor.ts";
 
+export * from "./src/layers/mod.ts";
+
 export * from "./src/problem/conv_problem.ts";
+export * from "./src/problem/conv_transpose.ts";
 export * from "./src/problem/descriptor.ts";
 export * from "./src/problem/epilogue.ts";
 export * from "./src/problem/from_shapes.ts";
 export * from "./src/problem/gemm_problem.ts";
 export * from "./src/problem/gemm_suite.ts";
 export * from "./src/problem/gemm_arithmetic.ts";
+export { bothSides, type PaddingMode, type Paddings } from "./src/problem/padding.ts";
 export type {
   AxisTile,
   PlanArithmetic,
@@ -52,6 +56,7 @@ export {
 } from "./src/algorithms/refusal.ts";
 export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
 export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
+export { type BiasGradientRequest, planBiasGradient } from "./src/algorithms/bias_gradient/plan.ts";
 export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
 export { type GemmRequest, planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
 export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";

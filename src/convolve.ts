@@ -1,15 +1,8 @@
-import { modelOf } from "./algorithms/device/h200.ts";
 import type { Plan } from "./algorithms/plan.ts";
-import { planConv } from "./algorithms/planner.ts";
-import type { PlanRequest } from "./algorithms/request.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
-import {
-  type ConvDType,
-  type ConvOutDType,
-  type ConvProblem,
-  resultDtypes,
-} from "./problem/conv_problem.ts";
+import { type ConvPlanOptions, planConvolution } from "./layers/convolution.ts";
+import type { ConvDType, ConvOutDType, ConvProblem } from "./problem/conv_problem.ts";
 import { type Epilogue, NO_EPILOGUE } from "./problem/epilogue.ts";
 import type { Checked } from "./run/check.ts";
 import { convResult, convSubject, type Layouts } from "./run/conv_subject.ts";
@@ -19,11 +12,9 @@ import { checkResult } from "./run/projected.ts";
 import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 import type { TypedArrayOf } from "./tensor/dtype.ts";
-import { filterLayoutFor } from "./tensor/layout.ts";
 
 /** How a convolution is to be done; what is absent is the planner's choice. */
-export interface ConvolveOptions
-  extends Partial<Omit<PlanRequest, "problem" | "limits" | "sizes">> {
+export interface ConvolveOptions extends ConvPlanOptions {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
 }
@@ -105,32 +96,15 @@ export async function convolve(
   options: ConvolveOptions = {},
 ): Promise<Convolved> {
   const { samples = 1, ...wanted } = options;
-  const { dtype = "f32" } = wanted;
-  const { outDtype = resultDtypes(dtype)[0] } = wanted;
-  const layout = wanted.layout ?? "nchw";
-  const filterLayout = wanted.filterLayout ?? filterLayoutFor(layout);
-  const epilogue = wanted.epilogue ??
-    {
-      ...NO_EPILOGUE,
-      bias: operands.bias !== undefined,
-      ...(operands.scale === undefined ? {} : { scale: "channel" }),
-    };
-  const plan = planConv({
-    algorithm: "auto",
-    ...wanted,
-    device: modelOf(gpu.workgroupsInFlight, wanted.device),
-    problem,
-    dtype,
-    layout,
-    filterLayout,
-    epilogue,
-    limits: gpu.limits,
-  });
-  const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype };
-  const subject = convSubject(asked);
+  const epilogue = wanted.epilogue ?? {
+    ...NO_EPILOGUE,
+    bias: operands.bias !== undefined,
+    ...(operands.scale === undefined ? {} : { scale: "channel" }),
+  };
+  const { asked, subject, plan } = planConvolution(gpu, problem, { ...wanted, epilogue });
   const used = usedOperands("Cannot convolve", subject, operands);
   await subject.admit?.("none", () => used);
-  const left = convResult(problem, asked, outDtype);
+  const left = convResult(problem, asked, asked.outDtype);
   const made = await gpu.guard(() => runPlan(gpu, plan, used, left, samples));
   return { ...asked, plan, shape: left.shape, ...made };
 }

@@ -1,8 +1,7 @@
-import { modelOf } from "./algorithms/device/h200.ts";
-import { type GemmRequest, planGemm } from "./algorithms/gemm/plan.ts";
 import type { Plan } from "./algorithms/plan.ts";
 import type { Clock } from "./gpu/execute.ts";
 import type { GpuDevice } from "./gpu/gpu_device.ts";
+import { planProduct, type ProductPlanOptions } from "./layers/product.ts";
 import {
   type GemmDType,
   type GemmOutDType,
@@ -18,8 +17,7 @@ import { runPlan } from "./run/run_plan.ts";
 import type { HostData, HostOperands } from "./run/subject.ts";
 
 /** How a product is to be done; what is absent is the planner's choice. */
-export interface MultiplyOptions
-  extends Partial<Omit<GemmRequest, "problem" | "limits" | "sizes">> {
+export interface MultiplyOptions extends ProductPlanOptions {
   /** Runs that are timed. Default 1. */
   readonly samples?: number;
 }
@@ -74,18 +72,11 @@ export async function multiply(
   operands: HostOperands,
   options: MultiplyOptions = {},
 ): Promise<Multiplied> {
-  const { samples = 1, dtype = "f32", ...wanted } = options;
-  const subject = gemmSubject(problem, { ...wanted, dtype });
+  const { samples = 1, ...wanted } = options;
+  const { dtype = "f32" } = wanted;
+  const { subject, plan } = planProduct(gpu, problem, wanted);
   const used = usedOperands("Cannot multiply", subject, operands);
   await subject.admit?.("none", () => used);
-  const plan = planGemm({
-    ...wanted,
-    device: modelOf(gpu.workgroupsInFlight, wanted.device),
-    problem,
-    dtype,
-    limits: gpu.limits,
-    ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
-  });
   const { result, samplesNs, clock } = await gpu.guard(() =>
     runPlan(gpu, plan, used, subject.result, samples)
   );

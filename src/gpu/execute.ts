@@ -1,12 +1,13 @@
 import type { Work } from "./work.ts";
 import { nsPerTick } from "./calibrate.ts";
 import type { GpuDevice } from "./device.ts";
-import type { PreparedPlan } from "./prepare.ts";
+import type { BoundPlan } from "./prepare.ts";
 import { schedule, type TimedPass } from "./schedule.ts";
 import { PassTimer, TIMED_PASSES } from "./timer.ts";
 import { timeByWall } from "./wall_clock.ts";
 
 export {
+  type BoundPlan,
   createPlanBuffers,
   type PlanBuffers,
   type PreparedPlan,
@@ -73,17 +74,17 @@ const FEW_RUNS = 4;
  */
 export async function execute(
   gpu: GpuDevice,
-  prepared: PreparedPlan | readonly PreparedPlan[],
+  prepared: BoundPlan | readonly BoundPlan[],
   options: ExecuteOptions = {},
 ): Promise<Execution> {
-  const plans: readonly PreparedPlan[] = "steps" in prepared ? [prepared] : prepared;
+  const plans: readonly BoundPlan[] = "steps" in prepared ? [prepared] : prepared;
   const samples = count("samples", options.samples ?? 1, 1);
   const repeats = count("repeats", options.repeats ?? 1, 1);
   const warmup = count("warmup", options.warmup ?? 0, 0);
   if (plans.length === 0) throw new RangeError("Cannot execute: no plan is given");
   gpu.check(DOING);
   const encode = (pass: GPUComputePassEncoder, from: number, runs: number) => {
-    for (let run = from; run < from + runs; run++) encodeRun(pass, plans[run % plans.length]);
+    for (let run = from; run < from + runs; run++) encodeSteps(pass, plans[run % plans.length]!);
   };
   const work: Work = { encode, samples, repeats, warmup, estimateNs: options.estimateNs };
   const clock = options.clock ?? (gpu.timestamps ? "timestamp" : "wall");
@@ -153,8 +154,9 @@ function warmUp(gpu: GpuDevice, work: Work, runs: number): void {
   }
 }
 
-function encodeRun(pass: GPUComputePassEncoder, prepared: PreparedPlan | undefined): void {
-  for (const { pipeline, bindGroup, grid } of prepared?.steps ?? []) {
+/** Encodes one run of a plan. */
+export function encodeSteps(pass: GPUComputePassEncoder, { steps }: BoundPlan): void {
+  for (const { pipeline, bindGroup, grid } of steps) {
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, bindGroup);
     pass.dispatchWorkgroups(...grid);

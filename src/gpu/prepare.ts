@@ -23,12 +23,25 @@ export interface Step {
   readonly grid: readonly [number, number, number];
 }
 
-/** A plan on a device; disposing it frees its uniforms, not its buffers or pipelines. */
-export interface PreparedPlan extends Disposable {
+/** What of a plan is encoded: its dispatches on the buffers that they are of. */
+export interface BoundPlan {
   /** What was prepared. */
   readonly plan: Plan;
   /** One a pass, in order. */
   readonly steps: readonly Step[];
+}
+
+/** A plan on a device; disposing it frees its uniforms, not its buffers or pipelines. */
+export interface PreparedPlan extends BoundPlan, Disposable {}
+
+/** A plan's pipelines and uniforms, for any buffers; disposing it frees the uniforms. */
+export interface CompiledPlan extends Disposable {
+  /**
+   * Its steps on buffers, one per entry of `Plan.buffers`.
+   *
+   * @throws {RangeError} where one is missing
+   */
+  bind(buffers: readonly GPUBuffer[]): readonly Step[];
 }
 
 /**
@@ -83,16 +96,29 @@ export async function preparePlan(
   plan: Plan,
   buffers: PlanBuffers,
 ): Promise<PreparedPlan> {
+  const compiled = await compilePlan(gpu, plan);
+  try {
+    const steps = compiled.bind(buffers.buffers);
+    await gpu.settle("Cannot prepare");
+    return { plan, steps, [Symbol.dispose]: () => compiled[Symbol.dispose]() };
+  } catch (error) {
+    compiled[Symbol.dispose]();
+    throw error;
+  }
+}
+
+/** The part of {@linkcode preparePlan} that needs no buffers; it throws the same. */
+export async function compilePlan(gpu: GpuDevice, plan: Plan): Promise<CompiledPlan> {
   await gpu.settle("Cannot prepare");
   checkPlan(plan, gpu);
-  const compiled = await Promise.all(plan.passes.map((pass) => pipelineOf(gpu, pass.kernel)));
+  const kernels = await Promise.all(plan.passes.map((pass) => pipelineOf(gpu, pass.kernel)));
   const uniforms = createUniforms(gpu, plan.passes);
-  try {
-    const steps = plan.passes.map((pass, index) => {
-      const kernel = compiled[index];
+  const bind = (buffers: readonly GPUBuffer[]) =>
+    plan.passes.map((pass, index): Step => {
+      const kernel = kernels[index];
       if (kernel === undefined) throw new RangeError(`Pass ${index} has no pipeline`);
       const entries = pass.bindings.map((binding, at): GPUBindGroupEntry => {
-        const buffer = buffers.buffers[binding.buffer];
+        const buffer = buffers[binding.buffer];
         if (buffer === undefined) throw new RangeError(`Buffer ${binding.buffer} is missing`);
         return { binding: at, resource: { buffer, offset: binding.offset, size: binding.size } };
       });
@@ -104,12 +130,7 @@ export async function preparePlan(
         grid: pass.grid,
       };
     });
-    await gpu.settle("Cannot prepare");
-    return { plan, steps, [Symbol.dispose]: () => uniforms.buffer?.destroy() };
-  } catch (error) {
-    uniforms.buffer?.destroy();
-    throw error;
-  }
+  return { bind, [Symbol.dispose]: () => uniforms.buffer?.destroy() };
 }
 
 /** One buffer with the uniforms of all passes, and each pass's part of it. */

@@ -1,0 +1,136 @@
+import type { Plan } from "../algorithms/plan.ts";
+import type { PlanRequest } from "../algorithms/request.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
+import {
+  type ConvDType,
+  type ConvOutDType,
+  type ConvProblem,
+  resultDtypes,
+} from "../problem/conv_problem.ts";
+import { type Epilogue, NO_EPILOGUE } from "../problem/epilogue.ts";
+import { type ConvAsked, convSubject } from "../run/conv_subject.ts";
+import type { Subject, SubjectTensor } from "../run/subject.ts";
+import { filterLayoutFor } from "../tensor/layout.ts";
+import type { GpuDType, TensorSpec } from "./gpu_tensor.ts";
+import { type Layer, type LayerOptions, makeLayer } from "./layer.ts";
+import { planOn } from "./plan_cache.ts";
+
+/** How a convolution is to be planned; what is absent is the planner's choice. */
+export type ConvPlanOptions = Partial<Omit<PlanRequest, "problem" | "limits" | "sizes">>;
+
+/** How a convolution is prepared. */
+export interface PrepareConvolutionOptions extends ConvPlanOptions, LayerOptions {}
+
+/** The tensors of a convolution or a gradient. */
+export interface ConvolutionTensors {
+  /** X of [N, C, H, W], or its gradient: the result of bwd-data. */
+  readonly input: TensorSpec;
+  /** W of [K, C/g, R, S], or its gradient: the result of bwd-filter. */
+  readonly filter: TensorSpec;
+  /** Y of [N, K, P, Q], the result forward, or its gradient. */
+  readonly output: TensorSpec;
+  /** K values, where `epilogue.bias` is set. */
+  readonly bias?: TensorSpec;
+  /** K factors of int8 results, where `epilogue.scale` is `channel`. */
+  readonly scale?: TensorSpec;
+}
+
+/** A convolution, all that was left out filled in, as it is planned and checked. */
+export interface PlannedConvolution {
+  /** What was asked for. */
+  readonly asked: ConvAsked & {
+    readonly epilogue: Epilogue;
+    readonly dtype: ConvDType;
+    readonly outDtype: ConvOutDType;
+  };
+  /** The same as what a run computes. */
+  readonly subject: Subject;
+  /** What runs. */
+  readonly plan: Plan;
+}
+
+/** Plans a convolution for a device, once for each way it is asked for. */
+export function planConvolution(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  options: ConvPlanOptions,
+): PlannedConvolution {
+  const {
+    dtype = "f32",
+    outDtype = resultDtypes(dtype)[0],
+    layout = "nchw",
+    filterLayout = filterLayoutFor(layout),
+    epilogue = NO_EPILOGUE,
+    ...planning
+  } = options;
+  const asked = { problem, epilogue, layout, filterLayout, dtype, outDtype };
+  const subject = convSubject(asked);
+  return { asked, subject, plan: planOn(gpu, asked, planning, subject.plan) };
+}
+
+/** A tensor of a subject as one on the device. */
+export function specOf({ dtype, shape }: SubjectTensor, layout?: TensorSpec["layout"]): TensorSpec {
+  // Subjects are of types that kernels know.
+  return { dtype: dtype as GpuDType, shape, ...(layout === undefined ? {} : { layout }) };
+}
+
+/**
+ * Makes a convolution, or a gradient (`problem.op`), ready to run on tensors that stay on the device: plans it, compiles its
+ * kernels and allocates its workspace. Plans and pipelines are cached with the device, so that a second layer of the same
+ * kind costs little. Layouts are nchw with kcrs where absent, or the filter layout that goes with `layout`; sums of i8
+ * operands that leave 32 bits wrap.
+ *
+ * @throws {RangeError} where the algorithm that was named does not support the problem
+ * @throws {UnsupportedError} where the device does not suffice
+ * @throws {DeviceError} where a kernel does not compile, or the device is lost
+ * @example
+ * ```ts
+ * import {
+ *   convProblem,
+ *   fillTensor,
+ *   gpuTensor,
+ *   openDevice,
+ *   prepareConvolution,
+ * } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * const sizes = { batch: 2, inChannels: 8, outChannels: 16, inputSize: [14, 14], filterSize: [3, 3] };
+ * const problem = convProblem({ ...sizes, padding: "same" });
+ * const options = { layout: "nhwc", epilogue: { bias: true, activation: "relu" } } as const;
+ * using layer = await prepareConvolution(gpu, problem, options);
+ *
+ * const { tensors } = layer;
+ * using input = gpuTensor(gpu, tensors.input, fillTensor("f32", [2, 14, 14, 8], "normal", 1).data);
+ * using filter = gpuTensor(gpu, tensors.filter, fillTensor("f32", [16, 3, 3, 8], "normal", 2).data);
+ * using bias = gpuTensor(gpu, tensors.bias!);
+ * using output = gpuTensor(gpu, tensors.output);
+ * layer.run({ input, filter, bias, output });
+ * assert.deepEqual(output.shape, [2, 14, 14, 16]);
+ * assert.ok((await output.read()).some((value) => value > 0));
+ * ```
+ */
+export async function prepareConvolution(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  options: PrepareConvolutionOptions = {},
+): Promise<Layer<ConvolutionTensors>> {
+  const { workspace, ...wanted } = options;
+  const { asked, subject, plan } = planConvolution(gpu, problem, wanted);
+  const layoutOf = (role: string) =>
+    role === "filter"
+      ? asked.filterLayout
+      : role === "input" || role === "output"
+      ? asked.layout
+      : undefined;
+  const tensors = Object.fromEntries(
+    [...subject.operands, subject.result].map((one) => [
+      one.role,
+      specOf(one, layoutOf(one.role)),
+    ]),
+  ) as unknown as ConvolutionTensors & { readonly [role: string]: TensorSpec };
+  const result = subject.result.role as keyof ConvolutionTensors;
+  return await gpu.guard(() =>
+    makeLayer<ConvolutionTensors>(gpu, plan, tensors, result, { ...(workspace && { workspace }) })
+  );
+}

@@ -1,0 +1,62 @@
+import { createBuffer } from "../gpu/buffers.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
+
+/**
+ * Device memory that layers compute in, between their tensors. Layers that run one after the other can share it; it takes
+ * as much as the one that needs most.
+ */
+export interface Workspace extends Disposable {
+  /** Bytes that it takes now. */
+  readonly bytes: number;
+}
+
+/** Makes a {@linkcode Workspace} that layers share: their option `workspace`. It is freed when it is disposed. */
+export function sharedWorkspace(gpu: GpuDevice): Workspace {
+  return new WorkspaceBuffers(gpu);
+}
+
+/** The buffers of a workspace, the largest first. */
+export class WorkspaceBuffers implements Workspace {
+  readonly gpu: GpuDevice;
+  readonly #wanted: number[] = [];
+  #buffers: GPUBuffer[] = [];
+  // What was too small for a later layer: encoders that are not submitted yet may still use it.
+  readonly #outgrown: GPUBuffer[] = [];
+  #disposed = false;
+
+  constructor(gpu: GpuDevice) {
+    this.gpu = gpu;
+  }
+
+  get bytes(): number {
+    return [...this.#buffers, ...this.#outgrown].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  get isDisposed(): boolean {
+    return this.#disposed;
+  }
+
+  /** Sees to buffers of these bytes each, in the order in which {@linkcode take} gives them. */
+  reserve(sizes: readonly number[]): void {
+    sizes.forEach((bytes, i) => this.#wanted[i] = Math.max(bytes, this.#wanted[i] ?? 0));
+  }
+
+  /** The first `count` buffers, made where they are missing or too small. */
+  take(count: number): readonly GPUBuffer[] {
+    for (let i = 0; i < count; i++) {
+      const bytes = this.#wanted[i]!;
+      const buffer = this.#buffers[i];
+      if (buffer !== undefined && buffer.size >= bytes) continue;
+      if (buffer !== undefined) this.#outgrown.push(buffer);
+      this.#buffers[i] = createBuffer(this.gpu, bytes, `workspace ${i}`);
+    }
+    return this.#buffers;
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed = true;
+    for (const buffer of [...this.#buffers, ...this.#outgrown]) buffer.destroy();
+    this.#buffers = [];
+    this.#outgrown.length = 0;
+  }
+}
