@@ -1,19 +1,23 @@
 /**
  * How much of a training step's time is spent outside the GPU, through prepared layers on ResNet-18's convolutions: forward
  * (bias and ReLU), backward-data, backward-filter, the bias' gradient and an SGD update for each layer.
- *   deno run -A bench/training_step.ts [--batch 32] [--steps 200] [--layers 17] [--layout nhwc] [--dtype f32]
+ *   deno run -A bench/training_step.ts [--batch 32] [--steps 200] [--layers 17] [--layout nhwc] [--dtype f32] [--each]
  *
  * `gpu` is the time between the timestamps that a step's compute pass begins and ends with; `wall` is the host's time from the
  * first submission to the end of the last step, over the steps: no step waits for the one before. `encode` is what the host
  * needs to encode and submit a step. Without timestamps there are `wall` and `encode` alone. Counts of buffers and the bytes
  * of the process show whether memory stays flat.
  *
+ * `--each` times every layer by itself, in microseconds, and says at how many GB/s the gradients of biases read theirs.
+ *
  * For a machine without a network: deno bundle --output dist/training_step.js bench/training_step.ts
  */
 import { parseArgs } from "node:util";
 import {
+  type BoundPlan,
   type ConvProblem,
   convProblem,
+  execute,
   fillTensor,
   type GpuDevice,
   type GpuTensor,
@@ -37,6 +41,7 @@ const { values: options } = parseArgs({
     layers: { type: "string", default: "17" },
     layout: { type: "string", default: "nhwc" },
     dtype: { type: "string", default: "f32" },
+    each: { type: "boolean", default: false },
   },
 });
 const [batch, steps, most] = [options.batch, options.steps, options.layers].map(Number) as [
@@ -118,6 +123,8 @@ using resources = new DisposableStack();
 const workspace = resources.use(sharedWorkspace(gpu));
 const update = sgdUpdate(gpu);
 const encoders: ((pass: GPUComputePassEncoder) => void)[] = [];
+/** Forward, backward-filter, the bias' gradient and, but for the first, backward-data of each layer. */
+const bound: { name: string; plans: BoundPlan[]; bytes: number }[] = [];
 let passes = 0;
 
 /** Small values, so that no run of updates leaves the type; tensors repeat them, since filling gigabytes takes minutes. */
@@ -155,7 +162,11 @@ async function addLayer(problem: ConvProblem, index: number): Promise<void> {
     (pass) => toBias.encode(pass, { output: dy, bias: db }),
     (pass) => toFilter.encode(pass, { input: x, output: dy, filter: dw }),
   );
-  const plans = [forward.plan, toFilter.plan, toBias.plan];
+  const plans = [
+    forward.bind({ input: x, filter: w, bias: b, output: y }),
+    toFilter.bind({ input: x, output: dy, filter: dw }),
+    toBias.bind({ output: dy, bias: db }),
+  ];
   // The first layer's input needs no gradient.
   if (index > 0) {
     const toInput = resources.use(
@@ -163,11 +174,12 @@ async function addLayer(problem: ConvProblem, index: number): Promise<void> {
     );
     const dx = tensorOf(input);
     encoders.push((pass) => toInput.encode(pass, { output: dy, filter: w, input: dx }));
-    plans.push(toInput.plan);
+    plans.push(toInput.bind({ output: dy, filter: w, input: dx }));
   }
   encoders.push(update(w, dw), update(b, db));
-  passes += plans.reduce((sum, plan) => sum + plan.passes.length, 2);
-  console.log(`${printDescriptor(problem)}: ${plans.map(({ kernel }) => kernel).join(", ")}`);
+  passes += plans.reduce((sum, { steps }) => sum + steps.length, 2);
+  console.log(`${printDescriptor(problem)}: ${plans.map(({ plan }) => plan.kernel).join(", ")}`);
+  bound.push({ name: printDescriptor(problem), plans, bytes: dy.buffer.size });
 }
 
 console.log(`${gpu.info.adapter}, ${layout}, ${dtype}, batch ${batch}`);
@@ -239,3 +251,16 @@ console.log(
   } MiB`,
 );
 console.log(`workspace ${(workspace.bytes / 2 ** 20).toFixed(1)} MiB, shared by all layers`);
+
+if (options.each) {
+  console.log("layer\tfwd\tbwd-filter\tbias\tbwd-data\tGB/s of bias");
+  for (const { name, plans, bytes } of bound) {
+    const times: number[] = [];
+    for (const one of plans) {
+      const { samplesNs } = await execute(gpu, one, { samples: 9, repeats: 20, warmup: 5 });
+      times.push(samplesNs.toSorted((a, b) => a - b)[4]! / 1000);
+    }
+    const rate = (bytes / times[2]! / 1000).toFixed(0);
+    console.log([name, ...times.map((time) => time.toFixed(1)), rate].join("\t"));
+  }
+}

@@ -36,7 +36,7 @@ import { parseSuite } from "../src/bench/suite.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { type ConvDType, type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { renderCharts } from "../src/report/charts/render.ts";
+import { renderFile } from "../src/report/charts/render.ts";
 import { colourScale } from "../src/report/charts/theme.ts";
 import { H200_LIMITS } from "./h200_limits.ts";
 
@@ -179,9 +179,7 @@ async function chart(
     },
   };
   const title = "Error of WinRS against accumulation length";
-  const [drawn = ""] = await renderCharts([{ title, caption: "", spec }]);
-  // Shown as an image it inherits no colour: a grey that does on light and on dark.
-  return drawn.replaceAll("currentColor", "#808080") + "\n";
+  return await renderFile({ title, caption: "", spec });
 }
 
 /** Every problem with the pair that is planned for an H200. */

@@ -17,6 +17,21 @@ Deno.test("examples/library.ts convolves, checks and writes", async () => {
   assert.match(info.stdout, /f32 +\[4, 28, 28, 64\]/);
 });
 
+Deno.test("examples/train.ts trains by every way to convolve, along FP64's curve", async () => {
+  using temporary = temporaryDirectory();
+  const svg = `${temporary.path}/curves.svg`;
+  const args = ["--runs", "fp64,auto,winrs", "--epochs", "2", "--svg", svg];
+  const { code, stdout, stderr } = await deno(["run", "-A", `${EXAMPLES}train.ts`, ...args]);
+  assert.equal(code, 0, stderr);
+  const losses = [...stdout.matchAll(/^(\w+) +seed 1: loss (\S+),/gm)];
+  assert.deepEqual(losses.map(([, run]) => run), ["fp64", "auto", "winrs"]);
+  const [exact, ...others] = losses.map(([, , loss]) => Number(loss));
+  // Of ten classes nothing that is learned has a loss of log 10.
+  assert.ok(exact! < 2.2, stdout);
+  for (const loss of others) assert.ok(Math.abs(loss - exact!) < 0.01 * exact!, stdout);
+  assert.match(await Deno.readTextFile(svg), /aria-label="Loss of a small network on handwritten/);
+});
+
 Deno.test("what the example workflow runs are commands and options of the program", async () => {
   const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
   const commands = [...workflow.matchAll(/main\.ts (\w+)(.*)$/gm)];

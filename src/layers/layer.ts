@@ -27,7 +27,7 @@ export interface Layer<T extends LayerTensors = LayerTensors> extends Disposable
   /**
    * Encodes a run. Runs of one encoder see each other's results.
    *
-   * @param encoder Many layers in one compute pass cost less than a pass each.
+   * @param encoder Many layers in one compute pass cost less than a pass each. Of a pass it sets the pipeline and bind group 0.
    * @throws {TypeError} where a tensor is missing, disposed, of another shape, type, layout or device, or one too many, or
    * where a buffer has no `STORAGE`
    * @throws {RangeError} where a buffer is too small

@@ -12,7 +12,7 @@ import { type ConvProblem, tensorShape } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
-import type { DeviceModel } from "../device/model.ts";
+import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
@@ -25,6 +25,15 @@ const WORKGROUPS = 8;
 const LEAST_LOADS = 8;
 /** Segments at most: one pass sums what they leave. */
 const MOST_SEGMENTS = 4096;
+
+/** Milliseconds: the gradient is read once, and what segments leave is written and read again. */
+function predictedMs({ list }: BufferList, device: DeviceModel): number {
+  const [gradient, , partials] = list;
+  const { stream } = device.rates;
+  const read = passTime(0, moveTime(gradient!.bytes, stream), device);
+  if (partials === undefined) return read / 1000;
+  return (read + passTime(0, moveTime(2 * partials.bytes, stream), device)) / 1000;
+}
 
 /** All that planning a bias' gradient needs to know. */
 export interface BiasGradientRequest {
@@ -106,6 +115,7 @@ export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan>
     algorithm: "bias-gradient",
     passes: channels === 0 ? [] : passes,
     multiplications: 0,
+    ...(device.software ? {} : { predictedMs: predictedMs(buffers, device) }),
     arithmetic: {},
     notes: [`${segments} workgroups share the places of a channel`],
   });

@@ -16,6 +16,12 @@ export async function renderCharts(charts: readonly Chart[]): Promise<string[]> 
   return drawn;
 }
 
+/** Draws a chart as a file: shown as an image it inherits no colour, so text is of a grey that does on light and on dark. */
+export async function renderFile(chart: Chart): Promise<string> {
+  const [drawn = ""] = await renderCharts([chart]);
+  return drawn.replaceAll("currentColor", "#808080") + "\n";
+}
+
 /** Every chart's ids start anew, and they share a page. */
 function uniqueIds(svg: string, prefix: string): string {
   return svg.replaceAll(/\bid="/g, `id="${prefix}`).replaceAll("url(#", `url(#${prefix}`);
