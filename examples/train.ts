@@ -2,6 +2,7 @@
  * Trains a small network on 1797 handwritten digits, all convolutions of all three operations by wgconv, on tensors that
  * stay on the device, and compares with the same training in FP64 on the CPU:
  *   deno run -A examples/train.ts [--runs fp64,direct,auto,winrs,f16] [--epochs 25] [--seeds 1] [--svg curves.svg]
+ *     [--digits fixtures/digits_8x8.npz]
  *
  * `direct` and `auto` are algorithms of every convolution; `winrs` is `auto` with gradients of filters by WinRS; `f16` is
  * `auto` on f16 activations and weights, and is left out where the device has none. Runs of a seed begin with the same
@@ -29,6 +30,7 @@ const { values: options } = parseArgs({
     epochs: { type: "string", default: "25" },
     seeds: { type: "string", default: "1" },
     svg: { type: "string" },
+    digits: { type: "string" },
   },
 });
 const names = options.runs.split(",");
@@ -40,7 +42,7 @@ if (unknown !== undefined) {
 const [epochs, seeds] = [Number(options.epochs), Number(options.seeds)];
 
 using gpu = await openDevice({ optionalFeatures: ["shader-f16"] });
-const digits = await readDigits();
+const digits = await readDigits(options.digits);
 const trained = digits.count - TESTED;
 const tested = range(trained, TESTED);
 const opened = names.filter((name) => name !== "f16" || gpu.features.has("shader-f16"));

@@ -20,8 +20,9 @@ export const TESTED = 360;
  * 1797 handwritten digits: the test set of "Optical Recognition of Handwritten Digits" (E. Alpaydin and C. Kaynak, UCI
  * Machine Learning Repository, 1998, CC BY 4.0), as scikit-learn ships it.
  */
-export async function readDigits(): Promise<Digits> {
-  const file = `${import.meta.dirname}/../../fixtures/digits_8x8.npz`;
+export async function readDigits(
+  file = `${import.meta.dirname}/../../fixtures/digits_8x8.npz`,
+): Promise<Digits> {
   const { images, labels } = await readNpz(file);
   const count = labels!.data.length;
   return {

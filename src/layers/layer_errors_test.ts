@@ -1,0 +1,111 @@
+import assert from "#assert";
+import { DeviceError } from "../errors.ts";
+import { openDevice } from "../gpu/device.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
+import { loseDeviceAt } from "../../tests/support/test_plans.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { prepareConvolution } from "./convolution.ts";
+import { gpuTensor } from "./gpu_tensor.ts";
+import { sharedWorkspace } from "./workspace.ts";
+import { tensorsOf } from "../../tests/support/layer_tensors.ts";
+
+const STORAGE = GPUBufferUsage.STORAGE;
+
+Deno.test("encode() says what is wrong with a tensor in one sentence", async () => {
+  using gpu = await openDevice();
+  using elsewhere = await openDevice();
+  using layer = await prepareConvolution(gpu, parseDescriptor("mb1ic2ih4oc30kh3"));
+  const { made } = tensorsOf(gpu, layer);
+  const spec = layer.tensors.input;
+  const gone = gpuTensor(gpu, spec);
+  gone[Symbol.dispose]();
+  const buffer = (size: number, usage: number) => gpu.device.createBuffer({ size, usage });
+  const cases: [object, RegExp][] = [
+    [
+      { filter: undefined },
+      /^TypeError: Cannot encode: filter, f32 \[30,2,3,3\] kcrs, is missing$/,
+    ],
+    [{ input: gone }, /^TypeError: Cannot encode: input was disposed$/],
+    [
+      { input: gpuTensor(elsewhere, spec) },
+      /^TypeError: Cannot encode: input is of another device/,
+    ],
+    [
+      { input: gpuTensor(gpu, { ...spec, shape: [1, 4, 4, 2], layout: "nhwc" }) },
+      /^TypeError: Cannot encode: input is f32 \[1,4,4,2\] nhwc, expected f32 \[1,2,4,4\] nchw$/,
+    ],
+    [
+      { input: buffer(64, STORAGE) },
+      /^RangeError: Cannot encode: input, f32 \[1,2,4,4\] nchw, takes 128 bytes, its buffer 64$/,
+    ],
+    [
+      { input: buffer(128, 4) },
+      /^TypeError: .* input, .* was made without GPUBufferUsage.STORAGE$/,
+    ],
+    [{ bias: made.input }, /^TypeError: Cannot encode: the layer has no bias, its tensors are/],
+    [
+      { input: made.output!.buffer },
+      /^TypeError: .* input and the result, output, are one buffer$/,
+    ],
+  ];
+  for (const [change, message] of cases) {
+    assert.throws(() => layer.run({ ...made, ...change } as never), message);
+  }
+  // What WebGPU finds comes with the next wait, and leaves the device as it was.
+  const strange = elsewhere.device.createBuffer({ size: 128, usage: STORAGE });
+  layer.run({ ...made, input: strange } as never);
+  await assert.rejects(made.output!.read(), /^DeviceError: .*of another device or destroyed/);
+  layer.run(made);
+  await made.output!.read();
+  layer[Symbol.dispose]();
+  assert.throws(
+    () => layer.run(made),
+    /^TypeError: Cannot encode: the layer was disposed$/,
+  );
+  await assert.rejects(
+    prepareConvolution(gpu, parseDescriptor("mb1ic2ih4oc3kh3"), {
+      workspace: sharedWorkspace(elsewhere),
+    }),
+    /^TypeError: Cannot prepare: the workspace is of another device$/,
+  );
+});
+
+Deno.test("gpuTensor() takes values of its type and number, and reads and writes while it lives", async () => {
+  using gpu = await openDevice();
+  const spec = { dtype: "f32", shape: [3] } as const;
+  const one = gpuTensor(gpu, spec, Float32Array.of(1, 2, 3));
+  one.write(Float32Array.of(4, 5, 6));
+  assert.deepEqual([...await one.read()], [4, 5, 6]);
+  assert.throws(
+    () => one.write(new Float32Array(2)),
+    /f32 \[3\] has 3 elements, 2 values are given/,
+  );
+  assert.throws(() => gpuTensor(gpu, spec, new Int32Array(3) as never), /are no f32$/);
+  one[Symbol.dispose]();
+  await assert.rejects(one.read(), /^TypeError: Cannot read f32 \[3\]: the tensor was disposed$/);
+  const closed = gpu.device.createBuffer({ size: 16, usage: STORAGE });
+  using wrapped = gpuTensor(gpu, spec, closed);
+  await assert.rejects(wrapped.read(), /its buffer was made without GPUBufferUsage.COPY_SRC$/);
+});
+
+Deno.test("a layer on a device that is lost throws a DeviceError, in whatever moment", async () => {
+  const problem = parseDescriptor("mb1ic1ih4oc1kh3");
+  for (let moment = 1;; moment += Math.ceil(moment / 8)) {
+    using gpu = await openDevice();
+    const calls = loseDeviceAt(gpu, moment);
+    const outcome = await run(gpu).catch((error) => error);
+    if (calls() < moment) {
+      assert.equal(outcome.length, 4);
+      break;
+    }
+    assert.ok(outcome instanceof DeviceError, `moment ${moment}: ${outcome}`);
+  }
+  async function run(gpu: GpuDevice) {
+    return await gpu.guard(async () => {
+      using layer = await prepareConvolution(gpu, problem);
+      const { made } = tensorsOf(gpu, layer);
+      layer.run(made);
+      return await made.output!.read();
+    });
+  }
+});
