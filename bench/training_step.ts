@@ -1,7 +1,7 @@
 /**
  * How much of a training step's time is spent outside the GPU, through prepared layers on ResNet-18's convolutions: forward
  * (bias and ReLU), backward-data, backward-filter, the bias' gradient and an SGD update for each layer.
- *   deno run -A bench/training_step.ts [--batch 32] [--steps 200] [--layers 17] [--layout nhwc] [--dtype f32] [--each]
+ *   deno run -A bench/training_step.ts [--batch 32] [--steps 200] [--layers 17] [--size 224] [--layout nhwc] [--dtype f32] [--each]
  *
  * `gpu` is the time between the timestamps that a step's compute pass begins and ends with; `wall` is the host's time from the
  * first submission to the end of the last step, over the steps: no step waits for the one before. `encode` is what the host
@@ -39,16 +39,18 @@ const { values: options } = parseArgs({
     batch: { type: "string", default: "32" },
     steps: { type: "string", default: "200" },
     layers: { type: "string", default: "17" },
+    size: { type: "string", default: "224" },
     layout: { type: "string", default: "nhwc" },
     dtype: { type: "string", default: "f32" },
     each: { type: "boolean", default: false },
   },
 });
-const [batch, steps, most] = [options.batch, options.steps, options.layers].map(Number) as [
-  number,
-  number,
-  number,
-];
+const [batch, steps, most, pixels] = [
+  options.batch,
+  options.steps,
+  options.layers,
+  options.size,
+].map(Number) as [number, number, number, number];
 const layout = LAYOUTS.find((one) => one === options.layout) ?? "nhwc";
 const dtype = options.dtype === "f16" ? "f16" : "f32";
 
@@ -66,11 +68,12 @@ const LAYERS: readonly (readonly [number, number, number, number, number])[] = [
 
 function problemOf([inChannels, outChannels, size, filter, stride]: typeof LAYERS[number]) {
   const padding = (filter - 1) / 2;
+  const side = Math.max(1, Math.round(size * pixels / 224));
   return convProblem({
     batch,
     inChannels,
     outChannels,
-    inputSize: [size, size],
+    inputSize: [side, side],
     filterSize: [filter, filter],
     stride: [stride, stride],
     paddingBegin: [padding, padding],
