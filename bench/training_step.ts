@@ -84,7 +84,7 @@ function problemOf([inChannels, outChannels, size, filter, stride]: typeof LAYER
 function sgdUpdate(gpu: GpuDevice) {
   const half = dtype === "f16";
   const module = gpu.device.createShaderModule({
-    code: `${gpu.provider.enableLines(half ? ["shader-f16"] : [])}
+    code: `${half ? "enable f16;" : ""}
 @group(0) @binding(0) var<storage, read> gradient: array<${dtype}>;
 @group(0) @binding(1) var<storage, read_write> weights: array<${dtype}>;
 @compute @workgroup_size(256)

@@ -22,7 +22,7 @@ function kernel(
     `@group(0) @binding(${i}) var<storage, read_write> b${i}: array<${type}>;`
   );
   const code = [
-    half ? gpu.provider.enableLines(["shader-f16"]) : "",
+    half ? "enable f16;" : "",
     ...bindings,
     declarations,
     "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {",
