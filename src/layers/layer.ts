@@ -92,10 +92,12 @@ export async function makeLayer<T extends LayerTensors>(
       const steps = gpu.watch(
         "validation",
         () => compiled.bind(buffers),
-        (message) =>
-          new DeviceError(
+        (message) => {
+          bound.delete(key);
+          return new DeviceError(
             `a buffer of ${names.join(", ")} is of another device or destroyed: ${message}`,
-          ),
+          );
+        },
       );
       found = { plan, steps };
       bound.set(key, found);

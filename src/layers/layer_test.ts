@@ -24,7 +24,7 @@ Deno.test("a layer computes what convolve() does, in all operations, from buffer
     using layer = await prepareConvolution(gpu, problem, { layout: "nhwc" });
     const { made, data } = tensorsOf(gpu, layer);
     const own = gpu.device.createBuffer({
-      size: made[layer.result]!.buffer.size,
+      size: made[layer.result].buffer.size,
       usage: STORAGE | 4,
     });
     const encoder = gpu.device.createCommandEncoder();
@@ -35,7 +35,7 @@ Deno.test("a layer computes what convolve() does, in all operations, from buffer
     gpu.device.queue.submit([encoder.finish()]);
     const expected = await convolve(gpu, problem, data, { layout: "nhwc" });
     assert.equal(layer.plan, expected.plan, "plans are cached");
-    assert.deepEqual(await made[layer.result]!.read(), expected.result);
+    assert.deepEqual(await made[layer.result].read(), expected.result);
     assert.deepEqual(
       await gpuTensor(gpu, layer.tensors[layer.result]!, own).read(),
       expected.result,
@@ -59,7 +59,7 @@ Deno.test("a layer's run with an epilogue, timed by execute(), and of a transpos
   const { made, data } = tensorsOf(gpu, layer);
   const { samplesNs } = await execute(gpu, layer.bind(made), { samples: 2 });
   assert.equal(samplesNs.length, 2);
-  const result = await made.output!.read();
+  const result = await made.output.read();
   assert.deepEqual(result, (await convolve(gpu, problem, data, { epilogue })).result);
 
   const transposed = convTransposeProblem({
@@ -77,7 +77,7 @@ Deno.test("a layer's run with an epilogue, timed by execute(), and of a transpos
   const other = tensorsOf(gpu, up);
   up.run(other.made);
   const whole = await convolve(gpu, transposed, other.data);
-  assert.deepEqual(await other.made.input!.read(), whole.result);
+  assert.deepEqual(await other.made.input.read(), whole.result);
   assert.equal((await checkConvolution(whole, other.data)).verdict, "pass");
 });
 
@@ -119,7 +119,7 @@ Deno.test("prepareProduct() multiplies, with all that is added", async () => {
   using layer = await prepareProduct(gpu, problem);
   const { made, data } = tensorsOf(gpu, layer);
   layer.run(made);
-  const result = await made.output!.read() as HostData;
+  const result = await made.output.read() as HostData;
   const { plan } = layer;
   const product = {
     problem,
@@ -140,7 +140,7 @@ Deno.test("a bias' gradient is planned for the device, and a layer of it runs", 
   using layer = await prepareBiasGradient(gpu, problem, { layout: "chwn" });
   const { made, data } = tensorsOf(gpu, layer);
   layer.run(made);
-  const result = await made.bias!.read();
+  const result = await made.bias.read();
   result.forEach((value, channel) => {
     const own = data.output!.subarray(75 * channel, 75 * (channel + 1)) as Float32Array;
     const sum = own.reduce((all, one) => all + one, 0);

@@ -10,7 +10,27 @@ export interface Workspace extends Disposable {
   readonly bytes: number;
 }
 
-/** Makes a {@linkcode Workspace} that layers share: their option `workspace`. It is freed when it is disposed. */
+/**
+ * Makes a {@linkcode Workspace} that layers share: their option `workspace`. It has its memory from the first run on, as much
+ * as the layers that were prepared until then need, and is freed when it is disposed.
+ *
+ * @example
+ * ```ts
+ * import { gpuTensor, openDevice, parseDescriptor, prepareConvolution, sharedWorkspace } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * using gpu = await openDevice();
+ * using workspace = sharedWorkspace(gpu);
+ * const options = { algorithm: "im2col", workspace } as const;
+ * using small = await prepareConvolution(gpu, parseDescriptor("mb1ic4ih8oc4kh3"), options);
+ * using large = await prepareConvolution(gpu, parseDescriptor("mb2ic4ih8oc4kh3"), options);
+ * using input = gpuTensor(gpu, small.tensors.input);
+ * using filter = gpuTensor(gpu, small.tensors.filter);
+ * using output = gpuTensor(gpu, small.tensors.output);
+ * small.run({ input, filter, output });
+ * assert.equal(workspace.bytes, large.plan.workspaceBytes);
+ * ```
+ */
 export function sharedWorkspace(gpu: GpuDevice): Workspace {
   return new WorkspaceBuffers(gpu);
 }

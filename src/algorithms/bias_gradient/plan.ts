@@ -77,6 +77,19 @@ function segmentsOf(shape: Omit<ChannelSumsShape, "segments">, device: DeviceMod
  * same order on the same device.
  *
  * @throws {RangeError | UnsupportedError} where there is no plan.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS, parseDescriptor, planBiasGradient } from "@wgconv/wgconv";
+ * import assert from "node:assert/strict";
+ *
+ * const problem = parseDescriptor("mb32ic64ih56oc64kh3ph1");
+ * const request = { problem, dtype: "f32", layout: "nhwc", limits: DEFAULT_LIMITS } as const;
+ * assert.deepEqual(planBiasGradient(request).buffers.map(({ role }) => role), [
+ *   "output",
+ *   "bias",
+ *   "workspace",
+ * ]);
+ * ```
  */
 export function planBiasGradient(request: BiasGradientRequest): Plan {
   return expectPlanned(tryPlanBiasGradient(request));
