@@ -264,6 +264,7 @@ if (options.each) {
       times.push(samplesNs.toSorted((a, b) => a - b)[4]! / 1000);
     }
     const rate = (bytes / times[2]! / 1000).toFixed(0);
-    console.log([name, ...times.map((time) => time.toFixed(1)), rate].join("\t"));
+    const columns = Array.from({ length: 4 }, (_, i) => times[i]?.toFixed(1) ?? "-");
+    console.log([name, ...columns, rate].join("\t"));
   }
 }
