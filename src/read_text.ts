@@ -4,7 +4,7 @@ import { InputRangeError, InputTypeError } from "./errors.ts";
 export const MAX_TEXT_BYTES = 64 << 20;
 
 /**
- * Reads a text file, or a pipe, of at most {@linkcode MAX_TEXT_BYTES}.
+ * Reads a text file, a pipe, or stdin (`-`), of at most {@linkcode MAX_TEXT_BYTES}.
  *
  * @throws {Deno.errors.NotFound} and kin, naming the path, when the file cannot be read.
  * @throws {TypeError} for bytes that are no text, {RangeError} for too many of them.
@@ -16,6 +16,7 @@ export function readText(path: string): string {
 /** The bytes of {@linkcode readText}, for those who need to know where a line stands in the file. */
 export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
   try {
+    if (path === "-") return textBytesOf(Deno.stdin, "stdin");
     using file = Deno.openSync(path);
     return textBytesOf(file, path);
   } catch (error) {
@@ -24,15 +25,18 @@ export function readTextBytes(path: string): Uint8Array<ArrayBuffer> {
 }
 
 /** As {@linkcode readTextBytes}, of a file that is open, from where it stands. */
-export function textBytesOf(file: Deno.FsFile, path: string): Uint8Array<ArrayBuffer> {
+export function textBytesOf(
+  file: Pick<Deno.FsFile, "readSync"> & Partial<Pick<Deno.FsFile, "statSync">>,
+  path: string,
+): Uint8Array<ArrayBuffer> {
   const tooLong = () =>
     new InputRangeError(
       `Cannot read ${path}: it is longer than the ${MAX_TEXT_BYTES >> 20} MiB of a text`,
     );
   try {
-    const { isDirectory, size } = file.statSync();
-    if (isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
-    if (size > MAX_TEXT_BYTES) throw tooLong();
+    const stat = file.statSync?.();
+    if (stat?.isDirectory) throw new Deno.errors.IsADirectory("it is a directory");
+    if (stat !== undefined && stat.size > MAX_TEXT_BYTES) throw tooLong();
     const pieces: Uint8Array[] = [];
     let length = 0;
     const piece = new Uint8Array(64 << 10);

@@ -112,5 +112,5 @@ Deno.test("a pattern that matches nothing, and outputs that collide or are input
     ...out,
   );
   await Deno.remove(at("w.npy"));
-  await refused("x/*.npy", /w\.npy: No such file/, ...out);
+  await refused("x/*.npy", /w\.npy: there is no such file/, ...out);
 });

@@ -7,7 +7,13 @@ import type { PlanRequest } from "./request.ts";
 import type { Candidate } from "./rival.ts";
 
 /** Options of a request that only some algorithms heed. */
-export type HeededOption = "tile" | "pair" | "variant" | "half-transforms";
+export type HeededOption =
+  | "policy"
+  | "splits"
+  | "tile"
+  | "pair"
+  | "variant"
+  | "half-transforms";
 
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
 export interface Algorithm {

@@ -1,13 +1,26 @@
 import { unitShape } from "../kernels/matrix_units.ts";
 import { policyTile, type TilePolicy } from "../kernels/policy.ts";
-import type { Cut } from "./cut.ts";
+import type { Cut, CutRequest } from "./cut.ts";
+
+/** How the note of a plan begins that has fewer splits than were asked for. */
+export const FEWER_SPLITS = "fewer splits than asked for";
 
 /**
- * How a product is cut, for a plan's notes.
+ * How a product is cut, for a plan's notes, and whether that is less than was asked for.
  *
  * @param tiles Of the whole product.
  */
-export function cutNote({ policy, splits, head }: Cut, tiles: number): string {
+export function cutNotes(cut: Cut, tiles: number, { splits: asked = 1 }: CutRequest): string[] {
+  const { splits } = cut;
+  return [
+    cutNote(cut, tiles),
+    ...(splits >= asked ? [] : [
+      `${FEWER_SPLITS}: ${splits} of ${asked}, the depth has no more or the workspace no room`,
+    ]),
+  ];
+}
+
+function cutNote({ policy, splits, head }: Cut, tiles: number): string {
   const workgroups = head === undefined ? tiles * splits : head + (tiles - head) * splits;
   const how = head !== undefined
     ? `stream-K: ${head} tiles whole, the depth of ${tiles - head} split in ${splits}`

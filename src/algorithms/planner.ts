@@ -1,4 +1,4 @@
-import { unsupported } from "./unsupported.ts";
+import { unheeded, unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
@@ -75,9 +75,10 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   if (request.pair !== undefined && problem.op === "bwd-filter") {
     return { name: "winrs", why: "auto: the pair is of winrs" };
   }
+  const heeds = (name: AlgorithmName) => unheeded(algorithmOf(name)!, request) === undefined;
   if (
     problem.groups > 1 && problem.inChannels === problem.groups && !degenerate(problem) &&
-    request.dtype !== "i8"
+    request.dtype !== "i8" && heeds("depthwise")
   ) {
     return { name: "depthwise", why: "auto: one filter a channel", replaceable: true };
   }
@@ -86,7 +87,7 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
       ? "depthwise"
       : "direct";
     const why = `auto: groups of ${rows} rows leave tiles of products empty`;
-    return { name, why, replaceable: true };
+    if (heeds(name)) return { name, why, replaceable: true };
   }
   if (request.tile !== undefined) return undefined;
   const { policy, splits, variant } = request;
@@ -283,6 +284,12 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   const algorithm = algorithmOf(request.algorithm);
   if (!isRefusal(plan) || algorithm === undefined) return plan;
   if (unsupported(algorithm, request) === undefined) return plan;
+  const option = unheeded(algorithm, request);
+  if (option !== undefined) {
+    const others = algorithms().filter(({ heeds }) => heeds.includes(option));
+    const names = others.map(({ name }) => name).join(", ");
+    return refusal(plan.kind, `${plan.text} (--${option} is of ${names})`);
+  }
   const other = alternative(request);
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
 }

@@ -1,18 +1,31 @@
 import type { ConvOutDType } from "../problem/conv_problem.ts";
-import type { Algorithm } from "./algorithm.ts";
+import type { Algorithm, HeededOption } from "./algorithm.ts";
 import { variesLoop } from "../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "./request.ts";
 
-/** Why an algorithm cannot do the problem, or undefined if it can. */
-export function unsupported(
-  { name, heeds, dtypes = ["f32"], refuse }: Algorithm,
+/** Choices that only some algorithms have, and what they choose among. */
+const CHOICES = {
+  tile: "Winograd tiles",
+  pair: "pairs of kernels",
+  policy: "tile policies",
+  splits: "splits of the depth",
+} as const satisfies { readonly [option in HeededOption]?: string };
+
+/** The first choice of a request that an algorithm does not have. */
+export function unheeded(
+  { heeds }: Algorithm,
   request: PlanRequest,
-): string | undefined {
+): keyof typeof CHOICES | undefined {
+  return (Object.keys(CHOICES) as (keyof typeof CHOICES)[])
+    .find((option) => request[option] !== undefined && !heeds.includes(option));
+}
+
+/** Why an algorithm cannot do the problem, or undefined if it can. */
+export function unsupported(algorithm: Algorithm, request: PlanRequest): string | undefined {
+  const { name, heeds, dtypes = ["f32"], refuse } = algorithm;
   // What was asked for by name must not be passed over in silence.
-  if (request.algorithm === name) {
-    if (request.tile !== undefined && !heeds.includes("tile")) return "it has no Winograd tiles";
-    if (request.pair !== undefined && !heeds.includes("pair")) return "it has no pairs of kernels";
-  }
+  const passedOver = request.algorithm === name ? unheeded(algorithm, request) : undefined;
+  if (passedOver !== undefined) return `it has no ${CHOICES[passedOver]}`;
   const { dtype, outDtype = dtype } = request;
   // Whole sums are of operands that the algorithm takes, or does not.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);

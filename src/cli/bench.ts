@@ -40,6 +40,7 @@ import {
   parseShare,
   parseWorkspace,
   positiveNumber,
+  refuseFiles,
   refuseOptions,
   someOf,
   splitTiles,
@@ -213,6 +214,7 @@ function readProblems(
   options: BenchOptions,
   suites: string[],
 ): ConvProblem[] {
+  refuseFiles("Cannot bench", descriptors);
   const problems = [...descriptors, ...options.problem ?? []]
     .flatMap((text) => parseDescriptors(text));
   for (const path of options.suite ?? []) {

@@ -1,9 +1,10 @@
-import { Argument, Command, type CommandUnknownOpts } from "#cli-types";
+import { Command, type CommandUnknownOpts } from "#cli-types";
 import { commandTree } from "./command_tree.ts";
 import { bashCompletions } from "./completions_bash.ts";
 import { fishCompletions } from "./completions_fish.ts";
 import { zshCompletions } from "./completions_zsh.ts";
 import { printer } from "./output.ts";
+import { oneOf } from "./values.ts";
 
 /** Makers of completion scripts by shell. */
 const SHELLS = { bash: bashCompletions, zsh: zshCompletions, fish: fishCompletions } as const;
@@ -22,7 +23,7 @@ export function completionsCommand(loadAll: () => Promise<CommandUnknownOpts>) {
   const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
   return new Command("completions")
     .description("Print a script that teaches a shell to complete this program's command lines.")
-    .addArgument(new Argument("<shell>", "the shell").choices(shells))
+    .argument("<shell>", "the shell", oneOf(shells))
     .addHelpText("after", EXAMPLES)
     .action(async (shell) => {
       printer("stdout").line(SHELLS[shell](commandTree(await loadAll())).trimEnd());

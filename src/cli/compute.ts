@@ -1,3 +1,4 @@
+import { FEWER_SPLITS } from "../algorithms/cut_note.ts";
 import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
@@ -6,7 +7,7 @@ import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import { progress } from "./output.ts";
+import { printer, progress } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
 
 /** One computation as a command asks for it. */
@@ -71,7 +72,11 @@ export async function withExecutor<T>(
       device: onCpu ? adapter : `${adapter} (${backend})`,
       check,
       protocol: onCpu ? { samples: 1, fillMs: 0 } : { samples: runs, fillMs },
-      onPlan: (plan) => noteOutdated(tuned, isOutdated(plan) ? 1 : 0),
+      onPlan(plan) {
+        noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
+        const fewer = plan.notes.find((note) => note.startsWith(FEWER_SPLITS));
+        if (fewer !== undefined) printer("stderr").message(`wgconv: note: ${fewer}`);
+      },
       onProgress: tell("checking"),
     }, shown.update);
   } catch (error) {

@@ -1,11 +1,11 @@
-import { CPU_HEEDS, refuseOptions } from "./values.ts";
+import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { inputFiles, openConv } from "./conv_files.ts";
+import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
@@ -18,7 +18,8 @@ import { readTuning, tuningFile } from "./tuning_options.ts";
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
   return convOptions()
-    .action(async (options) => {
+    .action(async (options, { args }) => {
+      refuseWords("Cannot convolve", args, operandFlags(options.op));
       if (options.device === "cpu") refuseOnCpu(options);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
       const many = await filesOfPattern(options);

@@ -1,6 +1,11 @@
-import { InputRangeError, InputTypeError } from "../errors.ts";
+import { InputRangeError, InputTypeError, isInputError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
-import { type ConvProblem, type ConvTensor, operandTensors } from "../problem/conv_problem.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  type Operation,
+} from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import { problemFromShapes } from "../problem/from_shapes.ts";
@@ -84,6 +89,11 @@ export function inputFiles({ input, filter, gradOutput, bias, scale }: ProblemOp
   return [input, filter, gradOutput, bias, typeof scale === "string" ? scale : undefined];
 }
 
+/** The options that name the files of an operation's operands, and of its result. */
+export function operandFlags(op: Operation): string[] {
+  return [...operandTensors(op).map((which) => FLAG[OPTION[which]]), "--output"];
+}
+
 /** Refuses options that are missing or that nothing would read. */
 function checkOptions(options: ProblemOptions): void {
   const { op } = options;
@@ -106,9 +116,21 @@ function checkOptions(options: ProblemOptions): void {
     }
     return;
   }
-  const flags = operandTensors(op).map((which) => FLAG[OPTION[which]]).join(" and ");
+  const flags = operandFlags(op).slice(0, 2).join(" and ");
   if (given.length < 2 || given.some((name) => !needed.includes(name))) {
     throw new InputTypeError(`Cannot convolve: ${op} takes ${flags}, or --problem for made data`);
+  }
+  for (
+    const [flag, size, own] of [
+      ["--input-size", options.inputSize, "bwd-data"],
+      ["--filter-size", options.filterSize, "bwd-filter"],
+    ] as const
+  ) {
+    if (size === undefined || op === own) continue;
+    throw new InputTypeError(
+      `Cannot convolve: ${flag} ${size} says the size of the result of ${own}, ` +
+        `the files of ${op} say it all`,
+    );
   }
   if (options.fill !== undefined) {
     throw new InputTypeError(
@@ -123,8 +145,50 @@ function checkOptions(options: ProblemOptions): void {
   }
 }
 
-/** The problem of the opened files. */
+/** Layouts that are taken for each other. */
+const MIXED_UP = ["nchw", "nhwc"] as const;
+
+/**
+ * The problem of the opened files.
+ *
+ * @throws as {@linkcode problemFromShapes}, with the layout in which the files would fit, where there is one.
+ */
 function problemOfFiles(
+  options: ProblemOptions,
+  files: OpenedConv["files"],
+  layout: Layout,
+  filterLayout: FilterLayout,
+): ConvProblem {
+  try {
+    return problemInLayout(options, files, layout, filterLayout);
+  } catch (error) {
+    if (!isInputError(error)) throw error;
+    const others = MIXED_UP.flatMap((one) => {
+      const filter = filterLayoutFor(one);
+      return [
+        [one, filter, `--layout ${one}`],
+        [layout, filter, `--filter-layout ${filter}`],
+      ] as const;
+    });
+    const fits = others.find(([one, filter]) => isProblem(options, files, one, filter));
+    if (fits !== undefined) error.message += `; with ${fits[2]} these files fit`;
+    throw error;
+  }
+}
+
+/** Whether files that lie so are those of a problem. */
+function isProblem(...lying: Parameters<typeof problemInLayout>): boolean {
+  try {
+    problemInLayout(...lying);
+    return true;
+  } catch (error) {
+    if (isInputError(error)) return false;
+    throw error;
+  }
+}
+
+/** The problem of files that lie so. */
+function problemInLayout(
   options: ProblemOptions,
   files: OpenedConv["files"],
   layout: Layout,

@@ -17,11 +17,17 @@ import { searchPolicies } from "./gemm_search.ts";
 import { printer } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { reportSuite } from "./records.ts";
-import { CPU_HEEDS, refuseOptions } from "./values.ts";
+import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
-  return gemmOptions().action(async (options) => {
+  return gemmOptions().action(async (options, { args }) => {
+    const sizes = args.length > 0 && args.every((word) => /^\d+$/.test(word));
+    refuseWords(
+      "Cannot multiply",
+      sizes ? [args.join(",")] : args,
+      sizes ? ["--size"] : ["--a", "--b", "--output"],
+    );
     if (options.device === "cpu") refuseOnCpu(options);
     if (options.suite !== undefined) return await runSuites(options);
     const { cache, shard, resume, output } = options;

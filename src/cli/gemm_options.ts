@@ -58,6 +58,7 @@ Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 export function gemmOptions() {
   const policies = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   return new Command("gemm")
+    .allowExcessArguments()
     .description("Multiply matrices: run it on the GPU, check it against FP64, time it, write it.")
     .option("--a <file>", "A, m x k, or k x m where it is transposed")
     .option("--b <file>", "B, k x n, or n x k where it is transposed")

@@ -2,7 +2,7 @@ import { basename, dirname, join } from "#path";
 import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { npyFile } from "../npy/npz.ts";
-import { refuseArchive } from "../npy/write.ts";
+import { refuseOtherFormats } from "../npy/write.ts";
 
 /** What `--force` does for an output that is an input. */
 export const FORCE_INPUT = "write the output though it is an input";
@@ -49,7 +49,7 @@ export async function proveOutputs(
       throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
     }
     if (path === "-") continue;
-    if (kind === "npy") refuseArchive(path);
+    if (kind === "npy") refuseOtherFormats(path);
     const id = kind === "folder" ? undefined : await fileId(path);
     if (id !== undefined) {
       if (read.has(id) && !force) {

@@ -21,8 +21,8 @@ import { formatBytes, formatCount } from "../report/format.ts";
 import { printer } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
-import { openConv, type OpenedConv } from "./conv_files.ts";
-import { oneOf } from "./values.ts";
+import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
+import { oneOf, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
 A plan is data: it is made without a GPU, from the limits that every WebGPU device has, from those of a
@@ -42,7 +42,7 @@ export function planCommand() {
     .description(
       "Show what would run for a problem, and why. Files are opened for their shapes only.",
     )
-    .option("--limits <what>", "default, or a JSON file of device limits", "default")
+    .option("--limits <what>", "default, or a JSON file of device limits; - is stdin", "default")
     .option(
       "--device <name>",
       "gpu: use this machine's limits",
@@ -53,7 +53,8 @@ export function planCommand() {
     .option("--all", "list what every algorithm would do")
     .option("--wgsl", "print the shaders")
     .addHelpText("after", EXAMPLES)
-    .action(async (options) => {
+    .action(async (options, { args }) => {
+      refuseWords("Cannot plan", args, operandFlags(options.op));
       using subject = await openConv(options);
       const device = options.device === "gpu"
         ? await thisDevice(options.backend)

@@ -25,6 +25,7 @@ export function algorithmChoices(): string[] {
 /** A command with the options that say which problem is meant and how it is to be planned. */
 export function problemCommand(name: string) {
   return new Command(name)
+    .allowExcessArguments()
     .option("--op <op>", "fwd, bwd-data or bwd-filter", oneOf(OPERATIONS), "fwd" as const)
     .option("--input <file>", "activations X, for fwd and bwd-filter")
     .option("--filter <file>", "filter W, for fwd and bwd-data")

@@ -1,8 +1,9 @@
 import { Command, type CommandUnknownOpts } from "#cli-types";
-import { EXIT } from "../errors.ts";
+import { EXIT, InputTypeError } from "../errors.ts";
 import { printableMessage } from "../printable.ts";
 import { VERSION } from "../version.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
+import { meant } from "./other_words.ts";
 import { writeText } from "./output.ts";
 
 /** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */
@@ -97,22 +98,48 @@ Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
  */
 export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
-  globalThis.addEventListener("unhandledrejection", (event) => {
-    event.preventDefault();
-    sayFailure(event.reason);
-    Deno.exit(EXIT.internal);
-  });
+  globalThis.addEventListener("unhandledrejection", endUnhandled);
   return await runToEnd(async () => {
-    const program = await programFor(args);
-    await program.parseAsync(args.filter((arg) => arg !== "--debug"), { from: "user" });
+    const given = args.filter((arg) => arg !== "--debug");
+    const asksHelp = given[0] === "help";
+    const words = asksHelp ? given.slice(1) : given;
+    const [wanted] = words.filter((word) => !word.startsWith("-"));
+    const program = await makeProgram((name) => name === wanted);
+    const command = commandOf(program, words);
+    if (asksHelp) command.outputHelp();
+    else await program.parseAsync(given, { from: "user" });
   }, debug);
 }
 
-/** The program with the command that `args` ask for. */
-function programFor(args: readonly string[]): Promise<CommandUnknownOpts> {
-  const words = args.filter((arg) => !arg.startsWith("-"));
-  const wanted = words[0] === "help" ? words[1] : words[0];
-  return makeProgram((name) => name === wanted);
+/** Says what nobody caught; the same listener however often the program runs. */
+function endUnhandled(event: PromiseRejectionEvent): never {
+  event.preventDefault();
+  sayFailure(event.reason);
+  Deno.exit(EXIT.internal);
+}
+
+/**
+ * The command that words name: a group's own where they name no other.
+ *
+ * @throws {TypeError} where there is none.
+ */
+function commandOf(program: CommandUnknownOpts, words: readonly string[]): CommandUnknownOpts {
+  let command = program;
+  const named = words.filter((word) => !word.startsWith("-"));
+  for (const word of named) {
+    if (command.commands.length === 0) break;
+    const below = command.commands.find((one) => one.name() === word);
+    if (below === undefined) {
+      const names = command.commands.map((one) => one.name());
+      const where = command === program ? "" : ` of ${command.name()}`;
+      throw new InputTypeError(
+        `Cannot run "${word}": there is no such command${where}` +
+          `${meant(word, names) || `, there are ${names.join(", ")}`}`,
+      );
+    }
+    command = below;
+  }
+  return command;
 }
 
 /** The program with every command. */
@@ -125,7 +152,7 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
   const program = new Command("wgconv")
     .description("Convolutions on any GPU that has Vulkan, Metal or D3D12: .npy in, .npy out.")
     .version(VERSION, "-V, --version", "print the version")
-    .helpCommand("help [command]", "help on a command")
+    .helpCommand("help [command...]", "help on a command")
     .option("--debug", "print stack traces of errors")
     .addHelpText("after", EXAMPLES);
   for (const { name, summary, load } of COMMANDS) {
@@ -140,13 +167,25 @@ function configure(command: CommandUnknownOpts): void {
   command.exitOverride().showSuggestionAfterError().configureOutput({
     writeOut: (text) => writeText("stdout", text),
     writeErr: (text) => writeText("stderr", text),
-    outputError: (text, write) => write(usageMessage(text)),
+    outputError: (text, write) => write(usageMessage(text, pathOf(command))),
   });
   command.commands.forEach(configure);
 }
 
-/** What commander says of a mistake, with its suggestion on a line of its own. */
-function usageMessage(text: string): string {
-  const [, said = "", hint = ""] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*)?\n?$/s.exec(text)!;
-  return `${printableMessage(`wgconv: ${said}`)}${hint}\n`;
+/** The words that name a command, without the program's own. */
+function pathOf(command: CommandUnknownOpts): string {
+  const above = command.parent;
+  return above === null ? "" : `${pathOf(above)} ${command.name()}`.trim();
+}
+
+/** What commander says of a mistake in a command, in one sentence that says what to do. */
+function usageMessage(text: string, path: string): string {
+  const [, said = "", hint] = /^(?:error: )?(.*?)(?:\n\((Did you mean [^\n]*)\))?\n?$/s.exec(text)!;
+  const sentence = said.replace(" is invalid. ", " is invalid: ").replace(/\.$/, "");
+  const next = hint !== undefined
+    ? `, ${hint.replace("Did", "did")}`
+    : sentence.includes(" is invalid: ")
+    ? ""
+    : `, wgconv help ${path}`.trimEnd() + " shows examples";
+  return `${printableMessage(`wgconv: ${sentence}${next}`)}\n`;
 }

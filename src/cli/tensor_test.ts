@@ -215,5 +215,5 @@ cliTest("info says what is wrong with a file in one sentence with exit 2", async
   assert.match(err, /^wgconv: Cannot read x\.npy: byte 0: expected the magic .*\n$/);
   const missing = await run(dir, ["info", "none.npy"]);
   assert.equal(missing.code, 2);
-  assert.match(missing.err, /^wgconv: Cannot read none\.npy: No such file/);
+  assert.match(missing.err, /^wgconv: Cannot read none\.npy: there is no such file/);
 });

@@ -19,7 +19,15 @@ import { mergeFile } from "./merge_file.ts";
 import { printer, progress } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { tuningPath } from "./tuning_options.ts";
-import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
+import {
+  gather,
+  oneOf,
+  parsePolicies,
+  refuseFiles,
+  someOf,
+  splitTiles,
+  wholeNumber,
+} from "./values.ts";
 
 const EXAMPLES = `
 Every algorithm, tile policy, tile and pair of WinRS' kernels is looked at briefly; the four fastest and
@@ -63,6 +71,7 @@ export function tuneCommand() {
     .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options) => {
+      refuseFiles("Cannot tune", descriptors);
       const problems = descriptors.flatMap((text) => parseDescriptors(text));
       const suites: string[] = [];
       for (const path of options.suite ?? []) {

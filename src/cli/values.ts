@@ -2,7 +2,7 @@ import { isMatrixTile, MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
-import { suggestion } from "../problem/closest.ts";
+import { meant } from "./other_words.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
 export function parseSizes(text: string): number[] {
@@ -85,16 +85,17 @@ export function isChoiceParser(parser: unknown): parser is ChoiceParser<unknown>
   return typeof parser === "function" && "choices" in parser && "list" in parser;
 }
 
-/** Makes a parser of one of `choices`, some of which have other names too. */
+/** Makes a parser of one of `choices`, in letters of any case, some of which have other names too. */
 export function oneOf<T extends string>(
   choices: readonly T[],
   aliases: Readonly<Record<string, string>> = {},
 ): ChoiceParser<T> {
   const parse = (text: string): T => {
-    const name = Object.hasOwn(aliases, text) ? aliases[text] : text;
+    const lower = text.toLowerCase();
+    const name = Object.hasOwn(aliases, lower) ? aliases[lower] : lower;
     const found = choices.find((choice) => choice === name);
     if (found !== undefined) return found;
-    throw new InvalidArgumentError(`expected ${choices.join(", ")}${suggestion(text, choices)}`);
+    throw new InvalidArgumentError(`expected ${choices.join(", ")}${meant(text, choices)}`);
   };
   return Object.assign(parse, { choices, list: false });
 }
@@ -106,7 +107,7 @@ export function someOf<T extends string>(
 ): ChoiceParser<T[]> {
   const one = oneOf(choices, aliases);
   const parse = (text: string) =>
-    text === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
+    text.toLowerCase() === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
   return Object.assign(parse, { choices: [...choices, "all"], list: true });
 }
 
@@ -145,7 +146,8 @@ export function splitTiles(text: string): string[] {
 }
 
 /** Parses the policy of a product: `auto`, a name, or a tile such as `128x32x8_8x4`. */
-export function parseProductPolicy(text: string): string {
+export function parseProductPolicy(said: string): string {
+  const text = said.toLowerCase();
   const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   if (names.includes(text) || isMatrixTile(text) || findPolicy(text) !== undefined) return text;
   throw new InvalidArgumentError(
@@ -153,18 +155,18 @@ export function parseProductPolicy(text: string): string {
       ? "expected a tile such as 128x32x8_8x4: rows x columns x depth of a workgroup, rows x " +
         "columns of a thread (up to 256 in all), multiples of 4 that divide the workgroup's, with " +
         "whole warps of 32; or 128x256x32_64x64m: rows x columns of a subgroup, on matrix units"
-      : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${suggestion(text, names)}`,
+      : `expected ${names.join(", ")} or a tile such as 128x32x8_8x4${meant(text, names)}`,
   );
 }
 
 /** Parses a list of tile policies: `auto`, names of the main loop's, and tiles such as `64x32x8_8x8`. */
 export function parsePolicies(text: string): string[] {
   const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
-  const policies = text.split(",").map((word) => word.trim());
+  const policies = text.toLowerCase().split(",").map((word) => word.trim());
   const unknown = policies.find((word) => !names.includes(word) && !/^\d+x\d/.test(word));
   if (unknown === undefined) return policies;
   throw new InvalidArgumentError(
-    `expected ${names.join(", ")} or one such as 64x32x8_8x8${suggestion(unknown, names)}`,
+    `expected ${names.join(", ")} or one such as 64x32x8_8x8${meant(unknown, names)}`,
   );
 }
 
@@ -187,6 +189,42 @@ export function gather(text: string, gathered: readonly string[] | undefined): s
 export function refuseOptions(why: string, given: Readonly<Record<string, unknown>>): void {
   const names = Object.entries(given).flatMap(([name, value]) => value ? [`--${name}`] : []);
   if (names.length > 0) throw new InputTypeError(`${why}, ${names.join(", ")} must go`);
+}
+
+/**
+ * Refuses words that stand alone, where a command takes what it reads by options.
+ *
+ * @param words What is left of the command line.
+ * @param options Those that the words may have been meant for, in that order.
+ * @throws {TypeError} that says the command line's options.
+ */
+export function refuseWords(doing: string, words: readonly string[], options: readonly string[]) {
+  if (words.length === 0) return;
+  const asOptions = words.every((word) => /^(g\d+)?(mb\d+)?ic\d/.test(word))
+    ? words.map((word) => `--problem ${word}`)
+    : words.flatMap((word, place) => place < options.length ? [`${options[place]} ${word}`] : []);
+  throw new InputTypeError(
+    `${doing}: ${words[0]} stands without an option, did you mean ${asOptions.join(" ")}?`,
+  );
+}
+
+/**
+ * Refuses files where descriptors stand.
+ *
+ * @throws {TypeError} that says what reads them.
+ */
+export function refuseFiles(doing: string, words: readonly string[]): void {
+  for (const word of words) {
+    if (/\.np[yz](:|$)/i.test(word)) {
+      throw new InputTypeError(
+        `${doing}: ${word} is a tensor, conv takes it as --input ${word}; ` +
+          "here a descriptor such as mb1ic3ih32oc8kh3 says the sizes",
+      );
+    }
+    if (/[/\\]|\.[a-z]+$/i.test(word)) {
+      throw new InputTypeError(`${doing}: ${word} is a file, did you mean --suite ${word}?`);
+    }
+  }
 }
 
 /** Why the CPU heeds no choice among kernels. */

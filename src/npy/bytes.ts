@@ -54,7 +54,9 @@ export async function openBytes(path: string, start: StreamStart): Promise<ByteS
   } catch (error) {
     file?.close();
     // Deno's message ends with the call, which says nothing to the user.
-    if (error instanceof Error && !error.message.startsWith("Cannot ")) {
+    if (error instanceof Deno.errors.NotFound) {
+      error.message = `Cannot read ${path}: there is no such file`;
+    } else if (error instanceof Error && !error.message.startsWith("Cannot ")) {
       error.message = `Cannot read ${path}: ${error.message.split(": ")[0]}`;
     }
     throw error;

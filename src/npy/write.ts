@@ -13,7 +13,7 @@ const PIECE = 4 << 20;
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
 export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
-  refuseArchive(path);
+  refuseOtherFormats(path);
   await writeOutput(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
   });
@@ -40,7 +40,7 @@ export async function writeNpyParts(
   },
   body: (write: NpyPart) => Promise<void>,
 ): Promise<void> {
-  refuseArchive(path);
+  refuseOtherFormats(path);
   const header = encodeNpyHeader(dtype, shape);
   const inner = shape.slice(axis + 1).reduce((product, size) => product * size, 1);
   const rows = shape.slice(0, axis).reduce((product, size) => product * size, 1);
@@ -61,11 +61,19 @@ export async function writeNpyParts(
   });
 }
 
-/** @throws {TypeError} for a path of an archive, or of a member of one. */
-export function refuseArchive(path: string): void {
+/** Formats of tensors and pictures that are not written as such. */
+const OTHER_FORMATS = /\.(png|jpe?g|gif|webp|bmp|csv|tsv|txt|json|pt|pth|onnx|safetensors)$/i;
+
+/** @throws {TypeError} for a path of an archive, or of a member of one, or of another format. */
+export function refuseOtherFormats(path: string): void {
   if (/\.npz(:|$)/i.test(path)) {
     throw new InputTypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
   }
+  const format = OTHER_FORMATS.exec(path)?.[0].toLowerCase();
+  if (format === undefined) return;
+  const own = path.slice(0, -format.length) + ".npy";
+  const next = format === ".png" ? `, then wgconv tensor show ${own} ${path} pictures it` : "";
+  throw new InputTypeError(`Cannot write ${path}: tensors are .npy files, write ${own}${next}`);
 }
 
 /** The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied. */

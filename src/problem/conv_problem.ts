@@ -95,6 +95,15 @@ export function outputSizeOf(
   ) + 1;
 }
 
+/** @throws {RangeError} where the channels of both sides are no multiples of the groups. */
+export function refuseGroups(groups: number, inChannels: number, outChannels: number): void {
+  if (groups < 1 || (inChannels % groups === 0 && outChannels % groups === 0)) return;
+  throw new InputRangeError(
+    `Cannot convolve: ${groups} groups do not divide ` +
+      `${inChannels} input and ${outChannels} output channels`,
+  );
+}
+
 /**
  * Makes a checked problem.
  *
@@ -156,12 +165,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   atLeast(1, "stride", stride);
   atLeast(0, "padding", [...paddingBegin, ...paddingEnd]);
   atLeast(1, "dilation", dilation);
-  if (init.inChannels % groups !== 0 || init.outChannels % groups !== 0) {
-    throw new InputRangeError(
-      `Cannot convolve: ${groups} groups do not divide ` +
-        `${init.inChannels} input and ${init.outChannels} output channels`,
-    );
-  }
+  refuseGroups(groups, init.inChannels, init.outChannels);
   const derived = init.inputSize.map((input, axis) =>
     outputSizeOf(
       input,

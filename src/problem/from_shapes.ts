@@ -1,6 +1,12 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { bothSides, type PaddingMode, paddingOf, type Paddings, perAxis } from "./padding.ts";
-import { type ConvProblem, convProblem, dilatedSize, type Operation } from "./conv_problem.ts";
+import {
+  type ConvProblem,
+  convProblem,
+  dilatedSize,
+  type Operation,
+  refuseGroups,
+} from "./conv_problem.ts";
 
 /** What is known of a problem whose tensors come as files. Shapes are canonical: N C H W, K C/g R S, N K P Q. */
 export interface ShapesInit {
@@ -75,10 +81,11 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   const axes = stride.map((step, axis) => ({ step, spread: dilation[axis]!, pad: pads[axis]! }));
   if (op === "fwd") {
     const [input, filter] = [first.shape, second.shape];
+    refuseGroups(groups, input[1]!, filter[0]!);
     if (filter[1]! * groups !== input[1]) {
       throw new InputRangeError(
         `Cannot convolve: filter has ${filter[1]} input channels, ` +
-          `input has ${input[1]} (groups = ${groups})`,
+          `input has ${input[1]} (groups = ${groups})` + groupsThatFit(input[1]!, filter),
       );
     }
     return convProblem({
@@ -151,6 +158,13 @@ function paddingOfShapes(
     );
   }
   return paddingOf(padding, taps, stride, dilation);
+}
+
+/** Groups with which the channels would agree, for a message; empty where there are none. */
+function groupsThatFit(inChannels: number, [outChannels, each]: readonly number[]): string {
+  const groups = inChannels / each!;
+  const fits = groups > 1 && Number.isInteger(groups) && outChannels! % groups === 0;
+  return fits ? `, with ${groups} groups they agree` : "";
 }
 
 interface Operand {

@@ -1,16 +1,15 @@
 import type { Candidate } from "../rival.ts";
 import { algorithms } from "../registry.ts";
 import type { PlanRequest } from "../request.ts";
-import { unsupported } from "../unsupported.ts";
+import { unheeded, unsupported } from "../unsupported.ts";
 import { inaccuracy } from "./accuracy.ts";
 
 /** Every algorithm that `auto` weighs for a request, those that it may not take with the reason. */
 export function candidatesOf(request: PlanRequest, allowed: number): Candidate[] {
   const weighed = algorithms().flatMap((algorithm) => {
-    const { heeds, candidates } = algorithm;
-    // Where a tile is said, only what has tiles can be meant.
-    if (request.tile !== undefined && !heeds.includes("tile")) return [];
-    const offered = candidates?.(request, allowed) ?? [];
+    // Where a choice is said, only what has it can be meant.
+    if (unheeded(algorithm, request) !== undefined) return [];
+    const offered = algorithm.candidates?.(request, allowed) ?? [];
     const reason = offered.length === 0 ? undefined : unsupported(algorithm, request);
     return reason === undefined ? offered : offered.map((one) => ({ ...one, reason }));
   });

@@ -44,7 +44,7 @@ import {
 import { elementCount } from "../../tensor/tensor.ts";
 import { type Cut, cutArithmetic, cutProduct, refuseSplits } from "../cut.ts";
 import type { Balance } from "../balance.ts";
-import { cutNote } from "../cut_note.ts";
+import { cutNotes } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { DeviceLimits, Pass, Plan } from "../plan.ts";
@@ -249,7 +249,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     multiplications,
     arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed),
     notes: [
-      cutNote(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy)),
+      ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
     ],
   });

@@ -6,7 +6,7 @@ import { im2colTime } from "./price.ts";
 /** Explicit matrices and a product. */
 export const im2col: Algorithm = {
   name: "im2col",
-  heeds: ["variant"],
+  heeds: ["policy", "splits", "variant"],
   dtypes: FLOAT_DTYPES,
   refuse: () => undefined,
   price: (request) => request.problem.op === "fwd" ? im2colTime(request) : undefined,

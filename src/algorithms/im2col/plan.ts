@@ -7,7 +7,7 @@ import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { fourElseOne } from "../chunks.ts";
 import { cutArithmetic } from "../cut.ts";
-import { cutNote } from "../cut_note.ts";
+import { cutNotes } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
@@ -72,7 +72,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
-      cutNote(cut.cut, tiles),
+      ...cutNotes(cut.cut, tiles, request),
     ],
   });
 }

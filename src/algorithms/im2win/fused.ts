@@ -9,7 +9,7 @@ import type { TilePolicy } from "../../kernels/policy.ts";
 import { packFilterPass, productPass, tapDepth } from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
 import type { Product } from "../product.ts";
-import { cutNote } from "../cut_note.ts";
+import { cutNotes } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { withHalfTile } from "../product_time.ts";
@@ -113,7 +113,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${filter.depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      cutNote(cut, cutTiles(shape, problem.groups)),
+      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
     ],
   });
 

@@ -9,7 +9,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
 import { cutArithmetic } from "../cut.ts";
-import { cutNote } from "../cut_note.ts";
+import { cutNotes } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
 import { pass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -94,7 +94,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : "") +
       (chunked ? `, in ${chunks.length} chunks of the batch` : ""),
-      cutNote(cut, cutTiles(shape, problem.groups)),
+      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
     ],
   });
 

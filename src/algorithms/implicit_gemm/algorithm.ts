@@ -7,7 +7,7 @@ import { implicitProduct } from "./product.ts";
 /** The convolution as one product whose operands are gathered on the way. */
 export const implicitGemm: Algorithm = {
   name: "implicit-gemm",
-  heeds: ["variant"],
+  heeds: ["policy", "splits", "variant"],
   dtypes: CONV_DTYPES,
   refuse: () => undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],

@@ -7,7 +7,7 @@ import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { packFilterPass, productPass } from "../conv_product.ts";
-import { cutNote } from "../cut_note.ts";
+import { cutNotes } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart } from "../cut_passes.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { implicitProduct } from "./product.ts";
@@ -89,7 +89,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       ...(padded ? ["channels of a group are padded to whole words of four"] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
-      cutNote(cut, cutTiles(shape, problem.groups)),
+      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
     ],
   });
 

@@ -1,19 +1,19 @@
 import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
-import { policyTile } from "../../kernels/policy.ts";
-import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { cutNotes } from "../cut_note.ts";
+import type { PlanRequest } from "../request.ts";
 import type { WinogradGeometry } from "./geometry.ts";
 import type { PlannedTile } from "./tiles.ts";
 import type { ChunkLayout } from "./workspace.ts";
 
 /** Why this plan, for `wgconv plan`. */
 export function notesOf(
-  problem: ConvProblem,
+  request: PlanRequest,
   tile: PlannedTile,
   geometry: WinogradGeometry,
   chunk: ChunkLayout,
   chunks: number,
 ): string[] {
-  const { cut: { policy, splits } } = chunk;
+  const { problem } = request;
   const tiled = geometry.operands.find(({ role }) => role !== "filter")!.tensor(problem.batch);
   const [outer, inner] = tiled.axes;
   const spots = problem.op === "bwd-data" ? problem.inputSize : problem.outputSize;
@@ -34,9 +34,6 @@ export function notesOf(
         (chunk.stored === "quad" ? "" : "; its products in f32, since they are added up"),
       ]
       : []),
-    `policy ${policy.name}: ${mainLoopWorkgroups({ ...chunk, splits }, policy)} workgroups of ${
-      policyTile(policy)
-    }, ` +
-    `${splits === 1 ? "no split of the depth" : `the depth split in ${splits}`}`,
+    ...cutNotes(chunk.cut, mainLoopWorkgroups({ ...chunk, splits: 1 }, chunk.cut.policy), request),
   ];
 }

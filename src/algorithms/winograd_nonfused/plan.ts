@@ -153,7 +153,7 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
       ...(tile.stored === "quad" ? { transformed: quadSides(request, geometry, chunk) } : {}),
     },
-    notes: notesOf(problem, tile, geometry, chunk, count),
+    notes: notesOf(request, tile, geometry, chunk, count),
   });
 
   /** Sums the splits of a chunk's products and transforms them. */

@@ -1,0 +1,70 @@
+import assert from "#assert";
+import { EXIT } from "../src/errors.ts";
+import { writeNpy } from "../src/npy/mod.ts";
+import { fillTensor } from "../src/tensor/fill.ts";
+import { temporaryDirectory } from "./cli.ts";
+import { MISTAKES } from "./mistakes.ts";
+import { wgconvHere } from "./support/in_process.ts";
+
+const TENSORS = {
+  "x.npy": [1, 3, 8, 8],
+  "w.npy": [4, 3, 3, 3],
+  "last.npy": [1, 8, 8, 3],
+  "lastw.npy": [4, 5, 5, 3],
+  "five.npy": [1, 5, 8, 8],
+  "b.npy": [3],
+} as const;
+
+const TEXTS = {
+  "suite.txt": "mb1ic3ih8oc4kh3\nmb1ic3hi8oc4kh3\n",
+  "limits.json": "maxBufferSize = 3",
+} as const;
+
+Deno.test("typical mistakes exit 2 with a message that names value, place and next step", async () => {
+  assert.ok(MISTAKES.length >= 60, `${MISTAKES.length} mistakes`);
+  using folder = temporaryDirectory();
+  const at = (name: string) => `${folder.path}/${name}`;
+  for (const [name, shape] of Object.entries(TENSORS)) {
+    await writeNpy(at(name), fillTensor("f32", shape, "uniform01", 1));
+  }
+  for (const [name, text] of Object.entries(TEXTS)) Deno.writeTextFileSync(at(name), text);
+  const poor: string[] = [];
+  for (const [line, ...parts] of MISTAKES) {
+    const args = line.split(" ").map((word) =>
+      /\.(np[yz]|png|txt|json)$/.test(word) ? at(word) : word
+    );
+    const { code, stderr } = await wgconvHere(args);
+    const message = stderr.replaceAll(at(""), "");
+    const missing = parts.filter((part) => !message.includes(part));
+    if (code !== EXIT.usage) missing.push(`exit ${code}`);
+    if (!/^wgconv: [^\n]+\n( {2}[^\n]*\n)*$/.test(message)) missing.push("one sentence");
+    if (missing.length > 0) {
+      poor.push(`${line}\n  ${message.trim()}\n  lacks ${missing.join(" | ")}`);
+    }
+  }
+  assert.equal(poor.join("\n"), "");
+});
+
+Deno.test("values of options are read in letters of any case", async () => {
+  const line =
+    "plan --problem MB1ic3ih8oc4kh3 --layout NHWC --op BWD-Data --algorithm Direct --json";
+  const { code, stdout, stderr } = await wgconvHere(line.replace("MB", "mb").split(" "));
+  assert.equal(code, EXIT.ok, stderr);
+  const { layout, op, algorithm } = JSON.parse(stdout);
+  assert.deepEqual([layout, op, algorithm], ["nhwc", "bwd-data", "direct"]);
+});
+
+Deno.test("help finds a command's command", async () => {
+  const { code, stdout } = await wgconvHere(["help", "tensor", "make"]);
+  assert.equal(code, EXIT.ok);
+  assert.match(stdout, /^Usage: wgconv tensor make /);
+});
+
+Deno.test("fewer splits than asked for are told", async () => {
+  const problem = "--problem mb1ic64ih4oc64kh3ph1 --algorithm implicit-gemm --layout nhwc";
+  const line = `plan ${problem} --splits 64 --max-workspace 160KiB --json`;
+  const { stdout, stderr } = await wgconvHere(line.split(" "));
+  assert.equal(stderr, "");
+  const { notes } = JSON.parse(stdout) as { notes: string[] };
+  assert.ok(notes.some((note) => /^fewer splits than asked for: \d+ of 64/.test(note)), `${notes}`);
+});

@@ -1,0 +1,26 @@
+import { main } from "../../src/cli/program.ts";
+
+/** What a run of the program said. */
+export interface Said {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `wgconv ...args` within this process: many command lines in the time that one process takes to start. */
+export async function wgconvHere(args: readonly string[]): Promise<Said> {
+  const said = { stdout: "", stderr: "" };
+  const streams = ["stdout", "stderr"] as const;
+  const own = streams.map((stream) => Deno[stream].writeSync);
+  for (const stream of streams) {
+    Deno[stream].writeSync = (bytes) => {
+      said[stream] += new TextDecoder().decode(bytes);
+      return bytes.length;
+    };
+  }
+  try {
+    return { code: await main(args), ...said };
+  } finally {
+    streams.forEach((stream, place) => Deno[stream].writeSync = own[place]!);
+  }
+}
