@@ -1,3 +1,5 @@
+import erfc from "@stdlib/math-base-special-erfc";
+
 /** What {@linkcode rankTest} finds. */
 export interface RankTest {
   /** Mann and Whitney's U of the first sample: pairs in which its value is the larger, ties as halves. */
@@ -72,21 +74,5 @@ function approximateP(distance: number, n: number, m: number, ties: number): num
   const variance = n * m / 12 * (size + 1 - ties / (size * (size - 1)));
   if (variance <= 0) return 1;
   const z = Math.max(0, distance - 0.5) / Math.sqrt(variance);
-  return complementaryError(z / Math.SQRT2);
-}
-
-/** erfc(x) for x ≥ 0: its series where that converges fast, else its continued fraction. */
-function complementaryError(x: number): number {
-  if (x < 2.5) {
-    let term = x;
-    let sum = x;
-    for (let k = 1; k < 80; k++) {
-      term *= -x * x / k;
-      sum += term / (2 * k + 1);
-    }
-    return 1 - 2 / Math.sqrt(Math.PI) * sum;
-  }
-  let fraction = x;
-  for (let k = 60; k >= 1; k--) fraction = x + k / 2 / fraction;
-  return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
+  return erfc(z / Math.SQRT2);
 }

@@ -1,3 +1,6 @@
+import { stripVTControlCharacters } from "node:util";
+import { markdownTable as renderMarkdown } from "markdown-table";
+import renderText from "text-table";
 import { printableCell } from "../printable.ts";
 
 /** A column of a table: its heading, and where its cells stand. */
@@ -6,15 +9,20 @@ export interface Column {
   readonly align?: "left" | "right";
 }
 
+/** What becomes of a cell after its width is known: colours, of which a table knows nothing else. */
+export type Paint = (cell: string, column: number) => string;
+
 /** Renders rows as aligned plain text, columns two spaces apart. */
 export function textTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
+  paint: Paint = (cell) => cell,
 ): string {
-  const shown = rows.map((row) => row.map(printableCell));
-  const widths = columnWidths(columns, shown);
-  return [columns.map(({ title }) => title), ...shown]
-    .map((row) => tableLine(columns, row, widths)).join("\n");
+  const shown = rows.map((row) => row.map((cell, i) => paint(printableCell(cell), i)));
+  return renderText([columns.map(({ title }) => title), ...shown], {
+    align: columns.map(({ align }) => align === "right" ? "r" : "l"),
+    stringLength: (cell: string) => stripVTControlCharacters(cell).length,
+  });
 }
 
 /** A column of a table that is printed row by row. */
@@ -27,24 +35,21 @@ export interface LiveColumn extends Column {
  * As {@linkcode textTable}, of rows that become known one by one: gives each one's line, with the headings before the
  * first. A cell that is wider than was known widens its column from there on.
  */
-export function liveTable(columns: readonly LiveColumn[]): (cells: readonly string[]) => string {
-  const widths = columns.map(({ title, width = 0 }) => Math.max(title.length, width));
+export function liveTable(
+  columns: readonly LiveColumn[],
+  paint?: Paint,
+): (cells: readonly string[]) => string {
+  let widths = columns.map(({ width = 0 }) => width);
   let begun = false;
   return (row) => {
-    const cells = row.map(printableCell);
-    const rows = begun ? [cells] : [columns.map(({ title }) => title), cells];
+    widths = row.map((cell, i) => Math.max(widths[i]!, printableCell(cell).length));
+    // A row as wide as all that is known gives the others their widths, and is not shown.
+    const widest = widths.map((width) => "-".repeat(width));
+    const [heading, , line] = textTable(columns, [widest, row], paint).split("\n");
+    const shown = begun ? line! : `${heading}\n${line}`;
     begun = true;
-    cells.forEach((cell, i) => widths[i] = Math.max(widths[i]!, cell.length));
-    return rows.map((row) => tableLine(columns, row, widths)).join("\n");
+    return shown;
   };
-}
-
-function tableLine(
-  columns: readonly Column[],
-  cells: readonly string[],
-  widths: readonly number[],
-): string {
-  return cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join("  ").trimEnd();
 }
 
 /** Renders rows as a GitHub-flavoured Markdown table. */
@@ -52,25 +57,7 @@ export function markdownTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
 ): string {
-  const escaped = rows.map((row) => row.map((cell) => printableCell(cell).replaceAll("|", "\\|")));
-  const widths = columnWidths(columns, escaped).map((width) => Math.max(width, 3));
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, i) => pad(cell, widths[i]!, columns[i]!)).join(" | ")} |`;
-  const rule = columns.map(({ align }, i) =>
-    align === "right" ? `${"-".repeat(widths[i]! - 1)}:` : "-".repeat(widths[i]!)
-  );
-  return [line(columns.map(({ title }) => title)), line(rule), ...escaped.map(line)].join("\n");
-}
-
-function columnWidths(
-  columns: readonly Column[],
-  rows: readonly (readonly string[])[],
-): number[] {
-  return columns.map(({ title }, i) =>
-    rows.reduce((width, row) => Math.max(width, row[i]!.length), title.length)
-  );
-}
-
-function pad(cell: string, width: number, { align }: Column): string {
-  return align === "right" ? cell.padStart(width) : cell.padEnd(width);
+  const cells = rows.map((row) => row.map((cell) => printableCell(cell).replaceAll("|", "\\|")));
+  const align = columns.map((column) => column.align === "right" ? "r" : null);
+  return renderMarkdown([columns.map(({ title }) => title), ...cells], { align });
 }
