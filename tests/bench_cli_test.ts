@@ -23,7 +23,7 @@ Deno.test("wgconv bench: descriptors, lists, hot and cold, a provider's tag", as
     ["bench", 'mb1ic4ih12oc8kh3n"net:a*3"', ...args, ...more],
   );
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /^problem +op +layout +cache +time .* kernel\n/);
+  assert.match(stdout, /^problem +op +layout +cache +algorithm +time .* kernel\n/);
   assert.match(stdout, /^total mine fwd f32 nchw direct hot: .* for 3 layers/m);
   const [environment, ...cases] = await records(path);
   assert.equal(environment!.kind, "environment");
@@ -80,7 +80,7 @@ Deno.test("wgconv bench --device cpu times the reference without a driver, and c
     wgconv([...args, "--jsonl", path, ...more], { env: NO_DRIVER });
   const { code, stdout, stderr } = await bench();
   assert.equal(code, 0, stderr);
-  assert.match(stdout, / reference\n$/);
+  assert.match(stdout, / reference\n/);
   const [environment, ...cases] = await records(path);
   assert.deepEqual([environment!.backend, environment!.adapter], ["cpu", "CPU (FP64 reference)"]);
   assert.equal((environment!.options as Record<string, unknown>).check, "none");

@@ -1,3 +1,4 @@
+import { algorithmNames } from "../src/algorithms/registry.ts";
 import assert from "#assert";
 import { timeRecord } from "../src/run/timing.ts";
 import { readNpz } from "../src/npy/mod.ts";
@@ -19,7 +20,22 @@ Deno.test("wgconv check holds the built-in suite against the built-in baseline",
   const args = ["--algorithm", "direct,implicit-gemm", "--match", "odd_channels|groups_4"];
   const { code, stdout, stderr } = await wgconv(["check", ...args]);
   assert.equal(code, 0, stdout + stderr);
-  assert.match(stdout, /^24 cases on .*: 24 as exact as the baseline or the gate asks\n$/);
+  assert.match(stdout, /\n24 cases on .*: 24 as exact as the baseline or the gate asks\n$/);
+  // A line a case, where no terminal shows how far it is.
+  const lines = stdout.split("\n").filter((line) =>
+    /^pass: (fwd|bwd-data|bwd-filter) n/.test(line)
+  );
+  assert.equal(lines.length, 24);
+});
+
+Deno.test("wgconv check --quick reaches every algorithm, and only its problems are missed", async () => {
+  const { code, stdout, stderr } = await wgconv(["check", "--quick", "--json"]);
+  assert.equal(code, 0, stderr);
+  const [, ...cases] = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(new Set(cases.map(({ algorithm }) => algorithm)), new Set(algorithmNames()));
+  const other = await wgconv(["check", "--quick", "--match", "pointwise"]);
+  assert.equal(other.code, 2);
+  assert.match(other.stderr, /--quick chooses the problems, --match must go\n$/);
 });
 
 Deno.test("wgconv check --device cpu holds the reference against sums taken one by one, without a driver", async () => {
@@ -29,7 +45,7 @@ Deno.test("wgconv check --device cpu holds the reference against sums taken one 
     wgconv(["check", "--device", "cpu", "--layout", "nhwc", ...args], { env: NO_DRIVER });
   const { code, stdout, stderr } = await check("--jsonl", path);
   assert.equal(code, 0, stdout + stderr);
-  assert.match(stdout, /^72 cases on CPU \(FP64 reference\): 72 new\n$/);
+  assert.match(stdout, /\n72 cases on CPU \(FP64 reference\): 72 new\n$/);
   const lines = (await Deno.readTextFile(path)).trimEnd().split("\n").slice(1);
   for (const { verdict, accuracy } of lines.map((line) => JSON.parse(line))) {
     // One rounding to f32, of all outputs.
@@ -60,7 +76,7 @@ Deno.test("wgconv check names the case of an injected fault, saves it, and exits
     const save = ["--save-failures", folder, "--junit", junit];
     const { code, stdout } = await faulty(fault, ["check", ...FEW, ...save]);
     assert.equal(code, 1, stdout);
-    assert.ok(stdout.startsWith(`fail: ${CASE}\n`), stdout);
+    assert.ok(stdout.includes(`\nfail: ${CASE}\n`), stdout);
     assert.match(stdout, message);
     assert.match(stdout, /^3 cases on .*: 2 as exact .*, 1 failed\n$/m);
     const repro = /again: wgconv conv --problem '(.*)' --op fwd --algorithm implicit-gemm/.exec(
@@ -99,7 +115,7 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   assert.match(none.stderr, /^wgconv: Cannot read .*baseline\.json: there is no such file\n$/);
   const first = await wgconv([...args, "--update"]);
   assert.equal(first.code, 0, first.stderr);
-  assert.match(first.stdout, /^\+ fwd nhwc f32 implicit-gemm mb1ic8ih9oc8oh7kh3n"a" \{"max_bound/);
+  assert.match(first.stdout, /^\+ fwd nhwc f32 implicit-gemm mb1ic8ih9oc8oh7kh3n"a" \{"max_bound/m);
   assert.match(first.stdout, /baseline\.json: 2 cases, 2 changed\n/);
   const text = await Deno.readTextFile(path);
   assert.equal((await wgconv([...args, "--update"])).code, 0);

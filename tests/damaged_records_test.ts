@@ -21,7 +21,7 @@ import {
 } from "../src/report/comparison_views.ts";
 import { reportPage } from "../src/report/page.ts";
 import { parseRecords } from "../src/report/read_records.ts";
-import { delimitedTable, RECORD_COLUMNS, recordRow } from "../src/report/record_table.ts";
+import { delimitedTable, recordTable } from "../src/report/record_table.ts";
 import { markdownTable, textTable } from "../src/report/table.ts";
 import { VERSION } from "../src/version.ts";
 import { caseFields, ENVIRONMENT } from "./support/test_records.ts";
@@ -141,7 +141,8 @@ Deno.test("report and compare read or refuse damaged records", async () => {
   await hold("records", [...CASES, ENVIRONMENT], 3000, (text) => {
     const { cases } = parseRecords(`${text}\n`, "x.jsonl");
     const { cases: latest } = latestCases([...cases, ...cases]);
-    for (const table of [textTable, markdownTable]) table(RECORD_COLUMNS, latest.map(recordRow));
+    const { columns, rows } = recordTable(latest);
+    for (const table of [textTable, markdownTable]) table(columns, rows);
     for (const separator of [",", "\t"] as const) delimitedTable(latest, separator);
     for (const by of ["best", "algorithm"] as const) {
       for (const [base, next] of [[cases, other], [other, cases], [cases, cases]] as const) {

@@ -175,23 +175,30 @@ Deno.test("two checks that update one baseline keep each other's cases, and fiel
 });
 
 Deno.test({
-  name: "bench that is interrupted has printed what it measured",
+  name: "bench that is interrupted has printed what it measured, and says how to go on",
   ignore: Deno.build.os === "windows",
   async fn() {
-    const child = startWgconv(["bench", "mb1ic4,6,8,10,12,14ih9oc4kh3", "--op", "all"], {
-      stdout: "piped",
-      stderr: "null",
-    });
+    using temporary = temporaryDirectory();
+    const records = ["--jsonl", `${temporary.path}/out.jsonl`];
+    const child = startWgconv(
+      ["bench", "mb1ic4,6,8,10,12,14ih9oc4kh3", "--op", "all", ...records],
+      { stdout: "piped", stderr: "piped" },
+    );
+    const said = new Response(child.stderr).text();
     let text = "";
     for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
       text += chunk;
       if (text.split("\n").length === 4) child.kill("SIGINT");
     }
-    assert.equal((await child.status).success, false);
+    assert.equal((await child.status).code, 130);
+    assert.match(
+      await said,
+      /^\nwgconv: stopped, \d+ of 18 cases are left; the same command line with --resume goes on\n$/,
+    );
     const [head, ...rows] = text.trimEnd().split("\n");
     assert.match(
       head!,
-      /^problem +op +layout +time +GFLOP\/s +workspace +MARE +bound +verdict +ker/,
+      /^problem +op +layout +algorithm +time +noise +GFLOP\/s +GB\/s +workspace +MARE +bound +verdict +ker/,
     );
     assert.ok(rows.length >= 2 && rows.length < 18, text);
     // The columns are as wide as they are going to be.

@@ -45,7 +45,7 @@ Deno.test("wgconv gemm --suite runs hot and cold in turn, in parts, and goes on 
   const both = ["--cache", "hot,cold"];
   const whole = await run("whole", ...both);
   assert.equal(whole.code, 0, whole.stderr);
-  assert.match(whole.stdout, /^problem +op +layout +cache +time /);
+  assert.match(whole.stdout, /^problem +op +layout +cache +algorithm +time /);
   const all = await casesOf(at("whole"));
   const sizes = ["33 35 37 t n", "64 32 16", "8 8 8 n n x3"];
   assert.deepEqual(

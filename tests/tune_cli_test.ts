@@ -14,7 +14,7 @@ Deno.test("wgconv tune measures what auto then takes, on its device and as long 
   assert.equal(tuned.code, 0, tuned.stderr);
   assert.match(
     tuned.stdout,
-    /^problem .* over auto\nmb1ic8ih12oc16oh12kh3ph1 .*tuning\.jsonl: 1 class/s,
+    /^problem .* over auto +kernel\nmb1ic8ih12oc16oh12kh3ph1 .*tuning\.jsonl: 1 class/s,
   );
   const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
     JSON.parse(line)

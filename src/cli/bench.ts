@@ -26,8 +26,10 @@ import {
   OUT_DTYPE_HELP,
   refuseLossScale,
 } from "./problem_options.ts";
+import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
+import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
@@ -146,6 +148,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
+    .option("--columns <list>", COLUMNS_HELP, parseColumns)
+    .option("--sort <column>", SORT_HELP, parseSort)
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
     .option("--force", "overwrite a --jsonl file that is not empty, or that is an input")
     .addHelpText("after", EXAMPLES)
@@ -163,6 +167,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         groups: benchGroups(bench),
         inputs: [...suites, tuningFile(options.tuning)],
         environment: environmentOptions(bench),
+        ceilings: modelCeilings(bench),
         hooks: {
           tuning: perDevice(({ device }) => tuningOf(tuned, device)),
           ...hooks,
@@ -289,4 +294,15 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     ...(maxBoundRatio === undefined ? {} : { "max-bound-ratio": maxBoundRatio }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };
+}
+
+/** What `--device-model` says that a device reaches; undefined where none is given. */
+export function modelCeilings({ planning = {} }: RunOptions): CaseTableOptions["ceilings"] {
+  const { device } = planning;
+  if (device === undefined) return undefined;
+  const { rates: { packed, dot4, stream } } = device;
+  return ({ dtype }) => ({
+    peak: 1000 * (dtype === "i8" ? dot4 : packed),
+    bandwidth: 1000 * stream,
+  });
 }

@@ -1,6 +1,5 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { type Baseline, baselineDiff, parseBaseline, printBaseline } from "../bench/baseline.ts";
 import { benchGroups, groupFeatures } from "../bench/bench_plan.ts";
 import {
   checkBench,
@@ -8,9 +7,7 @@ import {
   type CheckResult,
   checkSuite,
   missingCases,
-  updatedBaseline,
 } from "../bench/check_suite.ts";
-import { defaultFill } from "../run/operands.ts";
 import type { RunHooks } from "../run/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
 import { readSuite } from "../bench/suite_files.ts";
@@ -23,17 +20,18 @@ import { environmentRecord } from "../report/environment.ts";
 import { junitXml } from "../report/junit.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
-import { VERSION } from "../version.ts";
 import checkText from "../../fixtures/check.txt" with { type: "text" };
-import baselineText from "../../fixtures/baseline.json" with { type: "text" };
+import { readBaseline, updateBaseline } from "./check_baseline.ts";
 import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
-import { mergeFile } from "./merge_file.ts";
 import { matchOption, oldMatch } from "./match_option.ts";
-import { printer, progress } from "./output.ts";
+import { caseProgress } from "./case_progress.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { reporter } from "./output.ts";
+import { verdictPainter } from "./talk.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
-import { readText } from "../read_text.ts";
+import { printable } from "../printable.ts";
 import { openExecutor } from "./records.ts";
 import {
   gather,
@@ -53,18 +51,23 @@ compared) counts as the difference between drivers, and so does what is below on
 result. Every device runs the same kernels: plans are made for the limits that all devices have. The
 baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
 what it shows itself.
-Without --suite it checks a suite and a baseline of its own.
+Without --suite it checks a suite and a baseline of its own, which takes about four minutes on two cores
+without a GPU, and with --quick a quarter of a minute.
 On the CPU (--device cpu) the reference's blocked sums are held, rounded, against sums taken one by one:
 it says whether this machine's reference is right, and nothing of kernels.
 
 Examples:
   wgconv check
+  wgconv check --quick
   wgconv check --algorithm direct,implicit-gemm --layout nchw --junit check.xml --save-failures failed
   wgconv check --suite layers.txt --baseline layers.json --update
   wgconv check --suite layers.txt --baseline layers.json
 
 Exit 1: a case fails, was more exact in the baseline, or is there and did not run. Exit 2: nothing ran.
 Exit 5: a case did not run to its end.`;
+
+/** Problems of the built-in suite that reach every algorithm. */
+const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$/;
 
 /** `wgconv check`: the accuracy check of a CI. */
 export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
@@ -99,10 +102,12 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--update", "write the baseline anew, showing what changes")
     .option("--junit <file>", "write the results as JUnit XML")
     .option("--jsonl <file>", "write a record a case; - is stdout, and the report goes to stderr")
+    .option("--json", "as --jsonl -")
     .option(
       "--force",
       "overwrite a --jsonl file that is not empty, an output that is an input, a baseline of other data",
     )
+    .option("--quick", "five problems of the built-in suite, which reach every algorithm")
     .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
     .option("--verbose", "say which algorithms cannot do what")
     .option(
@@ -116,7 +121,8 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .action(async (options) => {
       const suites: string[] = [];
       const plan = checkPlan(options, suites);
-      const { baseline: path, junit, jsonl, saveFailures, force } = options;
+      const { baseline: path, junit, saveFailures, force } = options;
+      const jsonl = options.json ? "-" : options.jsonl;
       const baselineFile = path === "none" ? undefined : path;
       await proveOutputs([
         { option: "--junit", path: junit, kind: "file" },
@@ -127,8 +133,10 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
           : []),
       ], { inputs: [...suites, ...(options.update ? [] : [baselineFile])], force });
       const baseline = readBaseline(options);
-      const out = printer(jsonl === "-" ? "stderr" : "stdout");
-      const shown = progress();
+      const stream = jsonl === "-" ? "stderr" : "stdout";
+      const out = reporter(stream);
+      const paint = verdictPainter(stream);
+      const shown = caseProgress();
       const writes = commandWrites();
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
@@ -138,19 +146,24 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         adapter = executor.device.adapter;
         return executor;
       };
-      const onCase = (index: number, count: number, what: string) =>
-        shown.update(`case ${index} of ${count}: ${what}`);
       const results: CheckResult[] = [];
+      using _ = onInterrupt(() => {
+        const { all } = shown.counts;
+        return `stopped after ${results.length} of ${all} cases; --match and --quick check fewer`;
+      });
       const skipped = new Set<string>();
       const onSkip = (what: string, reason: string) => {
         if (options.verbose) skipped.add(`skipped: ${what}: ${reason}`);
       };
-      for await (const result of checkSuite(plan, baseline, open, onCase, { ...hooks, onSkip })) {
+      for await (
+        const result of checkSuite(plan, baseline, open, shown.begin, { ...hooks, onSkip })
+      ) {
         records.write(result.record);
         const saved = await writes.attempt(() => saveFailure(result, saveFailures));
-        const lines = resultLines(result, options.backend, saved);
+        // A line a case where no other line says how far it is.
+        const lines = resultLines(result, options.backend, saved, !shown.visible);
         if (lines.length > 0) shown.done();
-        lines.forEach((line) => out.line(line));
+        lines.forEach((line) => out.painted(paint(printable(line))));
         // The tensors are not needed any more.
         const { ran: _, ...kept } = result;
         results.push(kept);
@@ -166,7 +179,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const ran = results.some(({ status }) => status !== "error");
       const updating = options.update === true && ran;
       if (updating) {
-        await writes.attempt(() => update(options, plan, results, adapter, out.line));
+        await writes.attempt(() => updateBaseline(options, plan, results, adapter, out.line));
       }
       const lost = updating ? [] : missing;
       lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
@@ -196,7 +209,13 @@ export function checkExitCode(
 /** The plan of the options; `suites` gets the files' paths. */
 function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
   const { suite = [], device, algorithm, policy, tile } = options;
-  const pattern = matchOption(options);
+  if (options.quick) {
+    refuseOptions("Cannot check: --quick chooses the problems", {
+      suite: suite.length > 0,
+      match: options.match ?? options.filter,
+    });
+  }
+  const pattern = options.quick ? QUICK : matchOption(options);
   const problems = suite.length === 0
     ? parseSuite(checkText, "check.txt")
     : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
@@ -227,62 +246,4 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
     seed: options.seed,
     filter: pattern,
   };
-}
-
-/** The baseline to hold results against: the one that is named, or the one of the suite that is built in. */
-function readBaseline(options: CheckOptions): Baseline | undefined {
-  const { baseline: path, suite, update, fill = defaultFill("f32"), seed } = options;
-  if (update && (path === undefined || path === "none")) {
-    throw new InputTypeError("Cannot update the baseline: --baseline says which file");
-  }
-  if (path === "none") return undefined;
-  if (path === undefined) {
-    const own = suite === undefined && fill === "uniform01" && seed === 1;
-    return own ? parseBaseline(baselineText, "baseline.json") : undefined;
-  }
-  let text: string;
-  try {
-    text = readText(path);
-  } catch (error) {
-    if (update && error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
-  return update && text === "" ? undefined : baselineOf(text, path, options);
-}
-
-/**
- * A baseline that the data of a check can be held against, or that may be updated from it.
- *
- * @throws {TypeError} where it is of other data.
- */
-function baselineOf(text: string, path: string, options: CheckOptions): Baseline | undefined {
-  const { update, fill = defaultFill("f32"), seed, force } = options;
-  const baseline = parseBaseline(text, path);
-  if (baseline.fill === fill && baseline.seed === seed) return baseline;
-  if (update && force) return undefined;
-  throw new InputTypeError(
-    `Cannot check: the baseline ${path} is of ${baseline.fill} data and seed ${baseline.seed}, ` +
-      `not of ${fill} data and seed ${seed}${update ? ", --force begins it anew" : ""}`,
-  );
-}
-
-/** Merges what was found into the baseline as it is now: another check may have updated it since. */
-async function update(
-  options: CheckOptions,
-  plan: CheckPlan,
-  results: readonly CheckResult[],
-  adapter: string,
-  line: (text: string) => void,
-): Promise<void> {
-  const path = options.baseline!;
-  let said: string[] = [];
-  await mergeFile(path, (text) => {
-    const before = text === "" ? undefined : baselineOf(text, path, options);
-    const after = updatedBaseline(plan, before, results, { version: VERSION, adapter });
-    const changes = baselineDiff(before, after);
-    const count = Object.keys(after.cases).length;
-    said = [...changes, `${path}: ${count} cases, ${changes.length} changed`];
-    return printBaseline(after);
-  });
-  said.forEach(line);
 }

@@ -10,13 +10,20 @@ import type { JUnitCase } from "../report/junit.ts";
 /** Elements shown of a failure. */
 const SHOWN = 3;
 
-/** What is said of a case that did not pass: why, its worst elements, how to run it again. */
+/**
+ * What is said of a case that did not pass: why, its worst elements, how to run it again.
+ *
+ * @param each Whether a case that did pass is named too.
+ */
 export function resultLines(
   { key, status, reasons, record }: CheckResult,
   backend: Backend,
   saved: string | undefined,
+  each = false,
 ): string[] {
-  if (status === "pass" || status === "new") return [];
+  if (status === "pass" || status === "new") {
+    return each ? [printableMessage(`${status}: ${key}`)] : [];
+  }
   const worst = (record.accuracy?.worst ?? []).slice(0, SHOWN).map(({ index, got, ref }) =>
     `  [${index}]: got ${got}, reference ${ref}, off by ${(got - ref).toExponential(2)}`
   );

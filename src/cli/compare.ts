@@ -12,6 +12,7 @@ import type { ReadCase } from "../report/record_schema.ts";
 import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
+import { verdictPainter } from "./talk.ts";
 import { oneOf } from "./values.ts";
 
 const EXAMPLES = `
@@ -80,7 +81,9 @@ export function compareCommand() {
         );
       }
       if (options.markdown) out.line(comparisonMarkdown(comparison));
-      else if (!options.json) out.line(comparisonText(comparison));
+      else if (!options.json) {
+        out.painted(comparisonText(comparison, verdictPainter("stdout")));
+      }
       if (comparison.exitCode !== EXIT.ok) throw new ExitCode(comparison.exitCode);
     });
 }

@@ -7,7 +7,7 @@ import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
-import { printer, progress } from "./output.ts";
+import { progress, reporter } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
 
 /** One computation as a command asks for it. */
@@ -75,7 +75,7 @@ export async function withExecutor<T>(
       onPlan(plan) {
         noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
         const fewer = plan.notes.find((note) => note.startsWith(FEWER_SPLITS));
-        if (fewer !== undefined) printer("stderr").message(`wgconv: note: ${fewer}`);
+        if (fewer !== undefined) reporter("stderr").message(`wgconv: note: ${fewer}`);
       },
       onProgress: tell("checking"),
     }, shown.update);

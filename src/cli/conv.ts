@@ -1,6 +1,5 @@
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { caseReport } from "../report/case_report.ts";
 import { writeNpy } from "../npy/mod.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
@@ -10,7 +9,7 @@ import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
 import { computeConv } from "./conv_stream.ts";
 import { commandWrites } from "./failure.ts";
-import { printer } from "./output.ts";
+import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
@@ -49,8 +48,7 @@ export function convCommand() {
         planning: { ...planningOptions(options), algorithm },
         tuned: algorithm === "auto" && device === "gpu" ? readTuning(options.tuning) : undefined,
       }, options);
-      const out = printer(output === "-" ? "stderr" : "stdout");
-      out.line(options.json ? JSON.stringify(record) : caseReport(record));
+      printCase(record, options);
       if (output !== undefined && result !== undefined) {
         const { dtype, shape } = subject.result;
         await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));

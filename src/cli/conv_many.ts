@@ -14,7 +14,7 @@ import { inputFiles, openConv, type OpenedConv } from "./conv_files.ts";
 import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
-import { printer } from "./output.ts";
+import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
@@ -130,7 +130,7 @@ export async function convFiles(
     if (!options.resume || !await isThere(pair.output)) wanted.push(pair);
   }
   const failures: FailedFile[] = [];
-  const out = printer("stdout");
+  const out = options.json ? printer("stdout") : reporter("stdout");
   if (wanted.length > 0) {
     using device = await openShared(options);
     const begin = (pair: FilePair | undefined) => pair && openAhead(option, pair, options);

@@ -1,6 +1,8 @@
 import { CommanderError } from "#cli-types";
 import { EXIT, exitCodeOf, isEngineFault, isOutOfHostMemory } from "../errors.ts";
+import { printableMessage } from "../printable.ts";
 import { checkStdout, isBrokenPipe, printer } from "./output.ts";
+import { painter } from "./talk.ts";
 
 /** Ends a command with an exit code after it has said all there is to say. */
 export class ExitCode extends Error {
@@ -62,7 +64,10 @@ export function sayFailure(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (isBrokenPipe(error)) return EXIT.ok;
   const note = printer("stderr");
-  note.message(`wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`);
+  const said = `wgconv: ${isEngineFault(error) ? "internal error: " : ""}${oneSentence(error)}`;
+  note.painted(
+    printableMessage(said).replace(/^wgconv:/, (name) => painter("stderr")("bad", name)),
+  );
   if (stacks && error instanceof Error && error.stack) note.line(error.stack);
   return exitCodeOf(error);
 }

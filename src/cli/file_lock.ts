@@ -1,4 +1,4 @@
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
 
 /**
  * Locks a file against other programs of ours, until it is closed or the program ends in whatever way; false where one
@@ -8,7 +8,7 @@ export function tryLock(file: Deno.FsFile, path: string): boolean {
   try {
     return file.tryLockSync(true);
   } catch {
-    printer("stderr").message(
+    reporter("stderr").message(
       `wgconv: note: ${path} cannot be locked where it is, no other program may write to it now`,
     );
     return true;

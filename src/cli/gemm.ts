@@ -4,17 +4,16 @@ import { writeNpy } from "../npy/mod.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
-import { caseReport } from "../report/case_report.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { RunOptions } from "../run/run_group.ts";
 import { tensor } from "../tensor/tensor.ts";
-import { environmentOptions } from "./bench.ts";
+import { environmentOptions, modelCeilings } from "./bench.ts";
 import { compute } from "./compute.ts";
 import { commandWrites } from "./failure.ts";
 import { gemmFiles, openGemm, withOptions } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmOptions, gemmPlanning } from "./gemm_options.ts";
 import { searchPolicies } from "./gemm_search.ts";
-import { printer } from "./output.ts";
+import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { reportSuite } from "./records.ts";
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
@@ -30,8 +29,9 @@ export function gemmCommand() {
     );
     if (options.device === "cpu") refuseOnCpu(options);
     if (options.suite !== undefined) return await runSuites(options);
-    const { cache, shard, resume, output } = options;
+    const { cache, shard, resume, output, columns, sort } = options;
     refuseOptions("Cannot multiply: only a --suite has parts", { cache, shard, resume });
+    refuseOptions("Cannot multiply: only a --suite has a table", { columns, sort });
     if (options.search) refuseBesideSearch(options);
     else if (options.jsonl !== undefined) {
       throw new InputTypeError(
@@ -53,8 +53,7 @@ export function gemmCommand() {
       algorithm: "gemm",
       planning: gemmPlanning(options),
     }, { ...options, runs: options.runs ?? 5 });
-    const out = printer(output === "-" ? "stderr" : "stdout");
-    out.line(options.json ? JSON.stringify(record) : caseReport(record));
+    printCase(record, options);
     if (output !== undefined) {
       await writes.attempt(() => writeNpy(output, tensor(subject.result.dtype, shape, result)));
     }
@@ -120,5 +119,6 @@ async function runSuites(options: GemmOptions): Promise<void> {
     groups: gemmGroups(problems, options, cache),
     inputs: suite,
     environment: environmentOptions(run),
+    ceilings: modelCeilings(run),
   }, options);
 }

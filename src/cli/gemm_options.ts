@@ -21,6 +21,7 @@ import {
   someOf,
   wholeNumber,
 } from "./values.ts";
+import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
@@ -140,6 +141,8 @@ export function gemmOptions() {
     .option("--shard <i/n>", "of suites: the i-th of n parts, from 1", parseShard)
     .option("--resume", "of suites: go on where the run that wrote the --jsonl file ended")
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
+    .option("--columns <list>", `of --suite: ${COLUMNS_HELP}`, parseColumns)
+    .option("--sort <column>", `of --suite: ${SORT_HELP}`, parseSort)
     .option("--json", "print JSON records")
     .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
     .addHelpText("after", EXAMPLES);

@@ -12,7 +12,7 @@ import { openGpu } from "./compute.ts";
 import type { Writes } from "./failure.ts";
 import type { OpenedGemm } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
-import { printer, progress } from "./output.ts";
+import { progress, reporter } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
 
 /**
@@ -49,7 +49,7 @@ export async function searchPolicies(
   shown.done();
   records.write(environmentRecord(executor.device, seed));
   ranking.forEach((record) => records.write(record));
-  const out = printer(target === "-" ? "stderr" : "stdout");
+  const out = reporter(target === "-" ? "stderr" : "stdout");
   out.line(`problem     gemm ${[printGemm(problem), printEpilogue(problem)].join(" ").trimEnd()}`);
   out.line(`device      ${executor.device.adapter} (${backend})`);
   out.line(rankingTable(ranking));

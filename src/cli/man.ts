@@ -13,8 +13,12 @@ Examples:
 export function manCommand(loadAll: () => Promise<CommandUnknownOpts>) {
   return new Command("man")
     .description("Print the manual page of all commands, in troff.")
+    .option("--json", "print the commands and their options as JSON")
     .addHelpText("after", EXAMPLES)
-    .action(async () => {
-      printer("stdout").line(manualPage(commandTree(await loadAll()), VERSION).trimEnd());
+    .action(async ({ json }) => {
+      const tree = commandTree(await loadAll());
+      printer("stdout").line(
+        json ? JSON.stringify(tree) : manualPage(tree, VERSION).trimEnd(),
+      );
     });
 }

@@ -1,6 +1,6 @@
 import { Option } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
 import { parsePattern } from "./values.ts";
 
 /** `--filter`, what `--match` was called while `conv` called its weights the same. */
@@ -21,6 +21,6 @@ export function matchOption(
   if (match !== undefined) {
     throw new InputTypeError("--filter is the old name of --match, give one");
   }
-  printer("stderr").message("wgconv: --filter is called --match now");
+  reporter("stderr").message("wgconv: --filter is called --match now");
   return filter;
 }

@@ -1,5 +1,6 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
+import { isQuiet } from "./talk.ts";
 
 const encoder = new TextEncoder();
 
@@ -37,35 +38,47 @@ export function checkStdout(): void {
   if (failure !== undefined) refuseWrite("stdout", failure);
 }
 
-/** Where a command prints its report: stderr when stdout carries a tensor. */
+/** Where a command prints: stderr when stdout carries a tensor. */
 export interface Printer {
-  /** Prints a line of the report. */
+  /** Prints a line. */
   line(text?: string): void;
   /** Prints a sentence, however long the names in it are. */
   message(text: string): void;
+  /** Prints lines of words that are printable already, and may have colours. */
+  painted(text: string): void;
 }
 
-/** Prints reports to stdout, or to stderr; see {@linkcode writeText}. */
+/** Prints what was asked for; see {@linkcode writeText}. */
 export function printer(target: "stdout" | "stderr"): Printer {
   return {
     line: (text = "") => writeText(target, `${printable(text)}\n`),
     message: (text) => writeText(target, `${printableMessage(text)}\n`),
+    painted: (text) => writeText(target, `${text}\n`),
   };
+}
+
+/** Prints reports and notes, which `--quiet` leaves out. */
+export function reporter(target: "stdout" | "stderr"): Printer {
+  const silent = () => {};
+  return isQuiet() ? { line: silent, message: silent, painted: silent } : printer(target);
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */
 export interface Progress {
+  /** Whether anyone sees it. */
+  readonly visible: boolean;
   update(text: string): void;
   done(): void;
 }
 
 /** One line that overwrites itself; silent when stderr is no terminal. Shows from 0.5 s on. */
 export function progress(): Progress {
-  const shown = Deno.stderr.isTerminal();
+  const shown = Deno.stderr.isTerminal() && !isQuiet();
   const start = performance.now();
   let last = start;
   let dirty = false;
   return {
+    visible: shown,
     update(text) {
       const now = performance.now();
       if (!shown || now - start < 500 || now - last < 100) return;

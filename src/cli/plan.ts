@@ -18,7 +18,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import { printer } from "./output.ts";
+import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
@@ -84,7 +84,7 @@ export function planCommand() {
 /** Says what may be done where a plan exceeds limits that nobody chose. */
 function noteLimits({ limits }: Pick<PlanRequest, "limits">): void {
   if (limits !== DEFAULT_LIMITS) return;
-  printer("stderr").line(
+  reporter("stderr").line(
     "wgconv: note: these are the limits that every device has, --device gpu takes this machine's " +
       "and --limits those of a file",
   );

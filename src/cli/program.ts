@@ -5,6 +5,8 @@ import { VERSION } from "../version.ts";
 import { runToEnd, sayFailure } from "./failure.ts";
 import { meant } from "./other_words.ts";
 import { writeText } from "./output.ts";
+import { COLORS, setTalk } from "./talk.ts";
+import { oneOf } from "./values.ts";
 
 /** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */
 interface Entry {
@@ -98,17 +100,23 @@ Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
  */
 export async function main(args: readonly string[]): Promise<number> {
   const debug = args.includes("--debug");
+  setTalk(args);
   globalThis.addEventListener("unhandledrejection", endUnhandled);
   return await runToEnd(async () => {
     const given = args.filter((arg) => arg !== "--debug");
     const asksHelp = given[0] === "help";
     const words = asksHelp ? given.slice(1) : given;
-    const [wanted] = words.filter((word) => !word.startsWith("-"));
-    const program = await makeProgram((name) => name === wanted);
-    const command = commandOf(program, words);
+    const named = commandWords(words);
+    const program = await makeProgram((name) => name === named[0]);
+    const command = commandOf(program, named);
     if (asksHelp) command.outputHelp();
     else await program.parseAsync(given, { from: "user" });
   }, debug);
+}
+
+/** The words of a command line that are no options, nor the value of the one option that may stand before a command. */
+function commandWords(args: readonly string[]): string[] {
+  return args.filter((arg, place) => !arg.startsWith("-") && args[place - 1] !== "--color");
 }
 
 /** Says what nobody caught; the same listener however often the program runs. */
@@ -125,8 +133,7 @@ function endUnhandled(event: PromiseRejectionEvent): never {
  */
 function commandOf(program: CommandUnknownOpts, words: readonly string[]): CommandUnknownOpts {
   let command = program;
-  const named = words.filter((word) => !word.startsWith("-"));
-  for (const word of named) {
+  for (const word of words) {
     if (command.commands.length === 0) break;
     const below = command.commands.find((one) => one.name() === word);
     if (below === undefined) {
@@ -158,8 +165,17 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
   for (const { name, summary, load } of COMMANDS) {
     program.addCommand((loaded(name) ? await load() : new Command(name)).summary(summary));
   }
+  withTalkOptions(program);
   configure(program);
   return program;
+}
+
+/** Gives a command and those below it the options that all have, which {@linkcode setTalk} reads. */
+function withTalkOptions(command: CommandUnknownOpts): void {
+  command
+    .option("--quiet", "print only errors and what was asked for: no reports, notes and progress")
+    .option("--color <when>", `${COLORS.join(", ")}; auto heeds NO_COLOR`, oneOf(COLORS), "auto");
+  command.commands.forEach(withTalkOptions);
 }
 
 /** Makes a command and those below it throw in place of exiting, and word errors our way. */

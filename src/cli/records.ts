@@ -9,20 +9,24 @@ import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
-import { caseTable, type ComingCase } from "../report/case_report.ts";
+import type { CaseTableOptions, ComingCase } from "../report/case_table.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
-import { formatDuration } from "../report/format.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
 import { VERSION } from "../version.ts";
 import { commandWrites } from "./failure.ts";
-import { printer, progress } from "./output.ts";
+import { caseProgress } from "./case_progress.ts";
+import { caseRows, timingNotes } from "./case_rows.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { finishedIds, refuseOtherRun } from "./resume.ts";
+import type { TableOptions } from "./table_options.ts";
+import { verdictPainter } from "./talk.ts";
 
 /** A run over groups of cases, whatever they compute. */
 export interface Suite {
@@ -33,12 +37,14 @@ export interface Suite {
   /** What decides a figure beside the case itself; a resumed run must have the same. */
   readonly environment: Readonly<Record<string, string | number>>;
   readonly hooks?: RunHooks;
+  /** What a device reaches at most, for the table; what is known of it by name where absent. */
+  readonly ceilings?: CaseTableOptions["ceilings"];
   /** Called when all cases have run. */
   readonly onEnd?: () => void;
 }
 
 /** Where a run over groups computes, and where its records go. */
-export interface SuiteOptions {
+export interface SuiteOptions extends TableOptions {
   readonly backend: Backend;
   readonly device: "gpu" | "cpu";
   readonly json?: boolean | undefined;
@@ -64,7 +70,7 @@ export async function openExecutor(
  * @throws {TypeError} where no case ran, or the resumed run was another one.
  */
 export async function reportSuite(
-  { run: asked, groups: all, inputs, hooks, onEnd, ...suite }: Suite,
+  { run: asked, groups: all, inputs, hooks, ceilings, onEnd, ...suite }: Suite,
   options: SuiteOptions,
 ): Promise<void> {
   const { shard, force, resume } = options;
@@ -94,13 +100,15 @@ export async function reportSuite(
     const now = { ...previous.environment, version: VERSION, backend, seed };
     refuseOtherRun(previous, { ...now, options: environment });
   }
-  const row = caseTable([...previous?.cases ?? [], ...comingCases(groups)]);
+  const coming = [...previous?.cases ?? [], ...comingCases(groups)];
   const count = recordCount(groups);
   if (previous) groups = remainingGroups(groups, finishedIds(previous));
-  const note = printer("stderr");
+  const note = reporter("stderr");
   if (previous) note.line(`resuming: ${recordCount(groups)} of ${count} cases are left`);
-  const out = printer(target === "-" ? "stderr" : "stdout");
-  const shown = progress();
+  const stream = target === "-" ? "stderr" : "stdout";
+  const out = reporter(stream);
+  const rows = caseRows(coming, options, out, { ceilings, paint: verdictPainter(stream) });
+  const shown = caseProgress();
   const features = groupFeatures(groups);
   let described = false;
   const open = async () => {
@@ -112,25 +120,26 @@ export async function reportSuite(
     else refuseOtherRun(previous, first);
     return executor;
   };
-  const cases: (CaseRecord | ReadCase)[] = [...previous?.cases ?? []];
-  cases.forEach((record) => out.line(row(record)));
-  const start = performance.now();
-  const onCase = (index: number, count: number, what: string) => {
-    const left = (performance.now() - start) / (index - 1) * (count - index + 1);
-    const eta = index === 1 ? "" : `, about ${formatDuration(left)} left`;
-    shown.update(`case ${index} of ${count}: ${what}${eta}`);
-  };
+  const cases: ReadCase[] = [...previous?.cases ?? []];
+  cases.forEach(rows.add);
+  using _ = onInterrupt(() => {
+    const left = `stopped, ${count - cases.length} of ${count} cases are left`;
+    return target === undefined || target === "-"
+      ? `${left}; with --jsonl FILE a run can be gone on with (--resume)`
+      : `${left}; the same command line with --resume goes on`;
+  });
   const skipped = new Set<string>();
   const onSkip = (what: string, reason: string) => void skipped.add(`skipped: ${what}: ${reason}`);
   if (groups.length > 0) {
-    for await (const record of runSuite(run, groups, open, onCase, { ...hooks, onSkip })) {
+    for await (const record of runSuite(run, groups, open, shown.begin, { ...hooks, onSkip })) {
       records.write(record);
       cases.push(record);
       shown.done();
-      out.line(row(record));
+      rows.add(record);
     }
   }
   shown.done();
+  rows.end();
   skipped.forEach((line) => note.message(line));
   onEnd?.();
   if (cases.length === 0) {
@@ -139,14 +148,20 @@ export async function reportSuite(
     );
   }
   for (const line of networkTotals(cases)) out.line(line);
+  for (const line of timingNotes(cases, run.protocol.spread)) out.message(line);
   writes.conclude(casesExitCode(cases));
 }
 
 /** What the table of a run is going to show. */
 function comingCases(groups: readonly RunGroup[]): ComingCase[] {
-  return groups.flatMap(({ subject: { traits: { problem, op, layout } }, cases }) =>
-    cases.flatMap(({ caches }) => caches.map((cache) => ({ problem, op, layout, cache })))
-  );
+  return groups.flatMap(({ subject: { traits }, cases }) => {
+    const { problem, op, layout, dtype, outDtype, accumulate } = traits;
+    return cases.flatMap(({ algorithm, caches }) =>
+      caches.map((cache) => (
+        { problem, op, layout, dtype, out_dtype: outDtype, accumulate, algorithm, cache }
+      ))
+    );
+  });
 }
 
 /** The exit code of a run: a wrong result, nothing that ran, or a case that did not, never is a success. */

@@ -7,14 +7,23 @@ import { printable } from "../printable.ts";
 import { latestCases } from "../report/case_key.ts";
 import { onlyCases } from "../report/only.ts";
 import type { RecordSet } from "../report/read_records.ts";
-import { delimitedTable, RECORD_COLUMNS, recordRow } from "../report/record_table.ts";
+import { sortCases } from "../report/case_columns.ts";
+import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { readRecordFiles, recordFiles } from "./record_files.ts";
+import {
+  COLUMNS_HELP,
+  parseColumns,
+  parseSort,
+  SORT_HELP,
+  type TableOptions,
+} from "./table_options.ts";
+import { verdictPainter } from "./talk.ts";
 import { oneOf } from "./values.ts";
 
-const FORMATS = ["table", "csv", "tsv", "markdown", "html"] as const;
+const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 
 const EXAMPLES = `
 Records of several files are put together, the shards of a suite or the runs of several providers; a
@@ -39,6 +48,9 @@ export function reportCommand() {
     .description("Show records as a table, CSV, TSV, Markdown, or one HTML page with charts.")
     .argument("<files...>", "records: .jsonl files, or folders of them")
     .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "table" as const)
+    .option("--json", "as --format json: a record a line")
+    .option("--columns <list>", `${COLUMNS_HELP}; of tables and Markdown`, parseColumns)
+    .option("--sort <column>", SORT_HELP, parseSort)
     .option("--output <file>", "where the report goes; - is stdout", "-")
     .option("--force", FORCE_INPUT)
     .option("--only <words>", "the cases to show, separated by commas", words)
@@ -54,7 +66,8 @@ export function reportCommand() {
       });
       const all = await readRecordFiles(files);
       const { cases, replaced } = latestCases(all.cases);
-      const shown = options.only ? onlyCases(cases, options.only) : cases;
+      const wanted = options.only ? onlyCases(cases, options.only) : cases;
+      const shown = options.sort === undefined ? wanted : sortCases(wanted, options.sort);
       if (shown.length === 0) {
         throw new InputTypeError(`Cannot report: no record of a case in ${files.join(", ")}`);
       }
@@ -63,7 +76,8 @@ export function reportCommand() {
         throw new InputRangeError(`Cannot report: no record is of the baseline "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };
-      const report = await view(records, options.format, {
+      const format = options.json ? "json" : options.format;
+      const report = await view(records, format, {
         title: options.title,
         sources: files.map((file) => basename(file)),
         ...(baseline === undefined ? {} : { baseline }),
@@ -71,11 +85,11 @@ export function reportCommand() {
           ...(peakTflops === undefined ? {} : { peak: peakTflops * 1000 }),
           ...(bandwidth === undefined ? {} : { bandwidth }),
         },
-      });
+      }, { columns: options.columns, toFile: options.output !== "-" });
       await writeOutput(options.output, (write) => write(new TextEncoder().encode(report)));
       if (replaced > 0) {
         const said = replaced === 1 ? "1 record" : `${replaced} records`;
-        printer("stderr").line(`${said} gave way to a later one of the same case`);
+        reporter("stderr").line(`${said} gave way to a later one of the same case`);
       }
     });
 }
@@ -86,15 +100,22 @@ async function view(
   records: RecordSet,
   format: typeof FORMATS[number],
   page: Parameters<Page["reportPage"]>[1],
+  { columns, toFile }: Pick<TableOptions, "columns"> & { readonly toFile: boolean },
 ): Promise<string> {
+  const table = recordTable(records.cases, columns);
+  const verdict = toFile ? (text: string) => text : verdictPainter("stdout");
+  const paint = (cell: string, column: number) =>
+    table.columns[column]!.title === "verdict" ? verdict(cell) : cell;
   switch (format) {
+    case "json":
+      return records.cases.map((record) => `${printable(JSON.stringify(record))}\n`).join("");
     case "table":
       return [
-        `${textTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`,
+        `${textTable(table.columns, table.rows, paint)}\n`,
         ...networkTotals(records.cases).map((line) => `${line}\n`),
       ].join("");
     case "markdown":
-      return `${markdownTable(RECORD_COLUMNS, records.cases.map(recordRow))}\n`;
+      return `${markdownTable(table.columns, table.rows)}\n`;
     case "csv":
       return `${delimitedTable(records.cases, ",")}\r\n`;
     case "tsv":

@@ -4,7 +4,7 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
-import { printer } from "./output.ts";
+import { printer, reporter } from "./output.ts";
 import { FORCE_INPUT } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
@@ -162,5 +162,7 @@ function showCommand() {
 /** Prints what was written, aside where the file itself went to stdout. */
 function report(out: string, json: true | undefined, written: { readonly text: string }): void {
   const { text, ...fields } = written;
-  printer(out === "-" ? "stderr" : "stdout").line(json ? JSON.stringify(fields) : text);
+  const target = out === "-" ? "stderr" : "stdout";
+  if (json) printer(target).line(JSON.stringify(fields));
+  else reporter(target).line(text);
 }

@@ -31,6 +31,7 @@ export function transformCommand(): CommandUnknownOpts {
     )
     .argument("<tile>", "F(n,r), or F(n0xn1,r0xr1)")
     .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "fractions" as const)
+    .option("--json", "as --format json")
     .option("--scaling <name>", `of rows: ${SCALINGS.join(", ")}`, oneOf(SCALINGS), "none" as const)
     .option("--length <L>", "products in an output, for the error", wholeNumber(1))
     .option(
@@ -41,7 +42,8 @@ export function transformCommand(): CommandUnknownOpts {
     )
     .option("--output <file.npz>", "write the matrices too; - is stdout")
     .addHelpText("after", EXAMPLES)
-    .action(async (text, { format, scaling, length, type, output }) => {
+    .action(async (text, { json, scaling, length, type, output, ...options }) => {
+      const format = json ? "json" : options.format;
       const tile = parseTile(text);
       if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
         throw new InputRangeError(`Cannot write ${output}: several matrices need an .npz`);

@@ -11,12 +11,14 @@ import { TILE_POLICIES } from "../kernels/policy.ts";
 import { gpuExecutor } from "../run/executor.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
-import { formatGflops, formatMilliseconds } from "../report/format.ts";
-import { textTable } from "../report/table.ts";
+import { formatGflops, formatMilliseconds, formatShare } from "../report/format.ts";
+import { type LiveColumn, liveTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
-import { printer, progress } from "./output.ts";
+import { caseProgress } from "./case_progress.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { printer, reporter } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { tuningPath } from "./tuning_options.ts";
 import {
@@ -68,6 +70,7 @@ export function tuneCommand() {
     .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--output <file>", "where the tuning is kept; the user's own where absent")
+    .option("--json", "print a record of every finalist; the table goes to stderr")
     .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)
     .action(async (descriptors, options) => {
@@ -101,18 +104,27 @@ export function tuneCommand() {
         inputs: suites,
         force: options.force,
       });
-      const features = groupFeatures(benchGroups(bench));
       const writes = commandWrites();
-      const shown = progress();
+      const all = benchGroups(bench);
+      const features = groupFeatures(all);
+      const shown = caseProgress();
+      const out = reporter(options.json ? "stderr" : "stdout");
+      const row = liveTable(columnsOf(all.map(({ subject }) => subject.traits)));
       const groups: TunedGroup[] = [];
       let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
         async () => gpuExecutor(await openDevice({ backend: options.backend, features })),
-        (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
+        shown.begin,
       );
+      using _ = onInterrupt(() => {
+        const kept = groups.length === 0 ? "nothing is kept yet" : `${path} keeps them`;
+        return `stopped after ${groups.length} of ${all.length} problems, ${kept}`;
+      });
       for await (const outcome of outcomes) {
         groups.push(outcome);
+        shown.done();
+        outcomeRows(outcome).forEach((cells) => out.line(row(cells)));
         const added = outcome.records.map((record) => JSON.stringify(record)).join("\n");
         await writes.attempt(() =>
           mergeFile(path, (text) => {
@@ -123,8 +135,11 @@ export function tuneCommand() {
         );
       }
       shown.done();
-      const out = printer("stdout");
-      out.line(outcomeTable(groups));
+      if (options.json) {
+        const data = printer("stdout");
+        groups.flatMap(({ records }) => records)
+          .forEach((record) => data.line(JSON.stringify(record)));
+      }
       const failed = groups.flatMap((group) => group.failed);
       for (const { verdict, op, problem, algorithm, message } of failed) {
         out.message(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
@@ -144,32 +159,38 @@ function tuneExitCode(groups: readonly TunedGroup[]): number {
   return failed.length > 0 ? EXIT.internal : EXIT.ok;
 }
 
-/** The winner of each problem, and what it gains over the planner's choice. */
-function outcomeTable(groups: readonly TunedGroup[]): string {
-  const rows = groups.flatMap(({ records }) => {
-    const winner = records.find((record) => record.winner);
-    if (winner === undefined) return [];
-    const untuned = records.find((record) => record.chosen);
-    const gain = untuned ? untuned.time_ms.median / winner.time_ms.median : undefined;
-    return [[
-      winner.problem,
-      winner.op,
-      winner.layout,
-      winner.algorithm,
-      winner.kernel,
-      formatMilliseconds(winner.time_ms.median),
-      formatGflops(winner.gflops),
-      gain === undefined ? "-" : gain.toFixed(3),
-    ]];
-  });
-  return textTable([
-    { title: "problem" },
-    { title: "op" },
-    { title: "layout" },
-    { title: "fastest" },
-    { title: "kernel" },
-    { title: "time", align: "right" },
-    { title: "rate", align: "right" },
+/** The columns of what is going to be tuned. */
+function columnsOf(all: readonly Record<"problem" | "op" | "layout", string>[]): LiveColumn[] {
+  const widest = (texts: readonly string[]) => Math.max(...texts.map((text) => text.length));
+  return [
+    { title: "problem", width: widest(all.map(({ problem }) => problem)) },
+    { title: "op", width: widest(all.map(({ op }) => op)) },
+    { title: "layout", width: widest(all.map(({ layout }) => layout)) },
+    { title: "fastest", width: widest(algorithmNames()) },
+    { title: "time", align: "right", width: 8 },
+    { title: "noise", align: "right", width: 6 },
+    { title: "rate", align: "right", width: 13 },
     { title: "over auto", align: "right" },
-  ], rows);
+    { title: "kernel" },
+  ];
+}
+
+/** The winner of a problem, and what it gains over the planner's choice; no row where nothing won. */
+function outcomeRows({ records }: TunedGroup): string[][] {
+  const winner = records.find((record) => record.winner);
+  if (winner === undefined) return [];
+  const untuned = records.find((record) => record.chosen);
+  const gain = untuned && untuned.time_ms.median / winner.time_ms.median;
+  const { problem, op, layout, algorithm, kernel, gflops, time_ms: { median, mad } } = winner;
+  return [[
+    problem,
+    op,
+    layout,
+    algorithm,
+    formatMilliseconds(median),
+    formatShare(mad / median),
+    formatGflops(gflops),
+    gain === undefined ? "-" : gain.toFixed(3),
+    kernel,
+  ]];
 }

@@ -11,7 +11,7 @@ import {
 } from "../bench/tuning_file.ts";
 import { readText } from "../read_text.ts";
 import { oneSentence } from "./failure.ts";
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
 
 /** A tuning file and what it holds. */
 export interface Tuning extends TuningText {
@@ -50,7 +50,7 @@ export function tuningFile(option: string | undefined): string | undefined {
 export function readTuning(option: string | undefined): Tuning | undefined {
   const path = tuningFile(option);
   if (path === undefined) return undefined;
-  const note = printer("stderr");
+  const note = reporter("stderr");
   try {
     const tuning = { path, ...parseTuning(readText(path), path) };
     if (tuning.foreign > 0) {
@@ -72,7 +72,7 @@ export function readTuning(option: string | undefined): Tuning | undefined {
 export function tuningOf(tuning: Tuning | undefined, device: TunedDevice): TuningTable | undefined {
   if (tuning === undefined) return undefined;
   const reason = otherDevice(tuning.lines, device);
-  if (reason !== undefined) printer("stderr").message(`ignoring ${tuning.path}: ${reason}`);
+  if (reason !== undefined) reporter("stderr").message(`ignoring ${tuning.path}: ${reason}`);
   return tuningTable(tuning.lines, device);
 }
 
@@ -85,7 +85,7 @@ export function isOutdated({ notes }: Plan): boolean {
 export function noteOutdated(tuning: Tuning | undefined, cases: number): void {
   if (tuning === undefined || cases === 0) return;
   const what = cases === 1 ? "what it says of 1 case" : `what it says of ${cases} cases`;
-  printer("stderr").message(
+  reporter("stderr").message(
     `ignoring ${what} in ${tuning.path}: the kernels have changed since, wgconv tune measures anew`,
   );
 }

@@ -1,6 +1,6 @@
 import { InputTypeError } from "../errors.ts";
 import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
 
 /** The main loop's optimisations that a product can be without, or with. */
 export const VARIANT_HELP = {
@@ -27,12 +27,14 @@ export function variantOption(
   const variant = parseVariant(without, withs);
   const [has, lacks] = [variantNames(true), variantNames(false)];
   for (const name of without.filter((name) => !has.includes(name))) {
-    printer("stderr").line(
+    reporter("stderr").line(
       `wgconv: note: --without ${name} changes nothing, the tuned kernel has none`,
     );
   }
   for (const name of withs.filter((name) => !lacks.includes(name))) {
-    printer("stderr").line(`wgconv: note: --with ${name} changes nothing, the tuned kernel has it`);
+    reporter("stderr").line(
+      `wgconv: note: --with ${name} changes nothing, the tuned kernel has it`,
+    );
   }
   if (product && variant?.halfTransforms) {
     throw new InputTypeError("Cannot vary the main loop: half-transforms is of convolutions");

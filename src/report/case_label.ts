@@ -2,7 +2,7 @@ import { canonicalProblem, caseProblem } from "./case_key.ts";
 import type { ReadCase } from "./record_schema.ts";
 
 /** A case's short name: its problem's name, or else its descriptor. */
-export function caseLabel(record: ReadCase): string {
+export function caseLabel(record: Pick<ReadCase, "problem" | "op">): string {
   const problem = caseProblem(record);
   const name = problem === null
     ? undefined

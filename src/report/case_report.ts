@@ -1,5 +1,5 @@
 import { dtypeText } from "./case_key.ts";
-import { printableCell, printableMessage } from "../printable.ts";
+import { printableCell } from "../printable.ts";
 import type { AccuracyRecord, CaseRecord, ProjectionRecord, StreamRecord } from "./record.ts";
 import {
   formatBytes,
@@ -9,8 +9,6 @@ import {
   formatMilliseconds,
   significant,
 } from "./format.ts";
-import type { ReadAccuracy, ReadCase, ReadTime } from "./record_schema.ts";
-import { type LiveColumn, liveTable } from "./table.ts";
 
 /** A case in full, a line a fact: what `wgconv conv` prints. */
 export function caseReport(record: CaseRecord): string {
@@ -152,73 +150,4 @@ function verdictLine({ verdict, message }: CaseRecord): string {
 
 function bound(value: number | null): string {
   return value === null ? "-" : significant(value);
-}
-
-/** What a table shows of a case that has run, or that was read back. */
-export type ShownCase =
-  & Pick<ReadCase, "problem" | "op" | "layout" | "cache" | "kernel" | "algorithm" | "gflops">
-  & Pick<ReadCase, "workspace_bytes" | "verdict" | "message">
-  & {
-    readonly time_ms: Pick<ReadTime, "median"> | null;
-    readonly accuracy: Pick<ReadAccuracy, "mare" | "max_bound_ratio"> | null;
-  };
-
-/** What is known of a table's cases before they run. */
-export type ComingCase = Pick<ReadCase, "problem" | "op" | "layout" | "cache">;
-
-/**
- * Cases as a plain text table that grows as they become known, which says hot or cold where there are both: gives the
- * lines of the next case, and with them why it did not pass.
- *
- * @param coming All of them, for the widths of columns.
- */
-export function caseTable(coming: readonly ComingCase[]): (record: ShownCase) => string {
-  const bothCaches = new Set(coming.map(({ cache }) => cache)).size > 1;
-  const widest = (text: (one: ComingCase) => string) =>
-    coming.reduce((width, one) => Math.max(width, text(one).length), 0);
-  // Widths of figures are what most have. Kernels, which nobody knows before, come last.
-  const columns: [LiveColumn, (record: ShownCase) => string][] = [
-    [{ title: "problem", width: widest(shortName) }, shortName],
-    [{ title: "op", width: widest(({ op }) => op) }, ({ op }) => op],
-    [{ title: "layout", width: widest(({ layout }) => layout) }, ({ layout }) => layout],
-    ...(bothCaches
-      ? [[{ title: "cache" }, ({ cache }) => cache ?? "-"] satisfies (typeof columns)[number]]
-      : []),
-    [
-      { title: "time", align: "right", width: 8 },
-      ({ time_ms: time }) => time ? formatMilliseconds(time.median) : "-",
-    ],
-    [
-      { title: "GFLOP/s", align: "right" },
-      ({ gflops }) => gflops === null ? "-" : gflops.toFixed(gflops < 100 ? 2 : 0),
-    ],
-    [
-      { title: "workspace", align: "right" },
-      ({ workspace_bytes: workspace }) => workspace === null ? "-" : formatBytes(workspace),
-    ],
-    [
-      { title: "MARE", align: "right", width: 7 },
-      ({ accuracy }) => formatError(accuracy?.mare ?? null),
-    ],
-    [
-      { title: "bound", align: "right", width: 6 },
-      ({ accuracy }) => bound(accuracy?.max_bound_ratio ?? null),
-    ],
-    [{ title: "verdict" }, ({ verdict }) => verdict === "none" ? "-" : verdict],
-    [{ title: "kernel" }, ({ kernel, algorithm }) => kernel ?? algorithm],
-  ];
-  const row = liveTable(columns.map(([column]) => column));
-  return (record) => {
-    const lines = row(columns.map(([, cell]) => cell(record)));
-    const { verdict, op, problem, message } = record;
-    const passed = verdict !== "error" && verdict !== "fail";
-    if (passed) return lines;
-    const why = `${verdict}: ${op} ${problem}: ${message ?? "not said why"}`;
-    return `${lines}\n${printableMessage(why)}`;
-  };
-}
-
-/** A problem's name, or else its descriptor. */
-function shortName({ problem }: ComingCase): string {
-  return /n"([^"]+)"$/.exec(problem)?.[1] ?? problem;
 }

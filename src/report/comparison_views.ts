@@ -29,9 +29,21 @@ const SUMMARY_COLUMNS: readonly Column[] = [
   { title: "AMBIGUOUS", align: "right" },
 ];
 
-/** A comparison as plain text. */
-export function comparisonText(comparison: Comparison): string {
-  return sections(comparison, textTable).join("\n\n");
+/**
+ * A comparison as plain text.
+ *
+ * @param paint What becomes of words that say how a case came out.
+ */
+export function comparisonText(
+  comparison: Comparison,
+  paint: (text: string) => string = (text) => text,
+): string {
+  const table: Table = (columns, rows) =>
+    textTable(columns, rows, (cell, column) => {
+      const { title } = columns[column]!;
+      return title === "speed" || title === "accuracy" ? paint(cell) : cell;
+    });
+  return sections(comparison, table).join("\n\n");
 }
 
 /** A comparison as Markdown, for a pull request. */

@@ -32,6 +32,11 @@ export function formatBytes(bytes: number): string {
   return unit === 0 ? `${bytes} B` : `${significant(bytes)} ${units[unit]}`;
 }
 
+/** A share of 1 in percent: `1.23 %`, `12.3 %`. */
+export function formatShare(share: number): string {
+  return `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
+}
+
 /** A count with thousands separated. */
 export function formatCount(count: number): string {
   return count.toLocaleString("en-US");

@@ -11,7 +11,7 @@ import type { Chart } from "./charts/theme.ts";
 import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
-import { RECORD_COLUMNS, recordRow } from "./record_table.ts";
+import { recordTable } from "./record_table.ts";
 import type { Column } from "./table.ts";
 
 /** What {@linkcode reportPage} may be told. */
@@ -52,6 +52,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
       shown.join("\n")
     }\n</div>\n</section>`;
   });
+  const every = recordTable(cases);
   const body = [
     `<h1>${text(options.title)}</h1>`,
     summary(cases, options),
@@ -59,7 +60,7 @@ export async function reportPage(records: RecordSet, options: PageOptions): Prom
     failures(cases),
     ...figures,
     `<section>\n<h2>Every case</h2>\n<details>\n<summary>${cases.length} records</summary>\n${
-      table(RECORD_COLUMNS, cases.map(recordRow))
+      table(every.columns, every.rows)
     }\n</details>\n</section>`,
   ];
   return `<!DOCTYPE html>

@@ -19,7 +19,7 @@ const TimeSchema = v.object({
   median: finiteNumber,
   min: figure,
   mad: figure,
-  samples: v.optional(v.array(finiteNumber), []),
+  samples: v.optional(v.pipe(v.array(finiteNumber), v.readonly()), []),
   repeats: figure,
   clock: text,
 });

@@ -1,48 +1,42 @@
 import { dtypeText } from "./case_key.ts";
 import { printable } from "../printable.ts";
 import { caseFigures } from "./case_figures.ts";
-import { seriesLabel } from "./case_label.ts";
-import { formatBytes, formatError, formatMilliseconds, significant } from "./format.ts";
+import {
+  CASE_COLUMNS,
+  type CaseColumn,
+  type CaseColumnName,
+  recordCeilings,
+} from "./case_columns.ts";
 import type { ReadAccuracy, ReadCase } from "./record_schema.ts";
-import type { Column } from "./table.ts";
 
-/** Columns of {@linkcode recordRow}. */
-export const RECORD_COLUMNS: readonly Column[] = [
-  { title: "problem" },
-  { title: "op" },
-  { title: "dtype" },
-  { title: "layout" },
-  { title: "made by" },
-  { title: "kernel" },
-  { title: "time", align: "right" },
-  { title: "GFLOP/s", align: "right" },
-  { title: "workspace", align: "right" },
-  { title: "MARE", align: "right" },
-  { title: "relative L2", align: "right" },
-  { title: "bound", align: "right" },
-  { title: "verdict" },
+/** Columns of a report's table where none are asked for. */
+export const RECORD_COLUMNS: readonly CaseColumnName[] = [
+  "problem",
+  "op",
+  "dtype",
+  "layout",
+  "series",
+  "kernel",
+  "time",
+  "gflops",
+  "workspace",
+  "mare",
+  "l2",
+  "bound",
+  "message",
 ];
 
-/** A case as people read it. */
-export function recordRow(record: ReadCase): string[] {
-  const { time_ms: time, workspace_bytes: workspace, accuracy, verdict, message } = record;
-  const { label, gflops } = caseFigures(record);
-  const bound = accuracy?.max_bound_ratio ?? null;
-  return [
-    label,
-    record.op,
-    dtypeText(record) + (record.accumulate === undefined ? "" : ` in ${record.accumulate}`),
-    record.layout || "-",
-    seriesLabel(record),
-    record.kernel ?? "-",
-    time ? formatMilliseconds(time.median) : "-",
-    gflops === null ? "-" : gflops.toFixed(gflops < 100 ? 2 : 0),
-    workspace === null ? "-" : formatBytes(workspace),
-    formatError(accuracy?.mare ?? null),
-    formatError(accuracy?.rel_l2 ?? null),
-    bound === null ? "-" : significant(bound),
-    verdict === "none" ? "-" : message === undefined ? verdict : `${verdict}: ${message}`,
-  ];
+/** Cases as a table's columns and rows. */
+export function recordTable(
+  cases: readonly ReadCase[],
+  names: readonly CaseColumnName[] = RECORD_COLUMNS,
+): { readonly columns: CaseColumn[]; readonly rows: string[][] } {
+  const columns: CaseColumn[] = names.map((name) => CASE_COLUMNS[name]);
+  const rows = cases.map((record) => {
+    const ceilings = recordCeilings(record);
+    return columns.map(({ cell }) => cell(record, ceilings));
+  });
+  return { columns, rows };
 }
 
 type Cell = string | number | null | undefined;

@@ -11,16 +11,23 @@ export interface Said {
 export async function wgconvHere(args: readonly string[]): Promise<Said> {
   const said = { stdout: "", stderr: "" };
   const streams = ["stdout", "stderr"] as const;
-  const own = streams.map((stream) => Deno[stream].writeSync);
+  const own = streams.map((stream) => {
+    const { writeSync, write } = Deno[stream];
+    return { writeSync, write };
+  });
   for (const stream of streams) {
-    Deno[stream].writeSync = (bytes) => {
+    const writeSync = (bytes: Uint8Array) => {
       said[stream] += new TextDecoder().decode(bytes);
       return bytes.length;
     };
+    Object.assign(Deno[stream], {
+      writeSync,
+      write: (bytes: Uint8Array) => Promise.resolve(writeSync(bytes)),
+    });
   }
   try {
     return { code: await main(args), ...said };
   } finally {
-    streams.forEach((stream, place) => Deno[stream].writeSync = own[place]!);
+    streams.forEach((stream, place) => Object.assign(Deno[stream], own[place]));
   }
 }

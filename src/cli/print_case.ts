@@ -1,0 +1,19 @@
+import { printable } from "../printable.ts";
+import { caseReport } from "../report/case_report.ts";
+import type { CaseRecord } from "../report/record.ts";
+import { printer, reporter } from "./output.ts";
+import { verdictPainter } from "./talk.ts";
+
+/** Prints a case: a line a fact, or the record itself; aside where the result goes to stdout. */
+export function printCase(
+  record: CaseRecord,
+  { json, output }: { readonly json?: boolean | undefined; readonly output?: string | undefined },
+): void {
+  const target = output === "-" ? "stderr" : "stdout";
+  if (json) return printer(target).line(JSON.stringify(record));
+  const paint = verdictPainter(target);
+  reporter(target).painted(
+    printable(caseReport(record))
+      .replace(/^(verdict +)([a-z]+)/m, (_, label, word) => `${label}${paint(word)}`),
+  );
+}

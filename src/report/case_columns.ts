@@ -1,0 +1,150 @@
+import { printableMessage } from "../printable.ts";
+import { caseFigures } from "./case_figures.ts";
+import { dtypeText } from "./case_key.ts";
+import { caseLabel } from "./case_label.ts";
+import { type Ceilings, deviceCeilings } from "./charts/device_ceilings.ts";
+import {
+  formatBytes,
+  formatError,
+  formatMilliseconds,
+  formatShare,
+  significant,
+} from "./format.ts";
+import type { ReadCase } from "./record_schema.ts";
+import type { LiveColumn } from "./table.ts";
+
+/** What is shown of a case; columns that share a device's ceilings ask for them. */
+export interface CaseColumn extends LiveColumn {
+  /** As people read it. */
+  readonly cell: (record: ReadCase, ceilings: Ceilings) => string;
+  /** What rows are sorted by: numbers as such, `null` last. */
+  readonly order: (record: ReadCase, ceilings: Ceilings) => string | number | null;
+}
+
+function words(title: string, cell: (record: ReadCase) => string): CaseColumn {
+  return { title, cell, order: cell };
+}
+
+function figure(
+  title: string,
+  order: (record: ReadCase, ceilings: Ceilings) => number | null,
+  print: (value: number) => string = significant,
+  width = 0,
+): CaseColumn {
+  const cell: CaseColumn["cell"] = (record, ceilings) => {
+    const value = order(record, ceilings);
+    return value === null ? "-" : print(value);
+  };
+  return { title, align: "right", width, cell, order };
+}
+
+/** Every column of tables of cases, by the name that `--columns` and `--sort` take. */
+export const CASE_COLUMNS = {
+  problem: words("problem", caseLabel),
+  op: words("op", ({ op }) => op),
+  dtype: words(
+    "dtype",
+    (record) => dtypeText(record) + (record.accumulate ? ` in ${record.accumulate}` : ""),
+  ),
+  layout: words("layout", ({ layout }) => layout || "-"),
+  cache: words("cache", ({ cache }) => cache ?? "-"),
+  series: words(
+    "made by",
+    (record) =>
+      [record.provider, algorithmText(record), record.cache === "cold" ? record.cache : ""]
+        .filter((word) => word !== "").join(" "),
+  ),
+  algorithm: words("algorithm", algorithmText),
+  kernel: words("kernel", ({ kernel, algorithm }) => kernel ?? algorithm),
+  time: figure("time", (record) => record.time_ms?.median ?? null, formatMilliseconds, 8),
+  noise: figure("noise", noiseOf, formatShare, 6),
+  gflops: figure("GFLOP/s", (record) => caseFigures(record).gflops),
+  gbs: figure("GB/s", bandwidthOf),
+  peak: figure("of peak", (record, { peak }) => share(arithmeticOf(record), peak), formatShare),
+  bandwidth: figure(
+    "of bandwidth",
+    (record, { bandwidth }) => share(bandwidthOf(record), bandwidth),
+    formatShare,
+  ),
+  workspace: figure("workspace", ({ workspace_bytes }) => workspace_bytes, formatBytes),
+  mare: figure("MARE", ({ accuracy }) => accuracy?.mare ?? null, formatError, 7),
+  l2: figure("relative L2", ({ accuracy }) => accuracy?.rel_l2 ?? null, formatError),
+  bound: figure("bound", ({ accuracy }) => accuracy?.max_bound_ratio ?? null, significant, 6),
+  verdict: words("verdict", ({ verdict }) => verdict === "none" ? "-" : verdict),
+  message: words(
+    "verdict",
+    ({ verdict, message }) =>
+      verdict === "none" ? "-" : message === undefined ? verdict : `${verdict}: ${message}`,
+  ),
+} as const satisfies Readonly<Record<string, CaseColumn>>;
+
+/** Name of a column. */
+export type CaseColumnName = keyof typeof CASE_COLUMNS;
+
+/** All names. */
+export const CASE_COLUMN_NAMES = Object.keys(CASE_COLUMNS) as CaseColumnName[];
+
+/** What was asked for and, where `auto` chose, what it took: `auto: winograd2d F(4x4,3x3)`. */
+function algorithmText({ requested, algorithm, policy, tile, pair }: ReadCase): string {
+  const choices = [policy, tile, pair].filter((choice) => choice !== undefined);
+  return [requested === undefined ? algorithm : `${requested}: ${algorithm}`, ...choices].join(" ");
+}
+
+/** Median absolute deviation of the samples, as a share of their median; `null` of a single sample. */
+export function noiseOf({ time_ms: time }: ReadCase): number | null {
+  if (time === null || time.samples.length < 2 || typeof time.mad !== "number") return null;
+  return time.median > 0 ? time.mad / time.median : null;
+}
+
+/** GB/s where every tensor is moved once. */
+function bandwidthOf(record: ReadCase): number | null {
+  const { bytes } = caseFigures(record);
+  const { time_ms: time } = record;
+  return bytes === null || time === null || time.median === 0 ? null : bytes / time.median / 1e6;
+}
+
+/** GFLOP/s of the multiplications that the kernels perform; of the direct algorithm's where they are not known. */
+function arithmeticOf(record: ReadCase): number | null {
+  const { multiplications, time_ms: time } = record;
+  if (multiplications === null) return caseFigures(record).gflops;
+  return time === null || time.median === 0 ? null : 2 * multiplications / time.median / 1e6;
+}
+
+function share(value: number | null, most: number | undefined): number | null {
+  return value === null || most === undefined ? null : value / most;
+}
+
+/** The ceilings of the device that a record names, where they are known. */
+export function recordCeilings({ device, dtype }: ReadCase): Ceilings {
+  return deviceCeilings(device, dtype);
+}
+
+/** What rows are sorted by: a column, and whether the largest comes first. */
+export interface CaseOrder {
+  readonly column: CaseColumnName;
+  readonly descending: boolean;
+}
+
+/** Cases sorted by a column; what has no value comes last. */
+export function sortCases<C extends ReadCase>(
+  cases: readonly C[],
+  { column, descending }: CaseOrder,
+  ceilings: (record: ReadCase) => Ceilings = recordCeilings,
+): C[] {
+  const { order } = CASE_COLUMNS[column];
+  const keyed = cases.map((record) => ({ record, key: order(record, ceilings(record)) }));
+  const sign = descending ? -1 : 1;
+  return keyed.sort((a, b) => {
+    if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null);
+    const less = typeof a.key === "number" && typeof b.key === "number"
+      ? a.key - b.key
+      : String(a.key).localeCompare(String(b.key));
+    return sign * less;
+  }).map(({ record }) => record);
+}
+
+/** Why a case did not pass, in a line; undefined where it did. */
+export function whyNot({ verdict, op, problem, message }: ReadCase): string | undefined {
+  if (verdict !== "error" && verdict !== "fail") return undefined;
+  return printableMessage(`${verdict}: ${op} ${problem}: ${message ?? "not said why"}`);
+}
