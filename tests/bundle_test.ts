@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { deno, NO_DRIVER, ROOT, temporaryDirectory } from "./cli.ts";
+import { dirname } from "#path";
+import { deno, NO_DRIVER, ROOT, run, temporaryDirectory } from "./cli.ts";
 
 const ALONE = ["run", "-A", "--no-remote", "--no-npm", "--no-config", "wgconv.js"];
 
@@ -33,4 +34,21 @@ Deno.test("the bundle runs alone: shaders, Workers and npm code are inside", asy
 
   const plan = await wgconv(["plan", "--problem", "mb1ic4ih8oc4kh3", "--wgsl"], NO_DRIVER);
   assert.match(plan.stdout, /@compute/);
+
+  // As the README installs it.
+  const readme = await Deno.readTextFile(`${ROOT}README.md`);
+  const [, flags] = /^deno install (.*) dist\/wgconv\.js$/m.exec(readme)!;
+  const root = `${temporary.path}/installed`;
+  const install = ["install", "--root", root, ...flags!.split(" "), output];
+  const installed = await deno(install, { cwd: temporary.path, env });
+  assert.equal(installed.code, 0, installed.stderr);
+  const command = Deno.build.os === "windows" ? "wgconv.cmd" : "wgconv";
+  const path = Deno.env.get("PATH")!;
+  const conv = ["conv", "--problem", "mb1ic4ih8oc4kh3", "--color", "always"];
+  const ran = await run(`${root}/bin/${command}`, conv, {
+    cwd: temporary.path,
+    env: { ...env, XDG_RUNTIME_DIR: "/tmp", PATH: `${dirname(Deno.execPath())}:${path}` },
+  });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.ok(ran.stdout.endsWith("verdict     \x1b[32mpass\x1b[39m\n"), ran.stdout);
 });

@@ -1,4 +1,6 @@
 import assert from "#assert";
+import { allCommands, commandTree } from "../src/cli/command_tree.ts";
+import { wholeProgram } from "../src/cli/program.ts";
 import { run as start, temporaryDirectory, wgconv } from "./cli.ts";
 
 async function script(shell: string): Promise<string> {
@@ -124,6 +126,53 @@ Deno.test("fish's script is right, and completes where fish is installed", async
   assert.ok((await offered("wgconv tensor make --dtype f1")).includes("f16"));
   assert.deepEqual(await offered("wgconv tensor info ph"), ["photo.npy"]);
   assert.deepEqual(await offered("wgconv completions z"), ["zsh"]);
+});
+
+/** What PowerShell offers at the end of the line `$args[1]`, a word a line. */
+const POWERSHELL = `
+. $args[0]
+(TabExpansion2 -inputScript $args[1] -cursorColumn $args[1].Length).CompletionMatches.CompletionText`;
+
+Deno.test("PowerShell's script has every command, option and choice, and completes where it is installed", async () => {
+  const text = await script("powershell");
+  const all = allCommands(commandTree(await wholeProgram()));
+  const options = all.flatMap(({ path, options }) =>
+    options.flatMap(({ names, value }) =>
+      names.map((name) => ({ key: [...path.slice(1), name].join(" "), value }))
+    )
+  );
+  assert.ok(options.length > 100, `${options.length} options`);
+  for (const { key, value } of options) {
+    if (value !== undefined) assert.ok(text.includes(`\n    '${key}' = @('`), key);
+    if (value?.kind === "choice") {
+      assert.ok(text.includes(`'${key}' = @('${value.choices.join("', '")}')\n`), key);
+    }
+  }
+  // Keys of a table are one in letters of any case, and there once.
+  for (const table of text.split("= @{\n").slice(1)) {
+    const keys = [...table.split("\n  }")[0]!.matchAll(/^ {4}'([^']*)' = /gm)].map(([, key]) =>
+      key!
+    );
+    assert.equal(new Set(keys.map((key) => key.toLowerCase())).size, keys.length, keys.join());
+  }
+  // Quotes pair up on every line but those of code, and brackets in the whole of it.
+  const plain = text.replaceAll(/'(?:[^'\n]|'')*'/g, "").replaceAll(/^ *#.*$/gm, "");
+  assert.ok(!plain.includes("'"), plain);
+  for (const [open, close] of ["()", "{}", "[]"]) {
+    assert.equal(plain.split(open!).length, plain.split(close!).length, `${open} and ${close}`);
+  }
+  if (!await installed("pwsh")) return;
+  using temporary = temporaryDirectory();
+  const file = `${temporary.path}/wgconv.ps1`;
+  await Deno.writeTextFile(file, text);
+  const program = `${temporary.path}/complete.ps1`;
+  await Deno.writeTextFile(program, POWERSHELL);
+  const offered = (line: string) => run("pwsh", ["-NoProfile", "-File", program, file, line]);
+  assert.ok((await offered("wgconv ")).includes("devices"));
+  assert.deepEqual(await offered("wgconv conv --op bwd"), ["bwd-data", "bwd-filter"]);
+  assert.deepEqual(await offered("wgconv conv --op=f"), ["--op=fwd"]);
+  assert.deepEqual(await offered("wgconv conv --grad"), ["--grad-output"]);
+  assert.ok((await offered("wgconv tensor ")).includes("make"));
 });
 
 Deno.test("the manual page has every command and option, and troff has nothing to say", async () => {

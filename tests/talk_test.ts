@@ -69,7 +69,7 @@ Deno.test({
       ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
       { env: { XDG_RUNTIME_DIR: "/tmp" } },
     );
-    assert.match(stdout, /\r\x1b\[Kcase \d of 9, about \d+ s left: /);
+    assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: /);
     assert.ok(stdout.includes(`${GREEN}pass`), stdout);
   },
 });

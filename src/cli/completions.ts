@@ -2,12 +2,18 @@ import { Command, type CommandUnknownOpts } from "#cli-types";
 import { commandTree } from "./command_tree.ts";
 import { bashCompletions } from "./completions_bash.ts";
 import { fishCompletions } from "./completions_fish.ts";
+import { powershellCompletions } from "./completions_powershell.ts";
 import { zshCompletions } from "./completions_zsh.ts";
 import { printer } from "./output.ts";
 import { oneOf } from "./values.ts";
 
 /** Makers of completion scripts by shell. */
-const SHELLS = { bash: bashCompletions, zsh: zshCompletions, fish: fishCompletions } as const;
+const SHELLS = {
+  bash: bashCompletions,
+  zsh: zshCompletions,
+  fish: fishCompletions,
+  powershell: powershellCompletions,
+} as const;
 
 const EXAMPLES = `
 The script knows every command, option and choice of this version.
@@ -16,7 +22,8 @@ Examples:
   wgconv completions bash > ~/.local/share/bash-completion/completions/wgconv
   source <(wgconv completions bash)                          in this shell alone
   wgconv completions zsh > ~/.zfunc/_wgconv                  with ~/.zfunc in fpath, before compinit
-  wgconv completions fish > ~/.config/fish/completions/wgconv.fish`;
+  wgconv completions fish > ~/.config/fish/completions/wgconv.fish
+  wgconv completions powershell >> $PROFILE                  in PowerShell`;
 
 /** `wgconv completions`; `loadAll` gives the program with every command loaded. */
 export function completionsCommand(loadAll: () => Promise<CommandUnknownOpts>) {

@@ -73,7 +73,7 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "completions",
-    summary: "print a script that completes command lines: bash, zsh or fish",
+    summary: "print a script that completes command lines: bash, zsh, fish, PowerShell",
     load: async () => (await import("./completions.ts")).completionsCommand(wholeProgram),
   },
   {

@@ -55,7 +55,7 @@ export const CASE_COLUMNS = {
         .filter((word) => word !== "").join(" "),
   ),
   algorithm: words("algorithm", algorithmText),
-  kernel: words("kernel", ({ kernel, algorithm }) => kernel ?? algorithm),
+  kernel: words("kernel", ({ kernel, algorithm }) => kernel ?? (algorithm || "-")),
   time: figure("time", (record) => record.time_ms?.median ?? null, formatMilliseconds, 8),
   noise: figure("noise", noiseOf, formatShare, 6),
   gflops: figure("GFLOP/s", (record) => caseFigures(record).gflops),
