@@ -17,7 +17,12 @@ const FEW = ["stride2_3x3", "groups_4", "odd_channels"];
 
 const MATRIX = (["direct", "implicit-gemm"] as const).flatMap((algorithm) =>
   OPERATIONS.flatMap((op) =>
-    LAYOUTS.map((layout): GoldenRun => ({ op, algorithm, layout, policy: "tiny" }))
+    LAYOUTS.map((layout): GoldenRun => ({
+      op,
+      algorithm,
+      layout,
+      ...(algorithm === "direct" ? {} : { policy: "tiny" }),
+    }))
   )
 );
 

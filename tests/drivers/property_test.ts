@@ -44,7 +44,8 @@ async function conv(
   epilogue: Epilogue = NO_EPILOGUE,
   more: Pick<PlanRequest, "splits" | "sizes"> = {},
 ) {
-  const choice = { algorithm, layout, epilogue, policy: "tiny", ...more };
+  const policy = algorithm === "direct" ? {} : { policy: "tiny" };
+  const choice = { algorithm, layout, epilogue, ...policy, ...more };
   const { result } = await checkedResult(gpu, convRequest(gpu, problem, choice), operands);
   return result;
 }
@@ -124,10 +125,10 @@ Deno.test("bias and activations follow the sum, with and without split depth", a
   const filter = operandsOf(problem, "nchw", ["filter"]).filter!.map((value) => value * 2);
   for (const activation of ACTIVATIONS) {
     for (const algorithm of ["direct", "implicit-gemm"] as const) {
-      for (const splits of algorithm === "direct" ? [1] : [1, 3]) {
+      for (const more of algorithm === "direct" ? [{}] : [{ splits: 1 }, { splits: 3 }]) {
         const epilogue = { bias: true, activation };
         const given = { ...input, filter, bias };
-        await conv(gpu, problem, given, algorithm, "nchw", epilogue, { splits });
+        await conv(gpu, problem, given, algorithm, "nchw", epilogue, more);
       }
     }
     const epilogue = { bias: false, activation };
