@@ -82,6 +82,23 @@ Deno.test("--layout takes the names of one and of three spatial axes", async () 
   }
 });
 
+Deno.test("texts are read from stdin as from files: limits, suites, records", async () => {
+  const input = (text: string) => ({ input: new TextEncoder().encode(text) });
+  const plan = ["plan", "--problem", "mb1ic64ih28oc64kh3ph1", "--algorithm", "im2col"];
+  const limits = { maxBufferSize: 65536, maxStorageBufferBindingSize: 65536 };
+  const limited = await wgconv([...plan, "--limits", "-"], input(JSON.stringify({ limits })));
+  assert.equal(limited.code, 3);
+  assert.match(limited.stderr, /65536/);
+  const none = await wgconv([...plan, "--limits", "-"], input("maxBufferSize = 1"));
+  assert.equal(none.code, 2);
+  assert.match(none.stderr, /expected a JSON object of device limits/);
+  const suite = ["bench", "--suite", "-", "--device", "cpu", "--runs", "1", "--json"];
+  const { stdout, code } = await wgconv(suite, input("mb1ic4ih8oc4kh3\n"));
+  assert.equal(code, 0);
+  const reported = await wgconv(["report", "-"], input(stdout));
+  assert.match(reported.stdout, /^mb1ic4ih8oc4oh6kh3 .* reference /m);
+});
+
 Deno.test("--debug adds the stack to an error", async () => {
   const { code, stderr } = await wgconv(["bench", "--debug"]);
   assert.equal(code, 2);

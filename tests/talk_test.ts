@@ -67,7 +67,7 @@ Deno.test({
     const { stdout } = await run(
       "script",
       ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
-      { env: { XDG_RUNTIME_DIR: "/tmp" } },
+      { env: { XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "" } },
     );
     assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: /);
     assert.ok(stdout.includes(`${GREEN}pass`), stdout);

@@ -53,11 +53,13 @@ export async function* tuneSuite(
     return executor;
   };
   // Alone, a group's records are complete when it ends.
-  for (const group of finals) {
+  for (const [place, group] of finals.entries()) {
+    const inEarnest = (_index: number, _count: number, what: string) =>
+      onCase(place + 1, finals.length, `${what}, the fastest in earnest`);
     const records: CaseRecord[] = [];
     const timed: RanCase[] = [];
     const hooks = { onRan: (ran: RanCase) => void timed.push(ran) };
-    for await (const record of runSuite(bench, [group], opened, onCase, hooks)) {
+    for await (const record of runSuite(bench, [group], opened, inEarnest, hooks)) {
       records.push(record);
     }
     yield {

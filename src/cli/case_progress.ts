@@ -5,24 +5,18 @@ import { type Progress, progress } from "./output.ts";
 export interface CaseProgress extends Pick<Progress, "done" | "visible"> {
   /** Says that a case begins: the `index`-th of `count`, from 1. */
   begin(index: number, count: number, what: string): void;
-  /** Cases that have ended, and all of them. */
-  readonly counts: { readonly ended: number; readonly all: number };
 }
 
-/** Begins to count the time. */
+/** Counts the time from the first case on, and anew where a first case begins again. */
 export function caseProgress(): CaseProgress {
   const shown = progress();
-  const start = performance.now();
-  let counts = { ended: 0, all: 0 };
+  let start = performance.now();
   return {
-    get counts() {
-      return counts;
-    },
     begin(index, count, what) {
-      counts = { ended: index - 1, all: count };
-      shown.update(
-        `case ${index} of ${count}${timeLeft(counts, performance.now() - start)}: ${what}`,
-      );
+      const now = performance.now();
+      if (index === 1) start = now;
+      const left = timeLeft({ ended: index - 1, all: count }, now - start);
+      shown.update(`case ${index} of ${count}${left}: ${what}`);
     },
     visible: shown.visible,
     done: () => shown.done(),

@@ -1,6 +1,6 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
-import { benchGroups, groupFeatures } from "../bench/bench_plan.ts";
+import { benchGroups, groupFeatures, recordCount } from "../bench/bench_plan.ts";
 import {
   checkBench,
   type CheckPlan,
@@ -140,16 +140,17 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const writes = commandWrites();
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
+      const groups = benchGroups(checkBench(plan));
+      const count = recordCount(groups);
       const open = async () => {
-        const executor = await openExecutor(options, groupFeatures(benchGroups(checkBench(plan))));
+        const executor = await openExecutor(options, groupFeatures(groups));
         if (adapter === "") records.write(environmentRecord(executor.device, options.seed));
         adapter = executor.device.adapter;
         return executor;
       };
       const results: CheckResult[] = [];
       using _ = onInterrupt(() => {
-        const { all } = shown.counts;
-        return `stopped after ${results.length} of ${all} cases; --match and --quick check fewer`;
+        return `stopped after ${results.length} of ${count} cases; --match and --quick check fewer`;
       });
       const skipped = new Set<string>();
       const onSkip = (what: string, reason: string) => {

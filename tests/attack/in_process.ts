@@ -147,14 +147,26 @@ export function holdEnded(
   // A tensor may go to stdout.
   const texts = args.includes("-") ? [stderr] : [stderr, stdout];
   for (const text of texts) {
-    const fault = textFault(text);
+    const fault = textFault(asRead(text, args));
     if (fault !== undefined) throw new Finding(fault);
   }
-  for (const message of stderr.split("\n").filter((line) => line.startsWith("wgconv: "))) {
+  for (
+    const message of asRead(stderr, args).split("\n").filter((line) => line.startsWith("wgconv: "))
+  ) {
     const fault = messageFault(message.slice("wgconv: ".length));
     if (fault !== undefined) throw new Finding(fault);
   }
   return `exit ${code}`;
+}
+
+/** The program's own colours, and nothing else that begins with an escape. */
+const COLORS = new RegExp(`${String.fromCharCode(27)}\\[(?:1|22|3[123]|39)m`, "g");
+
+/** A text without the colours and the stacks that a command line asks for. */
+function asRead(text: string, args: readonly string[]): string {
+  const colored = args.some((arg) => arg.startsWith("--color"));
+  const plain = colored ? text.replaceAll(COLORS, "") : text;
+  return args.includes("--debug") ? plain.replaceAll(/^\s+at \S.*$/gm, "") : plain;
 }
 
 /** Temporary files that a command left in a folder. */

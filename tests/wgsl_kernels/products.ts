@@ -17,9 +17,12 @@ export function implicitKernels(): Kernel[] {
   const add = (
     rank: number,
     channels: number,
-    more: Partial<Parameters<typeof planConv>[0]> & { op: typeof OPERATIONS[number] },
+    { splits, ...more }: Partial<Parameters<typeof planConv>[0]> & {
+      op: typeof OPERATIONS[number];
+    },
   ) => {
     const layout = more.layout ?? "nchw";
+    const cut = { policy: "tiny", ...(splits === undefined ? {} : { splits }) };
     const problem = convProblem({
       op: more.op,
       batch: 4,
@@ -36,9 +39,10 @@ export function implicitKernels(): Kernel[] {
       filterLayout: filterLayoutFor(layout),
       epilogue: { bias: false, activation: "none" },
       algorithm: "implicit-gemm",
-      policy: "tiny",
       sizes: "uniform",
       limits,
+      // One thread a result has no tiles.
+      ...(more.algorithm === "direct" ? {} : cut),
       ...more,
     });
     for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
