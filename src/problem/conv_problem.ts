@@ -95,7 +95,11 @@ export function outputSizeOf(
   ) + 1;
 }
 
-/** @throws {RangeError} where the channels of both sides are no multiples of the groups. */
+/**
+ * Refuses groups that do not divide the channels of both sides.
+ *
+ * @throws {RangeError} that names them.
+ */
 export function refuseGroups(groups: number, inChannels: number, outChannels: number): void {
   if (groups < 1 || (inChannels % groups === 0 && outChannels % groups === 0)) return;
   throw new InputRangeError(
