@@ -133,7 +133,11 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
       const open = async () => {
-        const executor = await openExecutor(options, groupFeatures(benchGroups(checkBench(plan))));
+        const executor = await openExecutor(
+          options,
+          groupFeatures(benchGroups(checkBench(plan))),
+          checkBench(plan).planning,
+        );
         if (adapter === "") records.write(environmentRecord(executor.device, options.seed));
         adapter = executor.device.adapter;
         return executor;

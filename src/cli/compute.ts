@@ -1,11 +1,10 @@
-import { UnsupportedError } from "../errors.ts";
-import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
-import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
+import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { progress } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
 
@@ -59,7 +58,7 @@ export async function withExecutor<T>(
   using own = new DisposableStack();
   const executor = onCpu
     ? cpuExecutor(tell("computing"))
-    : shared ?? own.use(gpuExecutor(await openGpu(backend, subject.features)));
+    : shared ?? own.use(await openGpuExecutor({ backend }, subject.features, planning));
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {
@@ -78,18 +77,5 @@ export async function withExecutor<T>(
     throw await executor.causeOf(error);
   } finally {
     shown.done();
-  }
-}
-
-/** Opens the GPU; where there is none, the error says what to do without. */
-export async function openGpu(
-  backend: Backend,
-  features: readonly string[] = [],
-): Promise<GpuDevice> {
-  try {
-    return await openDevice({ backend, features });
-  } catch (error) {
-    if (!(error instanceof UnsupportedError)) throw error;
-    throw new UnsupportedError(`${error.message}; --device cpu computes without a GPU`);
   }
 }

@@ -1,5 +1,6 @@
 import { dtypeText } from "../report/case_key.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
@@ -18,6 +19,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
+import type { GpuChoice } from "./open_gpu.ts";
 import { printer } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
@@ -56,7 +58,7 @@ export function planCommand() {
     .action(async (options) => {
       using subject = await openConv(options);
       const device = options.device === "gpu"
-        ? await thisDevice(options.backend)
+        ? await thisDevice(options)
         : { limits: readLimitsFile(options.limits) };
       const request = planRequest(subject, options, device);
       const out = printer("stdout");
@@ -103,7 +105,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: OpenedConv,
   options: ProblemOptions,
-  { limits, matrixUnits, workgroupsInFlight }: ThisDevice,
+  { limits, matrixUnits, workgroupsInFlight, model }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
@@ -118,7 +120,7 @@ function planRequest(
     limits,
     ...(matrixUnits && { matrixUnits }),
     ...planning,
-    device: modelOf(workgroupsInFlight, planning.device),
+    device: modelOf(workgroupsInFlight, planning.device ?? model),
   };
 }
 
@@ -127,13 +129,17 @@ interface ThisDevice {
   readonly limits: DeviceLimits;
   readonly matrixUnits?: PlanRequest["matrixUnits"];
   readonly workgroupsInFlight?: number | undefined;
+  /** What was measured of it. */
+  readonly model?: DeviceModel | undefined;
 }
 
-async function thisDevice(backend: (typeof BACKENDS)[number]): Promise<ThisDevice> {
+async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
+  const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
-  using gpu = await openDevice({ backend });
+  using gpu = await openDevice(options);
+  const { model } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
-  return { limits, ...(matrixUnits && { matrixUnits }), workgroupsInFlight };
+  return { limits, ...(matrixUnits && { matrixUnits }), workgroupsInFlight, model };
 }
 
 /**

@@ -7,7 +7,6 @@ import {
 } from "../bench/bench_plan.ts";
 import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
 import { caseTable, type ComingCase } from "../report/case_report.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
@@ -15,10 +14,13 @@ import { networkTotals } from "../report/totals.ts";
 import { formatDuration } from "../report/format.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
+import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
+import type { Planning } from "../run/subject.ts";
 import { VERSION } from "../version.ts";
+import { modelTrait } from "./device_model.ts";
 import { commandWrites } from "./failure.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, progress } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
@@ -52,8 +54,9 @@ export interface SuiteOptions {
 export async function openExecutor(
   { device, backend }: Pick<SuiteOptions, "device" | "backend">,
   features: readonly string[] = [],
+  planning: Partial<Planning> = {},
 ): Promise<Executor> {
-  return device === "cpu" ? cpuExecutor() : gpuExecutor(await openDevice({ backend, features }));
+  return device === "cpu" ? cpuExecutor() : await openGpuExecutor({ backend }, features, planning);
 }
 
 /**
@@ -104,10 +107,16 @@ export async function reportSuite(
   const features = groupFeatures(groups);
   let described = false;
   const open = async () => {
-    const executor = await openExecutor(options, features);
+    const executor = await openExecutor(options, features, run.planning);
     if (described) return executor;
     described = true;
-    const first = environmentRecord(executor.device, seed, environment);
+    const { device, model } = executor;
+    const first = {
+      ...environmentRecord(device, seed, environment),
+      ...(model === undefined || run.planning?.device !== undefined
+        ? {}
+        : { model: modelTrait(model) }),
+    };
     if (previous === undefined) records.write(first);
     else refuseOtherRun(previous, first);
     return executor;

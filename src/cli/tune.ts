@@ -5,10 +5,8 @@ import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { gpuExecutor } from "../run/executor.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { formatGflops, formatMilliseconds } from "../report/format.ts";
@@ -16,6 +14,7 @@ import { textTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, progress } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { tuningPath } from "./tuning_options.ts";
@@ -99,7 +98,7 @@ export function tuneCommand() {
       let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
-        async () => gpuExecutor(await openDevice({ backend: options.backend, features })),
+        () => openGpuExecutor(options, features),
         (index, count, what) => shown.update(`case ${index} of ${count}: ${what}`),
       );
       for await (const outcome of outcomes) {
