@@ -105,7 +105,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: OpenedConv,
   options: ProblemOptions,
-  { limits, matrixUnits, workgroupsInFlight, model }: ThisDevice,
+  { limits, matrixUnits, workgroupsInFlight, model, adapter }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
@@ -120,7 +120,7 @@ function planRequest(
     limits,
     ...(matrixUnits && { matrixUnits }),
     ...planning,
-    device: modelOf(workgroupsInFlight, planning.device ?? model),
+    device: modelOf(workgroupsInFlight, planning.device ?? model, adapter),
   };
 }
 
@@ -131,6 +131,7 @@ interface ThisDevice {
   readonly workgroupsInFlight?: number | undefined;
   /** What was measured of it. */
   readonly model?: DeviceModel | undefined;
+  readonly adapter?: string;
 }
 
 async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
@@ -139,7 +140,13 @@ async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevi
   using gpu = await openDevice(options);
   const { model } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
-  return { limits, ...(matrixUnits && { matrixUnits }), workgroupsInFlight, model };
+  return {
+    limits,
+    ...(matrixUnits && { matrixUnits }),
+    workgroupsInFlight,
+    model,
+    adapter: gpu.info.adapter,
+  };
 }
 
 /**

@@ -72,7 +72,7 @@ export function gpuPlanning(
   planning: Partial<Planning>,
   model?: DeviceModel,
 ): Planning {
-  const device = modelOf(gpu.workgroupsInFlight, planning.device ?? model);
+  const device = modelOf(gpu.workgroupsInFlight, planning.device ?? model, gpu.info.adapter);
   const { limits, matrixUnits } = gpu;
   return { limits, ...(matrixUnits && { matrixUnits }), ...planning, device };
 }
