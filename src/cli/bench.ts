@@ -29,6 +29,7 @@ import {
 import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   commaList,
   CPU_HEEDS,
@@ -143,6 +144,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
@@ -186,6 +188,7 @@ function refuseOnCpu(options: BenchOptions): void {
     flush: flush !== undefined,
     "max-workspace": maxWorkspace !== undefined,
     "device-model": deviceModel,
+    adapter: options.adapter,
     exact,
     "max-bound-ratio": maxBoundRatio !== undefined,
     tuning,

@@ -13,6 +13,7 @@ import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpu } from "./open_gpu.ts";
 import { printer, progress } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
@@ -32,19 +33,23 @@ Examples:
   wgconv plan --problem mb32ic64ih56oc64kh3ph1 --device-model mine.json
   wgconv devices                   which devices are calibrated`;
 
-/** A calibration is made of short samples: there are many of them. */
+/** A calibration is made of short samples: there are many of them. A CPU is slower, and says less. */
 const PROTOCOL = {
   samples: 15,
   fillMs: 4,
   spread: 0.01,
   warmUpMs: { first: 500, next: 40 },
 };
+const SOFTWARE_PROTOCOL = { samples: 5, fillMs: 1 };
+/** Notes that are printed; the calibration has all. */
+const MOST_NOTES = 5;
 
 /** `wgconv calibrate`: measures what `auto` predicts times by. */
 export function calibrateCommand() {
   return new Command("calibrate")
     .description("Measure a model of this device, by which auto predicts times from then on.")
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--output <file>", "write the model there too, for --device-model")
     .option("--json", "print the model as JSON")
     .addHelpText("after", EXAMPLES)
@@ -62,6 +67,7 @@ export function calibrateCommand() {
       ]);
       const shown = progress();
       const { limits, matrixUnits, workgroupsInFlight } = gpu;
+      const protocol = gpu.info.software ? SOFTWARE_PROTOCOL : PROTOCOL;
       let count = 0;
       const found = await gpu.guard(() =>
         calibrate(device.adapter, {
@@ -70,7 +76,7 @@ export function calibrateCommand() {
           workgroupsInFlight,
           kept: keptCalibration(device)?.model,
           time: async (plans) => {
-            const times = await timePlans(gpu, plans, PROTOCOL, (done) =>
+            const times = await timePlans(gpu, plans, protocol, (done) =>
               shown.update(`${count + done} measurements`));
             count += plans.length;
             return times;
@@ -94,7 +100,9 @@ export function calibrateCommand() {
         if (path !== undefined) out.message(`kept        ${path}`);
       }
       const note = printer("stderr");
-      found.notes.forEach((line) => note.message(`note: ${line}`));
+      found.notes.slice(0, MOST_NOTES).forEach((line) => note.message(`note: ${line}`));
+      const more = found.notes.length - MOST_NOTES;
+      if (more > 0) note.message(`note: ${more} more are in the calibration's notes`);
       writes.conclude(0);
     });
 }

@@ -42,15 +42,22 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
   }
 }
 
-/** Says once of a GPU that nothing is known of that calibrating it pays; always where it cannot be noted that this was said. */
+/** Says once of a GPU that nothing is known of that calibrating it pays. */
 export function noteUncalibrated(device: CalibratedDevice & { readonly software: boolean }): void {
-  if (device.software || KNOWN.test(device.adapter)) return;
-  const said = cachePath("devices", `${fileName(device)}.noted`);
-  if (said !== undefined && !markOnce(said)) return;
+  if (device.software || !isNews(device, cachePath("devices", `${fileName(device)}.noted`))) return;
   printer("stderr").message(
     `wgconv: note: auto takes ${device.adapter} for an H200 until wgconv calibrate has measured it, ` +
       "in about a minute",
   );
+}
+
+/**
+ * Whether a device is one whose figures are unknown, and nobody has been told; always where that cannot be noted.
+ *
+ * @param said The file that notes it.
+ */
+export function isNews({ adapter }: Pick<CalibratedDevice, "adapter">, said: string | undefined) {
+  return !KNOWN.test(adapter) && (said === undefined || markOnce(said));
 }
 
 /** Makes an empty file; false where it is there already. */

@@ -35,6 +35,7 @@ import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { readText } from "../read_text.ts";
 import { openExecutor } from "./records.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   gather,
   oneOf,
@@ -112,6 +113,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       const suites: string[] = [];

@@ -23,6 +23,8 @@ export interface Computation {
 export interface ComputeOptions {
   readonly device: "gpu" | "cpu";
   readonly backend: Backend;
+  /** The GPU that is asked for. */
+  readonly adapter?: string | undefined;
   readonly check: CheckMode | "none";
   /** Timed runs. */
   readonly runs: number;
@@ -47,7 +49,7 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
  */
 export async function withExecutor<T>(
   { subject, source, algorithm, planning, tuned, executor: shared }: Computation,
-  { device, backend, check, runs, fillMs = 0 }: ComputeOptions,
+  { device, backend, adapter: wanted, check, runs, fillMs = 0 }: ComputeOptions,
   run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
   const shown = progress();
@@ -56,9 +58,8 @@ export async function withExecutor<T>(
   const onCpu = device === "cpu" || subject.shape.includes(0);
   if (!onCpu) await subject.admit?.(check, () => chunkedOperands(subject, source));
   using own = new DisposableStack();
-  const executor = onCpu
-    ? cpuExecutor(tell("computing"))
-    : shared ?? own.use(await openGpuExecutor({ backend }, subject.features, planning));
+  const executor = onCpu ? cpuExecutor(tell("computing")) : shared ??
+    own.use(await openGpuExecutor({ backend, adapter: wanted }, subject.features, planning));
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {

@@ -187,11 +187,11 @@ interface Shared extends Disposable {
 }
 
 async function openShared(options: ConvOptions): Promise<Shared> {
-  const { dtype, outDtype, algorithm, device, backend } = options;
+  const { dtype, outDtype, algorithm, device } = options;
   const planning = { ...planningOptions(options), algorithm };
   if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
   const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
-  const executor = await openGpuExecutor({ backend }, features, planning);
+  const executor = await openGpuExecutor(options, features, planning);
   const tuned = algorithm === "auto" ? readTuning(options.tuning) : undefined;
   const tuning = tuningOf(tuned, executor.device);
   return {

@@ -34,7 +34,7 @@ export async function searchPolicies(
   using records = openRecords(target, writes, { force: options.force });
   const subject = gemmSubject(problem, options);
   const planning = gemmPlanning(options);
-  const gpu = await openGpu({ backend }, subject.features);
+  const gpu = await openGpu(options, subject.features);
   using executor = gpuExecutorOf(gpu, planning);
   const fill = fillOf(options);
   const rivals = gemmRivals(gpuPlanning(gpu, planning, executor.model), problem, options);

@@ -1,22 +1,17 @@
 import { UnsupportedError } from "../errors.ts";
 import { type GpuDevice, openDevice } from "../gpu/device.ts";
-import type { Backend } from "../gpu/provider.ts";
 import { type Executor, gpuExecutor } from "../run/executor.ts";
 import type { Planning } from "../run/subject.ts";
 import { keptCalibration, noteUncalibrated } from "./calibration.ts";
-
-/** Which GPU a command computes on. */
-export interface GpuChoice {
-  readonly backend: Backend;
-}
+import type { GpuChoice } from "./gpu_choice.ts";
 
 /** Opens the GPU; where there is none, the error says what to do without. */
 export async function openGpu(
-  { backend }: GpuChoice,
+  { backend, adapter }: GpuChoice,
   features: readonly string[] = [],
 ): Promise<GpuDevice> {
   try {
-    return await openDevice({ backend, features });
+    return await openDevice({ backend, adapter, features });
   } catch (error) {
     if (!(error instanceof UnsupportedError)) throw error;
     throw new UnsupportedError(`${error.message}; --device cpu computes without a GPU`);

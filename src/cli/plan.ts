@@ -19,7 +19,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
-import type { GpuChoice } from "./open_gpu.ts";
+import { ADAPTER_HELP, type GpuChoice } from "./gpu_choice.ts";
 import { printer } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
@@ -52,6 +52,7 @@ export function planCommand() {
       "none" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--all", "list what every algorithm would do")
     .option("--wgsl", "print the shaders")
     .addHelpText("after", EXAMPLES)
@@ -137,7 +138,7 @@ interface ThisDevice {
 async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
   const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
-  using gpu = await openDevice(options);
+  using gpu = await openDevice({ backend: options.backend, adapter: options.adapter });
   const { model } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
   return {

@@ -42,6 +42,7 @@ export interface Suite {
 /** Where a run over groups computes, and where its records go. */
 export interface SuiteOptions {
   readonly backend: Backend;
+  readonly adapter?: string | undefined;
   readonly device: "gpu" | "cpu";
   readonly json?: boolean | undefined;
   readonly jsonl?: string | undefined;
@@ -52,11 +53,11 @@ export interface SuiteOptions {
 
 /** Opens what computes. */
 export async function openExecutor(
-  { device, backend }: Pick<SuiteOptions, "device" | "backend">,
+  { device, ...choice }: Pick<SuiteOptions, "device" | "backend" | "adapter">,
   features: readonly string[] = [],
   planning: Partial<Planning> = {},
 ): Promise<Executor> {
-  return device === "cpu" ? cpuExecutor() : await openGpuExecutor({ backend }, features, planning);
+  return device === "cpu" ? cpuExecutor() : await openGpuExecutor(choice, features, planning);
 }
 
 /**

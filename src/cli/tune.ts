@@ -14,6 +14,7 @@ import { textTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, progress } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
@@ -58,6 +59,7 @@ export function tuneCommand() {
     .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
     .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--output <file>", "where the tuning is kept; the user's own where absent")
     .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)

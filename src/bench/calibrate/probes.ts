@@ -59,6 +59,8 @@ const THIN = {
   flat: ["nchw", "ic64ih56oc16kh3ph1"],
   narrow: ["nhwc", "ic64ih56oc16kh3ph1"],
 } as const;
+/** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
+const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winograd2d", "winrs"];
 const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
 
 /**
@@ -77,6 +79,7 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     sizes: string,
     { dtype = "f32", ...pins }: Pins = {},
   ) => {
+    if (model.software && UNWEIGHED.includes(algorithm)) return;
     const request: PlanRequest = {
       problem: parseDescriptor(sizesFor(model, sizes), op),
       dtype,
