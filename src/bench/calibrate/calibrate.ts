@@ -29,20 +29,23 @@ const NEAR = 0.05;
 /** Samples that spread further than this did not settle. */
 const SETTLED = 0.1;
 
-/** Figures that scale together where nothing else is known, and what they are measured by: what waits, moves and computes. */
+/** Figures that scale together where nothing else is known, and what they are measured by: what waits, computes and moves. */
 const TOGETHER: readonly { readonly figures: readonly string[]; readonly by: readonly string[] }[] =
   [
     { figures: ["times"], by: ["times"] },
-    {
-      figures: ["rates.stream", "rates.filterStream", "rates.slicedStore", "rates.winrsBuckets"],
-      by: ["rates.stream"],
-    },
     {
       figures: [
         ..."packed gathered correlated sliced dot4 planned direct depthwise few".split(" "),
         ..."fewGradient depthwiseGradient winrs winrsOverall".split(" "),
       ].map((name) => `rates.${name}`),
-      by: ["rates.gathered", "rates.packed"],
+      by: [
+        "rates.gathered",
+        ..."small wide broad large huge".split(" ").map((name) => `shares.policies.${name}`),
+      ],
+    },
+    {
+      figures: ["rates.stream", "rates.filterStream", "rates.slicedStore", "rates.winrsBuckets"],
+      by: ["rates.stream"],
     },
   ];
 /** Figures of one kind, that are more alike than others. */

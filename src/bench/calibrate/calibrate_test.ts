@@ -122,6 +122,22 @@ Deno.test("calibrate() finds a model again by the times that it predicts", async
   assert.ok(agreement(choices(H200), choices(SMALL)) < 0.9, "another device chooses otherwise");
 });
 
+Deno.test("calibrate() finds a device that is a thousand times as slow", async () => {
+  const slow = modelWith(8, {
+    rates: 1e-3,
+    times: 20,
+    "rates.stream": 0.5,
+    "rates.filterStream": 0.5,
+    "rates.slicedStore": 0.5,
+    "rates.winrsBuckets": 0.5,
+    "costs.element": 2,
+    "costs.store": 2,
+    "costs.dispatch": 0.02,
+  });
+  const { model } = await calibrate("slow", fakeDevice(slow));
+  assert.deepEqual(different(model, slow, 0.08), []);
+});
+
 Deno.test("calibrate() leaves an H200's figures as they are, whatever the noise of its samples", async () => {
   const { model } = await calibrate("h200", fakeDevice(H200, 0.03));
   assert.deepEqual(different(model, H200, 0), []);
