@@ -1,15 +1,13 @@
 import { UnsupportedError } from "../errors.ts";
 import { requestAdapter, summarize } from "./adapter.ts";
 import { findListed, listAdapters } from "./list_adapters.ts";
-import { loadProvider } from "./load_provider.ts";
+import { loadProvider, type ProviderOptions } from "./load_provider.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
 
 /** An adapter that is asked for, by its index or a part of its name. */
-export interface AdapterChoice {
+export interface AdapterChoice extends ProviderOptions {
   readonly backend: Backend;
   readonly adapter: string;
-  /** Further flags for Dawn. */
-  readonly dawnFlags?: readonly string[];
 }
 
 /**
@@ -19,12 +17,15 @@ export interface AdapterChoice {
  * @throws {UnsupportedError} where there is no such adapter, or it cannot be told from others.
  */
 export async function chooseAdapter(
-  { backend, adapter: wanted, dawnFlags = [] }: AdapterChoice,
+  { backend, adapter: wanted, dawnFlags = [], ...options }: AdapterChoice,
 ): Promise<{ provider: GpuProvider; request?: GPURequestAdapterOptions }> {
   const { adapter, manifest, request } = findListed(await listAdapters(backend), wanted);
   if (backend === "dawn") {
     return {
-      provider: await loadProvider(backend, { dawnFlags: [...dawnFlags, `adapter=${adapter}`] }),
+      provider: await loadProvider(backend, {
+        ...options,
+        dawnFlags: [...dawnFlags, `adapter=${adapter}`],
+      }),
     };
   }
   if (manifest !== undefined) Deno.env.set("VK_DRIVER_FILES", manifest);

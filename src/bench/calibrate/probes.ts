@@ -36,7 +36,7 @@ export interface ProbedDevice {
 }
 
 /** What a probe pins. */
-type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "dtype">>;
+type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "flush" | "dtype">>;
 
 /**
  * A problem's sizes on a device: `mb` without a number is a batch that makes a few waves of workgroups; a CPU gets a quarter of
@@ -165,6 +165,11 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     );
   }
   slices();
+  add("shares.sliced.flushed", "winograd2d", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
+    tile: "F(2x2,3x3)",
+    policy: "32x32x8_8x8",
+    flush: 128,
+  });
   add("shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", {
     ...whole,
     policy: "wide",
@@ -214,12 +219,16 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
             "fwd",
             layout,
             "mbic128ih28oc128kh3ph1",
-            { tile, policy },
+            { tile, policy, flush: 0 },
           );
         }
         const policy = Object.keys(policies).at(-1)!;
         const sizes = "mbic16ih56oc64kh3ph1";
-        add(`rates.slicedStore.${way}`, algorithm, "fwd", layout, sizes, { tile, policy });
+        add(`rates.slicedStore.${way}`, algorithm, "fwd", layout, sizes, {
+          tile,
+          policy,
+          flush: 0,
+        });
       }
     }
   }
