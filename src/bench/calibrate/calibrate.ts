@@ -24,8 +24,8 @@ export interface Calibrated {
 const KEPT = 0.06;
 /** The same of what many measurements say together. */
 const SAME = 0.03;
-/** A figure of a calibration before is kept where it is so near. */
-const NEAR = 0.05;
+/** A figure of a calibration before is kept where it is so near: one that leaves its ratio or not differs by KEPT. */
+const NEAR = 0.08;
 /** Samples that spread further than this did not settle. */
 const SETTLED = 0.1;
 
