@@ -13,7 +13,7 @@ type SoftwareFigures = Pick<DeviceModel, "rates" | "times">;
  */
 const LAVAPIPE: SoftwareFigures = {
   rates: {
-    packed: 0.0165,
+    packed: 0.0145,
     gathered: 0.00783,
     correlated: { along: 0.0082, across: 0.007 },
     sliced: { one: 0.01, oneWide: 0.00949, two: 0.00813 },
@@ -25,7 +25,7 @@ const LAVAPIPE: SoftwareFigures = {
     few: 0.0219,
     fewGradient: 0.0163,
     depthwiseGradient: { along: 0.02, across: 0.02 },
-    stream: 0.0033,
+    stream: 0.0045,
     filterStream: 0.000472,
     winrs: {
       a2n1r1: 0.00916,
@@ -51,7 +51,7 @@ const LAVAPIPE: SoftwareFigures = {
 /** SwiftShader (chromium's, Subzero) on the same, likewise. */
 const SWIFTSHADER: SoftwareFigures = {
   rates: {
-    packed: 0.00105,
+    packed: 0.0014,
     gathered: 0.00162,
     correlated: { along: 0.00206, across: 0.00175 },
     sliced: { one: 0.000142, oneWide: 0.000135, two: 0.000115 },
