@@ -41,7 +41,7 @@ Deno.test("auto takes on a CPU what its driver is fast at, and nothing that take
     const device = softwareDevice(4, adapter);
     const plan = planConv(request(parseDescriptor(problem, op), { device, layout }));
     for (const { algorithm, reason } of plan.rivals!) {
-      const slow = ["winograd1d", "winograd2d", "winrs"].includes(algorithm);
+      const slow = ["winograd1d", "winrs"].includes(algorithm);
       assert.ok(!slow || reason !== undefined, algorithm);
     }
     return plan.algorithm;

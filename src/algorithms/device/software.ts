@@ -7,17 +7,17 @@ const MEASURED_ON = 2;
 type SoftwareFigures = Pick<DeviceModel, "rates" | "times">;
 
 /**
- * Lavapipe (Mesa 22.3.6) on two cores of an AMD EPYC. Fitted to what every algorithm but fused Winograd and WinRS takes of the 20
- * problems of `bench/planner_rivals.ts --small`, `packed`, `stream` and `correlated` then by hand to their choices. Of sliced
- * products and WinRS nothing was fitted: `auto` leaves them aside.
+ * Lavapipe (Mesa 22.3.6) on two cores of an AMD EPYC. Fitted to what every algorithm but WinRS takes of the 20 problems
+ * of `bench/planner_rivals.ts --small`, `packed`, `stream`, `correlated` and `slicedStore` then by hand to their choices. Of
+ * WinRS nothing was fitted: `auto` leaves it aside.
  */
 const LAVAPIPE: SoftwareFigures = {
   rates: {
     packed: 0.0145,
     gathered: 0.00783,
     correlated: { along: 0.0082, across: 0.007 },
-    sliced: { one: 0.01, oneWide: 0.00949, two: 0.00813 },
-    slicedStore: { lines: 0.00131, scattered: 0.000274 },
+    sliced: { one: 0.0108, oneWide: 0.0232, two: 0.0301 },
+    slicedStore: { lines: 0.00027, scattered: 0.00028 },
     dot4: 0.01617,
     planned: 0.00783,
     direct: 0.00108,
@@ -48,7 +48,7 @@ const LAVAPIPE: SoftwareFigures = {
   times: { dispatch: 44.5, winrsKernel: 44.5 },
 };
 
-/** SwiftShader (chromium's, Subzero) on the same, likewise. */
+/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. */
 const SWIFTSHADER: SoftwareFigures = {
   rates: {
     packed: 0.0014,

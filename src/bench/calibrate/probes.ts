@@ -60,7 +60,7 @@ const THIN = {
   narrow: ["nhwc", "ic64ih56oc16kh3ph1"],
 } as const;
 /** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
-const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winograd2d", "winrs"];
+const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
 const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
 
 /**
