@@ -14,12 +14,12 @@ type SoftwareFigures = Pick<DeviceModel, "rates" | "times">;
 const LAVAPIPE: SoftwareFigures = {
   rates: {
     packed: 0.0145,
-    gathered: 0.00783,
+    gathered: 0.0066,
     correlated: { along: 0.0082, across: 0.007 },
     sliced: { one: 0.0108, oneWide: 0.0232, two: 0.0301 },
     slicedStore: { lines: 0.00027, scattered: 0.00028 },
-    dot4: 0.01617,
-    planned: 0.00783,
+    dot4: 0.01363,
+    planned: 0.0066,
     direct: 0.00108,
     depthwise: { along: 0.03, across: 0.03 },
     few: 0.0219,
@@ -51,7 +51,7 @@ const LAVAPIPE: SoftwareFigures = {
 /** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. */
 const SWIFTSHADER: SoftwareFigures = {
   rates: {
-    packed: 0.0014,
+    packed: 0.00105,
     gathered: 0.00162,
     correlated: { along: 0.00206, across: 0.00175 },
     sliced: { one: 0.000142, oneWide: 0.000135, two: 0.000115 },
