@@ -10,28 +10,31 @@
  */
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
-import { predictMs } from "../src/algorithms/cost/choose.ts";
 import { H200 } from "../src/algorithms/device/h200.ts";
 import type { DeviceModel } from "../src/algorithms/device/model.ts";
+import {
+  figure,
+  type FigurePath,
+  figurePaths,
+  type FitCase,
+  fitFigures,
+  predictionError,
+  predictRequest,
+  rms,
+} from "../src/bench/calibrate/fit.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { policyTile, TILE_POLICIES } from "../src/kernels/policy.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { type MeasuredCase, measuredCases } from "./measured_case.ts";
 
-/** Errors beyond this count no more: what no figure explains should not pull at all of them. */
-const FAR = 0.4;
 /** How strongly a figure is held where it was: what few records say should not move far. */
 const HELD = 2e-3;
 
-interface Case {
+interface Case extends FitCase {
   readonly name: string;
-  readonly fitted: boolean;
   readonly request: PlanRequest;
-  readonly ms: number;
+  readonly fitted: boolean;
 }
-
-/** A figure of a model by its path. */
-type Path = readonly string[];
 
 const { values, positionals } = parseArgs({
   args: Deno.args,
@@ -56,92 +59,40 @@ function asItRan({ name, request, algorithm, tile, kernel, ms }: MeasuredCase): 
   // All operations and layouts of a problem are in one half.
   const { problem } = request;
   const digest = createHash("sha256").update(printDescriptor({ ...problem, op: "fwd" })).digest();
+  const ran = {
+    ...request,
+    algorithm,
+    ...(tile === undefined ? {} : { tile }),
+    ...(policy === undefined ? {} : { policy }),
+  };
   return {
     name: `${name} ${kernel}`,
     fitted: values.all || digest[0]! % 2 === 0,
     ms,
-    request: {
-      ...request,
-      algorithm,
-      ...(tile === undefined ? {} : { tile }),
-      ...(policy === undefined ? {} : { policy }),
-    },
+    request: ran,
+    predict: (model) => predictRequest(ran, model),
   };
-}
-
-/** log(predicted / measured); undefined where nothing is predicted. */
-function errorOf({ request, ms }: Case, device: DeviceModel): number | undefined {
-  if (request.algorithm === "auto") return undefined;
-  const predicted = predictMs({ ...request, device }, request.algorithm);
-  return typeof predicted === "number" ? Math.log(predicted / ms) : undefined;
 }
 
 /** Figures that are asked for, by the beginnings of their paths; all where none are. */
 const wanted = values.figures.split(",");
 
-/** Paths of the figures that may be fitted: rates, shares, times and costs. */
-function* figurePaths(value: unknown, path: Path = []): Generator<Path> {
-  if (typeof value === "number") {
-    const asked = wanted.some((one) =>
-      `${path.join(".")}.`.startsWith(one === "" ? "" : `${one}.`)
-    );
-    if (asked && ["rates", "shares", "times", "costs"].includes(path[0]!)) yield path;
-  } else if (typeof value === "object" && value !== null) {
-    for (const [name, field] of Object.entries(value)) yield* figurePaths(field, [...path, name]);
-  }
-}
-
-function figure(model: unknown, path: Path): number {
-  return path.reduce((value, name) => (value as Record<string, unknown>)[name], model) as number;
-}
-
-function withFigure<T>(model: T, [name, ...rest]: Path, value: number): T {
-  const field = (model as Record<string, unknown>)[name!];
-  return { ...model, [name!]: rest.length === 0 ? value : withFigure(field, rest, value) };
-}
-
-const cost = (error: number) =>
-  Math.abs(error) < FAR ? error * error : FAR * (2 * Math.abs(error) - FAR);
-const rms = (errors: readonly number[]) =>
-  Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / Math.max(1, errors.length));
+const isWanted = (path: FigurePath) =>
+  wanted.some((one) => `${path.join(".")}.`.startsWith(one === "" ? "" : `${one}.`));
+const errorOf = (one: Case, device: DeviceModel) => predictionError(one, device) ?? 0;
 
 const cases = measuredCases(positionals)
   .map(asItRan)
-  .filter((one) => errorOf(one, H200) !== undefined);
+  .filter((one) => predictionError(one, H200) !== undefined);
 const fitted = cases.filter((one) => one.fitted);
-const paths = [...figurePaths(H200)];
-
-/** What a model errs by on the fitted cases of `which`. */
-function loss(model: DeviceModel, which: readonly number[]): number {
-  return which.reduce((sum, i) => sum + cost(errorOf(fitted[i]!, model) ?? 0), 0);
-}
-
-let model = H200;
-const everywhere = fitted.map((_, i) => i);
-let step = 0.3;
-for (let round = 0; round < Number(values.rounds); round++, step *= 0.7) {
-  for (const path of paths) {
-    const now = figure(model, path);
-    const before = fitted.map((one) => errorOf(one, model) ?? 0);
-    const touched = everywhere.filter((i) =>
-      [1 + step, 1 / (1 + step)].some((by) =>
-        (errorOf(fitted[i]!, withFigure(model, path, now * by)) ?? 0) !== before[i]
-      )
-    );
-    if (touched.length === 0) continue;
-    const start = figure(H200, path);
-    const held = (value: number) => HELD * fitted.length * Math.log(value / start) ** 2;
-    let best = { value: now, loss: loss(model, touched) + held(now) };
-    for (const by of [1 + step, 1 / (1 + step), 1 + step / 3, 1 / (1 + step / 3)]) {
-      const value = now * by;
-      const tried = loss(withFigure(model, path, value), touched) + held(value);
-      if (tried < best.loss) best = { value, loss: tried };
-    }
-    model = withFigure(model, path, Number(best.value.toPrecision(3)));
-  }
-  const errors = fitted.map((one) => errorOf(one, model) ?? 0);
-  console.error(`round ${round + 1}: ${(100 * rms(errors)).toFixed(1)} %`);
-}
+const paths = figurePaths(H200).filter(isWanted);
+const model = fitFigures(H200, fitted, {
+  groups: paths.map((path) => [path]),
+  steps: Array.from({ length: Number(values.rounds) }, (_, round) => 0.3 * 0.7 ** round),
+  penalty: (change) => HELD * fitted.length * change ** 2,
+  onRound: (one) =>
+    console.error(`${(100 * rms(fitted.map((each) => errorOf(each, one)))).toFixed(1)} %`),
+});
 
 for (const [title, device] of [["before", H200], ["after", model]] as const) {
   for (const half of [true, false]) {
@@ -149,7 +100,7 @@ for (const [title, device] of [["before", H200], ["after", model]] as const) {
     for (const one of cases.filter(({ fitted }) => fitted === half)) {
       const { algorithm, problem: { op }, layout } = one.request;
       const key = `${algorithm} ${op} ${layout}`;
-      groups.set(key, [...groups.get(key) ?? [], errorOf(one, device) ?? 0]);
+      groups.set(key, [...groups.get(key) ?? [], errorOf(one, device)]);
     }
     const all = [...groups.values()].flat();
     if (all.length === 0) continue;
@@ -164,7 +115,7 @@ for (const [title, device] of [["before", H200], ["after", model]] as const) {
   }
 }
 const worst = cases
-  .map((one) => ({ name: one.name, error: errorOf(one, model) ?? 0 }))
+  .map((one) => ({ name: one.name, error: errorOf(one, model) }))
   .toSorted((a, b) => Math.abs(b.error) - Math.abs(a.error));
 console.log("\nfarthest off, predicted over measured:");
 for (const { name, error } of worst.slice(0, 25)) {

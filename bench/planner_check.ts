@@ -1,10 +1,13 @@
 /**
  * Compares what `auto` chooses with what was measured, without a GPU:
- *   deno run -A bench/planner_check.ts [-v] RECORDS...
+ *   deno run -A bench/planner_check.ts [-v] [--device-model FILE] RECORDS...
  * A case is a problem, operation and layout; the best measured is what counts. Cases whose choice was not measured are
- * counted apart. -v lists every case.
+ * counted apart. -v lists every case. Choices are an H200's unless a file says what the device reaches.
  */
+import { parseArgs } from "node:util";
 import { predictMs, rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
+import { H200 } from "../src/algorithms/device/h200.ts";
+import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
 import type { Rival } from "../src/algorithms/rival.ts";
 import { rivalName } from "../src/algorithms/cost/plan_fastest.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
@@ -27,10 +30,16 @@ interface Case {
   readonly measured: Measured[];
 }
 
-const verbose = Deno.args.includes("-v");
+const { values, positionals } = parseArgs({
+  options: { verbose: { type: "boolean", short: "v" }, "device-model": { type: "string" } },
+  allowPositionals: true,
+});
+const { verbose, "device-model": file } = values;
+const device = file === undefined ? H200 : readDeviceModel(file);
 const cases = new Map<string, Case>();
-for (const record of measuredCases(Deno.args.filter((one) => one !== "-v"))) {
-  const { name, request, algorithm, ms } = record;
+for (const record of measuredCases(positionals)) {
+  const { name, algorithm, ms } = record;
+  const request = { ...record.request, device };
   const tile = record.tile ??
     (algorithm === "winograd2d-nonfused" ? formatTile(defaultTile(request.problem)) : undefined);
   const one = cases.get(name) ?? { name, request, measured: [] };

@@ -108,6 +108,7 @@ Deno.test("wgconv bench, killed in the middle, resumes and ends with the same ca
   await Deno.writeTextFile(suite, "mb1ic4,8,12,16,20,24ih14oc16kh3ph1");
   const path = `${temporary.path}/out.jsonl`;
   const args = ["bench", "--suite", suite, "--op", "all", "--runs", "9", "--jsonl", path];
+  args.push("--algorithm", "implicit-gemm");
   const child = startWgconv(args, { stdout: "null", stderr: "null" });
   const lines = async () => (await Deno.readTextFile(path).catch(() => "")).split("\n").length - 1;
   await until(async () => await lines() >= 5, child);

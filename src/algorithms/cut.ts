@@ -26,7 +26,7 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
-import { FEW_MULTIPROCESSORS, loopCost } from "./loop_cost.ts";
+import { isSmallCpu, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product, TileAccess } from "./product.ts";
@@ -127,7 +127,7 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
     cheapest(each(evenCuts));
   if (even === undefined) return undefined;
   const tried = balance === "stream-k" ||
-    balance === "auto" && splits === undefined && device.multiprocessors >= FEW_MULTIPROCESSORS;
+    balance === "auto" && splits === undefined && !isSmallCpu(device);
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
   if (streamed === undefined) return even;
   return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
@@ -259,7 +259,7 @@ export function cutProduct(
     : TILE_POLICIES;
   candidates = candidates.filter(fits);
   // SwiftShader took 24 GB to compile a thin policy's loads.
-  if (device.multiprocessors < FEW_MULTIPROCESSORS) {
+  if (isSmallCpu(device)) {
     candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
   }
   if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {

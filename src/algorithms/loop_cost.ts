@@ -4,8 +4,13 @@ import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import { type DeviceModel, policyWarps, residentWorkgroups, waveTime } from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
 
-/** A software device gains nothing from large tiles, and pays for compiling what they unroll. */
-export const FEW_MULTIPROCESSORS = 16;
+/** CPUs of fewer cores gain nothing from large tiles, and pay for compiling what they unroll. */
+const FEW_CORES = 16;
+
+/** Whether a device is a CPU of few cores. A GPU of as few multiprocessors is cut as others are. */
+export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean {
+  return software && multiprocessors < FEW_CORES;
+}
 
 /** What a tile costs there beside its steps. */
 const SMALL_DEVICE = { fill: 2, store: 0 };
@@ -54,7 +59,7 @@ export function loopCost(
 ): number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
-  const few = multiprocessors < FEW_MULTIPROCESSORS;
+  const few = isSmallCpu(device);
   const { fill, store } = few ? SMALL_DEVICE : device.costs;
   const one = (steps: number) =>
     policy.rows * policy.columns * (policy.depth * (steps + fill) + store);

@@ -97,11 +97,9 @@ function fixedChoice(request: PlanRequest): FixedChoice | undefined {
       why: "auto: a policy, splits and variants are of implicit-gemm",
     };
   }
-  if (degenerate(problem)) {
-    return { name: "implicit-gemm", why: "auto: there is nothing to sum", replaceable: true };
-  }
-  const why = "auto: implicit-gemm, since nothing predicts times of software devices";
-  return isSoftware(request) ? { name: "implicit-gemm", why, replaceable: true } : undefined;
+  return degenerate(problem)
+    ? { name: "implicit-gemm", why: "auto: there is nothing to sum", replaceable: true }
+    : undefined;
 }
 
 /** Plans a fixed choice, or `direct`, which needs no workspace, where it takes more than is allowed. */

@@ -62,7 +62,7 @@ export interface PlanRequest {
   readonly sizes?: "constant" | "uniform";
 }
 
-/** Whether a request is for a CPU: large kernels take seconds to compile there, and nothing predicts their times. */
+/** Whether a request is for a CPU: loops must be short there, and large kernels take seconds to compile. */
 export function isSoftware({ device }: PlanRequest): boolean {
   return device?.software ?? false;
 }

@@ -27,3 +27,8 @@ export interface Rival extends Candidate {
 export function pointless(algorithm: AlgorithmName): Candidate {
   return { algorithm, amplification: 1, reason: "no tile of it saves multiplications here" };
 }
+
+/** A candidate that is none on a CPU, which takes seconds to compile its kernels. */
+export function slowToCompile(algorithm: AlgorithmName): Candidate {
+  return { algorithm, amplification: 1, reason: "a CPU takes seconds to compile its kernels" };
+}

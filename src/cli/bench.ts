@@ -31,6 +31,7 @@ import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   commaList,
   CPU_HEEDS,
@@ -146,6 +147,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--jsonl <file>", "where the records go; - is stdout, and the table goes to stderr")
     .option("--json", "as --jsonl -")
     .option("--columns <list>", COLUMNS_HELP, parseColumns)
@@ -192,6 +194,7 @@ function refuseOnCpu(options: BenchOptions): void {
     flush: flush !== undefined,
     "max-workspace": maxWorkspace !== undefined,
     "device-model": deviceModel,
+    adapter: options.adapter,
     exact,
     "max-bound-ratio": maxBoundRatio !== undefined,
     tuning,

@@ -33,6 +33,7 @@ import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { openExecutor } from "./records.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   gather,
   oneOf,
@@ -117,6 +118,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .addHelpText("after", EXAMPLES)
     .action(async (options) => {
       const suites: string[] = [];
@@ -143,7 +145,11 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const groups = benchGroups(checkBench(plan));
       const count = recordCount(groups);
       const open = async () => {
-        const executor = await openExecutor(options, groupFeatures(groups));
+        const executor = await openExecutor(
+          options,
+          groupFeatures(groups),
+          checkBench(plan).planning,
+        );
         if (adapter === "") records.write(environmentRecord(executor.device, options.seed));
         adapter = executor.device.adapter;
         return executor;

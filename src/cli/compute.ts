@@ -1,12 +1,11 @@
 import { FEWER_SPLITS } from "../algorithms/cut_note.ts";
-import { UnsupportedError } from "../errors.ts";
-import { type GpuDevice, openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CheckMode } from "../run/coverage.ts";
-import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
+import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
 import type { Planning, Subject } from "../run/subject.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { progress, reporter } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
 
@@ -25,6 +24,8 @@ export interface Computation {
 export interface ComputeOptions {
   readonly device: "gpu" | "cpu";
   readonly backend: Backend;
+  /** The GPU that is asked for. */
+  readonly adapter?: string | undefined;
   readonly check: CheckMode | "none";
   /** Timed runs. */
   readonly runs: number;
@@ -49,7 +50,7 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
  */
 export async function withExecutor<T>(
   { subject, source, algorithm, planning, tuned, executor: shared }: Computation,
-  { device, backend, check, runs, fillMs = 0 }: ComputeOptions,
+  { device, backend, adapter: wanted, check, runs, fillMs = 0 }: ComputeOptions,
   run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
   const shown = progress();
@@ -58,9 +59,8 @@ export async function withExecutor<T>(
   const onCpu = device === "cpu" || subject.shape.includes(0);
   if (!onCpu) await subject.admit?.(check, () => chunkedOperands(subject, source));
   using own = new DisposableStack();
-  const executor = onCpu
-    ? cpuExecutor(tell("computing"))
-    : shared ?? own.use(gpuExecutor(await openGpu(backend, subject.features)));
+  const executor = onCpu ? cpuExecutor(tell("computing")) : shared ??
+    own.use(await openGpuExecutor({ backend, adapter: wanted }, subject.features, planning));
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {
@@ -83,18 +83,5 @@ export async function withExecutor<T>(
     throw await executor.causeOf(error);
   } finally {
     shown.done();
-  }
-}
-
-/** Opens the GPU; where there is none, the error says what to do without. */
-export async function openGpu(
-  backend: Backend,
-  features: readonly string[] = [],
-): Promise<GpuDevice> {
-  try {
-    return await openDevice({ backend, features });
-  } catch (error) {
-    if (!(error instanceof UnsupportedError)) throw error;
-    throw new UnsupportedError(`${error.message}; --device cpu computes without a GPU`);
   }
 }

@@ -71,6 +71,7 @@ function refuseOnCpu(options: ConvOptions): void {
     flush: flush !== undefined,
     "max-workspace": maxWorkspace !== undefined,
     "device-model": deviceModel,
+    adapter: options.adapter,
     exact,
     "max-bound-ratio": maxBoundRatio !== undefined,
     tuning,

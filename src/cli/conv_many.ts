@@ -6,14 +6,14 @@ import { refuseWrite } from "../npy/atomic_write.ts";
 import { openNpy, type TensorSource, writeNpy, writeOutput } from "../npy/mod.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import { convSubject } from "../run/conv_subject.ts";
-import { type Executor, gpuExecutor } from "../run/executor.ts";
+import type { Executor } from "../run/executor.ts";
 import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
-import { openGpu } from "./compute.ts";
 import { inputFiles, openConv, type OpenedConv } from "./conv_files.ts";
 import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
@@ -187,11 +187,11 @@ interface Shared extends Disposable {
 }
 
 async function openShared(options: ConvOptions): Promise<Shared> {
-  const { dtype, outDtype, algorithm, device, backend } = options;
+  const { dtype, outDtype, algorithm, device } = options;
   const planning = { ...planningOptions(options), algorithm };
   if (device === "cpu") return { executor: undefined, planning, [Symbol.dispose]: () => {} };
   const features = elementFeatures({ dtype, ...(outDtype === undefined ? {} : { outDtype }) });
-  const executor = gpuExecutor(await openGpu(backend, features));
+  const executor = await openGpuExecutor(options, features, planning);
   const tuned = algorithm === "auto" ? readTuning(options.tuning) : undefined;
   const tuning = tuningOf(tuned, executor.device);
   return {

@@ -2,6 +2,7 @@ import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { FORCE_INPUT } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
@@ -53,6 +54,7 @@ export function convOptions() {
       "what wgconv tune measured, for auto; none for none (the user's own)",
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .addHelpText("after", EXAMPLES);
 }
 

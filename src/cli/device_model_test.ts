@@ -1,7 +1,8 @@
 import assert from "#assert";
 import { H200, modelOf } from "../algorithms/device/h200.ts";
 import { scaledModel } from "../../tests/support/scaled_model.ts";
-import { deviceOption, readDeviceModel } from "./device_model.ts";
+import { readDeviceModel } from "../bench/calibrate/model_file.ts";
+import { deviceOption } from "./device_model.ts";
 
 function withFile<T>(text: string, body: (path: string) => T): T {
   const path = Deno.makeTempFileSync({ suffix: ".json" });

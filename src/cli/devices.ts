@@ -1,16 +1,26 @@
 import { Command, type CommandUnknownOpts, Option } from "#cli-types";
 import { UnsupportedError } from "../errors.ts";
+import { calibrationPath, keptCalibration } from "./calibration.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { printer } from "./output.ts";
 
 /** Types only: the GPU's modules are loaded when the command runs. */
 type Description = import("../gpu/describe.ts").AdapterDescription;
 type Driver = import("../gpu/drivers.ts").VulkanDriver;
+type Gpu = import("../gpu/drivers.ts").NvidiaGpu;
+type Listed = import("../gpu/list_adapters.ts").ListedAdapter;
+
+/** What is known of an adapter's calibration; nothing where there is none. */
+interface Calibrated {
+  readonly calibration?: { readonly date: string; readonly path: string };
+}
 
 const EXAMPLES = `
 Examples:
   wgconv devices                   adapters of Deno's WebGPU
   wgconv devices --json            the same for programs
   wgconv devices --backend dawn    what Dawn sees (downloads it at first use)
+  wgconv devices --adapter 1       the second of the adapters that are listed
 
 Without a GPU, the CPU can stand in: apt-get install mesa-vulkan-drivers libvulkan1`;
 
@@ -22,34 +32,84 @@ export function devicesCommand(): CommandUnknownOpts {
       new Option("--backend <name>", "WebGPU implementation").choices(["wgpu", "dawn"] as const)
         .default("wgpu" as const),
     )
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--json", "print one JSON document")
     .addHelpText("after", EXAMPLES)
-    .action(async ({ backend, json }) => {
+    .action(async ({ backend, adapter, json }) => {
       const { describeAdapters } = await import("../gpu/describe.ts");
-      const { vulkanDrivers } = await import("../gpu/drivers.ts");
+      const { listAdapters } = await import("../gpu/list_adapters.ts");
+      const { nvidiaGpus, vulkanDrivers } = await import("../gpu/drivers.ts");
       const { noAdapterMessage } = await import("../gpu/no_adapter.ts");
       const { COMPUTE_FEATURES } = await import("../gpu/features.ts");
-      const adapters = await describeAdapters(backend);
       const drivers = vulkanDrivers();
+      const listed = await listAdapters(backend);
+      const adapters = (await describeAdapters(backend, adapter)).map((one) => ({
+        ...one,
+        ...calibrationOf(one),
+      }));
+      const host = nvidiaGpus();
       const out = printer("stdout");
       if (json) {
-        out.line(JSON.stringify({ schema: 1, kind: "devices", backend, adapters, drivers }));
+        const choices = listed.map(({ request: _, ...one }, index) => ({ index, ...one }));
+        const found = { backend, choices, adapters, drivers, nvidia: host };
+        out.line(JSON.stringify({ schema: 1, kind: "devices", ...found }));
       } else {
-        for (const line of formatDevices(adapters, drivers, COMPUTE_FEATURES)) out.line(line);
+        const lines = [
+          ...formatChoices(listed, host),
+          ...formatDevices(adapters, drivers, COMPUTE_FEATURES),
+        ];
+        lines.forEach((line) => out.line(line));
       }
       if (adapters.length === 0) throw new UnsupportedError(noAdapterMessage(backend));
     });
 }
 
+/** What is kept of an adapter's calibration: when it was measured, and where it lies. */
+function calibrationOf({ backend, adapter, driver = "" }: Description): Calibrated {
+  if (backend === "browser") return {};
+  const device = { backend, adapter, driver };
+  const kept = keptCalibration(device);
+  return kept === undefined
+    ? {}
+    : { calibration: { date: kept.date, path: calibrationPath(device)! } };
+}
+
+/** The adapters that `--adapter` chooses among, and why not among equal GPUs. */
+export function formatChoices(
+  listed: readonly Pick<Listed, "adapter" | "manifest">[],
+  host: readonly Gpu[],
+): string[] {
+  if (listed.length === 0) return [];
+  const equal = host.length > new Set(host.map(({ model }) => model)).size;
+  return [
+    "Adapters, for --adapter",
+    ...listed.map(({ adapter, manifest }, index) =>
+      `  ${index}  ${adapter}${manifest === undefined ? "" : `  ${manifest}`}`
+    ),
+    ...(host.length < 2 ? [] : [
+      `NVIDIA GPUs of this host: ${
+        host.map(({ address, model }) => `${model} (${address})`).join(", ")
+      }`,
+    ]),
+    ...(equal
+      ? [
+        "  WebGPU cannot choose among equal ones: a process takes the first that it may open, so give each",
+        "  one of its own by the scheduler's device cgroups, a container or a mount namespace.",
+      ]
+      : []),
+    "",
+  ];
+}
+
 /** The lines people read. `wanted` are the features worth missing. */
 export function formatDevices(
-  adapters: readonly Description[],
+  adapters: readonly (Description & Calibrated)[],
   drivers: readonly Driver[],
   wanted: readonly string[],
 ): string[] {
   const lines: string[] = [];
   for (const adapter of adapters) {
-    const { features, subgroupSize: [least, largest], matrixUnits } = adapter;
+    const { features, subgroupSize: [least, largest], matrixUnits, calibration } = adapter;
     const missing = wanted.filter((name) => !features.includes(name));
     lines.push(
       adapter.adapter,
@@ -57,6 +117,9 @@ export function formatDevices(
       `  kind       ${adapter.software ? "software (runs on the CPU)" : "GPU"}`,
       `  vendor     ${adapter.vendor}`,
       ...(adapter.driver ? [`  driver     ${adapter.driver}`] : []),
+      ...(calibration === undefined
+        ? []
+        : [`  calibrated ${calibration.date.slice(0, 10)}, ${calibration.path}`]),
       `  subgroups  ${least === largest ? least : `${least} to ${largest}`} threads`,
       ...(matrixUnits === undefined
         ? []

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { type CliResult, wgconv } from "../../tests/cli.ts";
-import { formatDevices } from "./devices.ts";
+import { formatChoices, formatDevices } from "./devices.ts";
 
 /** Runs `wgconv devices` in a process of its own. */
 function runDevices(args: string[], env: Record<string, string> = {}): Promise<CliResult> {
@@ -72,4 +72,27 @@ Deno.test("formatDevices() tells what an adapter has and lacks", () => {
     "Vulkan drivers",
     "  lib.so  1.3.0  m.json",
   ]);
+});
+
+Deno.test("formatChoices() lists what --adapter chooses among, and says where it cannot", () => {
+  const listed = [{ adapter: "NVIDIA H200", manifest: "nvidia.json" }, { adapter: "llvmpipe" }];
+  const first = [
+    "Adapters, for --adapter",
+    "  0  NVIDIA H200  nvidia.json",
+    "  1  llvmpipe",
+  ];
+  assert.deepEqual(formatChoices(listed, []), [...first, ""]);
+  const gpu = (address: string, model = "NVIDIA H200") => ({ address, model });
+  const hosts = [[gpu("0000:18:00.0"), gpu("0000:2a:00.0")], [gpu("1"), gpu("2", "NVIDIA A2")]];
+  const [equal, unlike] = hosts.map((host) => formatChoices(listed, host));
+  assert.equal(
+    equal![3],
+    "NVIDIA GPUs of this host: NVIDIA H200 (0000:18:00.0), NVIDIA H200 (0000:2a:00.0)",
+  );
+  assert.match(equal!.slice(4).join(" "), /cannot choose among equal ones: .* device cgroups/);
+  assert.deepEqual(unlike!.slice(3), [
+    "NVIDIA GPUs of this host: NVIDIA H200 (1), NVIDIA A2 (2)",
+    "",
+  ]);
+  assert.deepEqual(formatChoices([], []), []);
 });

@@ -81,6 +81,7 @@ function refuseOnCpu(options: GemmOptions): void {
     balance: balance !== "auto",
     cache: cache.join() !== "hot",
     "device-model": deviceModel,
+    adapter: options.adapter,
     without,
     with: withs,
   });

@@ -22,6 +22,7 @@ import {
   wholeNumber,
 } from "./values.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
@@ -133,6 +134,7 @@ export function gemmOptions() {
       "gpu" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option(
       "--cache <list>",
       "of suites: hot, the same buffers for every call; cold, copies in turn; default hot",

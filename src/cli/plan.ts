@@ -1,5 +1,6 @@
 import { dtypeText } from "../report/case_key.ts";
 import { modelOf } from "../algorithms/device/h200.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../algorithms/plan.ts";
 import { predictPlanMs } from "../algorithms/cost/choose.ts";
 import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
@@ -18,6 +19,7 @@ import { printDescriptor } from "../problem/descriptor.ts";
 import { printableCell } from "../printable.ts";
 import { readText } from "../read_text.ts";
 import { formatBytes, formatCount } from "../report/format.ts";
+import { ADAPTER_HELP, type GpuChoice } from "./gpu_choice.ts";
 import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
@@ -50,6 +52,7 @@ export function planCommand() {
       "none" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--all", "list what every algorithm would do")
     .option("--wgsl", "print the shaders")
     .addHelpText("after", EXAMPLES)
@@ -57,7 +60,7 @@ export function planCommand() {
       refuseWords("Cannot plan", args, operandFlags(options.op));
       using subject = await openConv(options);
       const device = options.device === "gpu"
-        ? await thisDevice(options.backend)
+        ? await thisDevice(options)
         : { limits: readLimitsFile(options.limits) };
       const request = planRequest(subject, options, device);
       const out = printer("stdout");
@@ -104,7 +107,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: OpenedConv,
   options: ProblemOptions,
-  { limits, matrixUnits, workgroupsInFlight }: ThisDevice,
+  { limits, matrixUnits, workgroupsInFlight, model, adapter }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
@@ -119,7 +122,7 @@ function planRequest(
     limits,
     ...(matrixUnits && { matrixUnits }),
     ...planning,
-    device: modelOf(workgroupsInFlight, planning.device),
+    device: modelOf(workgroupsInFlight, planning.device ?? model, adapter),
   };
 }
 
@@ -128,13 +131,24 @@ interface ThisDevice {
   readonly limits: DeviceLimits;
   readonly matrixUnits?: PlanRequest["matrixUnits"];
   readonly workgroupsInFlight?: number | undefined;
+  /** What was measured of it. */
+  readonly model?: DeviceModel | undefined;
+  readonly adapter?: string;
 }
 
-async function thisDevice(backend: (typeof BACKENDS)[number]): Promise<ThisDevice> {
+async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
+  const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
-  using gpu = await openDevice({ backend });
+  using gpu = await openDevice({ backend: options.backend, adapter: options.adapter });
+  const { model } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
-  return { limits, ...(matrixUnits && { matrixUnits }), workgroupsInFlight };
+  return {
+    limits,
+    ...(matrixUnits && { matrixUnits }),
+    workgroupsInFlight,
+    model,
+    adapter: gpu.info.adapter,
+  };
 }
 
 /**

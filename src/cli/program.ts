@@ -52,6 +52,11 @@ const COMMANDS: readonly Entry[] = [
     load: async () => (await import("./tune.ts")).tuneCommand(),
   },
   {
+    name: "calibrate",
+    summary: "measure a model of this device, for auto to predict times by",
+    load: async () => (await import("./calibrate.ts")).calibrateCommand(),
+  },
+  {
     name: "plan",
     summary: "show what would run and why, without a GPU",
     load: async () => (await import("./plan.ts")).planCommand(),

@@ -7,20 +7,22 @@ import {
 } from "../bench/bench_plan.ts";
 import { runSuite } from "../bench/run_suite.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { openDevice } from "../gpu/device.ts";
 import type { Backend } from "../gpu/provider.ts";
 import type { CaseTableOptions, ComingCase } from "../report/case_table.ts";
 import { CPU_DEVICE, environmentRecord } from "../report/environment.ts";
 import { networkTotals } from "../report/totals.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ReadCase } from "../report/record_schema.ts";
-import { cpuExecutor, type Executor, gpuExecutor } from "../run/executor.ts";
+import { cpuExecutor, type Executor } from "../run/executor.ts";
 import type { RunGroup, RunHooks, RunOptions } from "../run/run_group.ts";
+import type { Planning } from "../run/subject.ts";
 import { VERSION } from "../version.ts";
+import { modelTrait } from "./device_model.ts";
 import { commandWrites } from "./failure.ts";
 import { caseProgress } from "./case_progress.ts";
 import { caseRows, timingNotes } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
@@ -46,6 +48,7 @@ export interface Suite {
 /** Where a run over groups computes, and where its records go. */
 export interface SuiteOptions extends TableOptions {
   readonly backend: Backend;
+  readonly adapter?: string | undefined;
   readonly device: "gpu" | "cpu";
   readonly json?: boolean | undefined;
   readonly jsonl?: string | undefined;
@@ -56,10 +59,11 @@ export interface SuiteOptions extends TableOptions {
 
 /** Opens what computes. */
 export async function openExecutor(
-  { device, backend }: Pick<SuiteOptions, "device" | "backend">,
+  { device, ...choice }: Pick<SuiteOptions, "device" | "backend" | "adapter">,
   features: readonly string[] = [],
+  planning: Partial<Planning> = {},
 ): Promise<Executor> {
-  return device === "cpu" ? cpuExecutor() : gpuExecutor(await openDevice({ backend, features }));
+  return device === "cpu" ? cpuExecutor() : await openGpuExecutor(choice, features, planning);
 }
 
 /**
@@ -112,10 +116,16 @@ export async function reportSuite(
   const features = groupFeatures(groups);
   let described = false;
   const open = async () => {
-    const executor = await openExecutor(options, features);
+    const executor = await openExecutor(options, features, run.planning);
     if (described) return executor;
     described = true;
-    const first = environmentRecord(executor.device, seed, environment);
+    const { device, model } = executor;
+    const first = {
+      ...environmentRecord(device, seed, environment),
+      ...(model === undefined || run.planning?.device !== undefined
+        ? {}
+        : { model: modelTrait(model) }),
+    };
     if (previous === undefined) records.write(first);
     else refuseOtherRun(previous, first);
     return executor;

@@ -16,7 +16,7 @@ export interface PreviousRun {
 /** What a run must have in common with the one that it goes on with. */
 export type RunIdentity = Pick<
   ReadEnvironment,
-  "version" | "backend" | "adapter" | "driver" | "seed" | "options"
+  "version" | "backend" | "adapter" | "driver" | "model" | "seed" | "options"
 >;
 
 /**
@@ -68,7 +68,7 @@ export function refuseOtherRun(previous: PreviousRun, now: RunIdentity): void {
 
 /** What makes two runs' figures no part of one file: clauses such as `seed is 2, was 1`. */
 export function environmentDifferences(was: RunIdentity, is: RunIdentity): string[] {
-  const fields = ["version", "backend", "adapter", "driver", "seed"] as const;
+  const fields = ["version", "backend", "adapter", "driver", "model", "seed"] as const;
   const options = new Set([...Object.keys(was.options ?? {}), ...Object.keys(is.options ?? {})]);
   return [
     ...fields.map((name) => [name, was[name], is[name]] as const),

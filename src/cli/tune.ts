@@ -5,10 +5,8 @@ import { readSuite } from "../bench/suite_files.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { openDevice } from "../gpu/device.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
-import { gpuExecutor } from "../run/executor.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
 import { formatGflops, formatMilliseconds, formatShare } from "../report/format.ts";
@@ -18,6 +16,8 @@ import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
 import { caseProgress } from "./case_progress.ts";
 import { onInterrupt } from "./interrupt.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { tuningPath } from "./tuning_options.ts";
@@ -69,6 +69,7 @@ export function tuneCommand() {
     .option("--seed <n>", "seed of the data", wholeNumber(0), 1)
     .option("--runs <n>", "most timed samples of a finalist", wholeNumber(1), 30)
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--output <file>", "where the tuning is kept; the user's own where absent")
     .option("--json", "print a record of every finalist; the table goes to stderr")
     .option("--force", FORCE_INPUT)
@@ -114,7 +115,7 @@ export function tuneCommand() {
       let classes: number | undefined;
       const outcomes = tuneSuite(
         bench,
-        async () => gpuExecutor(await openDevice({ backend: options.backend, features })),
+        () => openGpuExecutor(options, features),
         shown.begin,
       );
       using _ = onInterrupt(() => {

@@ -1,4 +1,3 @@
-import { join } from "#path";
 import type { Plan } from "../algorithms/plan.ts";
 import { OUTDATED_TUNING } from "../algorithms/tuning.ts";
 import type { TuningTable } from "../algorithms/tuned_choice.ts";
@@ -10,6 +9,7 @@ import {
   type TuningText,
 } from "../bench/tuning_file.ts";
 import { readText } from "../read_text.ts";
+import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
 import { reporter } from "./output.ts";
 
@@ -20,19 +20,7 @@ export interface Tuning extends TuningText {
 
 /** Where a user's tuning is kept; undefined where there is no such place, or it may not be known. */
 export function tuningPath(): string | undefined {
-  const folder = Deno.build.os === "windows"
-    ? variable("LOCALAPPDATA")
-    : variable("XDG_CACHE_HOME") ?? under(variable("HOME"), ".cache");
-  return under(folder, join("wgconv", "tuning.jsonl"));
-}
-
-function variable(name: string): string | undefined {
-  const { state } = Deno.permissions.querySync({ name: "env", variable: name });
-  return state === "granted" ? Deno.env.get(name) || undefined : undefined;
-}
-
-function under(folder: string | undefined, path: string): string | undefined {
-  return folder === undefined ? undefined : join(folder, path);
+  return cachePath("tuning.jsonl");
 }
 
 /** The file that `--tuning` or its default names. */

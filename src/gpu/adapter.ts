@@ -30,7 +30,10 @@ export const LIMIT_NAMES = [
   "maxComputeWorkgroupSizeZ",
 ] as const;
 
-const SOFTWARE = /llvmpipe|lavapipe|swiftshader|software|WARP/i;
+/** Whether a name is that of a driver for the CPU. */
+export function isSoftwareName(name: string): boolean {
+  return /llvmpipe|lavapipe|swiftshader|software|WARP/i.test(name);
+}
 
 /**
  * Asks the provider for an adapter.
@@ -39,9 +42,9 @@ const SOFTWARE = /llvmpipe|lavapipe|swiftshader|software|WARP/i;
  */
 export async function findAdapter(
   provider: GpuProvider,
-  forceFallback: boolean,
+  request?: GPURequestAdapterOptions,
 ): Promise<{ adapter: GPUAdapter; info: AdapterSummary }> {
-  const adapter = await requestAdapter(provider, forceFallback);
+  const adapter = await requestAdapter(provider, request);
   if (adapter === null) throw new UnsupportedError(provider.noAdapterMessage);
   return { adapter, info: summarize(adapter, provider) };
 }
@@ -49,13 +52,10 @@ export async function findAdapter(
 /** The provider's adapter, or null; what an implementation throws for "none" is null too. */
 export async function requestAdapter(
   provider: GpuProvider,
-  forceFallback: boolean,
+  request: GPURequestAdapterOptions = { powerPreference: "high-performance" },
 ): Promise<GPUAdapter | null> {
   try {
-    return await provider.gpu.requestAdapter({
-      powerPreference: "high-performance",
-      forceFallbackAdapter: forceFallback,
-    });
+    return await provider.gpu.requestAdapter(request);
   } catch {
     return null;
   }
@@ -69,7 +69,7 @@ export function summarize(adapter: GPUAdapter, provider: GpuProvider): AdapterSu
     adapter: name || "unnamed adapter",
     vendor,
     backend: provider.name,
-    software: isFallbackAdapter || SOFTWARE.test(`${name} ${description}`),
+    software: isFallbackAdapter || isSoftwareName(`${name} ${description}`),
     ...(driver ? { driver } : {}),
   };
 }

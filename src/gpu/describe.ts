@@ -6,6 +6,7 @@ import {
   requestAdapter,
   summarize,
 } from "./adapter.ts";
+import { chooseAdapter } from "./choose_adapter.ts";
 import { COMPUTE_FEATURES, grantedFeatures } from "./features.ts";
 import { loadProvider } from "./load_provider.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
@@ -23,16 +24,26 @@ export interface AdapterDescription extends AdapterSummary {
 }
 
 /**
- * The adapters a backend can choose: its first choice and, where another one, the CPU's. Empty where
+ * The adapter that a backend takes by itself, and where there is another one the CPU's; or the one that is asked for. Empty where
  * there is none.
  *
- * @throws {UnsupportedError} where the backend cannot be loaded
+ * @param wanted As {@linkcode chooseAdapter} has it.
+ * @throws {UnsupportedError} where the backend cannot be loaded, or has not the adapter that is wanted.
  */
-export async function describeAdapters(backend: Backend): Promise<AdapterDescription[]> {
-  const provider = await loadProvider(backend);
+export async function describeAdapters(
+  backend: Backend,
+  wanted?: string,
+): Promise<AdapterDescription[]> {
+  const { provider, requests } = wanted === undefined
+    ? {
+      provider: await loadProvider(backend),
+      requests: [undefined, { forceFallbackAdapter: true }],
+    }
+    : await chooseAdapter({ backend, adapter: wanted })
+      .then(({ provider, request }) => ({ provider, requests: [request] }));
   const found: AdapterDescription[] = [];
-  for (const forceFallback of [false, true]) {
-    const adapter = await requestAdapter(provider, forceFallback);
+  for (const request of requests) {
+    const adapter = await requestAdapter(provider, request);
     if (adapter === null) continue;
     const summary = summarize(adapter, provider);
     const known = found.some(({ adapter, driver }) =>

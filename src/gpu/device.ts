@@ -1,4 +1,5 @@
 import type { GpuDevice } from "./gpu_device.ts";
+import { chooseAdapter } from "./choose_adapter.ts";
 import { loadProvider } from "./load_provider.ts";
 import { openOn, type OpenOptions } from "./open.ts";
 import type { Backend } from "./provider.ts";
@@ -9,6 +10,8 @@ export { GpuDevice } from "./gpu_device.ts";
 export interface DeviceOptions extends OpenOptions {
   /** Default `wgpu`. */
   readonly backend?: Backend;
+  /** Its index or a part of its name as `wgconv devices` lists them; the backend's own choice where absent. */
+  readonly adapter?: string | undefined;
   /** Further flags for Dawn. */
   readonly dawnFlags?: readonly string[];
   /** Whether Dawn checks every index itself; without, kernels' texts do, which is as safe and faster. Default false. */
@@ -18,7 +21,7 @@ export interface DeviceOptions extends OpenOptions {
 /**
  * Opens a device of Deno's WebGPU, or of Dawn, with the adapter's own limits for everything in `DeviceLimits`.
  *
- * @throws {UnsupportedError} naming what is missing: the backend, the adapter, or features
+ * @throws {UnsupportedError} naming what is missing: the backend, the adapter, or features; or why an adapter cannot be chosen
  * @example
  * ```ts
  * import { openDevice } from "@wgconv/wgconv";
@@ -29,6 +32,8 @@ export interface DeviceOptions extends OpenOptions {
  * ```
  */
 export async function openDevice(options: DeviceOptions = {}): Promise<GpuDevice> {
-  const provider = await loadProvider(options.backend ?? "wgpu", options);
-  return await openOn(provider, options);
+  const { backend = "wgpu", adapter } = options;
+  if (adapter === undefined) return await openOn(await loadProvider(backend, options), options);
+  const { provider, request } = await chooseAdapter({ ...options, backend, adapter });
+  return await openOn(provider, { ...options, ...(request === undefined ? {} : { request }) });
 }

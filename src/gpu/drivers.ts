@@ -44,6 +44,25 @@ export function nvidiaDriverVersion(): string | undefined {
   return text === undefined ? undefined : parseNvidiaVersion(text);
 }
 
+/** An NVIDIA GPU of this host, as its kernel driver lists them. */
+export interface NvidiaGpu {
+  /** PCI address, e.g. `0000:18:00.0`. */
+  readonly address: string;
+  readonly model: string;
+}
+
+/** The NVIDIA GPUs of this host, whether or not this process may open them; none without that driver. */
+export function nvidiaGpus(folder = "/proc/driver/nvidia/gpus"): NvidiaGpu[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name).sort().map((address) => {
+      const text = readOptional(`${folder}/${address}/information`) ?? "";
+      return { address, model: /^Model:\s*(.*?)\s*$/m.exec(text)?.[1] ?? "NVIDIA GPU" };
+    });
+  } catch {
+    return [];
+  }
+}
+
 /** Finds the version in the text of `/proc/driver/nvidia/version`. */
 export function parseNvidiaVersion(text: string): string | undefined {
   return /^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s/m.exec(text)?.[1];

@@ -10,8 +10,8 @@ export interface OpenOptions {
   readonly features?: readonly string[];
   /** Features taken where the adapter grants them. `timestamp-query` always is one. */
   readonly optionalFeatures?: readonly string[];
-  /** Takes the CPU's driver where there are several. */
-  readonly forceFallback?: boolean;
+  /** What the provider is asked for; its fastest adapter where absent. */
+  readonly request?: GPURequestAdapterOptions;
 }
 
 /**
@@ -23,7 +23,7 @@ export async function openOn(
   provider: GpuProvider,
   options: OpenOptions = {},
 ): Promise<GpuDevice> {
-  const { adapter, info } = await findAdapter(provider, options.forceFallback ?? false);
+  const { adapter, info } = await findAdapter(provider, options.request);
   const required = options.features ?? [];
   const optional = [
     "timestamp-query",

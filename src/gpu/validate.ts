@@ -27,7 +27,7 @@ export interface Validator extends Disposable {
  */
 export async function openValidator(backend: Backend): Promise<Validator> {
   const provider = await loadProvider(backend, { dawnFlags: ["backend=null"] });
-  const { adapter } = await findAdapter(provider, false);
+  const { adapter } = await findAdapter(provider);
   return backend === "dawn" ? await dawnValidator(provider, adapter) : wgpuValidator(provider);
 }
 
@@ -62,7 +62,7 @@ async function dawnValidator(provider: GpuProvider, adapter: GPUAdapter): Promis
 function wgpuValidator(provider: GpuProvider): Validator {
   const devices = new Map<string, GPUDevice>();
   const open = async (features: readonly string[]): Promise<GPUDevice | string[]> => {
-    const { adapter } = await findAdapter(provider, false);
+    const { adapter } = await findAdapter(provider);
     const limits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, adapter.limits[name]]));
     const device = await tryDevice(adapter, features, limits);
     if (device !== undefined) return device;

@@ -112,6 +112,7 @@ export const EnvironmentSchema = v.object({
   adapter: v.optional(v.string(), ""),
   driver: v.optional(v.string(), ""),
   seed: v.optional(v.number()),
+  model: v.optional(v.string()),
   options: v.optional(v.record(v.string(), v.union([v.string(), v.number()]))),
   date: v.optional(v.string(), ""),
 });

@@ -1,4 +1,5 @@
 import { modelOf } from "../algorithms/device/h200.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
@@ -47,6 +48,8 @@ export interface Loaded extends Disposable {
 export interface Executor extends Disposable {
   /** As records describe it. */
   readonly device: DeviceDescription;
+  /** What was measured of it, which plans go by where planning says nothing else. */
+  readonly model?: DeviceModel | undefined;
   /** A CPU has no clocks to raise, and less memory. */
   readonly software: boolean;
   /** Whether it computes with the reference itself: without plans, in one way. */
@@ -63,17 +66,25 @@ export interface Executor extends Disposable {
   close(): void;
 }
 
-/** Planning for a device: what is not said of it is its own. */
-export function gpuPlanning(gpu: GpuDevice, planning: Partial<Planning>): Planning {
-  const device = modelOf(gpu.workgroupsInFlight, planning.device);
+/** Planning for a device: what is not said of it is its own, and what it reaches is what `model` says. */
+export function gpuPlanning(
+  gpu: GpuDevice,
+  planning: Partial<Planning>,
+  model?: DeviceModel,
+): Planning {
+  const device = modelOf(gpu.workgroupsInFlight, planning.device ?? model, gpu.info.adapter);
   const { limits, matrixUnits } = gpu;
   return { limits, ...(matrixUnits && { matrixUnits }), ...planning, device };
 }
 
-/** A GPU, which runs plans. It ends with its executor. */
-export function gpuExecutor(gpu: GpuDevice): Executor {
+/**
+ * A GPU, which runs plans. It ends with its executor.
+ *
+ * @param model What was measured of it; an H200's figures where absent.
+ */
+export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
   const { info, limits } = gpu;
-  const full = (planning: Partial<Planning>) => gpuPlanning(gpu, planning);
+  const full = (planning: Partial<Planning>) => gpuPlanning(gpu, planning, model);
   return {
     device: {
       backend: info.backend,
@@ -81,6 +92,7 @@ export function gpuExecutor(gpu: GpuDevice): Executor {
       driver: info.driver ?? "",
       limits: { ...limits },
     },
+    model,
     software: info.software,
     isReference: false,
     get isOpen() {

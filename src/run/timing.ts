@@ -12,6 +12,8 @@ export interface TimingProtocol {
   readonly fillMs: number;
   /** Enough is when the samples' median absolute deviation is at most this share of their median. */
   readonly spread?: number;
+  /** For how long the first of several warms the device up at least, and each of the others; as long as benches do where absent. */
+  readonly warmUpMs?: { readonly first: number; readonly next: number };
 }
 
 /** However little they spread, samples are as many as these, ... */
@@ -100,13 +102,14 @@ export async function timeRivals(
     const taken = most <= 1 ? samplesNs : [];
     rivals.push({ timed, samplesNs: taken, estimateNs, repeats: 1, most, clock });
   }
-  let warmUpMs = WARM_UP_MS;
+  const { first, next } = protocol.warmUpMs ?? { first: WARM_UP_MS, next: BATCH_MS };
+  let warmUpMs = first;
   for (const rival of rivals.filter(isPending)) {
-    rival.estimateNs = await warmUp(software, rival, warmUpMs);
+    rival.estimateNs = await warmUp(software, rival, warmUpMs, Math.min(BATCH_MS, next));
     rival.repeats = protocolRepeats(protocol, rival.estimateNs / 1e6);
     rival.most = protocolSamples(protocol, rival.estimateNs / 1e6);
     // The first one has raised the clocks for all.
-    warmUpMs = BATCH_MS;
+    warmUpMs = next;
   }
   while (rivals.some((rival) => isPending(rival) && !isSteady(rival.samplesNs, protocol))) {
     const pending = rivals.filter(isPending);
@@ -147,14 +150,16 @@ async function takeSamples(
  * Runs a rival until the device's clocks are steady.
  *
  * @param leastMs How long to warm up at least.
+ * @param eachMs How long a batch is.
  * @returns What a run takes now, in nanoseconds.
  */
 async function warmUp(
   software: boolean,
   { timed, estimateNs }: Sampling,
   leastMs: number,
+  eachMs: number,
 ): Promise<number> {
-  const batchMs = software ? WARM_UP_SOFTWARE_MS : BATCH_MS;
+  const batchMs = software ? WARM_UP_SOFTWARE_MS : eachMs;
   let last = estimateNs;
   let spentMs = 0;
   for (let batch = 0; batch < MOST_BATCHES && spentMs < LONGEST_WARM_UP_MS; batch++) {

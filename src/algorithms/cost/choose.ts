@@ -1,7 +1,7 @@
 import type { Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import { isSoftware, type PlanRequest } from "../request.ts";
+import type { PlanRequest } from "../request.ts";
 import type { AlgorithmName } from "../names.ts";
 import { allowedAmplification } from "./accuracy.ts";
 import { algorithmOf } from "../registry.ts";
@@ -23,12 +23,8 @@ export function predictMs(
   return typeof time === "number" ? time / 1e3 : time;
 }
 
-/**
- * Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass; undefined on software devices, which
- * nothing predicts.
- */
+/** Predicted milliseconds of a plan: by the model of its algorithm, or pass by pass. */
 export function predictPlanMs(request: PlanRequest, plan: Plan): number | undefined {
-  if (isSoftware(request)) return undefined;
   if (plan.predictedMs !== undefined) return plan.predictedMs;
   if (plan.passes.length === 0) return undefined;
   const modelled = predictMs(request, plan.algorithm);

@@ -1,4 +1,5 @@
 import type { DeviceModel } from "./model.ts";
+import { softwareFigures } from "./software.ts";
 
 /**
  * An NVIDIA H200, the device that is assumed where none is said.
@@ -138,22 +139,30 @@ export function deviceOf({ device = H200 }: { readonly device?: DeviceModel }): 
   return device;
 }
 
-/** A CPU that runs so many workgroups of 256 threads side by side. Its figures are an H200's: nothing predicts its times. */
-export function softwareDevice(workgroupsInFlight: number): DeviceModel {
-  return modelOf(workgroupsInFlight);
+/**
+ * A CPU that runs so many workgroups of 256 threads side by side, by the figures of its driver ({@linkcode softwareFigures}).
+ *
+ * @param adapter Its name, e.g. `llvmpipe (LLVM 15.0.6, 256 bits)`.
+ */
+export function softwareDevice(workgroupsInFlight: number, adapter = ""): DeviceModel {
+  return modelOf(workgroupsInFlight, undefined, adapter);
 }
 
 /**
  * The model of an opened device. A software device says how many workgroups it runs side by side, and stays one whatever
  * figures are given: its loops are cut short.
  *
- * @param given Figures in place of an H200's.
+ * @param given Figures in place of an H200's, or of the software device's own.
+ * @param adapter The device's name.
  */
 export function modelOf(
   workgroupsInFlight: number | undefined,
-  given: DeviceModel = H200,
+  given?: DeviceModel,
+  adapter = "",
 ): DeviceModel {
-  if (workgroupsInFlight === undefined || given.software) return given;
+  if (workgroupsInFlight === undefined) return given ?? H200;
+  if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  return { ...given, name: "software", software: true, multiprocessors };
+  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors) };
+  return { ...figures, name: "software", software: true, multiprocessors };
 }

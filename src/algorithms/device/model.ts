@@ -107,7 +107,7 @@ export interface DeviceShares {
 export interface DeviceModel {
   /** For people. */
   readonly name: string;
-  /** A CPU: nothing predicts its times, loops are kept short, and what unrolls much takes seconds to compile. */
+  /** A CPU: loops are kept short, and what unrolls much takes seconds to compile, so that `auto` leaves it aside. */
   readonly software: boolean;
   /** Multiprocessors, or what of a device runs workgroups by itself. */
   readonly multiprocessors: number;

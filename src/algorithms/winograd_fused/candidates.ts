@@ -1,5 +1,5 @@
-import type { PlanRequest } from "../request.ts";
-import { type Candidate, pointless } from "../rival.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { type Candidate, pointless, slowToCompile } from "../rival.ts";
 import { unsupportedReason } from "./geometry.ts";
 import { fusedAmplification } from "./price.ts";
 
@@ -21,6 +21,7 @@ export function fusedCandidates(request: PlanRequest, axes: 1 | 2): Candidate[] 
       ? [{ algorithm, tile: request.tile, amplification: fusedAmplification(request, axes) }]
       : [{ algorithm, amplification: 1, reason: `tile ${request.tile} has not ${axes} axes` }];
   }
+  if (isSoftware(request) && axes === 1) return [slowToCompile(algorithm)];
   const taps = filter[0]!;
   const tiles = axes === 1 && taps < ALPHA
     ? ALPHAS.filter((alpha) => alpha > taps).map((alpha) => `F(${alpha + 1 - taps},${taps})`)

@@ -1,6 +1,6 @@
 import { amplification2d } from "../../winograd/amplification.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
-import type { PlanRequest } from "../request.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
 import { type Candidate, pointless } from "../rival.ts";
 import { weighsHalved } from "./stored.ts";
 import { defaultTile, nonfusedReason, plannedTile } from "./tiles.ts";
@@ -28,8 +28,9 @@ export function nonfusedCandidates(request: PlanRequest): Candidate[] {
   }));
 }
 
-/** Tiles that multiply less than the direct algorithm: the default, and those of even steps. */
-function nonfusedTiles({ problem }: PlanRequest): string[] {
+/** Tiles that multiply less than the direct algorithm: the default, and those of even steps, which no CPU's figures tell apart. */
+function nonfusedTiles(request: PlanRequest): string[] {
+  const { problem } = request;
   const { op, filterSize } = problem;
   const backward = op === "bwd-filter";
   const stepped = (backward ? FILTER_STEPS : STEPS).map((step): WinogradTile => {
@@ -39,7 +40,8 @@ function nonfusedTiles({ problem }: PlanRequest): string[] {
     return backward ? { n: [...filterSize], r: steps } : { n: steps, r: [...filterSize] };
   });
   const longest = Math.max(...filterSize);
-  const tiles = [defaultTile(problem), ...(longest > ALPHA + 1 ? [] : stepped)];
+  const others = longest > ALPHA + 1 || isSoftware(request) ? [] : stepped;
+  const tiles = [defaultTile(problem), ...others];
   return [...new Set(tiles.filter(saves).map(formatTile))];
 }
 

@@ -1,6 +1,6 @@
 import { variesLoop } from "../../kernels/main_loop_variant.ts";
-import type { PlanRequest } from "../request.ts";
-import { type Candidate, pointless } from "../rival.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { type Candidate, pointless, slowToCompile } from "../rival.ts";
 import { reduceAxes } from "./axes.ts";
 import { enlarged, mayTakeHalf } from "./half.ts";
 import { admissible, DIRECT } from "./omega.ts";
@@ -17,6 +17,7 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   const strided = problem.stride[widthAxis] !== 1 || problem.dilation[widthAxis] !== 1;
   const kernels = admissible(filterWidth);
   if (strided || kernels.length === 1) return [pointless(algorithm)];
+  if (isSoftware(request)) return [slowToCompile(algorithm)];
   return [within(), ...half()];
 
   function within(): Candidate {

@@ -1,0 +1,204 @@
+import { H200 } from "../../algorithms/device/h200.ts";
+import type { DeviceModel } from "../../algorithms/device/model.ts";
+import { UnsupportedError } from "../../errors.ts";
+import { figure, type FigurePath, figurePaths, fitFigures, withFigure } from "./fit.ts";
+import type { Measuring } from "./measuring.ts";
+import { countMultiprocessors } from "./multiprocessors.ts";
+import { calibrationProbes, type Probe } from "./probes.ts";
+
+/** A probe and what it took. */
+export interface MeasuredProbe extends Probe {
+  readonly ms: number;
+}
+
+/** What a calibration found. */
+export interface Calibrated {
+  readonly model: DeviceModel;
+  /** Figures that follow from their own measurements, by their paths; all others keep their ratio to those of their family. */
+  readonly measured: readonly string[];
+  /** What a reader should know: measurements that failed or did not settle. One sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** A figure stays at its family's ratio unless its own measurements are further off than the model errs anyway. */
+const KEPT = 0.06;
+/** The same of what many measurements say together. */
+const SAME = 0.03;
+/** A figure of a calibration before is kept where it is so near: one that leaves its ratio or not differs by KEPT. */
+const NEAR = 0.08;
+/** Samples that spread further than this did not settle. */
+const SETTLED = 0.1;
+
+/** Figures that scale together where nothing else is known, and what they are measured by: what waits, computes and moves. */
+const TOGETHER: readonly { readonly figures: readonly string[]; readonly by: readonly string[] }[] =
+  [
+    { figures: ["times"], by: ["times"] },
+    {
+      figures: [
+        ..."packed gathered correlated sliced dot4 planned direct depthwise few".split(" "),
+        ..."fewGradient depthwiseGradient winrs winrsOverall".split(" "),
+      ].map((name) => `rates.${name}`),
+      by: [
+        "rates.gathered",
+        ..."small wide broad large huge".split(" ").map((name) => `shares.policies.${name}`),
+      ],
+    },
+    {
+      figures: ["rates.stream", "rates.filterStream", "rates.slicedStore", "rates.winrsBuckets"],
+      by: ["rates.stream"],
+    },
+  ];
+/** Figures of one kind, that are more alike than others. */
+const FAMILIES = [
+  ["rates.packed", "rates.gathered", "rates.correlated", "rates.planned"],
+  ["rates.dot4"],
+  ["rates.sliced"],
+  ["rates.slicedStore"],
+  ["rates.winrs", "rates.winrsOverall"],
+  ["rates.depthwise", "rates.depthwiseGradient"],
+  ["rates.few", "rates.fewGradient"],
+  ["rates.direct"],
+];
+
+/** Steps of a fit from far away, each twice, and of one from nearby. */
+const FAR_STEPS = [3, 3, 3, 1, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015].flatMap((step) => [step, step]);
+const NEAR_STEPS = [0.4, 0.2, 0.1, 0.05, 0.025, 0.012].flatMap((step) => [step, step]);
+
+/**
+ * Measures a device's model by small problems of the program's own: first how many workgroups run side by side, then all
+ * rates together, then what differs from an H200's ratios.
+ *
+ * @throws {UnsupportedError} where so little of it ran that nothing can be said.
+ */
+export async function calibrate(name: string, measuring: Measuring): Promise<Calibrated> {
+  const { limits, matrixUnits, workgroupsInFlight } = measuring;
+  const software = workgroupsInFlight !== undefined;
+  const multiprocessors = software
+    ? Math.max(1, Math.round(workgroupsInFlight / 2))
+    : await countMultiprocessors(measuring);
+  const start = { ...H200, name: `${name}, calibrated`, software, multiprocessors };
+  const probes = calibrationProbes({ limits, matrixUnits, model: start });
+  const { cases, notes } = await measureProbes(probes, start, measuring);
+  if (cases.length < probes.length / 3) {
+    throw new UnsupportedError(
+      `Cannot calibrate: ${cases.length} of ${probes.length} measurements can be used` +
+        (notes.length === 0 ? "" : `; ${notes[0]}`),
+    );
+  }
+  const model = fitModel(start, cases);
+  const { kept } = measuring;
+  return {
+    model: kept === undefined ? model : steadied(model, kept),
+    measured: [...new Set(cases.flatMap(({ figures }) => figures))].sort(),
+    notes,
+  };
+}
+
+/** Times what of the probes can be planned; those that did not settle a second time. */
+async function measureProbes(
+  probes: readonly Probe[],
+  start: DeviceModel,
+  { time }: Measuring,
+): Promise<{ cases: MeasuredProbe[]; notes: string[] }> {
+  const planned = probes.flatMap((probe) => {
+    const { plan } = probe;
+    return plan === undefined || probe.predict(start) === undefined ? [] : [{ ...probe, plan }];
+  });
+  const notes: string[] = [];
+  const cases: MeasuredProbe[] = [];
+  let rest = planned;
+  for (const last of [false, true]) {
+    const times = await time(rest);
+    const unsettled: typeof planned = [];
+    rest.forEach((one, index) => {
+      const { name } = one;
+      const taken = times[index]!;
+      if (typeof taken === "string") {
+        notes.push(`${name}: ${taken}`);
+      } else if (!(taken.median > 0 && Number.isFinite(taken.median))) {
+        notes.push(`${name}: took ${taken.median} ms, which is no time`);
+      } else if (taken.mad > SETTLED * taken.median && !last) {
+        unsettled.push(one);
+      } else {
+        if (taken.mad > SETTLED * taken.median) {
+          const spread = Math.round(100 * taken.mad / taken.median);
+          notes.push(`${name}: did not settle, its samples spread by ${spread} %`);
+        }
+        // What else runs on a CPU only ever makes it slower.
+        cases.push({ ...one, ms: start.software ? taken.min : taken.median });
+      }
+    });
+    rest = unsettled;
+    if (rest.length === 0) break;
+  }
+  return { cases, notes };
+}
+
+/**
+ * The model that explains what probes took: all rates by common factors, then families of them, then single figures, each only
+ * as far as what is known of others does not explain it.
+ */
+export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): DeviceModel {
+  const paths = figurePaths(start);
+  const below = (names: readonly string[]) =>
+    paths.filter((path) => names.some((name) => isBelow(path, name)));
+  const penalty = (change: number, count: number) =>
+    Math.abs(change) < 1e-9 ? 0 : Math.max(KEPT ** 2, SAME ** 2 * count);
+  const scaled = TOGETHER.reduce(
+    (model, { figures, by }) =>
+      fitFigures(model, cases.filter((one) => one.figures.some((name) => by.includes(name))), {
+        groups: [below(figures)],
+        steps: FAR_STEPS,
+        penalty,
+      }),
+    start,
+  );
+  const balanced = withCosts(scaled, start);
+  const families = fitFigures(balanced, cases, {
+    groups: FAMILIES.map(below),
+    steps: NEAR_STEPS,
+    penalty,
+  });
+  const probed = [...new Set(cases.flatMap(({ figures }) => figures))];
+  const model = fitFigures(families, cases, {
+    groups: below(probed).map((path) => [path]),
+    steps: NEAR_STEPS,
+    penalty,
+  });
+  return model;
+}
+
+/** Whether a figure's path is a name's or lies below it; names of tiles have dots of their own. */
+function isBelow(path: FigurePath, name: string): boolean {
+  return `${path.join(".")}.`.startsWith(`${name}.`);
+}
+
+/** A model with the costs of cuts, which are in multiply-adds, of a device that moves and waits otherwise than `before`. */
+function withCosts(model: DeviceModel, before: DeviceModel): DeviceModel {
+  const ratio = (path: FigurePath) => figure(model, path) / figure(before, path);
+  const computing = ratio(["rates", "gathered"]);
+  const moving = computing / ratio(["rates", "stream"]);
+  const { element, dispatch, fill, store } = before.costs;
+  const costs = {
+    element: element * moving,
+    dispatch: dispatch * computing * ratio(["times", "dispatch"]),
+    fill,
+    store: store * moving,
+  };
+  return {
+    ...model,
+    costs: Object.fromEntries(
+      Object.entries(costs).map(([name, value]) => [name, Number(value.toPrecision(3))]),
+    ) as unknown as DeviceModel["costs"],
+  };
+}
+
+/** A model whose figures are those of a calibration before wherever they are nearly the same, so that choices do not waver. */
+export function steadied(model: DeviceModel, kept: DeviceModel): DeviceModel {
+  const same = model.multiprocessors === kept.multiprocessors && model.software === kept.software;
+  if (!same) return model;
+  return figurePaths(model).reduce((steady, path) => {
+    const [now, before] = [figure(model, path), figure(kept, path)];
+    return Math.abs(Math.log(now / before)) < NEAR ? withFigure(steady, path, before) : steady;
+  }, model);
+}

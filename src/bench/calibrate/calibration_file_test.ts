@@ -1,0 +1,44 @@
+import assert from "#assert";
+import { H200 } from "../../algorithms/device/h200.ts";
+import { VERSION } from "../../version.ts";
+import { parseCalibration, printCalibration } from "./calibration_file.ts";
+import { readDeviceModel } from "./model_file.ts";
+
+const DEVICE = {
+  backend: "wgpu",
+  adapter: "Some GPU",
+  driver: "1.2",
+  limits: { maxBufferSize: 4 },
+};
+const MODEL = { ...H200, name: "Some GPU, calibrated", multiprocessors: 20 };
+const TEXT = printCalibration(DEVICE, { model: MODEL, measured: ["times"], notes: ["a note"] });
+
+Deno.test("parseCalibration() reads what printCalibration() wrote, and so does --device-model", () => {
+  const { model, date } = parseCalibration(TEXT, "x.json", DEVICE);
+  assert.deepEqual(model, MODEL);
+  assert.ok(Math.abs(Date.parse(date) - Date.now()) < 60_000);
+  const path = Deno.makeTempFileSync({ suffix: ".json" });
+  try {
+    Deno.writeTextFileSync(path, TEXT);
+    assert.deepEqual(readDeviceModel(path), MODEL);
+  } finally {
+    Deno.removeSync(path);
+  }
+});
+
+Deno.test("parseCalibration() refuses what is damaged, older or of another device, by the file's name", () => {
+  const refused = (text: string, pattern: RegExp, device = DEVICE) =>
+    assert.throws(() => parseCalibration(text, "x.json", device), pattern, text.slice(0, 60));
+  const changed = (fields: object) => JSON.stringify({ ...JSON.parse(TEXT), ...fields });
+  refused("", /^SyntaxError: Cannot read x\.json: it is no calibration$/);
+  refused(TEXT.slice(0, 200), /it is no calibration$/);
+  refused("[]", /it is no calibration$/);
+  refused(changed({ kind: "tuning" }), /it is no calibration$/);
+  refused(changed({ schema: 2 }), /^TypeError: .*another version of wgconv wrote it$/);
+  refused(changed({ version: `${VERSION}-old` }), /another version of wgconv wrote it$/);
+  refused(TEXT, /it is of another device or driver$/, { ...DEVICE, driver: "1.3" });
+  refused(changed({ date: "yesterday" }), /it has no date$/);
+  refused(changed({ model: { rates: { packed: -1 } } }), /rates\.packed is -1, expected >=/);
+  refused(changed({ model: { rates: { speed: 1 } } }), /a device model has no rates\.speed$/);
+  refused(changed({ model: undefined }), /expected Object of a device model$/);
+});

@@ -1,0 +1,77 @@
+import * as v from "valibot";
+import { H200 } from "../../algorithms/device/h200.ts";
+import type { DeviceModel } from "../../algorithms/device/model.ts";
+import { InputSyntaxError, InputTypeError } from "../../errors.ts";
+import { readText } from "../../read_text.ts";
+
+/** Fields that count something. */
+const COUNTS = ["multiprocessors", "registers"];
+
+/** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
+function schemaLike(value: unknown, name = ""): v.GenericSchema {
+  if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
+  if (typeof value === "number") {
+    return v.pipe(v.number(), v.minValue(1e-9), v.maxValue(1e12));
+  }
+  if (typeof value !== "object" || value === null) {
+    return typeof value === "boolean" ? v.boolean() : v.string();
+  }
+  return v.strictObject(
+    Object.fromEntries(
+      Object.entries(value).map(([name, field]) => [name, v.optional(schemaLike(field, name))]),
+    ),
+  );
+}
+
+/** The fields of `over` in place of those of `base`, at any depth. */
+function merged<T>(base: T, over: unknown): T {
+  if (typeof base !== "object" || base === null) return over === undefined ? base : over as T;
+  const fields = (over ?? {}) as Record<string, unknown>;
+  return Object.fromEntries(
+    Object.entries(base).map(([name, value]) => [name, merged(value, fields[name])]),
+  ) as T;
+}
+
+/**
+ * The model that a file holds: a JSON object of {@linkcode DeviceModel}'s fields, or what a calibration wrote. What it lacks is an
+ * H200's.
+ *
+ * @throws {SyntaxError} for text that is no JSON, {TypeError} for a field that a model does not have, or other than it has it.
+ */
+export function readDeviceModel(path: string): DeviceModel {
+  const json = jsonObject(readText(path));
+  if (json === undefined) {
+    throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of a device model`);
+  }
+  return parseDeviceModel(json.kind === "calibration" ? json.model : json, path);
+}
+
+/**
+ * The model that a value of JSON is.
+ *
+ * @throws {TypeError} as {@linkcode readDeviceModel}.
+ */
+export function parseDeviceModel(json: unknown, source: string): DeviceModel {
+  const result = v.safeParse(schemaLike(H200), json);
+  if (result.success) return merged(H200, result.output);
+  const issue = result.issues[0];
+  const field = v.getDotPath(issue) ?? "the text";
+  throw new InputTypeError(
+    issue.expected === "never"
+      ? `Cannot read ${source}: a device model has no ${field}`
+      : `Cannot read ${source}: ${field} is ${issue.received}, expected ${issue.expected} of a ` +
+        "device model",
+  );
+}
+
+/** The object that a text is in JSON; undefined where it is none. */
+export function jsonObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? value as Record<string, unknown>
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

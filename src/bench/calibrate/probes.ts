@@ -1,0 +1,260 @@
+import type { DeviceModel } from "../../algorithms/device/model.ts";
+import type { AlgorithmName } from "../../algorithms/names.ts";
+import type { DeviceLimits, Plan } from "../../algorithms/plan.ts";
+import { tryPlanConv } from "../../algorithms/planner.ts";
+import type { PlanRequest } from "../../algorithms/request.ts";
+import { isRefusal } from "../../algorithms/refusal.ts";
+import { omegaName, OMEGAS } from "../../algorithms/winrs/omega.ts";
+import { configured } from "../../algorithms/winrs/plan.ts";
+import { matrixPolicies } from "../../kernels/matrix_policies.ts";
+import type { MatrixUnits } from "../../kernels/matrix_units.ts";
+import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { filterLayoutFor, type Layout } from "../../tensor/layout.ts";
+import { predictRequest } from "./fit.ts";
+import { copiedBytes, copyMs, copyPlan } from "./simple_plans.ts";
+
+/** What is timed for the sake of some figures. */
+export interface Probe {
+  readonly name: string;
+  /** Figures that it is there for, by the beginnings of their paths. */
+  readonly figures: readonly string[];
+  readonly dtype: ConvDType;
+  /** What runs; undefined where the device cannot. */
+  readonly plan: Plan | undefined;
+  /** Milliseconds that a model says of it. */
+  predict(model: DeviceModel): number | undefined;
+}
+
+/** What probes are made for. */
+export interface ProbedDevice {
+  readonly limits: DeviceLimits;
+  readonly matrixUnits?: MatrixUnits | undefined;
+  /** What plans follow where nothing is pinned. */
+  readonly model: DeviceModel;
+}
+
+/** What a probe pins. */
+type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "flush" | "dtype">>;
+
+/**
+ * A problem's sizes on a device: `mb` without a number is a batch that makes a few waves of workgroups; a CPU gets a quarter of
+ * the channels and half of the images' sides.
+ */
+function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): string {
+  const images = 2 ** Math.round(Math.log2(multiprocessors / 4));
+  const batch = software ? 1 : Math.min(128, Math.max(1, images));
+  const sized = sizes.replace(/mb(?=ic)/, `mb${batch}`);
+  if (!software) return sized;
+  const less = (count: number, share: number) => count < 16 ? count : count / share;
+  return sized
+    .replace(/(ic|oc|g)(\d+)/g, (_, name, count) => `${name}${less(Number(count), 4)}`)
+    .replace(/ih(\d+)/, (_, count) => `ih${Math.ceil(less(Number(count), 2))}`);
+}
+
+/** Policies that are mostly empty but where results have few rows or columns, and a problem for each. */
+const THIN = {
+  sliver: ["nchw", "ic64ih56oc4kh3ph1"],
+  flat: ["nchw", "ic64ih56oc16kh3ph1"],
+  narrow: ["nhwc", "ic64ih56oc16kh3ph1"],
+} as const;
+/** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
+const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
+const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
+
+/**
+ * What a device is measured by: small problems of the program's own with all that a planner would choose pinned, so that their
+ * times say something of figures. Dispatches, memory, products, the main loop's policies, fused Winograd's
+ * slices, WinRS' kernels, then what runs one thread a result.
+ */
+export function calibrationProbes(device: ProbedDevice): Probe[] {
+  const { limits, matrixUnits, model } = device;
+  const probes: Probe[] = [];
+  const add = (
+    figures: string,
+    algorithm: AlgorithmName,
+    op: Operation,
+    layout: Layout,
+    sizes: string,
+    { dtype = "f32", ...pins }: Pins = {},
+  ) => {
+    if (model.software && UNWEIGHED.includes(algorithm)) return;
+    const request: PlanRequest = {
+      problem: parseDescriptor(sizesFor(model, sizes), op),
+      dtype,
+      layout,
+      filterLayout: filterLayoutFor(layout),
+      epilogue: NO_EPILOGUE,
+      algorithm,
+      limits,
+      ...(dtype === "f32" || matrixUnits === undefined ? {} : { matrixUnits }),
+      ...pins,
+    };
+    const splits = pins.splits ?? winrsSegments(request, model);
+    const pinned = { ...request, ...(splits === undefined ? {} : { splits }) };
+    const plan = tryPlanConv({ ...pinned, device: model });
+    probes.push({
+      name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),
+      figures: figures.split(" "),
+      dtype,
+      plan: isRefusal(plan) ? undefined : plan,
+      predict: (one) => predictRequest(pinned, one),
+    });
+  };
+  const whole = { splits: 1 };
+
+  add("times", "direct", "fwd", "nchw", "ic1oc1ih4kh1");
+  const bytes = copiedBytes(model, limits);
+  probes.push({
+    name: `copy ${bytes}`,
+    figures: ["rates.stream"],
+    dtype: "f32",
+    plan: copyPlan(bytes),
+    predict: (one) => copyMs(bytes, one),
+  });
+  for (const layout of ["nhwc", "nchw"] as const) {
+    add("rates.gathered", "implicit-gemm", "fwd", layout, "mbic128ih28oc128kh3ph1", {
+      ...whole,
+      policy: "tall",
+    });
+    for (const tile of ["F(4x4,3x3)", "F(2x2,3x3)"]) {
+      add("rates.packed", "winograd2d-nonfused", "fwd", layout, "mbic256ih28oc256kh3ph1", {
+        ...whole,
+        policy: "tall",
+        tile,
+      });
+    }
+    add("shares.policies.tiny", "winograd2d-nonfused", "fwd", layout, "mbic32ih56oc32kh3ph1", {
+      ...whole,
+      policy: "tiny",
+      tile: "F(4x4,3x3)",
+    });
+  }
+  add("rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
+    ...whole,
+    policy: "small",
+    tile: "F(2x2,3x3)",
+  });
+  for (const policy of SQUARE) {
+    if (policy === "tall") continue;
+    const outputs = policy === "broad" ? 192 : 128;
+    add(
+      `shares.policies.${policy}`,
+      "implicit-gemm",
+      "fwd",
+      "nchw",
+      `mbic128ih28oc${outputs}kh3ph1`,
+      { ...whole, policy },
+    );
+  }
+  for (const [policy, [layout, sizes]] of Object.entries(THIN)) {
+    add(`shares.policies.${policy}`, "implicit-gemm", "fwd", layout, `mb${sizes}`, {
+      ...whole,
+      policy,
+    });
+  }
+  for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
+    add(
+      `rates.correlated.${side}`,
+      "implicit-gemm",
+      "bwd-filter",
+      layout,
+      "mbic256ih28oc256kh3ph1",
+      { splits: Math.max(1, Math.round(model.multiprocessors / 12)), policy: "tall" },
+    );
+  }
+  slices();
+  add("shares.sliced.flushed", "winograd2d", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
+    tile: "F(2x2,3x3)",
+    policy: "32x32x8_8x8",
+    flush: 64,
+  });
+  add("shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", {
+    ...whole,
+    policy: "wide",
+  });
+  add("shares.interleaved", "implicit-gemm", "bwd-data", "nchw", "mbic128ih56oc64kh1sh2", {
+    ...whole,
+    policy: "wide",
+  });
+  for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
+    const pins = { ...whole, policy: "wide" };
+    add(`shares.windows.${side}`, "im2win", "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
+    add(`shares.matrices.${side}`, "im2col", "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
+    const single = "g128mbic128ih56oc128kh3ph1";
+    add(`rates.depthwise.${side}`, "depthwise", "fwd", layout, single);
+    add(`rates.depthwise.${side} shares.depthwiseTaps`, "depthwise", "fwd", layout, long(single));
+    add(`rates.depthwiseGradient.${side}`, "depthwise", "bwd-filter", layout, single);
+    add("rates.few", "depthwise", "fwd", layout, "mbic32ih56oc4kh3ph1");
+    add("rates.fewGradient", "depthwise", "bwd-filter", layout, "mbic3ih112oc32kh3ph1");
+  }
+  add("rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1");
+  for (const omega of OMEGAS) {
+    const pair = omegaName(omega);
+    const sizes = `mbic64ih56oc64kh${omega.n}ph${omega.n >> 1}`;
+    add(`rates.winrs.${pair}`, "winrs", "bwd-filter", "nhwc", sizes, { pair });
+  }
+  add("shares.winrsAcross", "winrs", "bwd-filter", "nchw", "mbic64ih56oc64kh5ph2", {
+    pair: "a16n5r12",
+  });
+  add("rates.dot4", "implicit-gemm", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
+    ...whole,
+    dtype: "i8",
+    policy: "wide",
+  });
+  matrices();
+  return probes;
+
+  /** Every policy of fused Winograd that is known, and what its results take to store. */
+  function slices(): void {
+    for (const [way, layout] of [["lines", "nhwc"], ["scattered", "nchw"]] as const) {
+      for (const [tile, policies] of Object.entries(model.shares.sliced.policies[way])) {
+        const two = tile === "F(2x2,3x3)";
+        const algorithm = two ? "winograd2d" : "winograd1d";
+        for (const policy of Object.keys(policies)) {
+          add(
+            `rates.sliced shares.sliced.policies.${way}.${tile}.${policy}`,
+            algorithm,
+            "fwd",
+            layout,
+            "mbic128ih28oc128kh3ph1",
+            { tile, policy, flush: 0 },
+          );
+        }
+        const policy = Object.keys(policies).at(-1)!;
+        const sizes = "mbic16ih56oc64kh3ph1";
+        add(`rates.slicedStore.${way}`, algorithm, "fwd", layout, sizes, {
+          tile,
+          policy,
+          flush: 0,
+        });
+      }
+    }
+  }
+
+  /** Every tile of a matrix unit for f16. */
+  function matrices(): void {
+    const unit = matrixUnits?.units.find(({ component }) => component === "f16");
+    if (unit === undefined || matrixUnits === undefined) return;
+    for (const { name } of matrixPolicies(unit, matrixUnits.lanes)) {
+      add(`shares.policies.${name}`, "implicit-gemm", "fwd", "nhwc", "mbic256ih28oc256kh3ph1", {
+        ...whole,
+        dtype: "f16",
+        policy: name,
+      });
+    }
+  }
+}
+
+/** As many segments as a kernel of WinRS would have by a model; undefined of other requests. */
+function winrsSegments(request: PlanRequest, device: DeviceModel): number | undefined {
+  if (request.algorithm !== "winrs") return undefined;
+  const configuration = configured({ ...request, device });
+  return isRefusal(configuration) ? undefined : configuration.segmentation.count;
+}
+
+/** The same with filters of 7 x 7. */
+function long(sizes: string): string {
+  return sizes.replace("kh3ph1", "kh7ph3");
+}

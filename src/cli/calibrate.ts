@@ -1,0 +1,142 @@
+import { Command } from "#cli-types";
+import { H200 } from "../algorithms/device/h200.ts";
+import type { DeviceModel } from "../algorithms/device/model.ts";
+import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
+import { printCalibration } from "../bench/calibrate/calibration_file.ts";
+import { figure, figurePaths } from "../bench/calibrate/fit.ts";
+import { InputTypeError } from "../errors.ts";
+import { BACKENDS } from "../gpu/provider.ts";
+import { formatDuration } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import { gpuExecutor } from "../run/executor.ts";
+import { timePlans } from "../run/time_plans.ts";
+import { calibrationPath, keptCalibration } from "./calibration.ts";
+import { commandWrites } from "./failure.ts";
+import { mergeFile } from "./merge_file.ts";
+import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { openGpu } from "./open_gpu.ts";
+import { printer, progress } from "./output.ts";
+import { proveOutputs } from "./outputs.ts";
+import { oneOf } from "./values.ts";
+
+const EXAMPLES = `
+auto predicts times by a model of the device, and takes one that it does not know for an NVIDIA H200.
+This measures a model of its own in about a minute, by small problems of the program's own: how many
+workgroups run side by side, what memory moves, what the kernels of each algorithm and tile reach. It is
+kept for the device and its driver in the user's cache directory ($XDG_CACHE_HOME/wgconv/devices), and auto
+goes by it from then on. --device-model h200 leaves it aside, --device-model FILE takes the one in a file,
+and what wgconv tune has measured goes before either. Nothing else should run on the device meanwhile.
+
+Examples:
+  wgconv calibrate
+  wgconv calibrate --output mine.json
+  wgconv plan --problem mb32ic64ih56oc64kh3ph1 --device-model mine.json
+  wgconv devices                   which devices are calibrated`;
+
+/** A calibration is made of short samples: there are many of them. A CPU is slower, and says less. */
+const PROTOCOL = {
+  samples: 15,
+  fillMs: 4,
+  spread: 0.01,
+  warmUpMs: { first: 500, next: 40 },
+};
+const SOFTWARE_PROTOCOL = { samples: 5, fillMs: 1 };
+/** Notes that are printed; the calibration has all. */
+const MOST_NOTES = 5;
+
+/** `wgconv calibrate`: measures what `auto` predicts times by. */
+export function calibrateCommand() {
+  return new Command("calibrate")
+    .description("Measure a model of this device, by which auto predicts times from then on.")
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
+    .option("--adapter <index|name>", ADAPTER_HELP)
+    .option("--output <file>", "write the model there too, for --device-model")
+    .option("--json", "print the model as JSON")
+    .addHelpText("after", EXAMPLES)
+    .action(async (options) => {
+      const start = performance.now();
+      using gpu = await openGpu(options);
+      const { device } = gpuExecutor(gpu);
+      const path = calibrationPath(device);
+      if (path === undefined && options.output === undefined) {
+        throw new InputTypeError("Cannot calibrate: there is no cache directory, give --output");
+      }
+      await proveOutputs([
+        { option: "the calibration", path, kind: "merged" },
+        { option: "--output", path: options.output, kind: "file" },
+      ]);
+      const shown = progress();
+      const { limits, matrixUnits, workgroupsInFlight } = gpu;
+      const protocol = gpu.info.software ? SOFTWARE_PROTOCOL : PROTOCOL;
+      let count = 0;
+      const found = await gpu.guard(() =>
+        calibrate(device.adapter, {
+          limits,
+          matrixUnits,
+          workgroupsInFlight,
+          kept: keptCalibration(device)?.model,
+          time: async (plans) => {
+            const times = await timePlans(gpu, plans, protocol, (done) =>
+              shown.update(`${count + done} measurements`));
+            count += plans.length;
+            return times;
+          },
+        })
+      );
+      shown.done();
+      const text = printCalibration(device, found);
+      const writes = commandWrites();
+      for (const target of [path, options.output]) {
+        if (target !== undefined) await writes.attempt(() => mergeFile(target, () => text));
+      }
+      const out = printer("stdout");
+      if (options.json) {
+        out.line(JSON.stringify(JSON.parse(text)));
+      } else {
+        out.message(`device      ${device.adapter} (${options.backend})`);
+        out.line(figuresTable(found));
+        const seconds = formatDuration(performance.now() - start);
+        out.message(`measured    ${found.measured.length} kinds of figures in ${seconds}`);
+        if (path !== undefined) out.message(`kept        ${path}`);
+      }
+      const note = printer("stderr");
+      found.notes.slice(0, MOST_NOTES).forEach((line) => note.message(`note: ${line}`));
+      const more = found.notes.length - MOST_NOTES;
+      if (more > 0) note.message(`note: ${more} more are in the calibration's notes`);
+      writes.conclude(0);
+    });
+}
+
+/** Figures that people compare devices by. */
+const SHOWN: readonly (readonly [string, string])[] = [
+  ["rates.stream", "TB/s"],
+  ["times.dispatch", "us"],
+  ["rates.packed", "TFLOP/s"],
+  ["rates.gathered", "TFLOP/s"],
+  ["rates.correlated.along", "TFLOP/s"],
+  ["rates.sliced.two", "TFLOP/s"],
+  ["rates.winrs.a8n3r6", "TFLOP/s"],
+  ["rates.depthwise.along", "TFLOP/s"],
+  ["rates.direct", "TFLOP/s"],
+  ["rates.dot4", "TOPS"],
+];
+
+function figuresTable({ model }: Calibrated): string {
+  const row = (name: string, unit: string, value: number, known: number) => [
+    name,
+    `${Number(value.toPrecision(3))}`,
+    unit,
+    (value / known).toPrecision(3),
+  ];
+  const rows = SHOWN.map(([name, unit]) => {
+    const of = (one: DeviceModel) =>
+      figure(one, figurePaths(one).find((path) => path.join(".") === name)!);
+    return row(name, unit, of(model), of(H200));
+  });
+  return textTable([
+    { title: "figure" },
+    { title: "value", align: "right" },
+    { title: "unit" },
+    { title: "of an H200's", align: "right" },
+  ], [row("multiprocessors", "", model.multiprocessors, H200.multiprocessors), ...rows]);
+}

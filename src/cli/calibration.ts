@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { dirname } from "#path";
+import {
+  type CalibratedDevice,
+  type Calibration,
+  parseCalibration,
+} from "../bench/calibrate/calibration_file.ts";
+import { readText } from "../read_text.ts";
+import { cachePath } from "./cache_folder.ts";
+import { oneSentence } from "./failure.ts";
+import { printer } from "./output.ts";
+
+/** Devices whose figures are an H200's, or nearly. */
+const KNOWN = /\bH[12]00\b/;
+
+/** Where a device's calibration is kept; undefined where there is no cache directory. */
+export function calibrationPath(device: CalibratedDevice): string | undefined {
+  return cachePath("devices", `${fileName(device)}.json`);
+}
+
+/** A device as the name of a file: what people know it by, and a hash of all that tells it from others. */
+function fileName({ backend, adapter, driver }: CalibratedDevice): string {
+  const hash = createHash("sha256").update(JSON.stringify([backend, adapter, driver]));
+  const name = adapter.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
+  return `${name}-${hash.digest("hex").slice(0, 8)}`;
+}
+
+/** The calibration that is kept of a device, if any; one that cannot be used costs a note. */
+export function keptCalibration(device: CalibratedDevice): Calibration | undefined {
+  const path = calibrationPath(device);
+  if (path === undefined) return undefined;
+  try {
+    return parseCalibration(readText(path), path, device);
+  } catch (error) {
+    const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
+    if (!absent.some((kind) => error instanceof kind)) {
+      printer("stderr").message(
+        `ignoring the calibration: ${oneSentence(error)}; wgconv calibrate measures anew`,
+      );
+    }
+    return undefined;
+  }
+}
+
+/** Says once of a GPU that nothing is known of that calibrating it pays. */
+export function noteUncalibrated(device: CalibratedDevice & { readonly software: boolean }): void {
+  if (device.software || !isNews(device, cachePath("devices", `${fileName(device)}.noted`))) return;
+  printer("stderr").message(
+    `wgconv: note: auto takes ${device.adapter} for an H200 until wgconv calibrate has measured it, ` +
+      "in about a minute",
+  );
+}
+
+/**
+ * Whether a device is one whose figures are unknown, and nobody has been told; always where that cannot be noted.
+ *
+ * @param said The file that notes it.
+ */
+export function isNews({ adapter }: Pick<CalibratedDevice, "adapter">, said: string | undefined) {
+  return !KNOWN.test(adapter) && (said === undefined || markOnce(said));
+}
+
+/** Makes an empty file; false where it is there already. */
+function markOnce(path: string): boolean {
+  try {
+    Deno.mkdirSync(dirname(path), { recursive: true });
+    Deno.openSync(path, { write: true, createNew: true }).close();
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.AlreadyExists);
+  }
+}

@@ -1,0 +1,106 @@
+import type { Plan } from "../algorithms/plan.ts";
+import { DeviceError, UnsupportedError } from "../errors.ts";
+import { upload } from "../gpu/buffers.ts";
+import type { GpuDevice } from "../gpu/gpu_device.ts";
+import { createPlanBuffers, type PlanBuffers, preparePlan } from "../gpu/prepare.ts";
+import type { TimeRecord } from "../report/record.ts";
+import type { TensorData } from "../tensor/dtype.ts";
+import { fillTensor } from "../tensor/fill.ts";
+import { type Timed, timedPlan, timeRivals, type TimingProtocol } from "./timing.ts";
+
+/** A plan whose result nobody wants, and the type of what it reads. */
+export interface TimedPlan {
+  readonly plan: Plan;
+  readonly dtype: "f32" | "f16" | "i8";
+}
+
+/** What a plan took, or why it did not run, as a sentence. */
+export type PlanTime = TimeRecord | string;
+
+/** Bytes of random data that buffers repeat: zeros would draw less power than real data, and run at higher clocks. */
+const RANDOM_BYTES = 4 << 20;
+/** Plans are timed in turn as long as their buffers fit into this together. */
+const TOGETHER_BYTES = 1 << 30;
+const MOST_TOGETHER = 8;
+
+/**
+ * Times plans on random data, neighbours in turn. What a device cannot run has a sentence in place of a time.
+ *
+ * @throws {DeviceError} where the device is lost.
+ */
+export async function timePlans(
+  gpu: GpuDevice,
+  plans: readonly TimedPlan[],
+  protocol: TimingProtocol,
+  onDone: (count: number) => void = () => {},
+): Promise<PlanTime[]> {
+  const random = new Map<string, TensorData>();
+  const times: PlanTime[] = [];
+  for (const some of together(plans)) {
+    using resources = new DisposableStack();
+    const ready: (Timed | string)[] = [];
+    for (const one of some) ready.push(await prepared(gpu, one, random, resources));
+    const timed = ready.filter((one) => typeof one !== "string");
+    const taken = (await timeRivals(gpu.info.software, timed, protocol)).values();
+    times.push(...ready.map((one) => typeof one === "string" ? one : taken.next().value!));
+    onDone(times.length);
+  }
+  return times;
+}
+
+async function prepared(
+  gpu: GpuDevice,
+  { plan, dtype }: TimedPlan,
+  random: Map<string, TensorData>,
+  resources: DisposableStack,
+): Promise<Timed | string> {
+  try {
+    const buffers = resources.use(createPlanBuffers(gpu, plan));
+    fillBuffers(gpu, plan, buffers, randomData(random, dtype));
+    return timedPlan(gpu, [resources.use(await preparePlan(gpu, plan, buffers))]);
+  } catch (error) {
+    const cause = await gpu.causeOf(error);
+    const refused = cause instanceof DeviceError || cause instanceof UnsupportedError;
+    if (!refused || !gpu.isOpen) throw cause;
+    return cause.message;
+  }
+}
+
+function randomData(made: Map<string, TensorData>, dtype: TimedPlan["dtype"]): TensorData {
+  const known = made.get(dtype);
+  if (known !== undefined) return known;
+  const count = RANDOM_BYTES / (dtype === "f32" ? 4 : dtype === "f16" ? 2 : 1);
+  const { data } = fillTensor(dtype, [count], dtype === "i8" ? "int8" : "uniform11", 1);
+  made.set(dtype, data);
+  return data;
+}
+
+/** Fills all tensors; a result is written over. */
+function fillBuffers(gpu: GpuDevice, plan: Plan, { buffers }: PlanBuffers, data: TensorData): void {
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  plan.buffers.forEach(({ role, bytes: size }, place) => {
+    if (role === "workspace") return;
+    for (let offset = 0; offset < size; offset += bytes.length) {
+      const piece = bytes.subarray(0, Math.min(bytes.length, size - offset));
+      upload(gpu, buffers[place]!, offset, piece);
+    }
+  });
+}
+
+/** Neighbours that the device can hold together. */
+function together(plans: readonly TimedPlan[]): TimedPlan[][] {
+  const parts: TimedPlan[][] = [];
+  let used = Infinity;
+  for (const one of plans) {
+    const bytes = one.plan.buffers.reduce((sum, buffer) => sum + buffer.bytes, 0);
+    const last = parts.at(-1);
+    if (last === undefined || used + bytes > TOGETHER_BYTES || last.length >= MOST_TOGETHER) {
+      parts.push([one]);
+      used = bytes;
+    } else {
+      last.push(one);
+      used += bytes;
+    }
+  }
+  return parts;
+}

@@ -1,0 +1,69 @@
+/** The life of a calibration: measured, shown, heeded, left aside, damaged. */
+import assert from "#assert";
+import { join } from "#path";
+import { wgconv } from "./cli.ts";
+
+const PROBLEM = ["--problem", "mb1ic4ih8oc4kh3ph1"];
+
+Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", async () => {
+  const cache = await Deno.makeTempDir();
+  try {
+    const mine = join(cache, "mine.json");
+    const { DENO_DIR = join(Deno.env.get("HOME") ?? "", ".cache/deno") } = Deno.env.toObject();
+    const run = (...args: string[]) =>
+      wgconv(args, { env: { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, DENO_DIR } });
+    const { code, stdout, stderr } = await run("calibrate", "--output", mine);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^rates\.gathered +[\d.e-]+ +TFLOP\/s/m);
+    const path = /^kept +(.*)$/m.exec(stdout)![1]!;
+    const kept = await Deno.readTextFile(path);
+    assert.equal(await Deno.readTextFile(mine), kept);
+    const { kind, model, device } = JSON.parse(kept);
+    assert.deepEqual([kind, model.name], ["calibration", `${device}, calibrated`]);
+
+    // What is kept is what auto predicts by.
+    const algorithmOf = async (...more: string[]) => {
+      const planned = await run("plan", ...PROBLEM, "--device", "gpu", "--json", ...more);
+      assert.equal(planned.code, 0, planned.stderr);
+      const { algorithm, rivals } = JSON.parse(planned.stdout);
+      return { algorithm, ms: rivals[0].predicted_ms, note: planned.stderr };
+    };
+    const before = await algorithmOf();
+    const { rates, ...rest } = model;
+    const slow = { ...rates, few: rates.few / 1e3, gathered: rates.gathered / 1e3 };
+    const slower = { ...JSON.parse(kept), model: { ...rest, rates: slow } };
+    await Deno.writeTextFile(path, JSON.stringify(slower));
+    assert.notEqual((await algorithmOf()).ms, before.ms);
+    assert.equal((await algorithmOf("--device-model", mine)).ms, before.ms);
+    const h200 = await algorithmOf("--device-model", "h200");
+    assert.ok(h200.ms < before.ms / 10, `${h200.ms} of ${before.ms}`);
+    const listed = await run("devices");
+    assert.match(listed.stdout, /^ {2}calibrated \d{4}-\d\d-\d\d, .*\.json$/m);
+
+    // Damaged, it costs one line.
+    await Deno.writeTextFile(path, kept.slice(0, 100));
+    const damaged = await algorithmOf();
+    assert.match(
+      damaged.note,
+      /^ignoring the calibration: Cannot read .*\.json: it is no calibration; wgconv calibrate measures anew\n$/,
+    );
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
+});
+
+Deno.test("--adapter opens the adapter that devices lists under the index or name", async () => {
+  const { stdout, stderr } = await wgconv(["devices", "--json"]);
+  assert.equal(stderr, "");
+  const { choices } = JSON.parse(stdout);
+  const { index, adapter } = choices.at(-1);
+  const shown = await wgconv(["devices", "--adapter", String(index)]);
+  assert.match(shown.stdout, /^Adapters, for --adapter$/m);
+  assert.ok(shown.stdout.includes(`\n${adapter}\n  backend `), shown.stdout);
+  const ran = await wgconv(["conv", ...PROBLEM, "--adapter", adapter, "--check", "none"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.ok(ran.stdout.includes(`device      ${adapter} (wgpu)`), ran.stdout);
+  const none = await wgconv(["conv", ...PROBLEM, "--adapter", "no such GPU"]);
+  assert.equal(none.code, 3);
+  assert.match(none.stderr, /^wgconv: Cannot choose adapter no such GPU: there are 0 /);
+});
