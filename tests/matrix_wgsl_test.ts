@@ -84,11 +84,12 @@ const BYTES: Readonly<Record<string, number>> = {
 /** Value of an index of whole numbers, as WGSL computes it. */
 function valueOf(text: string, names: Readonly<Record<string, number>>): number {
   const words = text.replaceAll(/\b(\d+)u\b/g, "$1n").replaceAll(/\b[A-Za-z_]\w*/g, (name) => {
+    if (name === "min") return name;
     assert.ok(name in names, `${name} of ${text}`);
     return `${names[name]}n`;
   });
-  assert.match(words, /^[\dn\s()+*/%-]+$/);
-  return Number(new Function(`return ${words}`)());
+  assert.match(words, /^[\dn\s()+*/%,-]+$|^min\(\d+n, \d+n\)$/);
+  return Number(new Function("min", `return ${words}`)((a: bigint, b: bigint) => a < b ? a : b));
 }
 
 /** Matrices that a kernel's subgroups load and store, each by the last element of its array and the array's size. */
@@ -98,7 +99,7 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
       [name!, { bytes: BYTES[type!]!, size: Number(size) }] as const
     ),
   );
-  const places = [...wgsl.matchAll(/^ {2}let (unit_\w+|stage_first|[ab]_first) = (.+);$/gm)];
+  const places = [...wgsl.matchAll(/^ {2}let (unit\w*|stage_first|[ab]_first) = (.+);$/gm)];
   const load =
     /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
   const store = /subgroupMatrixStore<row_major>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;

@@ -274,10 +274,12 @@ export function cutProduct(
         if (matrix !== undefined) {
           return refusal(
             "problem",
-            `policy ${request.policy} is not made of ${
+            `policy ${request.policy} is no tile of ${
               unitShape(matrix.unit)
             } matrices, expected one ` +
-              "such as 128x256x32_64x64m (rows x columns x depth of a workgroup, rows x columns of a subgroup)",
+              "such as 128x256x32_64x64m (rows x columns x depth of a workgroup, rows x columns of " +
+              "a subgroup: whole matrices, up to 256 results a thread, whose sums fall to whole " +
+              "vectors of its threads, in 16 KiB)",
           );
         }
         return refusal(

@@ -101,7 +101,7 @@ export function gemmOptions() {
     )
     .option(
       "--policy <name>",
-      `${policies.join(", ")}, or a tile such as 128x32x8_8x4`,
+      `${policies.join(", ")}, or a tile such as 128x32x8_8x4, on matrix units 128x256x32_64x64m`,
       parseProductPolicy,
       "auto",
     )

@@ -11,7 +11,7 @@ export async function openGpu(
   features: readonly string[] = [],
 ): Promise<GpuDevice> {
   try {
-    return await openDevice({ backend, adapter, features });
+    return await openDevice({ backend, adapter, features, robust: false });
   } catch (error) {
     if (!(error instanceof UnsupportedError)) throw error;
     throw new UnsupportedError(`${error.message}; --device cpu computes without a GPU`);

@@ -139,7 +139,11 @@ interface ThisDevice {
 async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
   const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
-  using gpu = await openDevice({ backend: options.backend, adapter: options.adapter });
+  using gpu = await openDevice({
+    backend: options.backend,
+    adapter: options.adapter,
+    robust: false,
+  });
   const { model } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
   return {

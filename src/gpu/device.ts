@@ -14,7 +14,10 @@ export interface DeviceOptions extends OpenOptions {
   readonly adapter?: string | undefined;
   /** Further flags for Dawn. */
   readonly dawnFlags?: readonly string[];
-  /** Whether Dawn checks every index itself; without, kernels' texts do, which is as safe and faster. Default false. */
+  /**
+   * Whether Dawn holds every index within its buffer; default true. Without, the texts of plans' kernels do, which products
+   * on matrix units are faster with, and shaders of one's own on the device must. No other backend heeds it.
+   */
   readonly robust?: boolean;
 }
 

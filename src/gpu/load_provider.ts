@@ -4,7 +4,10 @@ import type { Backend, GpuProvider } from "./provider.ts";
 export interface ProviderOptions {
   /** Flags for Dawn, e.g. `backend=null` or `enable-dawn-features=disable_robustness`. */
   readonly dawnFlags?: readonly string[];
-  /** Whether Dawn checks every index itself; without, kernels' texts do, which is as safe and faster. Default false. */
+  /**
+   * Whether Dawn holds every index within its buffer; default true. Without, the texts of plans' kernels do, which products
+   * on matrix units are faster with, and shaders of one's own on the device must. No other backend heeds it.
+   */
   readonly robust?: boolean;
 }
 
@@ -20,7 +23,7 @@ export async function loadProvider(
   prepareEnvironment();
   if (backend === "dawn") {
     const { loadDawn } = await import("./dawn.ts");
-    return await loadDawn(options.dawnFlags ?? [], options.robust ?? false);
+    return await loadDawn(options.dawnFlags ?? [], options.robust ?? true);
   }
   const { loadWgpu } = await import("./wgpu.ts");
   return loadWgpu();

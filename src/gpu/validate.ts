@@ -26,7 +26,7 @@ export interface Validator extends Disposable {
  * @throws {UnsupportedError} where the backend cannot be opened
  */
 export async function openValidator(backend: Backend): Promise<Validator> {
-  const provider = await loadProvider(backend, { dawnFlags: ["backend=null"] });
+  const provider = await loadProvider(backend, { dawnFlags: ["backend=null"], robust: false });
   const { adapter } = await findAdapter(provider);
   return backend === "dawn" ? await dawnValidator(provider, adapter) : wgpuValidator(provider);
 }

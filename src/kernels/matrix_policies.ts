@@ -39,20 +39,19 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
 /** Names of all policies on matrix units. */
 export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ name }) => name);
 
-/** The policies in elements of a unit. Of units of 16 x 8 twice as many matrices lie along the columns. */
+/**
+ * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
+ * along the columns.
+ */
 export function matrixPolicies(unit: MatrixUnit, lanes: number): TilePolicy[] {
   const wide = unit.m / unit.n;
-  return MATRIX_POLICIES.map((policy) =>
-    tilePolicy(
-      {
-        ...policy,
-        matrices: [policy.matrices[0], policy.matrices[1] * wide],
-        stage: [policy.stage[0], policy.stage[1] * wide],
-      },
-      unit,
-      lanes,
-    )
-  );
+  return MATRIX_POLICIES.map((policy): MatrixPolicy => ({
+    ...policy,
+    matrices: [policy.matrices[0], policy.matrices[1] * wide],
+    stage: [policy.stage[0], policy.stage[1] * wide],
+  }))
+    .filter(({ stage }) => dealsTo(lanes, stage[0] * unit.m, stage[1] * unit.n))
+    .map((policy) => tilePolicy(policy, unit, lanes));
 }
 
 /** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */
@@ -62,12 +61,15 @@ export function isMatrixTile(text: string): boolean {
 
 /** `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup. */
 const SIZES = /^(\d+)x(\d+)x(\d+)_(\d+)x(\d+)m$/;
+/** Sums that the registers of a thread may hold at all. */
+const MOST_SUMS = 256;
 /** Bytes of sums that a policy of given sizes passes through workgroup memory at once. */
 const STAGE_BYTES = 16_384;
 
 /**
  * The policy of given sizes, such as `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup.
- * Undefined for other text, and where the unit's matrices do not fill them.
+ * One with a name where it is that. Undefined for other text, where the unit's matrices do not fill it, where a thread has more
+ * than 256 results, or where subgroups cannot pass on its sums in 16 KiB.
  */
 export function parseMatrixPolicy(
   text: string,
@@ -81,12 +83,23 @@ export function parseMatrixPolicy(
   const matrices = [high / unit.m, wide / unit.n] as const;
   const counts = [...subgroups, ...matrices, depth / unit.k];
   if (!counts.every((count) => Number.isInteger(count) && count > 0)) return undefined;
+  if (high * wide > MOST_SUMS * lanes) return undefined;
   const bytes = 4 * unit.m * unit.n * subgroups[0] * subgroups[1];
   const stage = parts(matrices).find(([down, across]) =>
     bytes * down * across <= STAGE_BYTES && dealsTo(lanes, down * unit.m, across * unit.n)
   );
-  const policy = { name: text, subgroups, matrices, depth: depth / unit.k };
-  return stage && tilePolicy({ ...policy, stage }, unit, lanes);
+  if (stage === undefined) return undefined;
+  const name = `${rows}x${columns}x${depth}_${high}x${wide}m`;
+  const policy = tilePolicy(
+    { name, subgroups, matrices, depth: depth / unit.k, stage },
+    unit,
+    lanes,
+  );
+  const same = (other: TilePolicy) =>
+    (["rows", "columns", "depth", "threadColumns"] as const).every((key) =>
+      other[key] === policy[key]
+    ) && other.matrix!.matrices.join() === matrices.join();
+  return matrixPolicies(unit, lanes).find(same) ?? policy;
 }
 
 /** Whether 4 x 4 results each fall to so many threads, those of a row to neighbours. */

@@ -26,9 +26,9 @@ type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
 /** Nothing divides the first; fours and eights the others. */
 const SIZES = [[67, 73, 45], [68, 84, 52], [136, 72, 80]] as const;
 
-/** Opens the device; undefined where it has no matrix units. */
-async function open(): Promise<GpuDevice | undefined> {
-  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"] });
+/** Opens the device as commands do; undefined where it has no matrix units. */
+async function open(robust = false): Promise<GpuDevice | undefined> {
+  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"], robust });
   if (gpu.matrixUnits !== undefined) return gpu;
   gpu.close();
   console.log(`left out: ${gpu.info.adapter} (${backend}) has no matrix units`);
@@ -171,6 +171,19 @@ Deno.test("random convolutions of f16 as implicit products on matrix units agree
     { numRuns: full ? 600 : 80, seed: 20261122 },
   );
   assert.ok(ran >= 80 && eights >= 8, `${ran} problems, ${eights} that load eights`);
+});
+
+Deno.test("products are the same where the device checks indices itself", async () => {
+  using gpu = await open();
+  using checked = await open(true);
+  if (gpu === undefined || checked === undefined) return;
+  for (const [m, n, k] of SIZES) {
+    const results = [];
+    for (const device of [gpu, checked]) {
+      results.push((await multiply(device, { m, n, k }, { dtype: "f16", splits: 2 })).result);
+    }
+    assert.deepEqual(results[0], results[1]);
+  }
 });
 
 Deno.test("f32 results of f16 products leave the units every 128 products, f16 ones far later", async () => {

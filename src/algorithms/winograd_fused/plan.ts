@@ -195,9 +195,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       }_a${slices}${tileName}`,
       `${layout}_${geometry.outer.length}o_${
         geometry.tiled.map(({ chunks }) => chunks).join("x")
-      }_o${vector}${epilogueTrait(steps)}${
-        splitTrait(buffers.split(transformed), buffers.split(source), buffers.split(result))
-      }`,
+      }_o${vector}${axes === 1 && reachesBeyond(runs, geometry) ? "_beyond" : ""}${
+        epilogueTrait(steps)
+      }${splitTrait(buffers.split(transformed), buffers.split(source), buffers.split(result))}`,
       mode,
       module,
       loop,
@@ -234,6 +234,11 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     );
     return canonicalName(kernel.kernel);
   }
+}
+
+/** Whether the last tile has places that are no results. */
+function reachesBeyond(runs: readonly TileRun[], { tiled }: SliceGeometry): boolean {
+  return runs.some(({ first, n, count }, d) => first + n * count > tiled[d]!.places);
 }
 
 /** `F(6,3): 9 tiles of a row of 56, 8 products in place of 18`. */

@@ -189,6 +189,13 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
   assert.match(notes({}), /F\(2,3\): 7 tiles of a row of 14, 4 products/);
   assert.match(notes({ tile: "F(4,3)" }), /F\(4,3\): 4 tiles of a row of 14, 6 products/);
   assert.match(notes({ tile: "F(6,3)" }), /F\(6,3\)/);
+  // What takes less workspace, where the other does not fit: 16 places a row of the filter, not 24.
+  const three = { tile: "F(6,3)", maxWorkspaceBytes: 7 * 2 ** 20 };
+  assert.match(notes(three), /F\(6,3\): 3 tiles of a row of 14/);
+  const kernel = (more: Partial<PlanRequest>) =>
+    planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).kernel;
+  assert.match(kernel(three), /_o4_beyond$/);
+  assert.doesNotMatch(kernel({ tile: "F(6,3)" }), /_beyond/);
   // Chunks of a batch give its bits.
   const cut = (batch: number, tile?: string) =>
     planConv(request({ ...conv4, batch }, { algorithm: "winograd1d", ...(tile && { tile }) }))

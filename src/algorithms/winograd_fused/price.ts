@@ -36,10 +36,12 @@ export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
     problem.filterSize.slice(-axes),
     tile === undefined ? undefined : parseTile(tile),
   );
+  const { maxWorkspaceBytes = Infinity } = request;
   let best = ways[0]!, least = Infinity;
   for (const runs of ways.length === 1 ? [] : ways) {
-    const time = runsTime(usual, runs);
-    if (!isRefusal(time) && time < least) [best, least] = [runs, time];
+    const cost = runsCost(usual, runs);
+    if (isRefusal(cost) || cost.bytes > maxWorkspaceBytes) continue;
+    if (cost.time < least) [best, least] = [runs, cost.time];
   }
   return best;
 }
@@ -59,25 +61,33 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
  * multiplies and then stores its results. Refused if no policy fits the device.
  */
 export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
-  return runsTime(request, fusedRuns(request, axes));
+  const cost = runsCost(request, fusedRuns(request, axes));
+  return isRefusal(cost) ? cost : cost.time;
 }
 
-function runsTime(request: PlanRequest, kernels: TileRuns): Planned<number> {
+/** Microseconds, and bytes of transformed filters. */
+interface RunsCost {
+  readonly time: number;
+  readonly bytes: number;
+}
+
+function runsCost(request: PlanRequest, kernels: TileRuns): Planned<RunsCost> {
   const device = deviceOf(request);
-  let sum = 0;
+  let time = 0, bytes = 0;
   for (const runs of kernels) {
-    const time = runTime(request, device, runs);
-    if (isRefusal(time)) return time;
-    sum += time;
+    const cost = runCost(request, device, runs);
+    if (isRefusal(cost)) return cost;
+    time += cost.time;
+    bytes += cost.bytes;
   }
-  return sum;
+  return { time, bytes };
 }
 
-function runTime(
+function runCost(
   request: PlanRequest,
   device: DeviceModel,
   runs: readonly TileRun[],
-): Planned<number> {
+): Planned<RunsCost> {
   const { problem, layout } = request;
   const alphas = runs.map(({ n, r }) => n + r - 1);
   const slices = elementCount(alphas);
@@ -131,7 +141,8 @@ function runTime(
     policy.depth,
   );
   const filter = shape.groups * slices * filterDepth(shape) * shape.paddedPlaces;
-  return passTime(0, moveTime(partialBytes(request) * 2 * filter, rates.filterStream), device) +
-    loop +
+  const bytes = partialBytes(request) * filter;
+  const time = passTime(0, moveTime(2 * bytes, rates.filterStream), device) + loop +
     device.times.dispatch;
+  return { time, bytes };
 }

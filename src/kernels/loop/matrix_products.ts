@@ -48,15 +48,17 @@ export function stageBytes(policy: MatrixTilePolicy): number {
 /** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
 export function matrixPlaces(policy: MatrixTilePolicy, tiles: MatrixProducts["tiles"]): string {
   const { unit, lanes, matrices, stage } = policy.matrix;
-  const [, across] = subgroupGrid(policy);
+  const [down, across] = subgroupGrid(policy);
   const vectors = stage[1] * unit.n / 4;
   if (lanes % vectors !== 0 || stage[0] * unit.m / 4 * vectors % lanes !== 0) {
     throw new Error(`Cannot deal ${stage.join(" x ")} matrices to ${lanes} threads`);
   }
   return [
-    `  let unit_row = (subgroup / ${across}u) * ${matrices[0] * unit.m}u;`,
-    `  let unit_column = (subgroup % ${across}u) * ${matrices[1] * unit.n}u;`,
-    `  let stage_first = subgroup * ${stageVectors(policy.matrix)}u;`,
+    // No subgroup beyond those that a device's own count may add loads from elsewhere.
+    `  let unit = min(subgroup, ${down * across - 1}u);`,
+    `  let unit_row = (unit / ${across}u) * ${matrices[0] * unit.m}u;`,
+    `  let unit_column = (unit % ${across}u) * ${matrices[1] * unit.n}u;`,
+    `  let stage_first = unit * ${stageVectors(policy.matrix)}u;`,
     `  let stage_row = (lane / ${vectors}u) * 4u;`,
     `  let stage_vector = lane % ${vectors}u;`,
     ...tiles.map(({ places }) => places),
