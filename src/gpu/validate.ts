@@ -3,7 +3,7 @@ import { UnsupportedError } from "../errors.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { findAdapter, LIMIT_NAMES, readLimits } from "./adapter.ts";
 import { grantedFeatures, tryDevice } from "./features.ts";
-import { loadProvider } from "./load_provider.ts";
+import { loadProvider, type ProviderOptions } from "./load_provider.ts";
 import { bindGroupLayout, createPipeline, describeMessage } from "./pipelines.ts";
 import type { Backend, GpuProvider } from "./provider.ts";
 
@@ -23,10 +23,14 @@ export interface Validator extends Disposable {
 /**
  * Opens a backend's WGSL compiler. Dawn's works without any driver (`backend=null`); Deno's needs one.
  *
+ * @param options.robust Whether Dawn holds indices itself; else kernels' texts are compiled as commands have them.
  * @throws {UnsupportedError} where the backend cannot be opened
  */
-export async function openValidator(backend: Backend): Promise<Validator> {
-  const provider = await loadProvider(backend, { dawnFlags: ["backend=null"], robust: false });
+export async function openValidator(
+  backend: Backend,
+  { robust = true }: Pick<ProviderOptions, "robust"> = {},
+): Promise<Validator> {
+  const provider = await loadProvider(backend, { dawnFlags: ["backend=null"], robust });
   const { adapter } = await findAdapter(provider);
   return backend === "dawn" ? await dawnValidator(provider, adapter) : wgpuValidator(provider);
 }

@@ -90,7 +90,7 @@ function refuseOthers(text: string, extents: Extents): void {
   }
   for (const { 0: hidden } of text.matchAll(/\balias\b|\bptr\s*</g)) throw refused(hidden);
   for (const [name, sizes] of extents) {
-    for (const { index } of text.matchAll(new RegExp(`\\b${name}\\b`, "g"))) {
+    for (const { index } of text.matchAll(new RegExp(`(?<![.\\w])${name}\\b`, "g"))) {
       const before = text.slice(0, index);
       const after = text.slice(index + name.length);
       const declares = /\bvar(?:<[^>]*>)? $/.test(before) && /^(?:: | = )array</.test(after);
@@ -110,7 +110,7 @@ function refuseOthers(text: string, extents: Extents): void {
 
 function boundedText(text: string, extents: Extents): string {
   let bounded = "", from = 0;
-  for (const { 0: match, 1: name, index } of text.matchAll(/\b([A-Za-z_]\w*)\[/g)) {
+  for (const { 0: match, 1: name, index } of text.matchAll(/(?<![.\w])([A-Za-z_]\w*)\[/g)) {
     const sizes = extents.get(name!);
     // Within an index that is already done.
     if (sizes === undefined || index < from) continue;

@@ -67,7 +67,7 @@ Deno.test("boundedIndices() refuses arrays that it does not see, and what it can
   ) assert.throws(() => boundedIndices(text), TypeError, text);
   for (
     const text of [
-      `${shared}fn f() { let n = arrayLength(&w); }`,
+      `${shared}fn f() { let n = arrayLength(&w) + v.w[i]; }`,
       "var<workgroup> n: array<atomic<u32>, 4>; fn f() { atomicAdd(&n[i], 1u); }",
       "var<workgroup> n: array<f32, SIZE>; fn f() { n[i] = 1; }",
       "fn f() { var sums = array<f32, 4>(); sums[i] = 1; }",
