@@ -22,10 +22,14 @@ const SAME: readonly Case[] = [
     ...{ problem: "mb7ic16ih8oc8kh3ph1", images: 3, op: "bwd-data", layout: "nhwc" },
     planning: { algorithm: "winograd2d", tile: F2 },
   },
-  { problem: "mb7ic8ih9oc8kh3ph1", images: 3, layout: "nhwc", dtype: "i8", planning: GEMM },
+  // Whether a filter is packed depends on the chunk where nothing is said.
+  {
+    ...{ problem: "mb7ic8ih9oc8kh3ph1", images: 3, layout: "nhwc", dtype: "i8" },
+    planning: { ...GEMM, variant: { packedFilter: true } },
+  },
   {
     ...{ problem: "mb7ic8ih9oc8kh3ph1", images: 2, layout: "nhwc", dtype: "i8" },
-    ...{ scale: 0.002, relu: true, planning: GEMM },
+    ...{ scale: 0.002, relu: true, planning: { ...GEMM, variant: { packedFilter: true } } },
   },
 ];
 

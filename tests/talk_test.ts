@@ -63,7 +63,7 @@ Deno.test({
   name: "a terminal shows which case runs, and how long the others will take",
   ignore: !existsSync("/usr/bin/script"),
   async fn() {
-    const line = `run -A --quiet --cached-only ${ROOT}main.ts bench mb1ic4,6,8ih9oc4kh3 --op all`;
+    const line = `run -A --quiet --cached-only "${ROOT}main.ts" bench mb1ic4,6,8ih9oc4kh3 --op all`;
     const { stdout } = await run(
       "script",
       ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],

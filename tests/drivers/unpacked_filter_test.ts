@@ -1,6 +1,6 @@
 /** Filters that implicit GEMM reads without packing them, on the driver at hand, against the reference. */
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
@@ -39,7 +39,7 @@ Deno.test("implicit GEMM reads small filters as they lie", async () => {
             algorithm: "implicit-gemm",
             layout,
             policy: "tiny",
-            device: softwareDevice(2),
+            device: { ...H200, multiprocessors: 2 },
             sizes: SIZES[which % 2]!,
           });
           const { plan } = await checkedResult(gpu, request);
