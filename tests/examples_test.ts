@@ -32,6 +32,32 @@ Deno.test("examples/train.ts trains by every way to convolve, along FP64's curve
   assert.match(await Deno.readTextFile(svg), /aria-label="Loss of a small network on handwritten/);
 });
 
+for (
+  const [script, module, checks] of [["numpy_check.py", "numpy", 3], [
+    "pytorch_check.py",
+    "torch",
+    7,
+  ]] as const
+) {
+  Deno.test(`examples/${script} finds results right, where Python has ${module}`, async () => {
+    const python = await pythonWith(module);
+    if (python === undefined) return console.log(`left out: no Python has ${module}`);
+    const args = [`${EXAMPLES}${script}`, Deno.execPath(), "run", "-A", `${ROOT}main.ts`];
+    const { code, stdout, stderr } = await run(python, args);
+    assert.equal(code, 0, stdout + stderr);
+    assert.equal(stdout.match(/: relative L2 error \d\.\d\de-\d\d$/gm)?.length, checks, stdout);
+  });
+}
+
+/** A Python that has the module. */
+async function pythonWith(module: string): Promise<string | undefined> {
+  for (const python of ["python3", "/usr/bin/python3"]) {
+    const found = await run(python, ["-c", `import ${module}`]).catch(() => ({ code: 1 }));
+    if (found.code === 0) return python;
+  }
+  return undefined;
+}
+
 Deno.test("what the example workflow runs are commands and options of the program", async () => {
   const workflow = await Deno.readTextFile(`${EXAMPLES}accuracy.yml`);
   const commands = [...workflow.matchAll(/main\.ts (\w+)(.*)$/gm)];

@@ -10,6 +10,7 @@ import { VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
   oneOf,
+  parsePadding,
   parseSizes,
   parseWorkspace,
   positiveNumber,
@@ -43,8 +44,9 @@ export function problemCommand(name: string) {
     .option("--stride <h,w>", "default 1", parseSizes)
     .option(
       "--padding <h,w>",
-      "zeros around the input: one value, one an axis, or top,left,bottom,right; default 0",
-      parseSizes,
+      "zeros around the input: one value, one an axis, or top,left,bottom,right; same for as many as " +
+        "keep its size (stride 1), valid for none; default 0",
+      parsePadding,
     )
     .option("--dilation <h,w>", "step between filter taps; default 1, no dilation", parseSizes)
     .option("--groups <g>", "channel groups; default 1", wholeNumber(1))

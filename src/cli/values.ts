@@ -1,6 +1,7 @@
 import { isMatrixTile, MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
+import type { PaddingMode } from "../problem/padding.ts";
 import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
 import { meant } from "./other_words.ts";
 
@@ -12,6 +13,14 @@ export function parseSizes(text: string): number[] {
     }
     return Number(part);
   });
+}
+
+/** Parses `same`, `valid`, or sizes as {@linkcode parseSizes} does. */
+export function parsePadding(text: string): number[] | PaddingMode {
+  const word = text.trim().toLowerCase();
+  if (word === "same" || word === "valid") return word;
+  if (/^[\d\s,x]+$/.test(text)) return parseSizes(text);
+  throw new InvalidArgumentError("expected same, valid, or whole numbers >= 0 such as 1 or 1,2.");
 }
 
 /** Makes a parser of one whole number of at least `minimum`. */

@@ -4,6 +4,7 @@ import {
   gather,
   oneOf,
   parseBytes,
+  parsePadding,
   parsePattern,
   parsePolicies,
   parseShard,
@@ -21,6 +22,13 @@ Deno.test("parseSizes() reads lists with commas or crosses", () => {
   assert.deepEqual(parseSizes("1,2"), [1, 2]);
   assert.deepEqual(parseSizes("4x5x6"), [4, 5, 6]);
   for (const bad of ["", "1,", "-1", "1.5", "a"]) assert.throws(() => parseSizes(bad), bad);
+});
+
+Deno.test("parsePadding() reads words and sizes", () => {
+  assert.equal(parsePadding("same"), "same");
+  assert.equal(parsePadding("VALID"), "valid");
+  assert.deepEqual(parsePadding("0,1,2,3"), [0, 1, 2, 3]);
+  for (const bad of ["", "some", "-1", "1.5", "1,"]) assert.throws(() => parsePadding(bad), bad);
 });
 
 Deno.test("wholeNumber() refuses what is too small or no number", () => {
