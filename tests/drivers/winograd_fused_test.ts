@@ -155,7 +155,10 @@ Deno.test("bias and activation follow the output's transform, element by element
     for (const layout of LAYOUTS) {
       const request = requestFor(gpu, problem, { layout, epilogue, algorithm });
       const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
-      assert.match(plan.kernel, layout === "nchw" ? /_o1_(?:beyond_)?bias_relu/ : /_o4_.*bias_relu/);
+      assert.match(
+        plan.kernel,
+        layout === "nchw" ? /_o1_(?:beyond_)?bias_relu/ : /_o4_.*bias_relu/,
+      );
     }
   }
 });
