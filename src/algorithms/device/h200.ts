@@ -163,6 +163,6 @@ export function modelOf(
   if (workgroupsInFlight === undefined) return given ?? H200;
   if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors) };
+  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors, H200.rates) };
   return { ...figures, name: "software", software: true, multiprocessors };
 }

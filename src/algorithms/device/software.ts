@@ -6,12 +6,18 @@ const MEASURED_ON = 2;
 /** What tells a software device's figures from an H200's. */
 type SoftwareFigures = Pick<DeviceModel, "rates" | "times">;
 
+/** Those that are its own: WinRS' kernels stand to each other as an H200's. */
+interface OwnFigures {
+  readonly rates: Omit<DeviceRates, "winrs">;
+  readonly times: DeviceModel["times"];
+}
+
 /**
  * Lavapipe (Mesa 22.3.6) on two cores of an AMD EPYC. Fitted to what every algorithm but WinRS takes of the 20 problems
  * of `bench/planner_rivals.ts --small`, `packed`, `stream`, `correlated` and `slicedStore` then by hand to their choices. Of
  * WinRS nothing was fitted: `auto` leaves it aside.
  */
-const LAVAPIPE: SoftwareFigures = {
+const LAVAPIPE: OwnFigures = {
   rates: {
     packed: 0.0145,
     gathered: 0.0066,
@@ -27,21 +33,6 @@ const LAVAPIPE: SoftwareFigures = {
     depthwiseGradient: { along: 0.02, across: 0.02 },
     stream: 0.0045,
     filterStream: 0.000472,
-    winrs: {
-      a2n1r1: 0.00916,
-      a4n2r3: 0.0147,
-      a4n3r2: 0.0142,
-      a8n3r6: 0.0198,
-      a8n4r5: 0.0224,
-      a8n5r4: 0.0222,
-      a8n6r3: 0.0221,
-      a8n7r2: 0.016,
-      a16n5r12: 0.0276,
-      a16n6r11: 0.031,
-      a16n7r10: 0.0345,
-      a16n8r9: 0.0361,
-      a16n9r8: 0.034,
-    },
     winrsOverall: 0.0217,
     winrsBuckets: 0.00249,
   },
@@ -49,7 +40,7 @@ const LAVAPIPE: SoftwareFigures = {
 };
 
 /** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. */
-const SWIFTSHADER: SoftwareFigures = {
+const SWIFTSHADER: OwnFigures = {
   rates: {
     packed: 0.00105,
     gathered: 0.00162,
@@ -65,38 +56,32 @@ const SWIFTSHADER: SoftwareFigures = {
     depthwiseGradient: { along: 0.02, across: 0.02 },
     stream: 0.0295,
     filterStream: 0.00011,
-    winrs: {
-      a2n1r1: 0.00013,
-      a4n2r3: 0.000208,
-      a4n3r2: 0.000201,
-      a8n3r6: 0.000281,
-      a8n4r5: 0.000317,
-      a8n5r4: 0.000315,
-      a8n6r3: 0.000313,
-      a8n7r2: 0.000227,
-      a16n5r12: 0.000392,
-      a16n6r11: 0.00044,
-      a16n7r10: 0.00049,
-      a16n8r9: 0.000512,
-      a16n9r8: 0.000483,
-    },
     winrsOverall: 0.000308,
     winrsBuckets: 0.0262,
   },
   times: { dispatch: 195, winrsKernel: 195 },
 };
 
-/** The figures of a CPU's driver by its adapter's name, lavapipe's of one that is unknown, with so many multiprocessors. */
-export function softwareFigures(adapter: string, multiprocessors: number): SoftwareFigures {
+/**
+ * The figures of a CPU's driver by its adapter's name, lavapipe's of one that is unknown, with so many multiprocessors.
+ *
+ * @param base Rates of which WinRS' are scaled.
+ */
+export function softwareFigures(
+  adapter: string,
+  multiprocessors: number,
+  base: DeviceRates,
+): SoftwareFigures {
   const { rates, times } = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
-  return { rates: scaledBy(rates, multiprocessors / MEASURED_ON), times };
+  const winrs = scaledBy(base.winrs, rates.winrsOverall / base.winrsOverall);
+  return { rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON), times };
 }
 
-/** Rates times a factor. */
-function scaledBy(rates: DeviceRates, factor: number): DeviceRates {
+/** Figures times a factor. */
+function scaledBy<T extends object>(figures: T, factor: number): T {
   const scaled = (value: unknown): unknown =>
     typeof value === "number" ? value * factor : Object.fromEntries(
       Object.entries(value as object).map(([name, one]) => [name, scaled(one)]),
     );
-  return scaled(rates) as DeviceRates;
+  return scaled(figures) as T;
 }
