@@ -25,7 +25,7 @@ import {
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
-import { type DeviceModel, policyWarps, residentWorkgroups } from "./device/model.ts";
+import { type DeviceModel, policyDevice, policyWarps, residentWorkgroups } from "./device/model.ts";
 import { isSmallCpu, loopCost } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
@@ -162,7 +162,8 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const slots = residentWorkgroups(device, policyWarps(policy)) * device.multiprocessors;
+  const slots = residentWorkgroups(policyDevice(device, policy), policyWarps(policy)) *
+    device.multiprocessors;
   const whole = Math.floor(tiles / slots) * slots;
   for (const head of [whole, whole - slots]) {
     const tail = tiles - head;

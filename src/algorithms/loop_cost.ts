@@ -1,7 +1,13 @@
 import { dealsRows, vectorSide } from "../kernels/loader.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
 import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
-import { type DeviceModel, policyWarps, residentWorkgroups, waveTime } from "./device/model.ts";
+import {
+  type DeviceModel,
+  policyDevice,
+  policyWarps,
+  residentWorkgroups,
+  waveTime,
+} from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
 
 /** CPUs of fewer cores gain nothing from large tiles, and pay for compiling what they unroll. */
@@ -24,7 +30,9 @@ function efficiencyOf(
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
-    const across = vectorSide(access) === "depth" && extent >= 128 ? shares.storedAcross : 1;
+    // Tiles of matrix units lie as their operands do.
+    const turned = policy.matrix === undefined && vectorSide(access) === "depth";
+    const across = turned && extent >= 128 ? shares.storedAcross : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     return dealsRows(loader, extent, policy.depth, threads)
       ? across
@@ -65,7 +73,8 @@ export function loopCost(
     policy.rows * policy.columns * (policy.depth * (steps + fill) + store);
   if (few) return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
   const warps = policyWarps(policy);
-  const time = (count: number) => waveTime(device, count, residentWorkgroups(device, warps), warps);
+  const met = policyDevice(device, policy);
+  const time = (count: number) => waveTime(met, count, residentWorkgroups(met, warps), warps);
   // Of uneven tiles none is done before the deepest is.
   const work = Math.max(
     one(steps * share) * time(workgroups),

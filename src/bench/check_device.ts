@@ -10,7 +10,7 @@ export const CHECK_DEVICE: DeviceModel = {
   software: true,
   multiprocessors: 32,
   registers: 65_536,
-  warps: { busy: 12, power: 1.6 },
+  warps: { busy: 12, power: 1.6, onUnits: 8 },
   rates: {
     packed: 52,
     gathered: 46.5,

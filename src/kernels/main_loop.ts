@@ -3,8 +3,7 @@ import { scalarFeature } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
 import { withoutMicroKernel } from "./loop/inner_product.ts";
-import { stageBytes } from "./loop/matrix_products.ts";
-import { matrixTileBytes } from "./loop/matrix_tile.ts";
+import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
 import { flushSteps, isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
@@ -80,17 +79,21 @@ export function mainLoopWorkgroups(
   return tiles * shape.splits;
 }
 
+/** What of a loader decides what its tile takes; a vector of one where none is said. */
+type LoaderSides =
+  & Pick<TileLoader, "along" | "vectorAlong" | "value">
+  & Partial<Pick<TileLoader, "vector">>;
+
 /** Bytes of workgroup memory of the main loop with these loaders. */
 export function mainLoopBytes(
   policy: TilePolicy,
-  a: Pick<TileLoader, "along" | "vectorAlong" | "value">,
-  b: Pick<TileLoader, "along" | "vectorAlong" | "value">,
+  a: LoaderSides,
+  b: LoaderSides,
   { doubleBuffer }: Pick<MainLoopVariant, "doubleBuffer"> = {},
 ): number {
   if (isMatrixPolicy(policy)) {
-    const { unit } = policy.matrix;
-    return matrixTileBytes(unit, policy.rows, policy.depth, a, doubleBuffer) +
-      matrixTileBytes(unit, policy.columns, policy.depth, b, doubleBuffer) + stageBytes(policy);
+    const sides = [{ vector: 1 as const, ...a }, { vector: 1 as const, ...b }] as const;
+    return matrixMemory(policy, sides, doubleBuffer).bytes;
   }
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);

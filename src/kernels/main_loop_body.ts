@@ -3,13 +3,8 @@ import { sumScalar } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
-import {
-  matrixOutput,
-  matrixPlaces,
-  matrixProducts,
-  type MatrixTilePolicy,
-} from "./loop/matrix_products.ts";
-import { matrixTile } from "./loop/matrix_tile.ts";
+import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
+import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
 import type { StepProducts } from "./loop/step_loop.ts";
 import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
@@ -115,16 +110,13 @@ export function matrixBody(
   { doubleBuffer }: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const tiles = [
-    matrixTile("a", unit, policy.rows, policy.depth, a, doubleBuffer),
-    matrixTile("b", unit, policy.columns, policy.depth, b, doubleBuffer),
-  ] as const;
+  const memory = matrixMemory(policy, [a, b], doubleBuffer);
   return {
     trait: flush === 0 ? "" : `_flush${flush}`,
     summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
-    tiles,
-    places: matrixPlaces(policy, tiles),
-    products: matrixProducts({ policy, tiles, last, flush }),
-    output: (store) => matrixOutput(policy, store, flush),
+    tiles: memory.tiles,
+    places: matrixPlaces(policy, memory),
+    products: matrixProducts({ policy, memory, last, flush }),
+    output: (store) => matrixOutput(policy, memory, store, flush),
   };
 }

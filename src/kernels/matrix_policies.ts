@@ -25,12 +25,14 @@ function policy(
 }
 
 /**
- * Policies on matrix units, smallest tile first. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 128x128x32 of
- * four subgroups and of eight, 128x256x32. All fit 48 KiB of workgroup memory.
+ * Policies on matrix units, smallest tile first. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32,
+ * 128x128x32 of four subgroups and of eight, 128x256x32. All fit 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-small", [2, 2], [2, 2], 2, [2, 2]),
   policy("matrix-tall", [2, 2], [4, 2], 2, [2, 2]),
+  // For results of 64 rows, of which higher tiles would be half empty.
+  policy("matrix-wide", [1, 4], [4, 4], 2, [1, 4]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
   policy("matrix-eight", [2, 4], [4, 2], 2, [1, 2]),
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),

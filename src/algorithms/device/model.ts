@@ -113,8 +113,11 @@ export interface DeviceModel {
   readonly multiprocessors: number;
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
-  /** Warps that keep a multiprocessor's arithmetic busy; fewer reach 1 − (1 − warps / busy) ^ power of it. */
-  readonly warps: { readonly busy: number; readonly power: number };
+  /**
+   * Warps that keep a multiprocessor's arithmetic busy; fewer reach 1 − (1 − warps / busy) ^ power of it. `onUnits` is `busy`
+   * of the main loop on matrix units, whose sums leave registers for no more.
+   */
+  readonly warps: { readonly busy: number; readonly power: number; readonly onUnits: number };
   /** What it reaches, in TFLOP/s and TB/s. */
   readonly rates: DeviceRates;
   /** Microseconds: a dispatch beside its work, and a further kernel of WinRS. */
@@ -141,6 +144,12 @@ export function occupancyRate({ warps: { busy, power } }: DeviceModel, warps: nu
 /** Workgroups of so many warps that a multiprocessor of the main loop runs side by side. */
 export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: number): number {
   return Math.max(1, Math.floor(busy / warps));
+}
+
+/** The device as a policy of the main loop meets it: on matrix units other warps keep it busy. */
+export function policyDevice(device: DeviceModel, { matrix }: TilePolicy): DeviceModel {
+  const { warps } = device;
+  return matrix === undefined ? device : { ...device, warps: { ...warps, busy: warps.onUnits } };
 }
 
 /** Warps of a policy's workgroup. */

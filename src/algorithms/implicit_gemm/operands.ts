@@ -139,7 +139,8 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
 /** Backward-filter: output gradient times shifted input, deep along images and places. */
 export function correlationOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
-  const { storage, tile } = elementsOf(request);
+  const elements = elementsOf(request);
+  const { tile } = elements;
   const four = loadVector(request);
   const group = groupChannels(problem);
   const inputStrides = stridesOf(request, "input");
@@ -158,6 +159,10 @@ export function correlationOperands(request: PlanRequest): Operands {
     ? { along: "place", vector: four(group.input), value: tile }
     : { along: "depth", vector: still || batchInner ? alongDepth : 1, value: tile };
   const depth = problem.batch * spots;
+  const vectorOf = (policy: TilePolicy, { along, vector }: Access, channels: number) =>
+    policyVector(policy, vector, [
+      along === "place" ? channels : batchInner ? problem.batch : spots,
+    ]);
   return {
     rows: group.output,
     columns: group.input * taps,
@@ -168,8 +173,12 @@ export function correlationOperands(request: PlanRequest): Operands {
     depth: () => depth,
     pack: () => undefined,
     loaders(module, policy, split) {
-      const gradient = module.tensor("output", "read", a.vector, split("a"), storage, tile);
-      const input = module.tensor("input", "read", b.vector, split("b"), storage, tile);
+      const vectors = {
+        a: vectorOf(policy, a, group.output),
+        b: vectorOf(policy, b, group.input),
+      };
+      const gradient = loadedTensor(module, "output", vectors.a, split("a"), elements);
+      const input = loadedTensor(module, "input", vectors.b, split("b"), elements);
       // Places of all images follow each other in both operands.
       const flat = still && layout === "nhwc";
       const correlation = {
@@ -184,7 +193,8 @@ export function correlationOperands(request: PlanRequest): Operands {
           channelStride: gradientStrides[1]!,
           batchStride: gradientStrides[0]!,
           placeStride: gradientStrides.at(-1)!,
-          ...a,
+          along: a.along,
+          vector: vectors.a,
         }),
         still
           ? placesLoader(module, "b", input, correlation, {
@@ -192,7 +202,8 @@ export function correlationOperands(request: PlanRequest): Operands {
             channelStride: inputStrides[1]!,
             batchStride: inputStrides[0]!,
             placeStride: inputStrides.at(-1)!,
-            ...b,
+            along: b.along,
+            vector: vectors.b,
           })
           : shiftedInputLoader(module, input, correlation, {
             axes: problem.filterSize.map((taps, d) => ({
@@ -208,7 +219,8 @@ export function correlationOperands(request: PlanRequest): Operands {
             channelStride: inputStrides[1]!,
             batchStride: inputStrides[0]!,
             channelsInner,
-            ...b,
+            along: b.along,
+            vector: vectors.b,
           }),
       ];
     },
@@ -224,10 +236,10 @@ export function correlationOperands(request: PlanRequest): Operands {
         : { period: taps, outer: filterStrides[1]!, inner: filterStrides.at(-1)! }),
     },
     linear: () => false,
-    trait: () =>
+    trait: (policy) =>
       `${layout}_${problem.filterSize.length}d_${
         still ? "point" : channelsInner ? "rsc" : "crs"
-      }_a${a.vector}b${b.vector}`,
+      }_a${vectorOf(policy, a, group.output)}b${vectorOf(policy, b, group.input)}`,
   };
 }
 

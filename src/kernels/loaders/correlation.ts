@@ -67,7 +67,7 @@ export interface PlacesShape {
   readonly channelStride: number;
   readonly batchStride: number;
   readonly placeStride: number;
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   readonly along: "place" | "depth";
 }
 
@@ -86,8 +86,8 @@ export function placesLoader(
   const text: LoaderText = { operand, module, depth };
   const name = operand === "a" ? "gradient" : "input";
   const scaled = (stride: string, index: string, elements: number, contiguous: boolean) =>
-    vector === 4 && contiguous
-      ? `${index} / 4u`
+    vector !== 1 && contiguous
+      ? `${index} / ${vector}u`
       : `${index} * ${module.size(`${name}_${stride}`, elements / vector)}`;
   const alongPlace = shape.along === "place";
   const group = module.size(`${name}_group`, shape.channels * shape.channelStride / vector);
@@ -122,7 +122,7 @@ export function placesLoader(
     placeStep: () => "",
     load: (p, k, target) => {
       const value = tensor.load(`${operand}_base${p} + ${operand}_far${k}`);
-      const zero = zeroOf(tensor.value, vector);
+      const zero = zeroOf(tensor.value, tensor.vector);
       return `      ${target} = ${
         isRagged(text) ? `select(${zero}, ${value}, ${operand}_in${k})` : value
       };`;
@@ -138,7 +138,7 @@ export interface ShiftedInputShape {
   readonly batchStride: number;
   /** Columns count channels fastest (krsc) instead of taps. */
   readonly channelsInner: boolean;
-  readonly vector: 1 | 4;
+  readonly vector: TileLoader["vector"];
   readonly along: "place" | "depth";
 }
 
@@ -156,12 +156,12 @@ export function shiftedInputLoader(
   const tapCount = size("taps", axes.reduce((product, axis) => product * axis.taps, 1));
   const group = size("group", shape.channels * shape.channelStride / vector);
   const channelFar = (index: string) =>
-    vector === 4 && shape.along === "place"
-      ? `${index} / 4u`
+    vector !== 1 && shape.along === "place"
+      ? `${index} / ${vector}u`
       : `${index} * ${size("channel_stride", shape.channelStride / vector)}`;
   const batchFar = (index: string) =>
-    vector === 4 && shape.along === "depth"
-      ? `${index} / 4u`
+    vector !== 1 && shape.along === "depth"
+      ? `${index} / ${vector}u`
       : `${index} * ${size("batch_stride", shape.batchStride / vector)}`;
   const all = axes.map((_, d) => d);
   const step = axes.map((axis, d) => size(`step${d}`, axis.sourceStride / vector));
@@ -216,7 +216,7 @@ export function shiftedInputLoader(
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
       const conditions = [...(isRagged(text) ? [`b_in${k}`] : []), ...inside];
       const value = input.load(`b_base${p} + b_far${k}`);
-      const zero = zeroOf(input.value, vector);
+      const zero = zeroOf(input.value, input.vector);
       return `      ${target} = ${
         conditions.length > 0 ? `select(${zero}, ${value}, ${conditions.join(" && ")})` : value
       };`;

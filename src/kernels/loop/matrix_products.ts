@@ -1,19 +1,20 @@
-import { scalarBytes, typeName, zeroOf } from "../../elements/scalar.ts";
+import { zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { OutputStore } from "../output.ts";
-import type { MatrixTile, TilePolicy } from "../policy.ts";
-import type { MatrixOperandTile } from "./matrix_tile.ts";
+import type { MatrixTile } from "../policy.ts";
+import {
+  type MatrixMemory,
+  type MatrixTilePolicy,
+  stageStride,
+  stageVectors,
+  subgroupGrid,
+} from "./matrix_memory.ts";
 import type { StepProducts } from "./step_loop.ts";
-
-/** A policy whose products run on matrix units. */
-export type MatrixTilePolicy = Pick<TilePolicy, "rows" | "columns" | "depth"> & {
-  readonly matrix: MatrixTile;
-};
 
 /** Products that subgroups compute on matrix units. */
 export interface MatrixProducts {
   readonly policy: MatrixTilePolicy;
-  readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
+  readonly memory: MatrixMemory;
   /** Values along the depth of the last step, where it is a text of its own: whole matrices. */
   readonly last?: number | undefined;
   /**
@@ -23,30 +24,8 @@ export interface MatrixProducts {
   readonly flush: number;
 }
 
-/** Vectors between rows of the memory through which sums pass: one more than they have, against bank conflicts. */
-function stageStride({ unit, stage }: MatrixTile): number {
-  return stage[1] * unit.n / 4 + 1;
-}
-
-/** Vectors of a subgroup's part of that memory. */
-function stageVectors(tile: MatrixTile): number {
-  return tile.stage[0] * tile.unit.m * stageStride(tile);
-}
-
-/** Subgroups of a workgroup along the rows and columns of its tile. */
-function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [number, number] {
-  const { unit, matrices } = matrix;
-  return [rows / (matrices[0] * unit.m), columns / (matrices[1] * unit.n)];
-}
-
-/** Bytes of workgroup memory through which sums pass. */
-export function stageBytes(policy: MatrixTilePolicy): number {
-  const [rows, columns] = subgroupGrid(policy);
-  return rows * columns * stageVectors(policy.matrix) * 4 * scalarBytes(policy.matrix.unit.result);
-}
-
 /** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
-export function matrixPlaces(policy: MatrixTilePolicy, tiles: MatrixProducts["tiles"]): string {
+export function matrixPlaces(policy: MatrixTilePolicy, { tiles }: MatrixMemory): string {
   const { unit, lanes, matrices, stage } = policy.matrix;
   const [down, across] = subgroupGrid(policy);
   const vectors = stage[1] * unit.n / 4;
@@ -79,19 +58,28 @@ function fragmentsOf({ unit, lanes, stage }: MatrixTile): { count: number; rows:
 }
 
 /** Every vector of a thread in a round: its row there, and how it is read. */
-function stagedVectors(tile: MatrixTile): { sum: number; text: string }[] {
+function stagedVectors(
+  tile: MatrixTile,
+  { array, read }: MatrixMemory["stage"],
+): { sum: number; text: string }[] {
   const { count, rows } = fragmentsOf(tile);
   return Array.from({ length: 4 * count }, (_, sum) => {
     const row = Math.floor(sum / 4) * rows + sum % 4;
     return {
       sum,
-      text: `stage[stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector]`,
+      text: read(
+        `${array}[stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector]`,
+      ),
     };
   });
 }
 
 /** The statements that bring a round's matrices to where all threads of the subgroup read them. */
-function stageText(tile: MatrixTile, [firstRow, firstColumn]: readonly [number, number]): string[] {
+function stageText(
+  tile: MatrixTile,
+  { array }: MatrixMemory["stage"],
+  [firstRow, firstColumn]: readonly [number, number],
+): string[] {
   const { unit, stage } = tile;
   const stride = stageStride(tile);
   const lines = ["    workgroupBarrier();"];
@@ -99,7 +87,7 @@ function stageText(tile: MatrixTile, [firstRow, firstColumn]: readonly [number, 
     for (let j = 0; j < stage[1]; j++) {
       const at = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
       const sum = sumName(firstRow + i, firstColumn + j);
-      lines.push(`    subgroupMatrixStore<row_major>(&stage, ${at}, ${sum}, ${stride}u);`);
+      lines.push(`    subgroupMatrixStore<row_major>(&${array}, ${at}, ${sum}, ${stride}u);`);
     }
   }
   return [...lines, "    workgroupBarrier();"];
@@ -119,12 +107,11 @@ function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number
 
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
-  { policy, tiles: [a, b], last, flush }: MatrixProducts,
+  { policy, memory, last, flush }: MatrixProducts,
 ): StepProducts {
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
-  const [down, across] = subgroupGrid(policy);
-  const vector = typeName(unit.result, 4);
+  const { tiles: [a, b], stage } = memory;
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   const step = (k: number) =>
     [
@@ -141,21 +128,17 @@ export function matrixProducts(
     ].join("\n");
   const steps = Array.from({ length: policy.depth / unitDepth(unit) }, (_, k) => step(k));
   const moved = rounds(matrix).flatMap((first, round) => [
-    ...stageText(matrix, first),
-    ...stagedVectors(matrix).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
+    ...stageText(matrix, stage, first),
+    ...stagedVectors(matrix, stage).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
   ]);
   return {
-    declarations: [
-      a.declaration,
-      b.declaration,
-      `var<workgroup> stage: array<${vector}, ${down * across * stageVectors(matrix)}>;`,
-    ],
+    declarations: memory.declarations,
     subgroups: true,
     sums: [
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
       ...(flush === 0 ? [] : [
         ...rounds(matrix).flatMap((_, round) =>
-          stagedVectors(matrix).map(({ sum }) =>
+          stagedVectors(matrix, stage).map(({ sum }) =>
             `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`
           )
         ),
@@ -180,6 +163,7 @@ export function matrixProducts(
 /** What becomes of the sums, round by round. */
 export function matrixOutput(
   { matrix }: MatrixTilePolicy,
+  { stage }: MatrixMemory,
   output: OutputStore,
   flush: number,
 ): string {
@@ -188,8 +172,8 @@ export function matrixOutput(
   return rounds(matrix).map(([row, column], round) =>
     [
       "  {",
-      ...(flush === 0 ? stageText(matrix, [row, column]) : []),
-      ...stagedVectors(matrix).map(({ sum, text }) =>
+      ...(flush === 0 ? stageText(matrix, stage, [row, column]) : []),
+      ...stagedVectors(matrix, stage).map(({ sum, text }) =>
         `    let c${sum}_0 = ${flush === 0 ? text : `total${round}_${sum}`};`
       ),
       output.text({

@@ -8,9 +8,6 @@ const SKEW_BYTES = 16;
 
 /** One operand's tile in workgroup memory as matrices are loaded from it: rows along the side that the loader stores. */
 export interface MatrixOperandTile extends FilledTile {
-  /** The variable. */
-  readonly declaration: string;
-  readonly bytes: number;
   /** Declares where the subgroup's first matrix lies, given `unit_row` or `unit_column`. */
   readonly places: string;
   /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
@@ -18,79 +15,85 @@ export interface MatrixOperandTile extends FilledTile {
 }
 
 type Sides = Pick<TileLoader, "along" | "vectorAlong">;
-type Loader = Sides & Pick<TileLoader, "vector">;
+/** What of a loader decides how its tile lies. */
+export type MatrixLoader = Sides & Pick<TileLoader, "vector">;
 
-/** How a tile lies: `rows` of so many values, those between rows included. */
-interface TileRows {
+/** How a tile lies: rows of vectors, those between rows included. */
+export interface MatrixTileShape {
+  readonly operand: "a" | "b";
+  readonly unit: MatrixUnit;
+  /** Along which side its rows lie. */
   readonly side: "place" | "depth";
-  readonly rows: number;
-  readonly length: number;
+  /** Values of a vector. */
+  readonly width: 1 | 4 | 8;
+  /** WGSL of a vector. */
+  readonly type: string;
+  /** Vectors from one row to the next. */
+  readonly stride: number;
+  /** Vectors of a tile. */
+  readonly size: number;
+  readonly vectorBytes: number;
 }
 
-/** Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
-function tileRows(unit: MatrixUnit, extent: number, depth: number, loader: Sides): TileRows {
-  const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
-  const [rows, length] = side === "depth" ? [extent, depth] : [depth, extent];
-  return { side, rows, length: length + SKEW_BYTES / scalarBytes(unitScalar(unit)) };
-}
-
-/** Bytes of one tile. */
-export function matrixTileBytes(
-  unit: MatrixUnit,
-  extent: number,
-  depth: number,
-  loader: Sides,
-  doubleBuffer = false,
-): number {
-  const { rows, length } = tileRows(unit, extent, depth, loader);
-  return (doubleBuffer ? 2 : 1) * rows * length * scalarBytes(unitScalar(unit));
-}
-
-/** A tile of one operand; with two, `half` is which. */
-export function matrixTile(
+/** How the tile of a loader lies: bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
+export function matrixTileShape(
   operand: "a" | "b",
   unit: MatrixUnit,
   extent: number,
   depth: number,
-  loader: Loader,
-  doubleBuffer: boolean,
-): MatrixOperandTile {
-  const { side, rows, length } = tileRows(unit, extent, depth, loader);
-  const along = vectorSide(loader) === side;
+  loader: MatrixLoader,
+): MatrixTileShape {
+  const scalar = unitScalar(unit);
+  const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
+  const [rows, length] = side === "depth" ? [extent, depth] : [depth, extent];
   // A matrix begins with an element.
   const whole = side === "place" || unitDepth(unit) % loader.vector === 0;
-  const width = along && whole ? loader.vector : 1;
-  const stride = length / width;
-  const scalar = unitScalar(unit);
-  const name = `${operand}_tile`;
-  const size = rows * stride;
-  const start = doubleBuffer ? `half * ${size}u + ` : "";
+  const width = vectorSide(loader) === side && whole ? loader.vector : 1;
+  const stride = (length + SKEW_BYTES / scalarBytes(scalar)) / width;
+  return {
+    operand,
+    unit,
+    side,
+    width,
+    type: width === 8 ? "vec4<u32>" : typeName(scalar, width),
+    stride,
+    size: rows * stride,
+    vectorBytes: width * scalarBytes(scalar),
+  };
+}
+
+/**
+ * A tile of one operand in an array of workgroup memory.
+ *
+ * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
+ */
+export function matrixTile(
+  { operand, unit, side, width, stride }: MatrixTileShape,
+  array: string,
+  first: string,
+): MatrixOperandTile {
   const { m, n, k, component } = unit;
   const type = operand === "a"
     ? `subgroup_matrix_left<${component}, ${k}, ${m}>`
     : `subgroup_matrix_right<${component}, ${n}, ${k}>`;
   // Rows of A are its places, rows of B its depth.
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
-  const first = operand === "a" ? "unit_row" : "unit_column";
+  const place = operand === "a" ? "unit_row" : "unit_column";
   return {
-    declaration: `var<workgroup> ${name}: array<${
-      width === 8 ? "vec4<u32>" : typeName(scalar, width)
-    }, ${size * (doubleBuffer ? 2 : 1)}>;`,
-    bytes: matrixTileBytes(unit, extent, depth, loader, doubleBuffer),
     places: `  let ${operand}_first = ${
-      side === "depth" ? `${first} * ${stride}u` : `${first} / ${width}u`
+      side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
     load(index, step) {
       const [row, column] = side === "depth"
         ? [index, step * unitDepth(unit)]
         : [step * unitDepth(unit), index];
-      const offset = `${start}${operand}_first + ${row * stride + column / width}u`;
-      return `subgroupMatrixLoad<${type}, ${order}>(&${name}, ${offset}, ${stride}u)`;
+      const offset = `${first}${operand}_first + ${row * stride + column / width}u`;
+      return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },
     store: ({ place, depth, value, vector, side: along }: LoadedValue) => {
       const [row, column] = side === "depth" ? [place, depth] : [depth, place];
       const at = (row: string, column: string) =>
-        `${name}[${start}(${row}) * ${stride}u + ${
+        `${array}[${first}(${row}) * ${stride}u + ${
           width === 1 ? `(${column})` : `(${column}) / ${width}u`
         }]`;
       if (vector === width) return [`    ${at(row, column)} = ${value};`];

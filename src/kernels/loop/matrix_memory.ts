@@ -1,0 +1,96 @@
+import { scalarBytes, typeName } from "../../elements/scalar.ts";
+import type { MatrixTile, TilePolicy } from "../policy.ts";
+import {
+  type MatrixLoader,
+  type MatrixOperandTile,
+  matrixTile,
+  type MatrixTileShape,
+  matrixTileShape,
+} from "./matrix_tile.ts";
+
+/** A policy whose products run on matrix units. */
+export type MatrixTilePolicy = Pick<TilePolicy, "rows" | "columns" | "depth"> & {
+  readonly matrix: MatrixTile;
+};
+
+/** What of workgroup memory a product on matrix units takes. */
+export interface MatrixMemory {
+  /** Its variables. */
+  readonly declarations: readonly string[];
+  readonly bytes: number;
+  readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
+  /** The array through which sums pass, and how four of them are read of what lies there. */
+  readonly stage: { readonly array: string; read(vector: string): string };
+}
+
+/** Bytes of a vector of four sums, in which they pass. */
+const STAGED_BYTES = 16;
+
+/** Vectors between rows of the memory through which sums pass: one more than they have, against bank conflicts. */
+export function stageStride({ unit, stage }: MatrixTile): number {
+  return stage[1] * unit.n / 4 + 1;
+}
+
+/** Vectors of a subgroup's part of that memory. */
+export function stageVectors(tile: MatrixTile): number {
+  return tile.stage[0] * tile.unit.m * stageStride(tile);
+}
+
+/** Subgroups of a workgroup along the rows and columns of its tile. */
+export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [number, number] {
+  const { unit, matrices } = matrix;
+  return [rows / (matrices[0] * unit.m), columns / (matrices[1] * unit.n)];
+}
+
+/**
+ * Lays out workgroup memory. Sums pass through what the tiles take, where those are vectors of as many bytes and nothing of
+ * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
+ * ones do not (docs/performance/matrix_units.md).
+ *
+ * @param doubleBuffer Two tiles of each operand: `half` is which, and the other is on its way while sums pass.
+ */
+export function matrixMemory(
+  policy: MatrixTilePolicy,
+  [a, b]: readonly [MatrixLoader, MatrixLoader],
+  doubleBuffer = false,
+): MatrixMemory {
+  const { matrix, rows, columns, depth } = policy;
+  const { unit } = matrix;
+  const shapes = [
+    matrixTileShape("a", unit, rows, depth, a),
+    matrixTileShape("b", unit, columns, depth, b),
+  ] as const;
+  const [down, across] = subgroupGrid(policy);
+  const staged = down * across * stageVectors(matrix);
+  const copies = doubleBuffer ? 2 : 1;
+  const tileBytes = ({ size, vectorBytes }: MatrixTileShape) => copies * size * vectorBytes;
+  const half = (size: number) => doubleBuffer ? `half * ${size}u + ` : "";
+  const result = typeName(unit.result, 4);
+  if (doubleBuffer || shapes.some(({ vectorBytes }) => vectorBytes !== STAGED_BYTES)) {
+    return {
+      declarations: [
+        ...shapes.map((shape) =>
+          `var<workgroup> ${shape.operand}_tile: array<${shape.type}, ${copies * shape.size}>;`
+        ),
+        `var<workgroup> stage: array<${result}, ${staged}>;`,
+      ],
+      bytes: tileBytes(shapes[0]) + tileBytes(shapes[1]) +
+        staged * 4 * scalarBytes(unit.result),
+      tiles: [
+        matrixTile(shapes[0], "a_tile", half(shapes[0].size)),
+        matrixTile(shapes[1], "b_tile", half(shapes[1].size)),
+      ],
+      stage: { array: "stage", read: (vector) => vector },
+    };
+  }
+  const vectors = Math.max(shapes[0].size + shapes[1].size, staged);
+  return {
+    declarations: [`var<workgroup> tiles: array<vec4<u32>, ${vectors}>;`],
+    bytes: STAGED_BYTES * vectors,
+    tiles: [
+      matrixTile(shapes[0], "tiles", ""),
+      matrixTile(shapes[1], "tiles", `${shapes[0].size}u + `),
+    ],
+    stage: { array: "tiles", read: (vector) => `bitcast<${result}>(${vector})` },
+  };
+}
