@@ -16,11 +16,19 @@ const FLAGS = [
   "--remote-debugging-port=0",
 ];
 
+/** Is settled when all of the page is there. */
+const LOADED = `new Promise((loaded) => {
+  if (document.readyState === "complete") loaded();
+  else addEventListener("load", () => loaded());
+})`;
+
 /** A page that is open. */
 export interface Page extends AsyncDisposable {
   /** The value of an expression, once it is settled. */
   evaluate(expression: string): Promise<unknown>;
-  /** A PNG of what the window shows. */
+  /** Shows the page as wide as told, to those who prefer light or dark. */
+  look(width: number, scheme: "light" | "dark"): Promise<void>;
+  /** A PNG of the whole page. */
   screenshot(): Promise<Uint8Array<ArrayBuffer>>;
 }
 
@@ -64,6 +72,7 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
     const protocol = await connect(await pageSocket(debugging.origin));
     // Ends when the new page has taken the blank one's place.
     await protocol.send("Page.navigate", { url });
+    await protocol.send("Runtime.evaluate", { expression: LOADED, awaitPromise: true });
     return {
       async evaluate(expression) {
         const { result, exceptionDetails } = await protocol.send("Runtime.evaluate", {
@@ -74,8 +83,22 @@ export async function openPage(chromium: string, url: string): Promise<Page> {
         if (exceptionDetails) throw new Error(JSON.stringify(exceptionDetails));
         return (result as { value?: unknown }).value;
       },
+      async look(width, scheme) {
+        await protocol.send("Emulation.setDeviceMetricsOverride", {
+          width,
+          height: 1000,
+          deviceScaleFactor: 1,
+          mobile: false,
+        });
+        await protocol.send("Emulation.setEmulatedMedia", {
+          features: [{ name: "prefers-color-scheme", value: scheme }],
+        });
+      },
       async screenshot() {
-        const { data } = await protocol.send("Page.captureScreenshot", { format: "png" });
+        const { data } = await protocol.send("Page.captureScreenshot", {
+          format: "png",
+          captureBeyondViewport: true,
+        });
         return Uint8Array.fromBase64(data as string);
       },
       async [Symbol.asyncDispose]() {

@@ -11,6 +11,7 @@ import {
   significant,
 } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
+import { medianAbsoluteDeviation } from "./stats.ts";
 import type { LiveColumn } from "./table.ts";
 
 /** What is shown of a case; columns that share a device's ceilings ask for them. */
@@ -92,8 +93,8 @@ function algorithmText({ requested, algorithm, policy, tile, pair }: ReadCase): 
 
 /** Median absolute deviation of the samples, as a share of their median; `null` of a single sample. */
 export function noiseOf({ time_ms: time }: ReadCase): number | null {
-  if (time === null || time.samples.length < 2 || typeof time.mad !== "number") return null;
-  return time.median > 0 ? time.mad / time.median : null;
+  if (time === null || time.samples.length < 2 || time.median <= 0) return null;
+  return (time.mad ?? medianAbsoluteDeviation(time.samples)) / time.median;
 }
 
 /** GB/s where every tensor is moved once. */

@@ -1,18 +1,22 @@
 import { dtypeText } from "./case_key.ts";
 import { caseLabel, seriesLabel } from "./case_label.ts";
-import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
+import type { CaseColumnName } from "./case_columns.ts";
 import { throughputCharts, workspaceCharts } from "./charts/bars.ts";
+import type { Ceilings } from "./charts/device_ceilings.ts";
+import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
 import { chartPoints, distinct, type Point } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
 import { rooflineCharts } from "./charts/roofline.ts";
-import type { Ceilings } from "./charts/device_ceilings.ts";
-import { speedupCharts, usualBaselines } from "./charts/speedup.ts";
-import type { Chart } from "./charts/theme.ts";
+import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
+import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
+import { conditionRows, environmentLines } from "./conditions.ts";
+import { headlines, verdictLine } from "./headline.ts";
+import { table, text } from "./html.ts";
 import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
-import type { Column } from "./table.ts";
+import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
 
 /** What {@linkcode reportPage} may be told. */
 export interface PageOptions {
@@ -24,44 +28,61 @@ export interface PageOptions {
   readonly ceilings: Ceilings;
 }
 
+/** Charts below a heading. */
 interface Section {
   readonly title: string;
   readonly charts: readonly Chart[];
-  /** Said in place of charts that cannot be made. */
-  readonly without?: string;
+  /** Colours and signs, as HTML. */
+  readonly key: string;
+  /** What is true of all its charts. */
+  readonly note?: string;
 }
+
+/** Columns of the table of all cases: what a reader looks for first, names of kernels last. */
+const PAGE_COLUMNS: readonly CaseColumnName[] = [
+  "problem",
+  "verdict",
+  "op",
+  "dtype",
+  "layout",
+  "series",
+  "time",
+  "noise",
+  "gflops",
+  "gbs",
+  "workspace",
+  "mare",
+  "l2",
+  "bound",
+  "kernel",
+];
+/** So many cases are shown without a click. */
+const SHOWN_CASES = 30;
 
 /** One self-contained HTML page: charts as inline SVG, no scripts, nothing loaded. */
 export async function reportPage(records: RecordSet, options: PageOptions): Promise<string> {
   const { cases } = records;
   const points = chartPoints(cases);
-  const sections = sectionsOf(points, options);
+  const baselines = options.baseline === undefined ? usualBaselines(points) : [options.baseline];
+  const speedups = speedupsOf(points, baselines);
+  const sections = sectionsOf(points, speedups, options.ceilings)
+    .filter(({ charts }) => charts.length > 0);
   const drawn = await renderCharts(sections.flatMap(({ charts }) => charts));
-  let next = 0;
-  const figures = sections.map(({ title, charts, without }) => {
-    if (charts.length === 0) {
-      return without === undefined
-        ? ""
-        : `<section><h2>${text(title)}</h2>\n<p>${text(without)}</p></section>`;
-    }
-    const shown = charts.map((chart) =>
-      `<figure>\n<h3>${text(chart.title)}</h3>\n<div class="chart">${drawn[next++]}</div>\n` +
-      `<figcaption>${text(chart.caption)}</figcaption>\n</figure>`
-    );
-    return `<section>\n<h2>${text(title)}</h2>\n<div class="figures">\n${
-      shown.join("\n")
-    }\n</div>\n</section>`;
-  });
-  const every = recordTable(cases);
   const body = [
     `<h1>${text(options.title)}</h1>`,
+    ...headlines(points, speedups).map(({ large, small }) =>
+      `<p class="headline"><strong>${text(large)}</strong> ${
+        small.map((part) => `<span>${text(part)}</span>`).join(" ")
+      }</p>`
+    ),
     summary(cases, options),
-    environments(records.environments),
     failures(cases),
-    ...figures,
-    `<section>\n<h2>Every case</h2>\n<details>\n<summary>${cases.length} records</summary>\n${
-      table(every.columns, every.rows)
-    }\n</details>\n</section>`,
+    ...baselines.length > 0 && speedups.length === 0
+      ? [`<p>No case of another provider meets one of ${text(baselines.join(", "))}.</p>`]
+      : [],
+    ...sections.map((section) => figures(section, drawn)),
+    measured(cases, records.environments),
+    everyCase(cases),
   ];
   return `<!DOCTYPE html>
 <html lang="en">
@@ -83,52 +104,104 @@ ${body.filter((part) => part !== "").join("\n")}
 `;
 }
 
-function sectionsOf(points: readonly Point[], options: PageOptions): Section[] {
+function sectionsOf(
+  points: readonly Point[],
+  speedups: readonly Speedups[],
+  ceilings: Ceilings,
+): Section[] {
   const series = distinct(points.map((point) => point.series));
-  const baselines = options.baseline === undefined ? usualBaselines(points) : [options.baseline];
+  const key = seriesKey(series);
+  const shapes = key + shapeKey(points);
+  const changes = Object.entries(CHANGE_COLOURS)
+    .map(([change, colour]) => keyItem(change === "same" ? "within noise" : change, colour));
   return [
     {
       title: "Speed-up",
-      charts: speedupCharts(points, baselines),
-      without: baselines.length === 0
-        ? "All records are of one provider: there is nothing to compare with."
-        : `No case of another provider meets one of ${baselines.join(", ")}.`,
+      charts: speedups.map(speedupChart),
+      key: changes.join(""),
+      note: "Throughput of the best of each. Lines: where the ratio lies for the noise of the " +
+        "samples, median and 3 median absolute deviations on both sides.",
     },
-    { title: "Throughput", charts: throughputCharts(points, series) },
-    { title: "Roofline", charts: rooflineCharts(points, series, options.ceilings) },
-    { title: "Workspace", charts: workspaceCharts(points, series) },
+    {
+      title: "Throughput",
+      charts: throughputCharts(points, series),
+      key,
+      note: "Direct flops over median time; of several layouts and kernels the fastest. " +
+        "Lines: noise of the samples.",
+    },
+    {
+      title: "Roofline",
+      charts: rooflineCharts(points, series, ceilings),
+      key: shapes,
+    },
+    {
+      title: "Workspace",
+      charts: workspaceCharts(points, series),
+      key,
+      note: "Bytes beyond inputs and output, of the record that the throughput is of. " +
+        "No bar: none, or not recorded.",
+    },
     {
       title: "Accuracy",
       charts: [...errorHistograms(points, series), ...accumulationCharts(points, series)],
+      key: shapes,
     },
   ];
 }
 
-function summary(cases: readonly ReadCase[], { sources }: PageOptions): string {
-  const verdicts = (["pass", "fail", "error", "none"] as const).flatMap((verdict) => {
-    const count = cases.filter((record) => record.verdict === verdict).length;
-    return count === 0 ? [] : [`${count} ${verdict === "none" ? "without a verdict" : verdict}`];
+function seriesKey(series: readonly string[]): string {
+  const { range } = colourScale(series);
+  return series.map((name, i) => keyItem(name, range[i]!)).join("");
+}
+
+function shapeKey(points: readonly Point[]): string {
+  const ops = distinct(points.map(({ record }) => record.op));
+  return ops.length < 2 ? "" : ops.map((op) => `<li>${shapeSign(op)} ${text(op)}</li>`).join("");
+}
+
+function keyItem(name: string, colour: string): string {
+  return `<li><i style="background:${colour}"></i>${text(name)}</li>`;
+}
+
+/** A section; takes its drawings from the front. */
+function figures({ title, charts, key, note }: Section, drawn: string[]): string {
+  const shown = drawn.splice(0, charts.length).map((drawing, i) => {
+    const { title, caption } = charts[i]!;
+    const below = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
+    return `<figure>\n<h3>${text(title)}</h3>\n${drawing}\n${below}</figure>`;
   });
+  return `<section>\n${heading(title)}\n${
+    note === undefined ? "" : `<p class="note">${text(note)}</p>\n`
+  }` +
+    `<ul class="key">${key}</ul>\n<div class="figures">\n${shown.join("\n")}\n</div>\n</section>`;
+}
+
+/** A heading that addresses may point at. */
+function heading(title: string): string {
+  return `<h2 id="${title.toLowerCase().replaceAll(" ", "-")}">${text(title)}</h2>`;
+}
+
+function summary(cases: readonly ReadCase[], { sources }: PageOptions): string {
   const providers = [...Map.groupBy(cases, ({ provider }) => provider)]
     .map(([provider, own]) => `${own.length} of ${provider}`);
-  return `<p>${cases.length} records (${text(providers.join(", "))}): ${verdicts.join(", ")}. ` +
+  const records = cases.length === 1 ? "1 record" : `${cases.length} records`;
+  return `<p>${records} (${text(providers.join(", "))}): ${verdictLine(cases)}. ` +
     `From ${sources.map((name) => `<code>${text(name)}</code>`).join(", ")}.</p>`;
 }
 
-function environments(all: readonly ReadEnvironment[]): string {
-  if (all.length === 0) return "";
-  const rows = distinct(all.map((one) =>
-    JSON.stringify([
-      `${one.program} ${one.version}`,
-      one.adapter,
-      one.driver,
-      one.backend,
-      `Deno ${one.deno}, ${one.os}`,
-      one.date.replace("T", " ").replace(/\.\d+Z$/, " UTC"),
-    ])
-  )).map((row): string[] => JSON.parse(row));
-  const titles = ["program", "adapter", "driver", "backend", "runtime", "date"];
-  return table(titles.map((title) => ({ title })), rows);
+/** How the records came about: who measured what, and on what. */
+function measured(cases: readonly ReadCase[], environments: readonly ReadEnvironment[]): string {
+  const { providers, rows } = conditionRows(cases);
+  const lines = environmentLines(environments);
+  return [
+    '<section class="measured">',
+    heading("How it was measured"),
+    ...(lines.length === 0
+      ? []
+      : [`<ul>${lines.map((line) => `<li>${text(line)}</li>`).join("")}</ul>`]),
+    table([{ title: "" }, ...providers.map((title) => ({ title }))], rows),
+    "</section>",
+  ].join("\n");
 }
 
 function failures(cases: readonly ReadCase[]): string {
@@ -136,32 +209,25 @@ function failures(cases: readonly ReadCase[]): string {
   if (wrong.length === 0) return "";
   const rows = wrong.map((record) => [
     caseLabel(record),
+    record.verdict,
+    record.message ?? "-",
     record.op,
     dtypeText(record),
     record.layout || "-",
     seriesLabel(record),
-    record.verdict,
-    record.message ?? "-",
     record.problem,
   ]);
-  const titles = ["problem", "op", "dtype", "layout", "made by", "verdict", "why", "descriptor"];
-  return `<section class="failures">\n<h2>Failures</h2>\n${
+  const titles = ["problem", "verdict", "why", "op", "dtype", "layout", "made by", "descriptor"];
+  return `<section class="failures">\n${heading("Failures")}\n${
     table(titles.map((title) => ({ title })), rows)
   }\n</section>`;
 }
 
-function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
-  const classOf = (column: number) => columns[column]!.align === "right" ? ' class="n"' : "";
-  const line = (tag: string, cells: readonly string[]) =>
-    `<tr>${cells.map((cell, i) => `<${tag}${classOf(i)}>${text(cell)}</${tag}>`).join("")}</tr>`;
-  return `<div class="table"><table>\n<thead>${
-    line("th", columns.map(({ title }) => title))
-  }</thead>\n` +
-    `<tbody>\n${rows.map((row) => line("td", row)).join("\n")}\n</tbody>\n</table></div>`;
-}
-
-/** Text as HTML, in elements and in attributes. */
-function text(value: string): string {
-  return value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;").replaceAll("'", "&#39;");
+function everyCase(cases: readonly ReadCase[]): string {
+  const { columns, rows } = recordTable(cases, PAGE_COLUMNS);
+  const all = table(columns, rows);
+  const shown = cases.length <= SHOWN_CASES
+    ? all
+    : `<details>\n<summary>${cases.length} records</summary>\n${all}\n</details>`;
+  return `<section>\n${heading("Every case")}\n${shown}\n</section>`;
 }

@@ -85,6 +85,7 @@ export const CaseSchema = v.object({
   tile: text,
   pair: text,
   cache: text,
+  cuda_graph: v.optional(v.boolean()),
   time_ms: v.nullish(TimeSchema, null),
   gflops: v.nullish(finiteNumber, null),
   flops: v.nullish(finiteNumber, null),

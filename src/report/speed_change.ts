@@ -98,9 +98,11 @@ function unlikeConditions(base: ReadCase, next: ReadCase): string | undefined {
   return found && `different ${found[0]}: ${found[1]} and ${found[2]}`;
 }
 
-type Interval = readonly [low: number, high: number];
+/** From and to. */
+export type Interval = readonly [low: number, high: number];
 
-function noiseInterval({ samples }: ReadTime): Interval {
+/** Where medians of such samples lie, in ms: the samples' median and {@linkcode NOISE_MADS} deviations on both sides. */
+export function noiseInterval({ samples }: Pick<ReadTime, "samples">): Interval {
   const centre = medianOf(samples);
   const reach = NOISE_MADS * medianAbsoluteDeviation(samples);
   return [centre - reach, centre + reach];

@@ -1,12 +1,28 @@
+import {
+  axisNumber,
+  BYTE_UNITS,
+  evenTicks,
+  fittingUnit,
+  RATE_UNITS,
+  type Tick,
+  tickedAxis,
+} from "./axes.ts";
 import { bestPoints, byFacet, distinct, type Point } from "./points.ts";
-import { type Chart, colourScale, WRONG } from "./theme.ts";
+import { layoutRows } from "./rows.ts";
+import { type Chart, colourScale, FIT, WRONG } from "./theme.ts";
 
-/** Grouped bars of one figure a layer and series. */
+/** Pixels of a bar: thick where there are few. */
+const [THICK, THIN] = [16, 9];
+const FEW_BARS = 24;
+
+/** Bars of one figure, a row a layer and a bar a series of it. */
 interface BarChart {
   readonly title: string;
-  readonly caption: string;
   readonly axis: string;
   readonly value: (point: Point) => number | null;
+  /** Where the value lies for the noise of its samples. */
+  readonly noise: (point: Point) => readonly [low: number, high: number] | null;
+  readonly ticks: readonly Tick[];
   /** Whether the axis is logarithmic but for zero. */
   readonly logarithmic?: boolean;
 }
@@ -14,14 +30,16 @@ interface BarChart {
 /** Throughput of each layer, by provider and algorithm: a chart a facet. */
 export function throughputCharts(points: readonly Point[], series: readonly string[]): Chart[] {
   return byFacet(points).flatMap(([facet, all]) => {
-    const fastest = Math.max(0, ...all.map(({ gflops }) => gflops ?? 0));
-    const [unit, scale] = fastest >= 1000 ? ["TFLOP/s", 1000] : ["GFLOP/s", 1];
-    return bars(bestPoints(all), series, {
+    const best = bestPoints(all);
+    const unit = fittingUnit(best.flatMap(({ gflops }) => gflops ?? []), RATE_UNITS);
+    return bars(best, series, {
       title: `Throughput, ${facet}`,
-      caption: "Direct flops over median time; of several layouts and kernels the fastest." +
-        wrongCaption(all),
-      axis: unit,
-      value: ({ gflops }) => gflops === null ? null : gflops / scale,
+      axis: unit.name,
+      value: ({ gflops }) => gflops === null ? null : gflops / unit.scale,
+      ticks: evenTicks(
+        Math.max(...best.map(({ gflops, noise }) => noise?.[1] ?? gflops ?? 0)) / unit.scale,
+      ),
+      noise: ({ noise }) => noise === null ? null : [noise[0] / unit.scale, noise[1] / unit.scale],
     });
   });
 }
@@ -30,80 +48,100 @@ export function throughputCharts(points: readonly Point[], series: readonly stri
 export function workspaceCharts(points: readonly Point[], series: readonly string[]): Chart[] {
   return byFacet(points).flatMap(([facet, all]) => {
     const best = bestPoints(all);
-    const value = ({ record }: Point) =>
-      record.workspace_bytes === null ? null : record.workspace_bytes / 2 ** 20;
-    if (best.every((point) => !value(point))) return [];
+    const bytes = best.flatMap(({ record }) => record.workspace_bytes ?? []);
+    if (bytes.every((count) => count === 0)) return [];
+    const unit = fittingUnit(bytes, BYTE_UNITS);
     return bars(best, series, {
       title: `Workspace, ${facet}`,
-      caption: "Bytes beyond inputs and output, of the record that the throughput is of. " +
-        "No bar: none, or not recorded." + wrongCaption(all),
-      axis: "MiB",
-      value,
+      axis: unit.name,
+      value: ({ record }) =>
+        record.workspace_bytes === null ? null : record.workspace_bytes / unit.scale,
+      noise: () => null,
+      ticks: powersUpTo(Math.max(...bytes) / unit.scale),
       logarithmic: true,
     });
   });
 }
 
-function wrongCaption(points: readonly Point[]): string {
-  return points.some(({ right }) => !right) ? " ✕ failed its check or did not run." : "";
+/** 0, 1, 10 and so on; even steps where the values reach no further than 20. */
+function powersUpTo(most: number): Tick[] {
+  if (most <= 20) return evenTicks(most);
+  const powers = [0, 1, 10, 100, 1000, 1e4, 1e5, 1e6].filter((tick) => tick <= most);
+  return powers.map((value) => ({ value, label: axisNumber(value) }));
 }
 
 function bars(points: readonly Point[], all: readonly string[], chart: BarChart): Chart[] {
-  const rows = points.map((point) => ({
-    layer: point.label,
-    series: point.series,
-    value: point.right ? chart.value(point) : null,
-    wrong: !point.right,
-  }));
-  if (rows.every(({ value, wrong }) => value === null && !wrong)) return [];
-  const layers = distinct(rows.map(({ layer }) => layer));
-  const shown = all.filter((name) => rows.some(({ series }) => series === name));
+  const layers = Map.groupBy(points, ({ label }) => label);
+  const thickness = points.length <= FEW_BARS ? THICK : THIN;
+  const rows = layoutRows(
+    [...layers].map(([label, own]) => ({ label, marks: own.length })),
+    thickness,
+  );
+  const values = [...layers].flatMap(([label, own]) =>
+    own.toSorted((a, b) => all.indexOf(a.series) - all.indexOf(b.series)).map((point, mark) => {
+      const middle = rows.at(label, mark);
+      const [low, high] = (point.right ? chart.noise(point) : null) ?? [null, null];
+      return {
+        series: point.series,
+        value: point.right ? chart.value(point) : null,
+        wrong: !point.right,
+        low,
+        high,
+        middle,
+        top: middle - thickness / 2 + 0.5,
+        bottom: middle + thickness / 2 - 0.5,
+      };
+    })
+  );
+  if (values.every(({ value, wrong }) => value === null && !wrong)) return [];
+  const shown = distinct(points.map(({ series }) => series));
   const colours = colourScale(all);
-  const range = shown.map((name) => colours.range[all.indexOf(name)]!);
-  const long = Math.max(...layers.map((name) => name.length)) * layers.length > 110;
-  const width = Math.max(420, Math.min(1160, layers.length * (shown.length * 11 + 12)));
+  const ticks = tickedAxis("ticks", chart.ticks);
+  const x = {
+    type: "quantitative" as const,
+    title: chart.axis,
+    axis: { ...ticks.axis, labelOverlap: false },
+    scale: chart.logarithmic ? { type: "symlog" as const } : { zero: true, nice: false },
+  };
+  const y = (field: string) => ({ ...rows.y, field });
   const spec: Chart["spec"] = {
-    data: { values: rows },
-    width,
-    height: 240,
-    encoding: {
-      x: {
-        field: "layer",
-        type: "nominal",
-        sort: layers,
-        title: null,
-        axis: { labelAngle: long ? -45 : 0, labelLimit: 220, grid: false },
-        scale: { paddingInner: 0.2, paddingOuter: 0.1 },
-      },
-      xOffset: { field: "series", type: "nominal", sort: shown, scale: { domain: shown } },
-      color: {
-        field: "series",
-        type: "nominal",
-        scale: { domain: shown, range },
-        legend: { columns: Math.floor(width / 170) },
-      },
-    },
+    ...FIT,
+    height: rows.height,
+    params: [rows.param, ticks.param],
+    data: { values },
     layer: [
       {
         transform: [{ filter: "datum.value !== null" }],
-        mark: { type: "bar" },
+        mark: { type: "rect" },
         encoding: {
-          y: {
-            field: "value",
-            type: "quantitative",
-            title: chart.axis,
-            ...(chart.logarithmic
-              ? { scale: { type: "symlog" }, axis: { values: [0, 1, 10, 100, 1000, 10_000] } }
-              : {}),
+          x: { ...x, field: "value" },
+          x2: { datum: 0 },
+          y: y("top"),
+          y2: { field: "bottom" },
+          color: {
+            field: "series",
+            type: "nominal",
+            scale: { domain: shown, range: shown.map((name) => colours.range[all.indexOf(name)]!) },
+            legend: null,
           },
         },
       },
       {
+        transform: [{ filter: "datum.low !== null" }],
+        mark: { type: "rule", color: "currentColor", strokeWidth: 1.5, description: "noise" },
+        encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y: y("middle") },
+      },
+      {
         transform: [{ filter: "datum.wrong" }],
-        mark: { type: "text", text: "✕", color: WRONG, fontSize: 13, fontWeight: "bold", dy: -7 },
-        encoding: { y: { datum: 0 }, color: { value: WRONG } },
+        mark: { type: "text", text: "✕", color: WRONG, fontSize: 11, fontWeight: "bold", dx: 7 },
+        encoding: { x: { ...x, datum: 0 }, y: y("middle") },
       },
     ],
   };
-  return [{ title: chart.title, caption: chart.caption, spec }];
+  const wrong = points.some(({ right }) => !right);
+  return [{
+    title: chart.title,
+    caption: wrong ? "✕ failed its check or did not run." : "",
+    spec,
+  }];
 }

@@ -1,5 +1,7 @@
+import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
 import { byFacetOf, distinct, type Point } from "./points.ts";
-import { type Chart, colourScale, SHAPE_LEGEND } from "./theme.ts";
+import { dotLayer, logAxes, logChart } from "./scatter.ts";
+import { type Chart, colourScale, FIT } from "./theme.ts";
 
 /** A figure of accuracy; `null` where a record does not have it. */
 interface Figure {
@@ -31,8 +33,6 @@ const FIGURES: readonly Figure[] = [
 
 /** Bins of a decade. */
 const BINS = 8;
-const POWER_LABEL = "pow(10, datum.value) >= 0.01 ? format(pow(10, datum.value), '~r') : " +
-  "'1e' + format(datum.value, '~r')";
 
 /** How errors are spread over the cases: a histogram a figure and dtype. */
 export function errorHistograms(points: readonly Point[], series: readonly string[]): Chart[] {
@@ -54,35 +54,41 @@ function histogram(
   const positive = values.filter(({ value }) => value > 0);
   if (positive.length === 0) return [];
   const rows = positive.map(({ value, series }) => {
-    const bin = Math.floor(Math.log10(value) * BINS) / BINS;
-    return { bin, end: bin + 1 / BINS, series };
+    const bin = Math.floor(Math.log10(value) * BINS);
+    return { low: 10 ** (bin / BINS), high: 10 ** ((bin + 1) / BINS), series };
   });
   const exact = values.length - positive.length;
   const shown = all.filter((name) => rows.some(({ series }) => series === name));
   const colours = colourScale(all);
-  const low = Math.min(...rows.map(({ bin }) => bin));
-  const high = Math.max(...rows.map(({ end }) => end));
+  const [low, high] = logDomain(rows.flatMap(({ low, high }) => [low, high]), 10, 1.05);
+  const x = tickedAxis("errors", logTicks(low, high, axisNumber));
   const spec: Chart["spec"] = {
-    data: { values: rows },
-    width: 300,
+    ...FIT,
     height: 180,
-    mark: { type: "bar", binSpacing: 0 },
+    params: [x.param],
+    data: { values: rows },
+    mark: { type: "rect" },
     encoding: {
       x: {
-        field: "bin",
+        field: "low",
         type: "quantitative",
-        bin: { binned: true, step: 1 / BINS },
         title: figure.name,
-        axis: { values: powers(low, high), labelExpr: POWER_LABEL, grid: false },
-        scale: { domain: [Math.floor(low * 2) / 2, Math.ceil(high * 2) / 2], nice: false },
+        axis: { ...x.axis, grid: false, labelOverlap: false },
+        scale: { type: "log", domain: [low, high], nice: false },
       },
-      x2: { field: "end" },
-      y: { aggregate: "count", title: "cases", axis: { tickMinStep: 1 } },
+      x2: { field: "high" },
+      y: {
+        aggregate: "count",
+        type: "quantitative",
+        title: "cases",
+        stack: "zero",
+        axis: { tickMinStep: 1, tickCount: 5, format: "d" },
+      },
       color: {
         field: "series",
         type: "nominal",
         scale: { domain: shown, range: shown.map((name) => colours.range[all.indexOf(name)]!) },
-        legend: { columns: 2 },
+        legend: null,
       },
     },
   };
@@ -93,62 +99,25 @@ function histogram(
   }];
 }
 
-/** Whole powers of ten about a range of logarithms, halves too where it is narrow. */
-function powers(low: number, high: number): number[] {
-  const [first, last] = [Math.floor(low), Math.ceil(high)];
-  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-}
-
 /** MARE against accumulation length: a chart a dtype. */
 export function accumulationCharts(points: readonly Point[], series: readonly string[]): Chart[] {
   return byFacetOf(points, ({ record }) => record.dtype).flatMap(([dtype, all]) => {
-    const rows = all.flatMap(({ record, accumulation, series }) => {
+    const dots = all.flatMap(({ record, accumulation, series }) => {
       const mare = record.accuracy?.mare;
-      return mare && accumulation ? [{ mare, accumulation, series, op: record.op }] : [];
+      return mare && accumulation ? [{ x: accumulation, y: mare, series, op: record.op }] : [];
     });
-    if (distinct(rows.map(({ accumulation }) => accumulation)).length < 2) return [];
-    const shown = series.filter((name) => rows.some((row) => row.series === name));
-    const colours = colourScale(series);
-    const range = shown.map((name) => colours.range[series.indexOf(name)]!);
-    const scale = { type: "log" as const, nice: false, padding: 12 };
-    const spec: Chart["spec"] = {
-      data: { values: rows },
-      width: 640,
-      height: 280,
-      mark: { type: "point", filled: true, size: 46, opacity: 0.8 },
-      encoding: {
-        x: {
-          field: "accumulation",
-          type: "quantitative",
-          title: "accumulation length: products summed into one result",
-          scale,
-          axis: { format: "~s", tickCount: 6 },
-        },
-        y: {
-          field: "mare",
-          type: "quantitative",
-          title: "MARE",
-          scale,
-          axis: { format: "~e", tickCount: 5 },
-        },
-        color: {
-          field: "series",
-          type: "nominal",
-          scale: { domain: shown, range },
-          legend: { columns: 4 },
-        },
-        shape: {
-          field: "op",
-          type: "nominal",
-          scale: { domain: distinct(rows.map(({ op }) => op)) },
-          legend: SHAPE_LEGEND,
-        },
+    if (distinct(dots.map(({ x }) => x)).length < 2) return [];
+    const xy = logAxes(
+      {
+        title: "products summed into one result",
+        domain: logDomain(dots.map(({ x }) => x), 10),
       },
-    };
+      { title: "MARE", domain: logDomain(dots.map(({ y }) => y), 4) },
+    );
     return [{
       title: `MARE against accumulation length, ${dtype}`,
       caption: "Of every record that has both, wrong results included.",
-      spec,
+      spec: logChart(xy, [dotLayer(dots, series, xy)]),
     }];
   });
 }

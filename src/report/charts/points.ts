@@ -1,6 +1,7 @@
 import { type CaseFigures, caseFigures } from "../case_figures.ts";
-import { seriesLabel } from "../case_label.ts";
-import type { ReadCase } from "../record_schema.ts";
+import { caseLabel, seriesLabel } from "../case_label.ts";
+import type { ReadCase, ReadTime } from "../record_schema.ts";
+import { type Interval, noiseInterval } from "../speed_change.ts";
 
 /** A case with what charts need of it. */
 export interface Point extends CaseFigures {
@@ -11,22 +12,47 @@ export interface Point extends CaseFigures {
   readonly facet: string;
   /** Whether it ran and was not found wrong. */
   readonly right: boolean;
+  /** Where its throughput lies, in GFLOP/s, for the noise of its samples; `null` of fewer than three. */
+  readonly noise: Interval | null;
 }
 
-/** The points of cases; the device is part of the facet only where there are several. */
+/** Operations as a training step runs them; others follow. */
+const OPERATION_ORDER = ["fwd", "bwd-data", "bwd-filter"];
+
+/**
+ * The points of cases: operations as a training step runs them, the layers of each in one order. The device is part of
+ * the facet only where there are several.
+ */
 export function chartPoints(cases: readonly ReadCase[]): Point[] {
   const devices = new Set(cases.map(({ device }) => device).filter((device) => device !== ""));
-  return cases.map((record) => {
+  const layers = distinct(cases.map(caseLabel));
+  const order = (record: ReadCase) =>
+    (OPERATION_ORDER.indexOf(record.op) + 4) % 4 * layers.length +
+    layers.indexOf(caseLabel(record));
+  const ordered = cases.map((record) => ({ record, key: order(record) }))
+    .sort((a, b) => a.key - b.key);
+  return ordered.map(({ record }) => {
+    const figures = caseFigures(record);
     const { op, dtype, accumulate, device, time_ms, verdict } = record;
     const summed = accumulate === undefined ? dtype : `${dtype} summed in ${accumulate}`;
     return {
-      ...caseFigures(record),
+      ...figures,
       record,
       series: seriesLabel(record),
       facet: [op, summed, ...(devices.size > 1 && device !== "" ? [device] : [])].join(", "),
       right: time_ms !== null && verdict !== "fail" && verdict !== "error",
+      noise: rateInterval(time_ms, figures.gflops),
     };
   });
+}
+
+/** Of the times that samples spread over, as far as there are any; a slow call is a low rate. */
+function rateInterval(time: ReadTime | null, gflops: number | null): Interval | null {
+  if (time === null || gflops === null || time.samples.length < 3) return null;
+  const [low, high] = noiseInterval(time);
+  const [least, most] = [Math.min(...time.samples), Math.max(...time.samples)];
+  const rate = (ms: number) => gflops * time.median / ms;
+  return [rate(Math.min(high, most)), rate(Math.max(low, least))];
 }
 
 /** Different values in their order of appearance. */

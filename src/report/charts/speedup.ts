@@ -1,136 +1,75 @@
-import { byFacet, distinct, type Point } from "./points.ts";
-import type { Chart } from "./theme.ts";
+import { type CaseSpeedup, type Speedups, speedupText } from "../speedups.ts";
+import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
+import { layoutRows } from "./rows.ts";
+import { type Chart, FIT } from "./theme.ts";
 
-/** A cell of the map. */
-interface Cell {
-  readonly layer: string;
-  readonly batch: string;
-  readonly ratio: number;
-  readonly text: string;
-}
+/** Pixels of a row's dot. */
+const MARK_HEIGHT = 12;
 
-/**
- * Each provider's throughput over each baseline's, layers by batch: the best of each. A chart a facet, provider
- * and baseline; none where they have no case in common.
- */
-export function speedupCharts(points: readonly Point[], baselines: readonly string[]): Chart[] {
-  const others = distinct(points.map(({ record }) => record.provider))
-    .filter((provider) => !baselines.includes(provider));
-  return baselines.flatMap((baseline) =>
-    facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
-      others.flatMap((provider) => {
-        const cells = cellsOf(all, provider, baseline);
-        return cells.length === 0 ? [] : [heatMap(facet, provider, baseline, cells)];
-      })
-    )
-  );
-}
+/** Colours of what is faster, slower and neither; words beside them say so too. */
+export const CHANGE_COLOURS: Readonly<Record<CaseSpeedup["change"], string>> = {
+  faster: "#4477aa",
+  slower: "#dd6622",
+  same: "#808080",
+};
 
-/** What speed-ups are over unless asked for: the peers of wgconv, or else the first of several providers. */
-export function usualBaselines(points: readonly Point[]): string[] {
-  const providers = distinct(points.map(({ record }) => record.provider));
-  const peers = providers.filter((provider) => !provider.startsWith("wgconv"));
-  if (peers.length > 0 && peers.length < providers.length) return peers;
-  return providers.length > 1 ? [providers[0]!] : [];
-}
-
-/** Facets, those of a device with the baseline's records that do not name one. */
-function facetsWithBaseline(points: readonly Point[], baseline: string): [string, Point[]][] {
-  const ofNoDevice = points.filter(({ record }) =>
-    record.provider === baseline && record.device === ""
-  );
-  return byFacet(points).map(([facet, own]) => {
-    const borrowed = ofNoDevice.filter((point) =>
-      point.facet !== facet && facet.startsWith(`${point.facet},`)
-    );
-    return [facet, [...own, ...borrowed]];
-  });
-}
-
-function cellsOf(points: readonly Point[], provider: string, baseline: string): Cell[] {
-  const groups = Map.groupBy(points, ({ layer, batch }) => JSON.stringify([layer, batch]));
-  return [...groups.values()].flatMap((group) => {
-    const ours = best(group, provider);
-    const theirs = best(group, baseline);
-    if (ours === null || theirs === null) return [];
-    const ratio = ours / theirs;
-    const { layer, batch } = group[0]!;
-    return [{ layer, batch: String(batch), ratio, text: ratio.toFixed(2) }];
-  });
-}
-
-/** Best throughput of a provider's right records. */
-function best(points: readonly Point[], provider: string): number | null {
-  const rates = points.flatMap(({ record, right, gflops }) =>
-    record.provider === provider && right && gflops !== null ? [gflops] : []
-  );
-  return rates.length === 0 ? null : Math.max(...rates);
-}
-
-function heatMap(
-  facet: string,
-  provider: string,
-  baseline: string,
-  cells: readonly Cell[],
-): Chart {
-  const layers = distinct(cells.map(({ layer }) => layer));
-  const batches = distinct(cells.map(({ batch }) => batch)).sort((a, b) => Number(a) - Number(b));
-  const geomean = Math.exp(
-    cells.reduce((sum, { ratio }) => sum + Math.log(ratio), 0) / cells.length,
-  );
+/** Speed-ups, a row a case: a dot, its noise, and the figure beside it. */
+export function speedupChart({ provider, baseline, facet, cases }: Speedups): Chart {
+  const rows = layoutRows(cases.map(({ label }) => ({ label, marks: 1 })), MARK_HEIGHT);
+  const values = cases.map(({ label, ratio, noise: [low, high], change }) => ({
+    y: rows.at(label, 0),
+    ratio,
+    low,
+    high,
+    change,
+    text: ratio.toFixed(2),
+  }));
+  const [low, most] = logDomain([1, ...values.flatMap(({ low, high }) => [low, high])], 2, 1.08);
+  // Figures stand right of their bars, within the plot.
+  const high = low * (most / low) ** 1.25;
+  const x = tickedAxis("ratios", logTicks(low, high, axisNumber));
+  const domains = Object.keys(CHANGE_COLOURS) as CaseSpeedup["change"][];
+  const color = {
+    field: "change",
+    type: "nominal" as const,
+    scale: { domain: domains, range: domains.map((change) => CHANGE_COLOURS[change]) },
+    legend: null,
+  };
+  const y = { ...rows.y, field: "y" };
   const spec: Chart["spec"] = {
-    data: { values: [...cells] },
-    width: batches.length * 56,
-    height: layers.length * 28,
+    ...FIT,
+    height: rows.height,
+    params: [rows.param, x.param],
+    data: { values },
     encoding: {
       x: {
-        field: "batch",
-        type: "ordinal",
-        sort: batches,
-        title: "batch",
-        axis: { labelAngle: 0, domain: false, ticks: false },
+        field: "ratio",
+        type: "quantitative",
+        title: `speed over ${baseline}'s`,
+        scale: { type: "log", domain: [low, high], nice: false },
+        axis: x.axis,
       },
-      y: {
-        field: "layer",
-        type: "nominal",
-        sort: layers,
-        title: null,
-        axis: { domain: false, ticks: false, labelLimit: 260 },
-      },
+      y,
     },
     layer: [
       {
-        mark: { type: "rect", stroke: null },
-        encoding: {
-          color: {
-            field: "ratio",
-            type: "quantitative",
-            scale: {
-              type: "log",
-              domain: [0.4, 0.7, 1, 1.4, 2.5],
-              range: ["#b35806", "#f1a340", "#f7f7f7", "#80b4d8", "#2166ac"],
-              clamp: true,
-            },
-            legend: null,
-          },
-        },
+        mark: { type: "rule", color: "currentColor", opacity: 0.6, strokeDash: [3, 3] },
+        encoding: { x: { datum: 1 }, y: { value: 0 }, y2: { value: "height" } },
       },
       {
-        mark: { type: "text", fontSize: 12 },
-        encoding: {
-          text: { field: "text" },
-          color: {
-            condition: { test: "datum.ratio < 0.5 || datum.ratio > 2", value: "#ffffff" },
-            value: "#111111",
-          },
-        },
+        mark: { type: "rule", strokeWidth: 2, description: "noise" },
+        encoding: { x: { field: "low" }, x2: { field: "high" }, color },
+      },
+      { mark: { type: "point", filled: true, size: 50, opacity: 1 }, encoding: { color } },
+      {
+        mark: { type: "text", align: "left", dx: 7, fontSize: 11, color: "currentColor" },
+        encoding: { x: { field: "high", type: "quantitative" }, text: { field: "text" } },
       },
     ],
   };
   return {
     title: `${provider} over ${baseline}, ${facet}`,
-    caption: `Throughput of the best of each; above 1 ${provider} is faster. ` +
-      `Geometric mean ${geomean.toFixed(2)}.`,
+    caption: `${speedupText(cases)}.`,
     spec,
   };
 }

@@ -3,23 +3,35 @@ import type { Config, TopLevelSpec } from "vega-lite";
 /** A chart of the page: one Vega-Lite specification, drawn as one SVG. */
 export interface Chart {
   readonly title: string;
-  /** What to see, and what was left out. */
+  /** What to see, and what was left out; empty where the section says it. */
   readonly caption: string;
   readonly spec: TopLevelSpec;
 }
 
-/** Fills that are told apart on light and on dark ground, by people with colour-blindness too (Tol, bright). */
-const PALETTE = [
+/** A chart's pixels from its labels' left to its plot's right: one fits a narrow window, three a wide one. */
+export const CHART_WIDTH = 410;
+
+/** What makes a chart as wide, whatever room its labels take. */
+export const FIT = {
+  width: CHART_WIDTH,
+  autosize: { type: "fit-x", contains: "padding" },
+} as const;
+
+/**
+ * Fills of at least 3:1 against white and against the dark of GitHub's pages, told apart by people with
+ * colour-blindness too (after Tol's bright scheme).
+ */
+export const PALETTE = [
   "#4477aa",
-  "#ee7733",
+  "#dd6622",
   "#228833",
   "#cc3377",
-  "#bbaa33",
-  "#44aacc",
+  "#998822",
+  "#2299bb",
   "#9966cc",
-  "#999999",
-  "#885533",
-  "#ee99aa",
+  "#808080",
+  "#996644",
+  "#dd6688",
 ];
 
 /** Colour of what went wrong. */
@@ -28,6 +40,24 @@ export const WRONG = "#dd3322";
 /** One colour a series, the same in every chart of a page. */
 export function colourScale(series: readonly string[]) {
   return { domain: [...series], range: series.map((_, i) => PALETTE[i % PALETTE.length]!) };
+}
+
+/** The shapes of operations, the same in every chart of a page; what is none is a circle. */
+const SHAPES = [
+  { op: "fwd", shape: "circle", sign: "●" },
+  { op: "bwd-data", shape: "square", sign: "■" },
+  { op: "bwd-filter", shape: "triangle-up", sign: "▲" },
+] as const;
+
+/** Sign of an operation's shape. */
+export function shapeSign(op: string): string {
+  return (SHAPES.find((one) => one.op === op) ?? SHAPES[0]).sign;
+}
+
+/** Operations by shape. */
+export function shapeScale(ops: readonly string[]) {
+  const shapes = ops.map((op) => (SHAPES.find((one) => one.op === op) ?? SHAPES[0]).shape);
+  return { domain: [...ops], range: shapes };
 }
 
 /** Text and lines take the page's own colour, so that a chart is right in light and dark. */
@@ -61,10 +91,3 @@ export const CONFIG: Config = {
     title: null,
   },
 };
-
-/** Legend of shapes, beside a chart whose colours are explained above it. */
-export const SHAPE_LEGEND = {
-  symbolFillColor: "currentColor",
-  orient: "right",
-  direction: "vertical",
-} as const;

@@ -1,0 +1,93 @@
+/** Rows of a chart, one a case: each is as high as its label and its marks need, so that none touches another. */
+import { tickedAxis } from "./axes.ts";
+
+/** Characters of a line of a label. */
+const LINE = 24;
+/** Lines of a label; what is longer loses its middle. */
+const MOST_LINES = 4;
+/** Pixels of a line of a label, and between rows. */
+const LINE_HEIGHT = 12;
+const GAP = 4;
+
+/** A row: what it is called, and how many marks lie below each other in it. */
+export interface Row {
+  readonly label: string;
+  readonly marks: number;
+}
+
+/** Where rows lie. */
+export interface RowLayout {
+  /** Of the plot, in pixels. */
+  readonly height: number;
+  /** Middle of a mark of a row. */
+  readonly at: (label: string, mark: number) => number;
+  /** The parameter that holds the labels. */
+  readonly param: { readonly name: string; readonly value: unknown };
+  /** Scale and axis of y, whose values are pixels from the top. */
+  readonly y: ReturnType<typeof yOf>["y"];
+}
+
+/** Lays rows out below each other. */
+export function layoutRows(rows: readonly Row[], markHeight: number): RowLayout {
+  const middles = new Map<string, { readonly middle: number; readonly first: number }>();
+  let top = GAP / 2;
+  const ticks = rows.map(({ label, marks }) => {
+    const lines = wrapLabel(label);
+    const height = Math.max(lines.length * LINE_HEIGHT, marks * markHeight);
+    const middle = top + height / 2;
+    middles.set(label, { middle, first: middle - (marks - 1) * markHeight / 2 });
+    top += height + GAP;
+    // A label of several lines begins at its tick.
+    return { value: middle - (lines.length - 1) * LINE_HEIGHT / 2, label: lines };
+  });
+  const height = top - GAP / 2;
+  const { param, y } = yOf(ticks, height);
+  return {
+    height,
+    param,
+    y,
+    at: (label, mark) => middles.get(label)!.first + mark * markHeight,
+  };
+}
+
+function yOf(ticks: Parameters<typeof tickedAxis>[1], height: number) {
+  const { param, axis } = tickedAxis("rowLabels", ticks);
+  return {
+    param,
+    y: {
+      type: "quantitative" as const,
+      title: null,
+      scale: { domain: [height, 0], nice: false, zero: false },
+      axis: {
+        ...axis,
+        grid: false,
+        ticks: false,
+        domain: false,
+        labelPadding: 6,
+        labelLimit: 0,
+        labelOverlap: false,
+        labelLineHeight: LINE_HEIGHT,
+      },
+    },
+  };
+}
+
+/** A label in lines, cut behind `_`, `/`, `-`, `.` or a space where one is near, and in its middle where it is too long. */
+export function wrapLabel(label: string): string[] {
+  const room = LINE * MOST_LINES;
+  const half = (room - LINE) / 2;
+  const shown = label.length <= room - LINE
+    ? label
+    : `${label.slice(0, half)}…${label.slice(-half)}`;
+  const lines: string[] = [];
+  let rest = shown;
+  while (rest.length > LINE) {
+    const cut = Math.max(
+      ...["_", "/", "-", ".", " "].map((mark) => rest.lastIndexOf(mark, LINE - 1)),
+    );
+    const end = cut >= LINE / 2 ? cut + 1 : LINE;
+    lines.push(rest.slice(0, end).trimEnd());
+    rest = rest.slice(end);
+  }
+  return [...lines, rest];
+}

@@ -1,0 +1,92 @@
+import { byFacet, distinct, type Point } from "./charts/points.ts";
+import { geometricMean } from "./comparison.ts";
+import type { Interval } from "./speed_change.ts";
+
+/** One case of two providers, the best right record of each. */
+export interface CaseSpeedup {
+  readonly label: string;
+  /** Throughput over the baseline's. */
+  readonly ratio: number;
+  /** Where the ratio lies for the noise of both; the ratio alone where one has no samples. */
+  readonly noise: Interval;
+  /** `same` where the noise hides which is faster. */
+  readonly change: "faster" | "slower" | "same";
+}
+
+/** Cases that a provider and a baseline share, of one facet. */
+export interface Speedups {
+  readonly provider: string;
+  readonly baseline: string;
+  readonly facet: string;
+  readonly cases: readonly CaseSpeedup[];
+}
+
+/** Each provider's throughput over each baseline's, case by case. None where they have no case in common. */
+export function speedupsOf(points: readonly Point[], baselines: readonly string[]): Speedups[] {
+  const others = distinct(points.map(({ record }) => record.provider))
+    .filter((provider) => !baselines.includes(provider));
+  return baselines.flatMap((baseline) =>
+    facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
+      others.flatMap((provider) => {
+        const cases = casesOf(all, provider, baseline);
+        return cases.length === 0 ? [] : [{ provider, baseline, facet, cases }];
+      })
+    )
+  );
+}
+
+/** What speed-ups are over unless asked for: the peers of wgconv, or else the first of several providers. */
+export function usualBaselines(points: readonly Point[]): string[] {
+  const providers = distinct(points.map(({ record }) => record.provider));
+  const peers = providers.filter((provider) => !provider.startsWith("wgconv"));
+  if (peers.length > 0 && peers.length < providers.length) return peers;
+  return providers.length > 1 ? [providers[0]!] : [];
+}
+
+/** Speed-ups in a few words: `1.77 x, 2 of 75 slower`. */
+export function speedupText(cases: readonly CaseSpeedup[]): string {
+  const slower = cases.filter(({ change }) => change === "slower").length;
+  const mean = geometricMean(cases.map(({ ratio }) => ratio))!;
+  return `${mean.toPrecision(3)} x, ${slower} of ${cases.length} slower`;
+}
+
+/** Facets, those of a device with the baseline's records that do not name one. */
+function facetsWithBaseline(points: readonly Point[], baseline: string): [string, Point[]][] {
+  const ofNoDevice = points.filter(({ record }) =>
+    record.provider === baseline && record.device === ""
+  );
+  return byFacet(points).map(([facet, own]) => {
+    const borrowed = ofNoDevice.filter((point) =>
+      point.facet !== facet && facet.startsWith(`${point.facet},`)
+    );
+    return [facet, [...own, ...borrowed]];
+  });
+}
+
+function casesOf(points: readonly Point[], provider: string, baseline: string): CaseSpeedup[] {
+  const groups = Map.groupBy(points, ({ layer, batch }) => JSON.stringify([layer, batch]));
+  return [...groups.values()].flatMap((group) => {
+    const ours = best(group, provider);
+    const theirs = best(group, baseline);
+    if (ours === null || theirs === null) return [];
+    const ratio = ours.gflops / theirs.gflops;
+    const [a, b] = [ours.noise, theirs.noise];
+    const noise: Interval = a === null || b === null ? [ratio, ratio] : [a[0] / b[1], a[1] / b[0]];
+    const change = noise[0] > 1 ? "faster" : noise[1] < 1 ? "slower" : "same";
+    return [{ label: ours.label, ratio, noise, change }];
+  });
+}
+
+/** A provider's right record of the highest throughput. */
+function best(
+  points: readonly Point[],
+  provider: string,
+): Pick<Point, "label" | "noise"> & { readonly gflops: number } | null {
+  const right = points.flatMap(({ record, right, gflops, noise, label }) =>
+    record.provider === provider && right && gflops !== null ? [{ label, gflops, noise }] : []
+  );
+  return right.reduce<typeof right[number] | null>(
+    (most, one) => most === null || one.gflops > most.gflops ? one : most,
+    null,
+  );
+}

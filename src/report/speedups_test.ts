@@ -1,0 +1,93 @@
+import assert from "#assert";
+import { caseFields, timeOf } from "../../tests/support/test_records.ts";
+import { throughputCharts } from "./charts/bars.ts";
+import { chartPoints } from "./charts/points.ts";
+import { speedupChart } from "./charts/speedup.ts";
+import { headlines, verdictLine } from "./headline.ts";
+import { CaseSchema, readRecord } from "./record_schema.ts";
+import { speedupsOf, speedupText, usualBaselines } from "./speedups.ts";
+
+const problem = (layer: number) => `mb2ic4ih8oc${4 * layer}kh3ph1n"Layer${layer}N2"`;
+const read = (changes: Record<string, unknown>) =>
+  readRecord(CaseSchema, caseFields(changes), "test");
+const peer = { provider: "cudnn", algorithm: "", verdict: undefined };
+/** Layer 1 twice as fast, layer 2 half as fast, layer 3 as fast for its noise, layer 4 without samples. */
+const CASES = [
+  ...[[1, 1, 2], [2, 2, 1], [3, 1, 1.001]].flatMap(([layer, ours, theirs]) => [
+    read({ problem: problem(layer!), time_ms: timeOf(ours!) }),
+    read({ ...peer, problem: problem(layer!), time_ms: timeOf(theirs!) }),
+  ]),
+  read({ problem: problem(4), time_ms: timeOf(1, []) }),
+  read({ ...peer, problem: problem(4), time_ms: timeOf(4, []) }),
+];
+
+Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
+  const points = chartPoints(CASES);
+  const [found, ...others] = speedupsOf(points, usualBaselines(points));
+  assert.equal(others.length, 0);
+  assert.deepEqual([found!.provider, found!.baseline, found!.facet], [
+    "wgconv",
+    "cudnn",
+    "fwd, f32",
+  ]);
+  const cases = found!.cases;
+  assert.deepEqual(cases.map(({ change }) => change), ["faster", "slower", "same", "faster"]);
+  for (const { ratio, noise: [low, high] } of cases) assert.ok(low <= ratio && ratio <= high);
+  assert.ok(cases[0]!.noise[1] > cases[0]!.noise[0]);
+  assert.deepEqual(cases[3]!.noise, [cases[3]!.ratio, cases[3]!.ratio]);
+  assert.equal(speedupText(cases), "1.41 x, 1 of 4 slower");
+});
+
+Deno.test("the headline is the speed-up, or the rate where there is nothing to compare with", () => {
+  const points = chartPoints(CASES);
+  const speedups = speedupsOf(points, ["cudnn"]);
+  assert.equal(headlines(points, speedups)[0]!.large, "1.41 x, 1 of 4 slower");
+  const both = CASES.concat(
+    read({ op: "bwd-data" }),
+    read({ ...peer, op: "bwd-data", time_ms: timeOf(2) }),
+  );
+  const more = speedupsOf(chartPoints(both), ["cudnn"]);
+  const [{ large, small }] = headlines(chartPoints(both), more) as [
+    { large: string; small: string[] },
+  ];
+  assert.equal(large, "1.52 x, 1 of 5 slower");
+  assert.deepEqual(small.slice(1), [
+    "fwd, f32: 1.41 x, 1 of 4 slower",
+    "bwd-data, f32: 2.00 x, 0 of 1 slower",
+  ]);
+  const alone = chartPoints(CASES.slice(0, 1));
+  assert.match(headlines(alone, [])[0]!.large, /^\d\.\d+ GFLOP\/s$/);
+  assert.deepEqual(headlines(chartPoints([read({ time_ms: null, gflops: null })]), []), []);
+});
+
+Deno.test("verdictLine() counts what passed, failed, did not run and was not checked", () => {
+  assert.equal(verdictLine(CASES), "4 of 4 checked results pass, 4 without a verdict");
+  const wrong = [read({ verdict: "fail" }), read({ verdict: "error", time_ms: null })];
+  assert.equal(verdictLine(wrong), "0 of 1 checked results pass, 1 fail, 1 did not run");
+});
+
+/** Marks of a chart that show noise, and their data. */
+function noiseOf(spec: unknown) {
+  const { layer, data } = spec as {
+    layer: { mark: { type: string; description?: string }; encoding: Record<string, unknown> }[];
+    data: { values: { low: number; high: number }[] };
+  };
+  const marks = layer.filter(({ mark }) => mark.description === "noise");
+  return { marks, values: data.values };
+}
+
+Deno.test("speed-ups and throughputs have error bars", () => {
+  const points = chartPoints(CASES);
+  const charts = [
+    ...speedupsOf(points, ["cudnn"]).map(speedupChart),
+    ...throughputCharts(points, ["wgconv implicit-gemm", "cudnn"]),
+  ];
+  assert.equal(charts.length, 2);
+  for (const { spec } of charts) {
+    const { marks, values } = noiseOf(spec);
+    assert.equal(marks.length, 1);
+    assert.equal(marks[0]!.mark.type, "rule");
+    assert.deepEqual(Object.keys(marks[0]!.encoding).slice(0, 2), ["x", "x2"]);
+    assert.ok(values.some(({ low, high }) => high > low));
+  }
+});

@@ -1,0 +1,126 @@
+/** The report's page as a browser shows it: narrow and wide, to those who prefer light and dark. */
+import assert from "#assert";
+import { parseRecords } from "../src/report/read_records.ts";
+import { reportPage } from "../src/report/page.ts";
+import { findChromium, openPage, type Page } from "./chromium.ts";
+import { temporaryDirectory } from "./cli.ts";
+import { stream, timeOf } from "./support/test_records.ts";
+
+type Changes = Record<string, unknown>;
+
+const NAMES = [
+  (i: number) => `n"Conv${i}N32"`,
+  () => "",
+  (i: number) =>
+    `n"a_network_with_a_very_long_name/stage_${i}/block_${i}/conv_three_by_three_down"`,
+];
+
+/** Cases of many sizes, a third of them with long names; every 20th failed. */
+function cases(count: number, peers: boolean): Changes[] {
+  return Array.from({ length: count }, (_, i) => {
+    const channels = 16 + i;
+    const problem = `mb32ic${channels}ih${28 + i % 3}oc64kh3ph1${NAMES[i % 3]!(i)}`;
+    const op = ["fwd", "bwd-data", "bwd-filter"][i % 7 % 3];
+    const ours = {
+      problem,
+      op,
+      algorithm: ["winograd2d-nonfused", "implicit-gemm", "direct"][i % 5 % 3],
+      time_ms: timeOf(0.4 + i % 11 / 10, [0.9, 0.96, 0.99, 1, 1.02, 1.07]),
+      workspace_bytes: i % 4 * 700_000,
+      multiplications: 1e6 * channels,
+      verdict: i % 20 === 19 ? "fail" : "pass",
+      kernel: "winograd2d_nonfused_fwd_f32_m6x6r3x3_64x128x16_nchw_place_place",
+      accuracy: { mare: 1e-7 * (1 + i % 9), rel_l2: 1.2e-7, max_bound_ratio: 3, bound_limit: 48 },
+    };
+    const theirs = { provider: "cudnn", problem, op, algorithm: "", verdict: undefined };
+    return peers ? [ours, { ...theirs, time_ms: timeOf(0.7) }] : [ours];
+  }).flat();
+}
+
+/** What is wrong with how the page lies in its window. */
+async function flaws(page: Page): Promise<string[]> {
+  return await page.evaluate(`(() => {
+    const flaws = [];
+    const root = document.documentElement;
+    if (root.scrollWidth > root.clientWidth) flaws.push("the page is wider than the window");
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+      Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+    for (const svg of document.querySelectorAll("svg")) {
+      const name = svg.getAttribute("aria-label");
+      const outer = svg.getBoundingClientRect();
+      if (outer.right > root.clientWidth) flaws.push(name + " reaches beyond the window");
+      const texts = [...svg.querySelectorAll("text")].filter(({ textContent }) => textContent !== "");
+      if (texts.length < 5) flaws.push(name + " has few labels");
+      const boxes = texts.map((text) => text.getBoundingClientRect());
+      boxes.forEach((box, i) => {
+        if (box.left < outer.left - 1 || box.right > outer.right + 1) {
+          flaws.push(name + ": " + texts[i].textContent + " is cut off");
+        }
+        if (box.height > 0 && box.height / texts[i].childElementCount < 8) {
+          flaws.push(name + ": " + texts[i].textContent + " is too small");
+        }
+        const other = boxes.findIndex((next, k) => k > i && meet(box, next));
+        if (other >= 0) {
+          flaws.push(name + ": " + texts[i].textContent + " meets " + texts[other].textContent);
+        }
+      });
+    }
+    return flaws;
+  })()`) as string[];
+}
+
+/** Whether the verdicts of the table of all cases are within the window. */
+function seesVerdicts(page: Page): Promise<unknown> {
+  return page.evaluate(`(() => {
+    const heading = [...document.querySelectorAll("th")].findLast((th) => th.textContent === "verdict");
+    heading.closest("details")?.setAttribute("open", "");
+    return heading.getBoundingClientRect().right <= document.documentElement.clientWidth;
+  })()`);
+}
+
+const chromium = findChromium();
+// Registered only where there is a browser.
+if (chromium !== undefined) {
+  for (
+    const [count, peers] of [[1, false], [3, true], [20, true], [150, false], [150, true]] as const
+  ) {
+    const name = `${count} ${count === 1 ? "case" : "cases"}${peers ? " and a peer's" : ""}`;
+    Deno.test(`the page of ${name} is readable at 500 and 1400 pixels`, async () => {
+      using folder = temporaryDirectory();
+      const file = `${folder.path}/report.html`;
+      const records = parseRecords(stream(...cases(count, peers)), "made.jsonl");
+      const options = {
+        title: name,
+        sources: ["made.jsonl"],
+        ceilings: { peak: 9e4, bandwidth: 4e3 },
+      };
+      await Deno.writeTextFile(file, await reportPage(records, options));
+      await using page = await openPage(chromium, `file://${file}`);
+      for (const width of [500, 1400]) {
+        await page.look(width, "light");
+        assert.deepEqual(await flaws(page), [], `${width} pixels`);
+        assert.equal(await seesVerdicts(page), true, `${width} pixels`);
+      }
+    });
+  }
+
+  Deno.test("the page takes the reader's light or dark, its charts too", async () => {
+    using folder = temporaryDirectory();
+    const file = `${folder.path}/report.html`;
+    const records = parseRecords(stream(...cases(3, true)), "made.jsonl");
+    await Deno.writeTextFile(
+      file,
+      await reportPage(records, { title: "t", sources: [], ceilings: {} }),
+    );
+    await using page = await openPage(chromium, `file://${file}`);
+    const colours = async (scheme: "light" | "dark") => {
+      await page.look(500, scheme);
+      return await page.evaluate(`(() => {
+        const label = document.querySelector("svg .role-axis-label text");
+        return [getComputedStyle(document.body).backgroundColor, getComputedStyle(label).fill];
+      })()`);
+    };
+    assert.deepEqual(await colours("light"), ["rgb(255, 255, 255)", "rgb(29, 33, 38)"]);
+    assert.deepEqual(await colours("dark"), ["rgb(22, 24, 28)", "rgb(228, 230, 234)"]);
+  });
+}
