@@ -1,6 +1,7 @@
 /** Memory of im2win and im2col by their definitions, and a chart of it. */
 import { type ConvProblem, tensorBytes } from "../src/problem/conv_problem.ts";
-import { renderCharts } from "../src/report/charts/render.ts";
+import { renderFile } from "../src/report/charts/render.ts";
+import { colourScale } from "../src/report/charts/theme.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
 
 /** Bytes that the definitions give: the tensors with the whole batch in window order, and as matrices. */
@@ -26,7 +27,8 @@ export async function memoryChart(problems: readonly ConvProblem[]): Promise<str
       GiB: Number(bytes) / 2 ** 30,
     }));
   });
-  const [drawn] = await renderCharts([{
+  const ways = ["im2win", "im2col"];
+  return await renderFile({
     title: "Memory of im2win and im2col by layer",
     caption: "",
     spec: {
@@ -36,16 +38,16 @@ export async function memoryChart(problems: readonly ConvProblem[]): Promise<str
       mark: "bar",
       encoding: {
         x: { field: "layer", type: "nominal", sort: layers, title: null, axis: { labelAngle: 0 } },
-        xOffset: { field: "series", sort: ["im2win", "im2col"] },
+        xOffset: { field: "series", sort: ways },
         y: {
           field: "GiB",
           type: "quantitative",
           title: "GiB, tensors and what is transformed",
           scale: { type: "symlog" },
+          axis: { values: [0, 1, 2, 5, 10, 20], labelOverlap: false },
         },
-        color: { field: "series", sort: ["im2win", "im2col"], title: null },
+        color: { field: "series", type: "nominal", scale: colourScale(ways), title: null },
       },
     },
-  }]);
-  return drawn!;
+  });
 }

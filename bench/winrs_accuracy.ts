@@ -32,12 +32,11 @@ import { convSubject } from "../src/run/conv_subject.ts";
 import { readOperands } from "../src/run/operands.ts";
 import { runPlan } from "../src/run/run_plan.ts";
 import type { HostData, HostOperands } from "../src/run/subject.ts";
+import { type WinrsError, winrsErrorChart } from "./winrs_error_chart.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { type ConvDType, type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { renderFile } from "../src/report/charts/render.ts";
-import { colourScale } from "../src/report/charts/theme.ts";
 import { H200_LIMITS } from "./h200_limits.ts";
 
 const CHANNELS = 4;
@@ -113,7 +112,7 @@ async function overLengths([exponents, kernels, flushes]: string[]): Promise<voi
   const powers = (exponents ?? "8,9,10,11,12,13,14,15,16,17,18,19,20,21").split(",").map(Number);
   const named = (kernels ?? "a2n1r1,a4n3r2,a8n3r6,a16n9r8").split(",");
   const parts = (flushes ?? "0,2048").split(",").map(Number);
-  const points: { kernel: string; length: number; flush: number; mare: number }[] = [];
+  const points: WinrsError[] = [];
   console.log(["kernel", "length", ...parts.map((part) => `MARE, parts of ${part}`)].join("\t"));
   for (const exponent of powers) {
     const side = 2 ** Math.min(6, Math.floor(exponent / 2));
@@ -144,42 +143,7 @@ async function overLengths([exponents, kernels, flushes]: string[]): Promise<voi
       console.log([omegaName(omega), `2^${exponent}`, ...figures].join("\t"));
     }
   }
-  if (svg !== undefined) await Deno.writeTextFile(svg, await chart(points, named));
-}
-
-async function chart(
-  points: readonly { kernel: string; length: number; flush: number; mare: number }[],
-  kernels: readonly string[],
-): Promise<string> {
-  const spec = {
-    data: {
-      values: points.map(({ flush, ...point }) => ({
-        ...point,
-        sums: flush === 0 ? "one accumulator" : `parts of ${flush}`,
-      })),
-    },
-    width: 520,
-    height: 300,
-    mark: { type: "line" as const, point: { size: 18 } },
-    encoding: {
-      x: {
-        field: "length",
-        type: "quantitative" as const,
-        scale: { type: "log" as const, base: 2 },
-        axis: { title: "length of the sums, N · O_H · O_W" },
-      },
-      y: {
-        field: "mare",
-        type: "quantitative" as const,
-        scale: { type: "log" as const },
-        axis: { title: "MARE", format: ".0e" },
-      },
-      color: { field: "kernel", type: "nominal" as const, scale: colourScale(kernels) },
-      strokeDash: { field: "sums", type: "nominal" as const },
-    },
-  };
-  const title = "Error of WinRS against accumulation length";
-  return await renderFile({ title, caption: "", spec });
+  if (svg !== undefined) await Deno.writeTextFile(svg, await winrsErrorChart(points, named));
 }
 
 /** Every problem with the pair that is planned for an H200. */

@@ -1,4 +1,6 @@
+import { logDomain } from "../../src/report/charts/axes.ts";
 import { renderFile } from "../../src/report/charts/render.ts";
+import { logEncoding } from "../../src/report/charts/scatter.ts";
 import { colourScale } from "../../src/report/charts/theme.ts";
 
 /** A point of a run's curve. */
@@ -19,13 +21,13 @@ export async function lossChart(
     field: "epoch",
     type: "quantitative" as const,
     axis: { title: "epoch", tickMinStep: 1 },
+    scale: { nice: false, zero: false },
   };
-  const y = {
-    field: "loss",
-    type: "quantitative" as const,
-    scale: { type: "log" as const },
-    axis: { title: "loss", format: ".0e" },
-  };
+  const losses = points.map(({ loss }) => loss);
+  const { param, encoding: y } = logEncoding("loss", {
+    title: "loss",
+    domain: logDomain(losses, 10),
+  });
   const color = {
     field: "run",
     type: "nominal" as const,
@@ -40,6 +42,6 @@ export async function lossChart(
   return await renderFile({
     title: "Loss of a small network on handwritten digits, by arithmetic of its convolutions",
     caption: "",
-    spec: { width: 520, height: 300, layer },
+    spec: { width: 520, height: 300, params: [param], layer },
   });
 }

@@ -9,6 +9,7 @@ import {
 } from "../report/comparison_views.ts";
 import type { PairBy } from "../report/pair_cases.ts";
 import type { ReadCase } from "../report/record_schema.ts";
+import { USUAL_MARGIN } from "../report/speed_change.ts";
 import { ExitCode } from "./failure.ts";
 import { printer } from "./output.ts";
 import { readRecordFiles } from "./record_files.ts";
@@ -55,7 +56,7 @@ export function compareCommand() {
     )
     .addOption(
       new Option("--margin <percent>", "runs of one program differ by this much")
-        .argParser(fraction).default(0.02, "2%"),
+        .argParser(fraction).default(USUAL_MARGIN, "2%"),
     )
     .option(
       "--by <what>",

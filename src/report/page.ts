@@ -16,6 +16,7 @@ import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
+import { USUAL_MARGIN } from "./speed_change.ts";
 import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
 
 /** What {@linkcode reportPage} may be told. */
@@ -112,8 +113,9 @@ function sectionsOf(
   const series = distinct(points.map((point) => point.series));
   const key = seriesKey(series);
   const shapes = key + shapeKey(points);
+  const neither = `neither: within ${100 * USUAL_MARGIN} % or the noise`;
   const changes = Object.entries(CHANGE_COLOURS)
-    .map(([change, colour]) => keyItem(change === "same" ? "within noise" : change, colour));
+    .map(([change, colour]) => keyItem(change === "same" ? neither : change, colour));
   return [
     {
       title: "Speed-up",

@@ -25,6 +25,8 @@ export interface SpeedRule {
   readonly margin: number;
 }
 
+/** {@linkcode SpeedRule.margin} unless told. */
+export const USUAL_MARGIN = 0.02;
 /** A difference of ranks is significant below this probability. */
 export const SIGNIFICANT = 0.01;
 /** Noise interval: the median and this many median absolute deviations on both sides (2 σ of normal noise). */

@@ -1,6 +1,6 @@
 import { byFacet, distinct, type Point } from "./charts/points.ts";
 import { geometricMean } from "./comparison.ts";
-import type { Interval } from "./speed_change.ts";
+import { type Interval, USUAL_MARGIN } from "./speed_change.ts";
 
 /** One case of two providers, the best right record of each. */
 export interface CaseSpeedup {
@@ -9,7 +9,7 @@ export interface CaseSpeedup {
   readonly ratio: number;
   /** Where the ratio lies for the noise of both; the ratio alone where one has no samples. */
   readonly noise: Interval;
-  /** `same` where the noise hides which is faster. */
+  /** `same` within the margin by which runs differ anyhow, and where the noise hides which is faster. */
   readonly change: "faster" | "slower" | "same";
 }
 
@@ -72,9 +72,13 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
     const ratio = ours.gflops / theirs.gflops;
     const [a, b] = [ours.noise, theirs.noise];
     const noise: Interval = a === null || b === null ? [ratio, ratio] : [a[0] / b[1], a[1] / b[0]];
-    const change = noise[0] > 1 ? "faster" : noise[1] < 1 ? "slower" : "same";
-    return [{ label: ours.label, ratio, noise, change }];
+    return [{ label: ours.label, ratio, noise, change: changeOf(ratio, noise) }];
   });
+}
+
+function changeOf(ratio: number, [low, high]: Interval): CaseSpeedup["change"] {
+  if (Math.max(ratio, 1 / ratio) <= 1 + USUAL_MARGIN) return "same";
+  return low > 1 ? "faster" : high < 1 ? "slower" : "same";
 }
 
 /** A provider's right record of the highest throughput. */

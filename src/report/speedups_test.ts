@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { caseFields, timeOf } from "../../tests/support/test_records.ts";
 import { throughputCharts } from "./charts/bars.ts";
+import { errorHistograms } from "./charts/errors.ts";
 import { chartPoints } from "./charts/points.ts";
 import { speedupChart } from "./charts/speedup.ts";
 import { headlines, verdictLine } from "./headline.ts";
@@ -11,14 +12,17 @@ const problem = (layer: number) => `mb2ic4ih8oc${4 * layer}kh3ph1n"Layer${layer}
 const read = (changes: Record<string, unknown>) =>
   readRecord(CaseSchema, caseFields(changes), "test");
 const peer = { provider: "cudnn", algorithm: "", verdict: undefined };
-/** Layer 1 twice as fast, layer 2 half as fast, layer 3 as fast for its noise, layer 4 without samples. */
+const NOISY = [0.8, 0.9, 1, 1.1, 1.2];
+/** Layer 1 twice as fast, 2 half as fast, 3 as fast within the margin, 4 without samples, 5 within its noise. */
 const CASES = [
-  ...[[1, 1, 2], [2, 2, 1], [3, 1, 1.001]].flatMap(([layer, ours, theirs]) => [
+  ...[[1, 1, 2], [2, 2, 1], [3, 1, 1.01]].flatMap(([layer, ours, theirs]) => [
     read({ problem: problem(layer!), time_ms: timeOf(ours!) }),
     read({ ...peer, problem: problem(layer!), time_ms: timeOf(theirs!) }),
   ]),
   read({ problem: problem(4), time_ms: timeOf(1, []) }),
   read({ ...peer, problem: problem(4), time_ms: timeOf(4, []) }),
+  read({ problem: problem(5), time_ms: timeOf(1, NOISY) }),
+  read({ ...peer, problem: problem(5), time_ms: timeOf(0.9, NOISY) }),
 ];
 
 Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
@@ -31,17 +35,23 @@ Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
     "fwd, f32",
   ]);
   const cases = found!.cases;
-  assert.deepEqual(cases.map(({ change }) => change), ["faster", "slower", "same", "faster"]);
+  assert.deepEqual(cases.map(({ change }) => change), [
+    "faster",
+    "slower",
+    "same",
+    "faster",
+    "same",
+  ]);
   for (const { ratio, noise: [low, high] } of cases) assert.ok(low <= ratio && ratio <= high);
   assert.ok(cases[0]!.noise[1] > cases[0]!.noise[0]);
   assert.deepEqual(cases[3]!.noise, [cases[3]!.ratio, cases[3]!.ratio]);
-  assert.equal(speedupText(cases), "1.41 x, 1 of 4 slower");
+  assert.equal(speedupText(cases), "1.29 x, 1 of 5 slower");
 });
 
 Deno.test("the headline is the speed-up, or the rate where there is nothing to compare with", () => {
   const points = chartPoints(CASES);
   const speedups = speedupsOf(points, ["cudnn"]);
-  assert.equal(headlines(points, speedups)[0]!.large, "1.41 x, 1 of 4 slower");
+  assert.equal(headlines(points, speedups)[0]!.large, "1.29 x, 1 of 5 slower");
   const both = CASES.concat(
     read({ op: "bwd-data" }),
     read({ ...peer, op: "bwd-data", time_ms: timeOf(2) }),
@@ -50,9 +60,9 @@ Deno.test("the headline is the speed-up, or the rate where there is nothing to c
   const [{ large, small }] = headlines(chartPoints(both), more) as [
     { large: string; small: string[] },
   ];
-  assert.equal(large, "1.52 x, 1 of 5 slower");
+  assert.equal(large, "1.39 x, 1 of 6 slower");
   assert.deepEqual(small.slice(1), [
-    "fwd, f32: 1.41 x, 1 of 4 slower",
+    "fwd, f32: 1.29 x, 1 of 5 slower",
     "bwd-data, f32: 2.00 x, 0 of 1 slower",
   ]);
   const alone = chartPoints(CASES.slice(0, 1));
@@ -61,7 +71,7 @@ Deno.test("the headline is the speed-up, or the rate where there is nothing to c
 });
 
 Deno.test("verdictLine() counts what passed, failed, did not run and was not checked", () => {
-  assert.equal(verdictLine(CASES), "4 of 4 checked results pass, 4 without a verdict");
+  assert.equal(verdictLine(CASES), "5 of 5 checked results pass, 5 without a verdict");
   const wrong = [read({ verdict: "fail" }), read({ verdict: "error", time_ms: null })];
   assert.equal(verdictLine(wrong), "0 of 1 checked results pass, 1 fail, 1 did not run");
 });
@@ -90,4 +100,16 @@ Deno.test("speed-ups and throughputs have error bars", () => {
     assert.deepEqual(Object.keys(marks[0]!.encoding).slice(0, 2), ["x", "x2"]);
     assert.ok(values.some(({ low, high }) => high > low));
   }
+});
+
+Deno.test("histograms stack their series", () => {
+  const points = chartPoints(CASES.map((record) => ({ ...record, verdict: "pass" as const })));
+  const [mare] = errorHistograms(points, ["wgconv implicit-gemm", "cudnn"]);
+  const { values } = (mare!.spec as { data: { values: unknown } }).data as {
+    values: { series: string; from: number; to: number }[];
+  };
+  assert.deepEqual(values.map(({ series, from, to }) => [series, from, to]), [
+    ["wgconv implicit-gemm", 0, 5],
+    ["cudnn", 5, 10],
+  ]);
 });

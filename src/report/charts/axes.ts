@@ -19,6 +19,8 @@ export function tickedAxis(name: string, ticks: readonly Tick[]) {
     axis: {
       values: ticks.map(({ value }) => value),
       labelExpr: `${name}[datum.value]`,
+      labelOverlap: false,
+      labelFlush: false,
     },
   };
 }

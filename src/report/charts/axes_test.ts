@@ -63,7 +63,8 @@ Deno.test("tickedAxis() looks its labels up by value", () => {
     value: 6.5,
     label: ["two", "lines"],
   }]);
-  assert.deepEqual(axis, { values: [1e-7, 6.5], labelExpr: "names[datum.value]" });
+  assert.deepEqual(axis.values, [1e-7, 6.5]);
+  assert.equal(axis.labelExpr, "names[datum.value]");
   assert.deepEqual(param, { name: "names", value: { "1e-7": "tiny", "6.5": ["two", "lines"] } });
 });
 

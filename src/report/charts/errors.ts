@@ -53,11 +53,8 @@ function histogram(
   });
   const positive = values.filter(({ value }) => value > 0);
   if (positive.length === 0) return [];
-  const rows = positive.map(({ value, series }) => {
-    const bin = Math.floor(Math.log10(value) * BINS);
-    return { low: 10 ** (bin / BINS), high: 10 ** ((bin + 1) / BINS), series };
-  });
   const exact = values.length - positive.length;
+  const rows = stackedBins(positive, all);
   const shown = all.filter((name) => rows.some(({ series }) => series === name));
   const colours = colourScale(all);
   const [low, high] = logDomain(rows.flatMap(({ low, high }) => [low, high]), 10, 1.05);
@@ -73,17 +70,17 @@ function histogram(
         field: "low",
         type: "quantitative",
         title: figure.name,
-        axis: { ...x.axis, grid: false, labelOverlap: false },
+        axis: { ...x.axis, grid: false },
         scale: { type: "log", domain: [low, high], nice: false },
       },
       x2: { field: "high" },
       y: {
-        aggregate: "count",
+        field: "from",
         type: "quantitative",
         title: "cases",
-        stack: "zero",
         axis: { tickMinStep: 1, tickCount: 5, format: "d" },
       },
+      y2: { field: "to" },
       color: {
         field: "series",
         type: "nominal",
@@ -97,6 +94,31 @@ function histogram(
     caption: figure.caption + (exact > 0 ? ` ${exact} exact results are left out.` : ""),
     spec,
   }];
+}
+
+/** Cases of a bin and series, above those of the series before. */
+interface Bin {
+  readonly series: string;
+  readonly low: number;
+  readonly high: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function stackedBins(
+  values: readonly { readonly value: number; readonly series: string }[],
+  all: readonly string[],
+): Bin[] {
+  const bins = Map.groupBy(values, ({ value }) => Math.floor(Math.log10(value) * BINS));
+  return [...bins].flatMap(([bin, own]) => {
+    let to = 0;
+    return all.flatMap((series) => {
+      const from = to;
+      to += own.filter((one) => one.series === series).length;
+      if (to === from) return [];
+      return [{ series, low: 10 ** (bin / BINS), high: 10 ** ((bin + 1) / BINS), from, to }];
+    });
+  });
 }
 
 /** MARE against accumulation length: a chart a dtype. */

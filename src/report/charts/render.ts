@@ -16,10 +16,18 @@ export async function renderCharts(charts: readonly Chart[]): Promise<string[]> 
   return drawn;
 }
 
-/** Draws a chart as a file: shown as an image it inherits no colour, so text is of a grey that does on light and on dark. */
+/**
+ * Grounds and inks of a chart that is a file of its own. A page shows it as an image, which inherits nothing but whether
+ * its reader prefers light or dark; with a ground of its own it is readable on any page.
+ */
+const FILE_STYLE = "<style>svg{color:#1d2126}.ground{fill:#ffffff}" +
+  "@media(prefers-color-scheme:dark){svg{color:#e4e6ea}.ground{fill:#16181c}}</style>" +
+  '<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>';
+
+/** Draws a chart as a file, for light and for dark pages. */
 export async function renderFile(chart: Chart): Promise<string> {
   const [drawn = ""] = await renderCharts([chart]);
-  return drawn.replaceAll("currentColor", "#808080") + "\n";
+  return drawn.replace(/^<svg [^>]*>/, `$&${FILE_STYLE}`) + "\n";
 }
 
 /** Every chart's ids start anew, and they share a page. */

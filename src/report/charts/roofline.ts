@@ -53,7 +53,9 @@ export function rooflineCharts(
       "direct",
       direct,
       ceilingCaption(ceilings) +
-        (beyond ? " Winograd and FFT need fewer flops than they are credited with." : ""),
+        (beyond
+          ? " Above them: algorithms that need fewer flops than they are credited with, or matrix units."
+          : ""),
     );
     return real.length === 0 ? [first] : [first, chart("real", real, realCaption(all))];
   });

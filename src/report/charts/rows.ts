@@ -7,7 +7,7 @@ const LINE = 24;
 const MOST_LINES = 4;
 /** Pixels of a line of a label, and between rows. */
 const LINE_HEIGHT = 12;
-const GAP = 4;
+const GAP = 6;
 
 /** A row: what it is called, and how many marks lie below each other in it. */
 export interface Row {
@@ -65,7 +65,6 @@ function yOf(ticks: Parameters<typeof tickedAxis>[1], height: number) {
         domain: false,
         labelPadding: 6,
         labelLimit: 0,
-        labelOverlap: false,
         labelLineHeight: LINE_HEIGHT,
       },
     },

@@ -47,14 +47,18 @@ export type LogAxes = ReturnType<typeof logAxes>;
 
 /** Prepares axes for {@linkcode dotLayer} and what lies below its dots. */
 export function logAxes(x: LogAxis, y: LogAxis) {
-  const [across, up] = [encode("x", x), encode("y", y)];
+  const [across, up] = [logEncoding("x", x), logEncoding("y", y)];
   return {
     params: [across.param, up.param],
     encoding: { x: across.encoding, y: up.encoding },
   };
 }
 
-function encode(field: "x" | "y", { title, domain: [low, high], print = axisNumber }: LogAxis) {
+/** An axis of logarithms: the parameter that holds its labels, and the encoding of a field. */
+export function logEncoding(
+  field: string,
+  { title, domain: [low, high], print = axisNumber }: LogAxis,
+) {
   const { param, axis } = tickedAxis(`${field}Labels`, logTicks(low, high, print));
   return {
     param,
@@ -63,7 +67,7 @@ function encode(field: "x" | "y", { title, domain: [low, high], print = axisNumb
       type: "quantitative" as const,
       title,
       scale: { type: "log" as const, domain: [low, high], nice: false },
-      axis: { ...axis, labelOverlap: false },
+      axis,
     },
   };
 }
