@@ -68,11 +68,8 @@ await run(
 );
 
 const filtered = await readNpy(`${OUT}/filtered.npy`);
-const sheet: Picture[] = [];
-for (const [name, picture] of pictures(pixels, filtered.data as Float32Array, width, height)) {
-  await writePicture(name, picture);
-  sheet.push(picture);
-}
+const sheet = pictures(pixels, filtered.data as Float32Array, width, height);
+for (const [name, picture] of sheet) await writePicture(name, picture);
 await writePicture("sheet", contactSheet(sheet, 4));
 console.log(
   `\nWrote ${OUT}/filtered.npy, ${sheet.length} pictures, and all of them as ${OUT}/sheet.png`,

@@ -1,3 +1,5 @@
+import { TEXT_HEIGHT, textPixels } from "./demo_font.ts";
+
 /** A picture of 8-bit red, green and blue. */
 export interface Picture {
   readonly width: number;
@@ -50,21 +52,34 @@ function paint(shade: Shade, width: number, height: number): Picture {
   return { width, height, channels: 3, data };
 }
 
-/** Pictures of one size side by side, `columns` to a row, on black with a gap of 4 pixels. */
-export function contactSheet(tiles: readonly Picture[], columns: number): Picture {
-  const gap = 4;
-  const tile = tiles[0];
-  if (!tile) throw new RangeError("Cannot make a contact sheet of no pictures");
+/** Pixels between pictures, and the height of the strip that a caption stands in. */
+const GAP = 4;
+const CAPTION = TEXT_HEIGHT + 2 * GAP;
+
+/** Pictures of one size side by side, `columns` to a row, on black, each below its name. */
+export function contactSheet(
+  tiles: readonly (readonly [name: string, picture: Picture])[],
+  columns: number,
+): Picture {
+  const first = tiles[0]?.[1];
+  if (!first) throw new RangeError("Cannot make a contact sheet of no pictures");
   const rows = Math.ceil(tiles.length / columns);
-  const width = columns * (tile.width + gap) - gap;
-  const height = rows * (tile.height + gap) - gap;
+  const width = columns * (first.width + GAP) - GAP;
+  const height = rows * (CAPTION + first.height);
   const data = new Uint8Array(width * height * 3);
-  tiles.forEach((picture, index) => {
-    const left = (index % columns) * (tile.width + gap);
-    const top = Math.floor(index / columns) * (tile.height + gap);
-    for (let y = 0; y < tile.height; y++) {
-      const line = picture.data.subarray(y * tile.width * 3, (y + 1) * tile.width * 3);
-      data.set(line, ((top + y) * width + left) * 3);
+  tiles.forEach(([name, picture], index) => {
+    const left = (index % columns) * (first.width + GAP);
+    const top = Math.floor(index / columns) * (CAPTION + first.height);
+    const text = textPixels(name.replaceAll("_", " "));
+    for (let y = 0; y < TEXT_HEIGHT; y++) {
+      for (let x = 0; x < text.width; x++) {
+        const at = ((top + GAP + y) * width + left + GAP + x) * 3;
+        data.fill(text.set[y * text.width + x]! * 255, at, at + 3);
+      }
+    }
+    for (let y = 0; y < first.height; y++) {
+      const line = picture.data.subarray(y * first.width * 3, (y + 1) * first.width * 3);
+      data.set(line, ((top + CAPTION + y) * width + left) * 3);
     }
   });
   return { width, height, channels: 3, data };

@@ -135,11 +135,13 @@ function projectionLines(projection: ProjectionRecord): [string, string][] {
   ];
 }
 
-/** MARE, and why it is large where a few references near zero carry it. */
+/** MARE; where a few references near zero carry it the median stands first. */
 function mareLine({ mare, median_rel }: AccuracyRecord): string {
-  const line = `${formatError(mare)} (median ${formatError(median_rel)})`;
+  const [mean, median] = [formatError(mare), formatError(median_rel)];
   const skewed = mare !== null && median_rel !== null && mare > 100 * median_rel;
-  return skewed ? `${line}: references near zero carry the mean, the bound ratio counts` : line;
+  return skewed
+    ? `median ${median}, mean ${mean}: references near zero carry the mean, the bound ratio counts`
+    : `${mean} (median ${median})`;
 }
 
 /** The verdict with its reason. */
