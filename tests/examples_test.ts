@@ -1,6 +1,8 @@
 import assert from "#assert";
 import { encode } from "fast-png";
-import { readNpy } from "../mod.ts";
+import { FILTERS } from "../examples/web/filters.ts";
+import { offeredChoices, pictureProblem } from "../examples/web/offered.ts";
+import { DEFAULT_LIMITS, readNpy } from "../mod.ts";
 import { findChromium, openPage, type Page } from "./chromium.ts";
 import { deno, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 
@@ -205,6 +207,26 @@ async function smallPhoto(): Promise<Uint8Array> {
   return encode({ width: size, height: size, channels, data: bytes });
 }
 
+/** What the page says it is at, and whether nothing can be chosen. */
+async function stateOf(page: Page): Promise<{ state: string; status: string; disabled: boolean }> {
+  const found = await page.evaluate(`({
+    state: document.body.dataset.state,
+    status: document.getElementById("status").textContent,
+    disabled: document.getElementById("choices").disabled,
+  })`);
+  return found as { state: string; status: string; disabled: boolean };
+}
+
+Deno.test("the page offers auto and what can run within the device's limits", () => {
+  const problem = (size: number) => pictureProblem(FILTERS["blur, 11 x 11"]!, size, size);
+  const small = offeredChoices(problem(64), DEFAULT_LIMITS);
+  assert.equal(small[0], "auto");
+  assert.ok(small.includes("im2col") && small.includes("direct") && !small.includes("winrs"));
+  // A row of places of 1024 x 1024 pixels is more than a binding of these limits holds.
+  const large = offeredChoices(problem(1024), DEFAULT_LIMITS);
+  assert.ok(large.includes("direct") && !large.includes("im2col"));
+});
+
 const chromium = findChromium();
 // Registered only where there is a browser.
 if (chromium !== undefined) {
@@ -226,7 +248,12 @@ if (chromium !== undefined) {
     assert.ok(Math.abs(blur.mean - photo.mean) < 5, `${blur.mean}, ${photo.mean}`);
     assert.ok(blur.deviation < photo.deviation);
 
+    assert.deepEqual(await stateOf(page), { state: "done", status: "", disabled: false });
+
     await choose(page, "filter", "sharpen, 3 x 3");
+    const { state, status } = await stateOf(page);
+    assert.equal(state, "working");
+    assert.match(status, /^working: (convolves 64 x 64 pixels with auto|checks every pixel)/);
     assert.equal((await finished(page)).verdict, "pass");
     assert.ok((await brightness(page, "target")).deviation > photo.deviation);
 
@@ -235,12 +262,38 @@ if (chromium !== undefined) {
     assert.match(winograd.kernel!, /^winograd2d_fwd_f32_/);
     assert.equal(winograd.verdict, "pass");
 
-    // An algorithm that cannot do it says so, and the page goes on.
-    await choose(page, "algorithm", "winrs");
-    assert.match((await finished(page)).failed!, /^Cannot /);
+    // What cannot run is not offered: winrs is of gradients.
+    const offered = () =>
+      page.evaluate(`[...document.getElementById("algorithm").options].map(({ value }) => value)`);
+    const small = await offered() as string[];
+    assert.ok(small.includes("auto") && small.includes("winograd2d") && !small.includes("winrs"));
     await choose(page, "algorithm", "direct");
     assert.equal((await finished(page)).verdict, "pass");
+    for (const width of [500, 1400]) {
+      await page.look(width, "dark");
+      const room = await page.evaluate(`(() => {
+        const { scrollWidth, clientWidth } = document.documentElement;
+        const boxes = ["source", "target"].map((id) => document.getElementById(id).getBoundingClientRect());
+        return { beyond: scrollWidth - clientWidth, abreast: boxes[0].top === boxes[1].top };
+      })()`);
+      assert.deepEqual(room, { beyond: 0, abreast: true }, `${width} pixels`);
+    }
     const png = await page.screenshot();
     assert.deepEqual([...png.subarray(1, 4)], [...new TextEncoder().encode("PNG")]);
+  });
+
+  Deno.test("without WebGPU the web page says so and offers nothing", async () => {
+    using temporary = temporaryDirectory();
+    const folder = temporary.path;
+    const build = await deno(["run", "-A", `${EXAMPLES}web/build.ts`, "--output", folder]);
+    assert.equal(build.code, 0, build.stderr);
+    const without =
+      `<script>Object.defineProperty(navigator, "gpu", { value: undefined })</script>`;
+    const html = await Deno.readTextFile(`${folder}/index.html`);
+    await Deno.writeTextFile(`${folder}/index.html`, html.replace("</head>", `${without}</head>`));
+    await using server = serve(folder);
+    await using page = await openPage(chromium, server.url);
+    assert.match((await finished(page)).failed!, /^Cannot open a GPU: this browser has no WebGPU/);
+    assert.deepEqual(await stateOf(page), { state: "failed", status: "", disabled: true });
   });
 }

@@ -4,19 +4,15 @@
  * page would: `web.ts`, bundled.
  */
 import {
-  type AlgorithmName,
-  algorithmNames,
   checkConvolution,
   convolve,
-  convProblem,
   directFlops,
   type GpuDevice,
   openBrowserDevice,
 } from "../../web.ts";
-import { FILTERS, filterTensor, type Kernel } from "./filters.ts";
+import { FILTERS, filterTensor } from "./filters.ts";
+import { CHANNELS, type Choice, offeredChoices, pictureProblem } from "./offered.ts";
 
-/** Red, green and blue. */
-const CHANNELS = 3;
 /** Larger pictures are drawn smaller. */
 const MOST_PIXELS = 1024;
 
@@ -25,6 +21,7 @@ const source = element<HTMLCanvasElement>("source");
 const target = element<HTMLCanvasElement>("target");
 const filters = element<HTMLSelectElement>("filter");
 const algorithms = element<HTMLSelectElement>("algorithm");
+const choices = element<HTMLFieldSetElement>("choices");
 
 /** Draws a picture on the left canvas. */
 async function load(picture: Blob): Promise<void> {
@@ -60,39 +57,50 @@ function paint(values: Float32Array, width: number, height: number): void {
   target.getContext("2d")?.putImageData(image, 0, 0);
 }
 
-/** One run: what the page shows of it, line by line. */
-async function run(
-  gpu: GpuDevice,
-  kernel: Kernel,
-  algorithm: AlgorithmName | "auto",
-): Promise<Record<string, string>> {
-  const { width, height } = source;
-  const padding = (kernel.length - 1) / 2;
-  const problem = convProblem({
-    batch: 1,
-    inChannels: CHANNELS,
-    outChannels: CHANNELS,
-    inputSize: [height, width],
-    filterSize: [kernel.length, kernel.length],
-    paddingBegin: [padding, padding],
+/** Says what the page is at, and lets the browser show it: what follows may keep the page's thread. */
+async function working(step: string): Promise<void> {
+  element("status").textContent = `working: ${step}`;
+  await new Promise<void>((shown) => {
+    requestAnimationFrame(() => setTimeout(shown));
+    // A page that is not in sight has no frames.
+    setTimeout(shown, 200);
   });
+}
+
+/** Offers what can run for the picture and filter at hand; what was chosen stays so where it can. */
+function offer(gpu: GpuDevice): void {
+  const problem = pictureProblem(FILTERS[filters.value]!, source.width, source.height);
+  const offered = offeredChoices(problem, gpu.limits);
+  const chosen = offered.find((name) => name === algorithms.value) ?? "auto";
+  algorithms.replaceChildren(...offered.map((name) => new Option(name)));
+  algorithms.value = chosen;
+}
+
+/** One run: what the page shows of it, line by line. */
+async function run(gpu: GpuDevice): Promise<Record<string, string>> {
+  const { width, height } = source;
+  const kernel = FILTERS[filters.value]!;
+  const algorithm = algorithms.value as Choice;
+  await working(`convolves ${width} x ${height} pixels with ${algorithm}`);
+  const problem = pictureProblem(kernel, width, height);
   const operands = { input: pixels(), filter: filterTensor(kernel, CHANNELS) };
   const done = await convolve(gpu, problem, operands, { layout: "nhwc", algorithm, samples: 3 });
   paint(done.result, width, height);
+  await working("checks every pixel on the CPU");
   const { accuracy, verdict, message } = await checkConvolution(done, operands, { mode: "full" });
   const ns = done.samplesNs.toSorted((a, b) => a - b)[1]!;
   return {
-    device: gpu.info.adapter,
-    algorithm: done.plan.algorithm,
-    kernel: done.plan.kernel,
-    time: `${(ns / 1e6).toFixed(3)} ms, median of 3 (${done.clock})`,
-    rate: ns > 0 ? `${(directFlops(problem) / ns).toFixed(1)} GFLOP/s` : "too quick for the clock",
-    checked: `${accuracy.checked.toLocaleString("en")} outputs against FP64 on the CPU`,
+    verdict: message === undefined ? verdict : `${verdict}: ${message}`,
+    "median error": accuracy.median_rel?.toExponential(2) ?? "none: every reference is 0",
     "largest error": `${accuracy.max_bound_ratio.toFixed(2)} of ${
       accuracy.bound_limit.toFixed(2)
     } allowed, in units of roundoff x sum|a||b|`,
-    MARE: accuracy.mare?.toExponential(2) ?? "none: every reference is 0",
-    verdict: message === undefined ? verdict : `${verdict}: ${message}`,
+    checked: `${accuracy.checked.toLocaleString("en")} outputs against FP64 on the CPU`,
+    time: `${(ns / 1e6).toFixed(3)} ms, median of 3 (${done.clock})`,
+    rate: ns > 0 ? `${(directFlops(problem) / ns).toFixed(1)} GFLOP/s` : "too quick for the clock",
+    device: gpu.info.adapter,
+    algorithm: done.plan.algorithm,
+    kernel: done.plan.kernel,
   };
 }
 
@@ -100,6 +108,7 @@ async function run(
 async function show(work: () => Promise<Record<string, string>>): Promise<void> {
   const { body } = document;
   body.dataset.state = "working";
+  element("message").textContent = "";
   try {
     const lines = await work();
     element("report").replaceChildren(
@@ -110,16 +119,18 @@ async function show(work: () => Promise<Record<string, string>>): Promise<void> 
         return [term, value];
       }),
     );
-    element("message").textContent = "";
     body.dataset.state = "done";
   } catch (error) {
+    // Nothing of an earlier run stays beside the message.
     element("report").replaceChildren();
+    target.getContext("2d")?.clearRect(0, 0, target.width, target.height);
     element("message").textContent = error instanceof Error ? error.message : String(error);
     body.dataset.state = "failed";
   }
+  element("status").textContent = "";
 }
 
-let gpu: Promise<GpuDevice> | undefined;
+let gpu: GpuDevice | undefined;
 /** Runs follow each other: the canvases and the device are one. */
 let last = Promise.resolve();
 
@@ -127,18 +138,18 @@ function again(before: () => Promise<void> = async () => {}): void {
   last = last.then(() =>
     show(async () => {
       await before();
-      gpu ??= openBrowserDevice();
-      return await run(
-        await gpu,
-        FILTERS[filters.value]!,
-        algorithms.value as AlgorithmName | "auto",
-      );
+      if (gpu === undefined) {
+        await working("opens the GPU");
+        gpu = await openBrowserDevice();
+      }
+      offer(gpu);
+      choices.disabled = false;
+      return await run(gpu);
     })
   );
 }
 
 filters.append(...Object.keys(FILTERS).map((name) => new Option(name)));
-algorithms.append(...["auto", ...algorithmNames()].map((name) => new Option(name)));
 filters.addEventListener("change", () => again());
 algorithms.addEventListener("change", () => again());
 element<HTMLInputElement>("picture").addEventListener("change", (event) => {
