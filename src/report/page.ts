@@ -4,7 +4,7 @@ import type { CaseColumnName } from "./case_columns.ts";
 import { throughputCharts, workspaceCharts } from "./charts/bars.ts";
 import type { Ceilings } from "./charts/device_ceilings.ts";
 import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
-import { chartPoints, distinct, type Point } from "./charts/points.ts";
+import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
 import { rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
@@ -110,7 +110,7 @@ function sectionsOf(
   speedups: readonly Speedups[],
   ceilings: Ceilings,
 ): Section[] {
-  const series = distinct(points.map((point) => point.series));
+  const series = seriesOf(points);
   const key = seriesKey(series);
   const shapes = key + shapeKey(points);
   const neither = `neither: within ${100 * USUAL_MARGIN} % or the noise`;

@@ -100,7 +100,7 @@ function bars(points: readonly Point[], all: readonly string[], chart: BarChart)
   const x = {
     type: "quantitative" as const,
     title: chart.axis,
-    axis: ticks.axis,
+    axis: { ...ticks.axis, orient: rows.orient },
     scale: chart.logarithmic ? { type: "symlog" as const } : { zero: true, nice: false },
   };
   const y = (field: string) => ({ ...rows.y, field });

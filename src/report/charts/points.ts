@@ -60,6 +60,12 @@ export function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
+/** Who made points and how, those of a provider beside each other. */
+export function seriesOf(points: readonly Point[]): string[] {
+  const providers = [...Map.groupBy(points, ({ record }) => record.provider).values()];
+  return distinct(providers.flatMap((own) => own.map(({ series }) => series)));
+}
+
 /** For each layer and series the fastest right point (of several layouts or kernels), or else a wrong one. */
 export function bestPoints(points: readonly Point[]): Point[] {
   const groups = Map.groupBy(

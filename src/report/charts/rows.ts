@@ -15,8 +15,13 @@ export interface Row {
   readonly marks: number;
 }
 
+/** Plots higher than this have their other axis at the top, beside the heading. */
+const HIGH = 600;
+
 /** Where rows lie. */
 export interface RowLayout {
+  /** Where the axis of the marks' values stands. */
+  readonly orient: "top" | "bottom";
   /** Of the plot, in pixels. */
   readonly height: number;
   /** Middle of a mark of a row. */
@@ -44,6 +49,7 @@ export function layoutRows(rows: readonly Row[], markHeight: number): RowLayout 
   const { param, y } = yOf(ticks, height);
   return {
     height,
+    orient: height > HIGH ? "top" : "bottom",
     param,
     y,
     at: (label, mark) => middles.get(label)!.first + mark * markHeight,

@@ -24,3 +24,10 @@ Deno.test("layoutRows() gives every row the room of its label and of its marks",
   // The first line of four stands above the mark, as far as the last below.
   assert.equal(layout.at(LONG, 0) - values[1]!, 18);
 });
+
+Deno.test("layoutRows() puts the other axis of high plots beside the heading", () => {
+  const rows = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ label: `case ${i}`, marks: 2 }));
+  assert.equal(layoutRows(rows(3), 9).orient, "bottom");
+  assert.equal(layoutRows(rows(60), 9).orient, "top");
+});

@@ -23,10 +23,13 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
     high,
     change,
     text: ratio.toFixed(2),
+    below: ratio < 1,
   }));
-  const [low, most] = logDomain([1, ...values.flatMap(({ low, high }) => [low, high])], 2, 1.08);
-  // Figures stand right of their bars, within the plot.
-  const high = low * (most / low) ** 1.25;
+  const [least, most] = logDomain([1, ...values.flatMap(({ low, high }) => [low, high])], 2, 1.08);
+  // Figures stand beside their lines within the plot, on the side away from 1.
+  const room = (most / least) ** 0.25;
+  const low = values.some(({ below }) => below) ? least / room : least;
+  const high = most * room;
   const x = tickedAxis("ratios", logTicks(low, high, axisNumber));
   const domains = Object.keys(CHANGE_COLOURS) as CaseSpeedup["change"][];
   const color = {
@@ -47,7 +50,7 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
         type: "quantitative",
         title: `speed over ${baseline}'s`,
         scale: { type: "log", domain: [low, high], nice: false },
-        axis: x.axis,
+        axis: { ...x.axis, orient: rows.orient },
       },
       y,
     },
@@ -62,8 +65,14 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
       },
       { mark: { type: "point", filled: true, size: 50, opacity: 1 }, encoding: { color } },
       {
+        transform: [{ filter: "!datum.below" }],
         mark: { type: "text", align: "left", dx: 7, fontSize: 11, color: "currentColor" },
         encoding: { x: { field: "high", type: "quantitative" }, text: { field: "text" } },
+      },
+      {
+        transform: [{ filter: "datum.below" }],
+        mark: { type: "text", align: "right", dx: -7, fontSize: 11, color: "currentColor" },
+        encoding: { x: { field: "low", type: "quantitative" }, text: { field: "text" } },
       },
     ],
   };
