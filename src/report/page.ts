@@ -16,7 +16,7 @@ import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
 import { recordTable } from "./record_table.ts";
-import { USUAL_MARGIN } from "./speed_change.ts";
+import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
 import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
 
 /** What {@linkcode reportPage} may be told. */
@@ -57,6 +57,9 @@ const PAGE_COLUMNS: readonly CaseColumnName[] = [
   "bound",
   "kernel",
 ];
+/** What error bars are. */
+const NOISE = "Lines: where it lies for the noise of the samples, their median and " +
+  `${NOISE_MADS} median absolute deviations on both sides.`;
 /** So many cases are shown without a click. */
 const SHOWN_CASES = 30;
 
@@ -121,15 +124,13 @@ function sectionsOf(
       title: "Speed-up",
       charts: speedups.map(speedupChart),
       key: changes.join(""),
-      note: "Throughput of the best of each. Lines: where the ratio lies for the noise of the " +
-        "samples, median and 3 median absolute deviations on both sides.",
+      note: `Throughput of the best of each. ${NOISE}`,
     },
     {
       title: "Throughput",
       charts: throughputCharts(points, series),
       key,
-      note: "Direct flops over median time; of several layouts and kernels the fastest. " +
-        "Lines: noise of the samples.",
+      note: `Direct flops over median time; of several layouts and kernels the fastest. ${NOISE}`,
     },
     {
       title: "Roofline",
