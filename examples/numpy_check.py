@@ -46,6 +46,13 @@ with tempfile.TemporaryDirectory() as folder:
     y = np.load(f"{folder}/y.npy")
     right.append(check("stride 2, padding 1", y, convolve(x, w, 2, (1, 1, 1, 1))))
 
+    # One archive for all: the result becomes a member of it.
+    np.savez(f"{folder}/all.npz", x=x, w=w)
+    members = ["--input", "all.npz:x", "--filter", "all.npz:w", "--output", "all.npz:y"]
+    wgconv(folder, *members, "--stride", "2")
+    y = np.load(f"{folder}/all.npz")["y"]
+    right.append(check("an archive, stride 2", y, convolve(x, w, 2, (0, 0, 0, 0))))
+
     # Even filters have the odd zero behind the last element.
     wgconv(folder, *files, "--padding", "same")
     y = np.load(f"{folder}/y.npy")

@@ -35,7 +35,7 @@ Deno.test("examples/train.ts trains by every way to convolve, along FP64's curve
 });
 
 for (
-  const [script, module, checks] of [["numpy_check.py", "numpy", 3], [
+  const [script, module, checks] of [["numpy_check.py", "numpy", 4], [
     "pytorch_check.py",
     "torch",
     7,

@@ -1,7 +1,8 @@
 /**
  * Typical mistakes: the command line, and what its message must name: the value that is wrong, the place where it stands (an
  * option, a file, a column), and what to do next. Files: x.npy [1, 3, 8, 8], w.npy [4, 3, 3, 3], last.npy [1, 8, 8, 3],
- * lastw.npy [4, 5, 5, 3], five.npy [1, 5, 8, 8], b.npy [3], suite.txt and limits.json, whose text is damaged.
+ * lastw.npy [4, 5, 5, 3], five.npy [1, 5, 8, 8], b.npy [3], suite.txt and limits.json, whose text is damaged, and
+ * a.npz, which has a member x.
  */
 export type Mistake = readonly [line: string, value: string, place: string, next: string];
 
@@ -43,6 +44,10 @@ const VALUES: readonly Mistake[] = [
   ["tensor make y.npy --shape 1,a", "'1,a'", "'--shape <sizes>'", "such as 3 or 3,3"],
   ["tensor make y.npy --shape 2 --dtype float32", "'float32'", "'--dtype", '"f32"?'],
   ["tensor make y.npy --shape 2 --fill gauss", "'gauss'", "'--fill", '"normal"?'],
+  ["tensor make y.npz --shape 2", "y.npz", "Cannot write", "as in y.npz:y"],
+  ["tensor make a.npz:x --shape 2", "a.npz:x", "there is a member x", "--force replaces it"],
+  ["tensor make a.npz:../y --shape 2", "a.npz:../y", "Cannot write", "such as y or layer/y"],
+  ["tensor make x.npy:y --shape 2", "x.npy:y", "Cannot write", "x.npz:y"],
   ["tensor make y.png --shape 2", "y.png", ".npy files", "wgconv tensor show y.npy y.png"],
   [`conv --problem ${CASE} --layout nwhc`, "'nwhc'", "'--layout", '"nhwc"?'],
   [`conv --problem ${CASE} --layout channels_last`, "'channels_last'", "'--layout", '"nhwc"?'],
@@ -70,6 +75,10 @@ const TOGETHER: readonly Mistake[] = [
   ["conv --input none.npy --filter w.npy", "none.npy", "Cannot read", "there is no such file"],
   ["conv --input x.npy --filter w.npy --output x.npy", "x.npy", "it is an input", "--force"],
   ["conv --input x.npy --filter w.npy --output y.png", "y.png", "Cannot write", "write y.npy"],
+  ["conv --input a.npz:x --filter w.npy --output a.npz:x", "a.npz:x", "member x", "--force"],
+  ["conv --input x.npy --filter w.npy --output a.npz", "a.npz", "Cannot write", "a.npz:y"],
+  ["conv --input *.npy --filter w.npy --output a.npz:y", "a.npz:y", "--output", "a folder"],
+  ["transform F(2,3) --output a.npz", "a.npz", "it is not empty", "--force"],
   ["conv --input x.npy --filter w.npy --input-size 8,8", "8,8", "--input-size", "bwd-data"],
   ["conv --input x.npy --filter w.npy --filter-size 3", "3", "--filter-size", "bwd-filter"],
   ["conv --input x.npy --filter w.npy --groups 2", "2 groups", "3 input", "do not divide"],

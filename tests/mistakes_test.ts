@@ -27,11 +27,12 @@ Deno.test("typical mistakes exit 2 with a message that names value, place and ne
   for (const [name, shape] of Object.entries(TENSORS)) {
     await writeNpy(at(name), fillTensor("f32", shape, "uniform01", 1));
   }
+  await writeNpy(`${at("a.npz")}:x`, fillTensor("f32", [1, 3, 8, 8], "uniform01", 1));
   for (const [name, text] of Object.entries(TEXTS)) Deno.writeTextFileSync(at(name), text);
   const poor: string[] = [];
   for (const [line, ...parts] of MISTAKES) {
     const args = line.split(" ").map((word) =>
-      /\.(np[yz]|png|txt|json)$/.test(word) ? at(word) : word
+      /\.(np[yz]|png|txt|json)(:|$)/.test(word) ? at(word) : word
     );
     const { code, stderr } = await wgconvHere(args);
     const message = stderr.replaceAll(at(""), "");

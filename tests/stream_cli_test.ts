@@ -38,6 +38,10 @@ Deno.test("wgconv conv --chunk writes what conv writes, from files, archives and
   assert.match(file.stdout, /^stream +4 chunks of 2 images, 4 of them checked$/m);
   assert.match(file.stdout, /^verdict +pass$/m);
   assert.deepEqual(await Deno.readFile(at("z.npy")), expected);
+  const member = `${at("all.npz")}:y`;
+  const archive = await wgconv([...chunked, "--input", at("x.npy"), "--output", member]);
+  assert.equal(archive.code, 0, archive.stderr);
+  assert.deepEqual(await readNpy(member), await readNpy(at("y.npy")));
   const pipe = await wgconv([...chunked, "--input", "-", "--output", "-"], { input });
   assert.equal(pipe.code, 0, pipe.stderr);
   assert.deepEqual(pipe.bytes, expected);

@@ -1,6 +1,7 @@
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { writeNpy } from "../npy/mod.ts";
+import { proveRoom } from "../npy/write.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import { tensor } from "../tensor/tensor.ts";
@@ -36,6 +37,7 @@ export function convCommand() {
       const { dtype, outDtype, fill = defaultFill(dtype) } = options;
       const asked = { ...opened, dtype, outDtype };
       const subject = convSubject(asked);
+      if (output !== undefined) await proveRoom(output, subject.result);
       const { record, result } = await computeConv(asked, {
         subject,
         source: {

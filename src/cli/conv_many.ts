@@ -61,6 +61,11 @@ export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | 
       `Cannot convolve ${pattern}: --output names the folder of the results`,
     );
   }
+  if (/\.npz(:|$)/i.test(folder)) {
+    throw new InputTypeError(
+      `Cannot convolve ${pattern}: --output ${folder} is an archive, name a folder: each result is a .npy file`,
+    );
+  }
   const base = fixedFolder(pattern);
   const inputs = (await Array.fromAsync(glob(pattern)))
     .filter((path) => /\.np[yz]$/i.test(path)).sort();

@@ -1,6 +1,6 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { FORCE_INPUT } from "./outputs.ts";
+import { FORCE_TENSOR } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
@@ -14,10 +14,12 @@ const EXAMPLES = `
 Shapes follow --layout: nchw takes X as N,C,H,W and W as K,C/g,R,S; nhwc N,H,W,C and K,R,S,C/g;
 chwn C,H,W,N and C/g,R,S,K. One and three spatial axes work alike. Any dtype is read and rounded
 to --dtype; on the way to i8 it loses its fraction, and what does not fit is refused.
-A path may be file.npz:member, or - for stdin and stdout.
+A path may be file.npz:member, or - for stdin and stdout. An archive that a result becomes a member of
+keeps its others.
 
 Examples:
   wgconv conv --input x.npy --filter w.npy --output y.npy --stride 2 --padding 1
+  wgconv conv --input a.npz:x --filter a.npz:w --output a.npz:y
   wgconv conv --input x.npy --filter w.npy --bias b.npy --activation relu --layout nhwc
   wgconv conv --input x.npy --filter w.npy --layout nhwc --dtype i8 --out-dtype i8 --scale 0.01
   wgconv conv --op bwd-data --grad-output dy.npy --filter w.npy --stride 2 --input-size 32,32
@@ -40,7 +42,7 @@ export function convOptions() {
     .option("--loss-scale <x>", LOSS_SCALE_HELP, positiveNumber)
     .option("--chunk <images>", CHUNK_HELP, wholeNumber(1))
     .option("--resume", "of many files: leave out those whose output is there")
-    .option("--force", FORCE_INPUT)
+    .option("--force", FORCE_TENSOR)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option("--runs <n>", "timed runs", wholeNumber(1), 5)
     .option(

@@ -1,6 +1,7 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import type { TensorSource } from "../npy/mod.ts";
 import { writeNpyParts } from "../npy/mod.ts";
+import { canSeek } from "../npy/write.ts";
 import type { CaseRecord } from "../report/record.ts";
 import type { ConvAsked } from "../run/conv_subject.ts";
 import { type BatchCut, type BatchedSubject, batchedSubject, cutBatch } from "../run/cut_batch.ts";
@@ -121,9 +122,10 @@ function refuseScatteredOutput(
   output: string | undefined,
 ): void {
   if (output === undefined || summed || axis === 0) return;
-  if (output === "-") {
+  if (!canSeek(output)) {
     throw new InputTypeError(
-      "Cannot write stdout in chunks: the batch lies innermost in chwn, take another --layout",
+      `Cannot write ${output === "-" ? "stdout" : output} in chunks: the batch lies innermost in ` +
+        "chwn, take another --layout, or a .npy file",
     );
   }
   const run = images * dtypeBytes(result.dtype);

@@ -1,6 +1,7 @@
 import { gemmGroups } from "../bench/bench_plan.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { writeNpy } from "../npy/mod.ts";
+import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
@@ -47,6 +48,8 @@ export function gemmCommand() {
     if (options.search) return await searchPolicies(opened, options, writes);
     const { problem, files, shape } = opened;
     const subject = gemmSubject(problem, options);
+    const { dtype } = subject.result;
+    if (output !== undefined) await proveRoom(output, { dtype, shape });
     const { record, result } = await compute({
       subject,
       source: { files, fill: fillOf(options), seed: options.seed },
@@ -55,7 +58,7 @@ export function gemmCommand() {
     }, { ...options, runs: options.runs ?? 5 });
     printCase(record, options);
     if (output !== undefined) {
-      await writes.attempt(() => writeNpy(output, tensor(subject.result.dtype, shape, result)));
+      await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));
     }
     writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
   });

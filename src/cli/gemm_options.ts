@@ -146,7 +146,10 @@ export function gemmOptions() {
     .option("--columns <list>", `of --suite: ${COLUMNS_HELP}`, parseColumns)
     .option("--sort <column>", `of --suite: ${SORT_HELP}`, parseSort)
     .option("--json", "print JSON records")
-    .option("--force", "overwrite a --jsonl file that is not empty, or an output that is an input")
+    .option(
+      "--force",
+      "overwrite a --jsonl file that is not empty, or an output that is an input or an archive's member",
+    )
     .addHelpText("after", EXAMPLES);
 }
 

@@ -1,11 +1,14 @@
 import { basename, dirname, join } from "#path";
 import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
-import { npyFile } from "../npy/npz.ts";
-import { refuseOtherFormats } from "../npy/write.ts";
+import { memberToWrite, npyFile } from "../npy/npz_path.ts";
+import { proveNpy } from "../npy/write.ts";
 
 /** What `--force` does for an output that is an input. */
 export const FORCE_INPUT = "write the output though it is an input";
+/** What `--force` does for tensors, which may be members of archives. */
+export const FORCE_TENSOR =
+  "write the output though it is an input, or a member that an archive has already";
 
 /** A file or folder that a command is going to write. */
 export interface Output {
@@ -13,10 +16,11 @@ export interface Output {
   readonly option: string;
   readonly path: string | undefined;
   /**
-   * `npy` and `file` take the place of what is there; what is `merged` with what is there may make its folder, as
-   * a `folder` of files is made; who opens `records` proves them. A `member` is in a folder that is proven.
+   * `npy` and `file` take the place of what is there, but of a member of an archive only by force, and so does an
+   * `archive`; what is `merged` with what is there may make its folder, as a `folder` of files is made; who opens
+   * `records` proves them. A `member` is in a folder that is proven.
    */
-  readonly kind: "npy" | "file" | "merged" | "records" | "folder" | "member";
+  readonly kind: "npy" | "archive" | "file" | "merged" | "records" | "folder" | "member";
 }
 
 /** What may stand against an output. */
@@ -49,10 +53,12 @@ export async function proveOutputs(
       throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
     }
     if (path === "-") continue;
-    if (kind === "npy") refuseOtherFormats(path);
-    const id = kind === "folder" ? undefined : await fileId(path);
+    if (kind === "npy") await proveNpy(path, force);
+    // A member beside those that are read takes nothing away.
+    const member = kind === "npy" && memberToWrite(path) !== undefined;
+    const id = kind === "folder" ? undefined : await fileId(member ? npyFile(path) : path);
     if (id !== undefined) {
-      if (read.has(id) && !force) {
+      if (read.has(id) && !force && !member) {
         throw new InputTypeError(`Cannot write ${path}: it is an input too, --force overwrites it`);
       }
       const other = written.get(id);
@@ -61,9 +67,12 @@ export async function proveOutputs(
       }
       written.set(id, option);
     }
+    if (kind === "archive" && !force && await hasData(path)) {
+      throw new InputTypeError(`Cannot write ${path}: it is not empty, --force overwrites it`);
+    }
     if (kind === "folder") await proveFolder(path);
     else if (kind === "merged" && !await isFolder(dirname(path))) await proveFolder(dirname(path));
-    else if (kind !== "records" && kind !== "member") await proveWritable(path);
+    else if (kind !== "records" && kind !== "member" && kind !== "npy") await proveWritable(path);
   }
 }
 
@@ -71,6 +80,11 @@ export async function proveOutputs(
 async function isSpecial(path: string): Promise<boolean> {
   const info = await Deno.stat(path).catch(() => undefined);
   return path === "-" || (info !== undefined && !info.isFile && !info.isDirectory);
+}
+
+/** Whether a file holds something. */
+async function hasData(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(({ isFile, size }) => isFile && size > 0, () => false);
 }
 
 async function isFolder(path: string): Promise<boolean> {

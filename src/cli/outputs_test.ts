@@ -1,4 +1,6 @@
 import assert from "#assert";
+import { writeNpy } from "../npy/mod.ts";
+import { tensor } from "../tensor/tensor.ts";
 import { proveOutputs } from "./outputs.ts";
 
 async function inFolder(body: (folder: string) => Promise<void>) {
@@ -32,7 +34,17 @@ Deno.test("proveOutputs() refuses an input as an output, by whatever name, unles
       await proveOutputs([output]);
     }
     const archive = `${folder}/a.npz`;
-    await Deno.writeTextFile(archive, "data");
+    await writeNpy(`${archive}:member`, tensor("u8", [1], Uint8Array.of(1)));
+    const members = (member: string) => [
+      { option: "--output", path: `${archive}:${member}`, kind: "npy" } as const,
+    ];
+    const inputs = [`${archive}:member`];
+    await proveOutputs(members("other"), { inputs });
+    await proveOutputs(members("member"), { inputs, force: true });
+    await assert.rejects(proveOutputs(members("member"), { inputs }), /--force replaces it$/);
+    const whole = [{ option: "--output", path: archive, kind: "archive" }] as const;
+    await assert.rejects(proveOutputs(whole), /: it is not empty, --force overwrites it$/);
+    await proveOutputs(whole, { force: true });
     await assert.rejects(
       proveOutputs([{ option: "--jsonl", path: archive, kind: "records" }], {
         inputs: [`${archive}:member`],
@@ -63,9 +75,17 @@ Deno.test("proveOutputs() finds what cannot be written, and leaves nothing behin
   await inFolder(async (folder) => {
     const file = `${folder}/file`;
     await Deno.writeTextFile(file, "");
-    const refused = (path: string, kind: "npy" | "file" | "merged" | "folder", message: RegExp) =>
-      assert.rejects(proveOutputs([{ option: "--output", path, kind }]), message);
-    await refused(`${folder}/y.npz`, "npy", /^TypeError: .*expected a \.npy path, archives/);
+    const refused = (
+      path: string,
+      kind: "npy" | "archive" | "file" | "merged" | "folder",
+      message: RegExp,
+    ) => assert.rejects(proveOutputs([{ option: "--output", path, kind }]), message);
+    await refused(
+      `${folder}/y.npz`,
+      "npy",
+      /^TypeError: .* name the one to write as in .*y\.npz:y$/,
+    );
+    await refused(`${folder}/none/y.npz:y`, "npy", /^NotFound: .*there is no directory/);
     await refused(folder, "npy", /it is a directory/);
     await refused(folder, "merged", /it is a directory/);
     await refused(

@@ -5,13 +5,14 @@ import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { EXIT } from "../errors.ts";
 import { ExitCode } from "./failure.ts";
 import { printer, reporter } from "./output.ts";
-import { FORCE_INPUT } from "./outputs.ts";
+import { FORCE_INPUT, FORCE_TENSOR } from "./outputs.ts";
 import { PICTURE_LAYOUTS } from "./tensor_picture.ts";
 import { parseNumber, parseRange, parseShape } from "./tensor_values.ts";
 import { oneOf, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
-A path is a .npy file, - for stdin or stdout, or file.npz:member to read from an archive.
+A path is a .npy file, - for stdin or stdout, or file.npz:member. An archive that a tensor becomes a member
+of keeps its others; --force replaces one of the same name.
 
 Examples:
   wgconv tensor make x.npy --shape 1,3,32,32 --fill uniform11 --seed 1
@@ -27,6 +28,7 @@ draws whole numbers from -8 to 8 (0 to 8 in unsigned dtypes). A seed gives the s
 Examples:
   wgconv tensor make x.npy --shape 1,3,8,8
   wgconv tensor make x.npy --shape 64,56,56,64 --fill normal --dtype f16 --seed 7
+  wgconv tensor make a.npz:x --shape 1,3,8,8
   wgconv tensor make - --shape 4,4 --fill integer --dtype i32 | wgconv tensor info -`;
 
 const INFO_EXAMPLES = `
@@ -79,11 +81,12 @@ export function tensorCommand() {
 function makeCommand() {
   return new Command("make")
     .description("Make a tensor of seeded values.")
-    .argument("<out>", "the .npy file to write")
+    .argument("<out>", "the .npy file to write, or file.npz:member")
     .requiredOption("--shape <sizes>", "sizes such as 1,3,8,8; scalar for none", parseShape)
     .option("--fill <kind>", FILL_KINDS.join(", "), oneOf(FILL_KINDS), "uniform01" as const)
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES), "f32" as DType)
     .option("--seed <n>", "a whole number", wholeNumber(0), 1)
+    .option("--force", "replace a member that an archive has already")
     .option("--json", "print a JSON object")
     .addHelpText("after", MAKE_EXAMPLES)
     .action(async (out, options) => {
@@ -112,11 +115,11 @@ function convertCommand() {
   return new Command("convert")
     .description("Convert a tensor's dtype, layout or file format.")
     .argument("<in>", "the tensor to read")
-    .argument("<out>", "the .npy file to write")
+    .argument("<out>", "the .npy file to write, or file.npz:member")
     .option("--dtype <name>", DTYPES.join(", "), oneOf(DTYPES))
     .option("--from-layout <layout>", layouts.join(", "), oneOf(layouts, LAYOUT_ALIASES))
     .option("--to-layout <layout>", "a layout of the same kind", oneOf(layouts, LAYOUT_ALIASES))
-    .option("--force", FORCE_INPUT)
+    .option("--force", FORCE_TENSOR)
     .option("--json", "print a JSON object")
     .addHelpText("after", CONVERT_EXAMPLES)
     .action(async (input, out, options) => {

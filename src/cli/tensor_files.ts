@@ -1,5 +1,6 @@
 import { InputTypeError } from "../errors.ts";
 import { openNpy, readNpy, writeNpy, writeOutput } from "../npy/mod.ts";
+import { proveRoom } from "../npy/write.ts";
 import { formatBytes } from "../report/format.ts";
 import type { DType } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
@@ -23,14 +24,16 @@ export interface Written {
 /** Fills a tensor and writes it. */
 export async function makeTensor(
   path: string,
-  { shape, fill, dtype, seed }: {
+  { shape, fill, dtype, seed, force }: {
     readonly shape: readonly number[];
     readonly fill: FillKind;
     readonly dtype: DType;
     readonly seed: number;
+    readonly force?: boolean | undefined;
   },
 ): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
-  await proveOutputs([{ option: "<out>", path, kind: "npy" }]);
+  await proveOutputs([{ option: "<out>", path, kind: "npy" }], { force });
+  await proveRoom(path, { dtype, shape });
   const made = fillTensor(dtype, shape, fill, seed);
   await writeNpy(path, made);
   return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
@@ -55,6 +58,8 @@ export async function convertTensor(
   if (fromLayout !== undefined && toLayout !== undefined) {
     checkLayouts(input, source.shape, fromLayout, toLayout);
   }
+  const { shape } = source;
+  await proveRoom(path, { dtype: dtype ?? source.dtype, shape });
   const read = await source.readAs(dtype ?? source.dtype);
   const converted = fromLayout && toLayout ? convertLayout(read, fromLayout, toLayout) : read;
   await writeNpy(path, converted);

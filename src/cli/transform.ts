@@ -41,14 +41,15 @@ export function transformCommand(): CommandUnknownOpts {
       "f32" as const,
     )
     .option("--output <file.npz>", "write the matrices too; - is stdout")
+    .option("--force", "overwrite an archive that is there")
     .addHelpText("after", EXAMPLES)
-    .action(async (text, { json, scaling, length, type, output, ...options }) => {
+    .action(async (text, { json, scaling, length, type, output, force, ...options }) => {
       const format = json ? "json" : options.format;
       const tile = parseTile(text);
       if (output !== undefined && output !== "-" && !output.endsWith(".npz")) {
         throw new InputRangeError(`Cannot write ${output}: several matrices need an .npz`);
       }
-      await proveOutputs([{ option: "--output", path: output, kind: "file" }]);
+      await proveOutputs([{ option: "--output", path: output, kind: "archive" }], { force });
       const description = describeTransform(tile, scaling, length);
       const out = printer(output === "-" ? "stderr" : "stdout");
       if (format === "json") out.line(transformJson(description));

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { unzipSync } from "fflate";
 import { memoryBytes } from "./bytes.ts";
 import { npySource } from "./source.ts";
-import { npyBytes } from "./write.ts";
+import { npyBytes } from "./npy_bytes.ts";
 
 interface Expected {
   readonly shape: number[];

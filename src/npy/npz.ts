@@ -1,21 +1,10 @@
-import { Zip, ZipPassThrough } from "fflate";
 import { InputRangeError, InputSyntaxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { writeOutput } from "./atomic_write.ts";
 import { type ByteSource, MAX_PIPE_BYTES, openBytes } from "./bytes.ts";
-import { encodeNpyHeader, MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
+import { MAX_HEADER_BYTES, parseNpyHeader } from "./header.ts";
+import { memberName, splitPath } from "./npz_path.ts";
 import { npyFileBytes, npySource, type TensorSource } from "./source.ts";
-import { npyBytes } from "./write.ts";
 import { isZip, isZipStart, openZipEntry, readZipDirectory, type ZipEntry } from "./zip.ts";
-
-/** Where `file.npz:member` says to look. */
-interface NpyPath {
-  readonly file: string;
-  readonly member?: string;
-}
-
-/** Largest archive without zip64, which is not written. */
-const MAX_ARCHIVE_BYTES = 0xffffffff;
 
 /**
  * Opens a tensor and reads its header, not its data. `path` is a `.npy` file, `-` for stdin,
@@ -96,58 +85,6 @@ export async function readNpz(path: string): Promise<Record<string, Tensor>> {
   return Object.fromEntries(tensors);
 }
 
-/**
- * Writes tensors as an `.npz` file, stored, whole or not at all; `-` is stdout.
- *
- * @throws {RangeError} for archives of 4 GiB and more.
- */
-export async function writeNpz(path: string, tensors: Record<string, Tensor>): Promise<void> {
-  const members = Object.entries(tensors);
-  const size = members.reduce((sum, [name, { dtype, shape, data }]) => {
-    // Local header, data descriptor, directory entry and end record are less than this.
-    return sum + data.byteLength + encodeNpyHeader(dtype, shape).length + 6 * name.length + 256;
-  }, 0);
-  if (size > MAX_ARCHIVE_BYTES) {
-    throw new InputRangeError(
-      `Cannot write ${path}: ${size} bytes are more than an .npz of 4 GiB holds`,
-    );
-  }
-  await writeOutput(path, async (write) => {
-    const ready: Uint8Array[] = [];
-    const zip = new Zip((error, data) => {
-      if (error) throw error;
-      ready.push(data);
-    });
-    const flush = async () => {
-      for (const data of ready.splice(0)) await write(data);
-    };
-    for (const [name, value] of members) {
-      const file = new ZipPassThrough(`${name}.npy`);
-      // As NumPy: the same tensors make the same bytes on every day.
-      file.mtime = new Date(1980, 0, 1);
-      zip.add(file);
-      for (const piece of npyBytes(value)) {
-        file.push(piece);
-        await flush();
-      }
-      file.push(new Uint8Array(0), true);
-    }
-    zip.end();
-    await flush();
-  });
-}
-
-/** Splits at the first `.npz:`, the one place where a colon says more than a name does. */
-/** The file of a tensor's path, which may name a member of an archive. */
-export function npyFile(path: string): string {
-  return splitPath(path).file;
-}
-
-function splitPath(path: string): NpyPath {
-  const match = /^(.*?\.npz):(.+)$/is.exec(path);
-  return match ? { file: match[1]!, member: match[2]! } : { file: path };
-}
-
 /** Opens a file of either kind; of a stream no more is read than its beginning promises. */
 function openFile(path: string): Promise<ByteSource> {
   return openBytes(path, {
@@ -159,10 +96,10 @@ function openFile(path: string): Promise<ByteSource> {
 }
 
 /** Members of an archive by the names of their tensors: without `.npy`. */
-type Members = ReadonlyMap<string, ZipEntry>;
+export type Members = ReadonlyMap<string, ZipEntry>;
 
 /** @throws {SyntaxError} where two members have one name: readers would not agree on which it is. */
-async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
+export async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
   const members = new Map<string, ZipEntry>();
   for (const entry of await readZipDirectory(bytes, path)) {
     const name = memberName(entry.name);
@@ -172,10 +109,6 @@ async function readMembers(bytes: ByteSource, path: string): Promise<Members> {
     members.set(name, entry);
   }
   return members;
-}
-
-function memberName(name: string): string {
-  return name.replace(/\.npy$/, "");
 }
 
 function findMember(members: Members, member: string | undefined, file: string): ZipEntry {

@@ -7,7 +7,8 @@ import { memoryBytes } from "./bytes.ts";
 import { encodeNpyHeader } from "./header.ts";
 import { openNpy, readNpy } from "./npz.ts";
 import { npySource } from "./source.ts";
-import { npyBytes, writeNpyParts } from "./write.ts";
+import { npyBytes } from "./npy_bytes.ts";
+import { writeNpyParts } from "./write.ts";
 
 const SHAPE = [3, 4, 5];
 const VALUES = Float32Array.from({ length: 60 }, (_, i) => i + 1);

@@ -1,20 +1,22 @@
 import { InputTypeError } from "../errors.ts";
 import { type DType, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
-import type { Tensor } from "../tensor/tensor.ts";
-import { writeOutput } from "./atomic_write.ts";
+import { elementCount, type Tensor } from "../tensor/tensor.ts";
+import { proveWritable, type WriteChunk, writeOutput } from "./atomic_write.ts";
 import { encodeNpyHeader } from "./header.ts";
-
-const PIECE = 4 << 20;
+import { npyBytes } from "./npy_bytes.ts";
+import { memberToWrite, npyFile } from "./npz_path.ts";
+import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
 
 /**
- * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout.
+ * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout. `file.npz:member` makes an archive as `np.savez`
+ * does, or becomes a member of the one that is there, whose others stay.
  *
- * @throws {TypeError} for a path of an archive, which nothing is added to.
+ * @throws {TypeError} for a path of another format, and for an archive without a member.
+ * @throws {RangeError} for archives of 4 GiB and more.
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
-export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
-  refuseOtherFormats(path);
-  await writeOutput(path, async (write) => {
+export function writeNpy(path: string, tensor: Tensor): Promise<void> {
+  return writeTensor(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
   });
 }
@@ -27,9 +29,9 @@ export type NpyPart = (
 
 /**
  * As {@linkcode writeNpy}, of a tensor that comes in parts along an axis: `body` gives them one after the other. Where
- * the axis is the outermost they follow each other in the file, which may be a pipe then.
+ * the axis is the outermost they follow each other in the file, which may be a pipe or a member of an archive then.
  *
- * @throws as {@linkcode writeNpy}.
+ * @throws as {@linkcode writeNpy}; {TypeError} for a member of an archive whose parts do not follow each other.
  */
 export async function writeNpyParts(
   path: string,
@@ -40,12 +42,14 @@ export async function writeNpyParts(
   },
   body: (write: NpyPart) => Promise<void>,
 ): Promise<void> {
-  refuseOtherFormats(path);
   const header = encodeNpyHeader(dtype, shape);
   const inner = shape.slice(axis + 1).reduce((product, size) => product * size, 1);
   const rows = shape.slice(0, axis).reduce((product, size) => product * size, 1);
   const width = inner * dtypeBytes(dtype);
-  await writeOutput(path, async (write) => {
+  if (rows > 1 && !canSeek(path)) {
+    throw new InputTypeError(`Cannot write ${path} in parts that do not follow each other`);
+  }
+  await writeTensor(path, async (write) => {
     await write(header);
     await body(async (data, { first, count, size }) => {
       for (let row = 0; row < rows; row++) {
@@ -64,23 +68,54 @@ export async function writeNpyParts(
 /** Formats of tensors and pictures that are not written as such. */
 const OTHER_FORMATS = /\.(png|jpe?g|gif|webp|bmp|csv|tsv|txt|json|pt|pth|onnx|safetensors)$/i;
 
-/** @throws {TypeError} for a path of an archive, or of a member of one, or of another format. */
-export function refuseOtherFormats(path: string): void {
-  if (/\.npz(:|$)/i.test(path)) {
-    throw new InputTypeError(`Cannot write ${path}: expected a .npy path, archives are only read`);
-  }
+/** Whether parts of a tensor may be written in any order: neither to stdout nor into an archive. */
+export function canSeek(path: string): boolean {
+  return path !== "-" && memberToWrite(path) === undefined;
+}
+
+/** Writes a file of its own, or a member of an archive. */
+async function writeTensor(
+  path: string,
+  body: (write: WriteChunk) => Promise<void>,
+): Promise<void> {
+  refuseOtherFormats(path);
+  const member = memberToWrite(path);
+  await (member === undefined ? writeOutput(path, body) : writeMember(member, body));
+}
+
+/** @throws {TypeError} for a path of another format. */
+function refuseOtherFormats(path: string): void {
   const format = OTHER_FORMATS.exec(path)?.[0].toLowerCase();
-  if (format === undefined) return;
+  if (format === undefined || memberToWrite(path) !== undefined) return;
   const own = path.slice(0, -format.length) + ".npy";
   const next = format === ".png" ? `, then wgconv tensor show ${own} ${path} pictures it` : "";
   throw new InputTypeError(`Cannot write ${path}: tensors are .npy files, write ${own}${next}`);
 }
 
-/** The bytes of a tensor's `.npy` file in pieces of some MiB; the data is not copied. */
-export function* npyBytes({ dtype, shape, data }: Tensor): Generator<Uint8Array> {
-  yield encodeNpyHeader(dtype, shape);
-  for (let offset = 0; offset < data.byteLength; offset += PIECE) {
-    const length = Math.min(PIECE, data.byteLength - offset);
-    yield new Uint8Array(data.buffer, data.byteOffset + offset, length);
-  }
+/**
+ * Finds out before any work whether a tensor can be written to a path, and changes nothing.
+ *
+ * @param replace Whether a member of an archive may be replaced; a file of its own always is.
+ * @throws as {@linkcode writeNpy}; {TypeError} for a member that is there.
+ */
+export async function proveNpy(path: string, replace: boolean): Promise<void> {
+  refuseOtherFormats(path);
+  const member = memberToWrite(path);
+  if (member !== undefined) await proveMember(member, replace);
+  await proveWritable(npyFile(path));
+}
+
+/**
+ * Finds out before any work whether an archive can hold a tensor too.
+ *
+ * @throws {RangeError} for archives of 4 GiB and more.
+ */
+export async function proveRoom(
+  path: string,
+  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
+): Promise<void> {
+  const member = memberToWrite(path);
+  if (member === undefined) return;
+  const data = shape.includes(0) ? 0 : elementCount(shape) * dtypeBytes(dtype);
+  await proveMemberSize(member, encodeNpyHeader(dtype, shape).length + data);
 }

@@ -108,34 +108,61 @@ export async function openZipEntry(
   entry: ZipEntry,
   path: string,
 ): Promise<ByteSource> {
-  const refusal = (expected: string) =>
-    `Cannot read ${path}: byte ${entry.offset}: expected ${expected}`;
-  if (entry.encrypted) throw new InputTypeError(refusal("an entry that is not encrypted"));
-  const local = new Uint8Array(30);
-  if (entry.offset + local.length > bytes.size) {
-    throw new InputSyntaxError(refusal("a zip local header, found the end of the file"));
-  }
-  await readExactly(bytes, local, entry.offset, path);
-  const view = viewOf(local);
-  if (view.getUint32(0, true) !== LOCAL) throw new InputSyntaxError(refusal("a zip local header"));
-  const start = entry.offset + 30 + view.getUint16(26, true) + view.getUint16(28, true);
-  if (start + entry.compressedSize > bytes.size) {
-    throw new InputSyntaxError(
-      refusal(`${entry.compressedSize} bytes of data, found the end of the file`),
-    );
-  }
-  const packed = sliceBytes(bytes, start, entry.compressedSize);
+  const packed = await packedZipEntry(bytes, entry, path);
   const possible = entry.method === 0
     ? entry.size === entry.compressedSize
     : entry.size <= MAX_INFLATION * entry.compressedSize;
   if (!possible) {
     throw new InputSyntaxError(
-      refusal(`sizes that agree, found ${entry.size} bytes from ${entry.compressedSize}`),
+      refusal(
+        entry,
+        path,
+        `sizes that agree, found ${entry.size} bytes from ${entry.compressedSize}`,
+      ),
     );
   }
   if (entry.method === 0) return checkedBytes(packed, entry, path);
   if (entry.method === 8) return checkedBytes(inflatedBytes(packed, entry.size, path), entry, path);
-  throw new InputTypeError(refusal(`a stored or deflated entry, found zip method ${entry.method}`));
+  throw new InputTypeError(
+    refusal(entry, path, `a stored or deflated entry, found zip method ${entry.method}`),
+  );
+}
+
+/**
+ * The bytes of an archive's file as they lie there, deflated or not. Owns `bytes`.
+ *
+ * @throws {SyntaxError} where they are not all there. {TypeError} for encrypted entries.
+ */
+export async function packedZipEntry(
+  bytes: ByteSource,
+  entry: ZipEntry,
+  path: string,
+): Promise<ByteSource> {
+  if (entry.encrypted) {
+    throw new InputTypeError(refusal(entry, path, "an entry that is not encrypted"));
+  }
+  const local = new Uint8Array(30);
+  if (entry.offset + local.length > bytes.size) {
+    throw new InputSyntaxError(
+      refusal(entry, path, "a zip local header, found the end of the file"),
+    );
+  }
+  await readExactly(bytes, local, entry.offset, path);
+  const view = viewOf(local);
+  if (view.getUint32(0, true) !== LOCAL) {
+    throw new InputSyntaxError(refusal(entry, path, "a zip local header"));
+  }
+  const start = entry.offset + 30 + view.getUint16(26, true) + view.getUint16(28, true);
+  if (start + entry.compressedSize > bytes.size) {
+    throw new InputSyntaxError(
+      refusal(entry, path, `${entry.compressedSize} bytes of data, found the end of the file`),
+    );
+  }
+  return sliceBytes(bytes, start, entry.compressedSize);
+}
+
+function refusal(entry: ZipEntry, path: string, expected: string): string {
+  return `Cannot read ${path}: byte ${entry.offset}: expected ${expected}`;
 }
 
 /** Where the central directory is: at the end of the file, behind a comment of up to 64 KiB. */
