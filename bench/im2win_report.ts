@@ -1,7 +1,7 @@
 /**
  * Markdown tables, and a chart, of what im2win was measured to do:
  *   deno run -A bench/im2win_report.ts [--svg memory.svg] FILE.jsonl …
- * Files are of `wgconv bench --jsonl` and ../shared/gpu/torch_conv.py (cases), and of bench/im2win.ts (parts,
+ * Files are of `wgconv bench --jsonl` and bench/peers/cudnn.py (cases), and of bench/im2win.ts (parts,
  * ablation, limits), in any order. Prints the tables for which there are records.
  */
 import { parseDescriptor } from "../src/problem/descriptor.ts";

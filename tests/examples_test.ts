@@ -5,6 +5,7 @@ import { offeredChoices, pictureProblem } from "../examples/web/offered.ts";
 import { DEFAULT_LIMITS, readNpy } from "../mod.ts";
 import { findChromium, openPage, type Page } from "./chromium.ts";
 import { deno, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
+import { pythonWith } from "./python.ts";
 
 const EXAMPLES = `${ROOT}examples/`;
 
@@ -49,15 +50,6 @@ for (
     assert.equal(code, 0, stdout + stderr);
     assert.equal(stdout.match(/: relative L2 error \d\.\d\de-\d\d$/gm)?.length, checks, stdout);
   });
-}
-
-/** A Python that has the module. */
-async function pythonWith(module: string): Promise<string | undefined> {
-  for (const python of ["python3", "/usr/bin/python3"]) {
-    const found = await run(python, ["-c", `import ${module}`]).catch(() => ({ code: 1 }));
-    if (found.code === 0) return python;
-  }
-  return undefined;
 }
 
 Deno.test("what the example workflow runs are commands and options of the program", async () => {
