@@ -42,6 +42,7 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
 
     // Damaged, it costs one line.
     await Deno.writeTextFile(path, kept.slice(0, 100));
+    assert.equal((await algorithmOf("--quiet")).note, "");
     const damaged = await algorithmOf();
     assert.match(
       damaged.note,

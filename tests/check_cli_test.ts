@@ -28,6 +28,25 @@ Deno.test("wgconv check holds the built-in suite against the built-in baseline",
   assert.equal(lines.length, 24);
 });
 
+Deno.test("wgconv check --sort shows a table of all cases, and why some failed as ever", async () => {
+  const { code, stdout, stderr } = await faulty("wrong-channel", [
+    ...["check", ...FEW, "--sort", "-bound"],
+  ]);
+  assert.equal(code, 1, stderr);
+  const [failed, ...rest] = stdout.trimEnd().split("\n");
+  assert.equal(failed, `fail: ${CASE}`);
+  assert.equal(rest.filter((line) => /^ {2}bound ratio/.test(line)).length, 1);
+  const table = rest.slice(rest.findIndex((line) => line.startsWith("problem ")));
+  assert.match(
+    table[0]!,
+    /^problem +op +dtype +layout +algorithm +MARE +relative L2 +bound +verdict/,
+  );
+  assert.match(table[1]!, /^normal_3x3 .* fail$/);
+  const bounds = table.slice(1, 4).map((line) => Number(line.split(/ {2,}/).at(-2)));
+  assert.deepEqual(bounds, bounds.toSorted((a, b) => b - a));
+  assert.match(table[4]!, /^3 cases on /);
+});
+
 Deno.test("wgconv check --quick reaches every algorithm, and only its problems are missed", async () => {
   const { code, stdout, stderr } = await wgconv(["check", "--quick", "--json"]);
   assert.equal(code, 0, stderr);

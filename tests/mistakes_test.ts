@@ -55,6 +55,11 @@ Deno.test("values of options are read in letters of any case", async () => {
   assert.deepEqual([layout, op, algorithm], ["nhwc", "bwd-data", "direct"]);
 });
 
+Deno.test("devices reads its backend in letters of any case", async () => {
+  const { stdout, stderr } = await wgconvHere(["devices", "--backend", "WGPU", "--json"]);
+  assert.equal(JSON.parse(stdout).backend, "wgpu", stderr);
+});
+
 Deno.test("help finds a command's command", async () => {
   const { code, stdout } = await wgconvHere(["help", "tensor", "make"]);
   assert.equal(code, EXIT.ok);

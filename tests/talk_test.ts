@@ -1,5 +1,7 @@
 import assert from "#assert";
 import { existsSync } from "node:fs";
+import { allCommands, commandTree } from "../src/cli/command_tree.ts";
+import { wholeProgram } from "../src/cli/program.ts";
 import { EXIT } from "../src/errors.ts";
 import { ROOT, run, temporaryDirectory } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
@@ -72,6 +74,17 @@ Deno.test({
     assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: /);
     assert.ok(stdout.includes(`${GREEN}pass`), stdout);
   },
+});
+
+Deno.test("every command has --quiet and --color, and all but the script of completions --json", async () => {
+  const all = allCommands(commandTree(await wholeProgram()))
+    .filter(({ path }) => path.at(-1) !== "help");
+  const lacking = all.flatMap(({ path, options, commands }) => {
+    const names = options.flatMap((option) => option.names);
+    const wanted = ["--quiet", "--color", ...(commands.length === 0 ? ["--json"] : [])];
+    return wanted.filter((name) => !names.includes(name)).map((name) => [...path, name].join(" "));
+  });
+  assert.deepEqual(lacking, ["wgconv completions --json"]);
 });
 
 Deno.test("commands print JSON where they print tables", async () => {

@@ -15,7 +15,7 @@ import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpu } from "./open_gpu.ts";
-import { printer, progress } from "./output.ts";
+import { printer, progress, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { oneOf } from "./values.ts";
 
@@ -89,9 +89,9 @@ export function calibrateCommand() {
       for (const target of [path, options.output]) {
         if (target !== undefined) await writes.attempt(() => mergeFile(target, () => text));
       }
-      const out = printer("stdout");
+      const out = reporter("stdout");
       if (options.json) {
-        out.line(JSON.stringify(JSON.parse(text)));
+        printer("stdout").line(JSON.stringify(JSON.parse(text)));
       } else {
         out.message(`device      ${device.adapter} (${options.backend})`);
         out.line(figuresTable(found));
@@ -99,7 +99,7 @@ export function calibrateCommand() {
         out.message(`measured    ${found.measured.length} kinds of figures in ${seconds}`);
         if (path !== undefined) out.message(`kept        ${path}`);
       }
-      const note = printer("stderr");
+      const note = reporter("stderr");
       found.notes.slice(0, MOST_NOTES).forEach((line) => note.message(`note: ${line}`));
       const more = found.notes.length - MOST_NOTES;
       if (more > 0) note.message(`note: ${more} more are in the calibration's notes`);

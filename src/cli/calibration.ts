@@ -8,7 +8,8 @@ import {
 import { readText } from "../read_text.ts";
 import { cachePath } from "./cache_folder.ts";
 import { oneSentence } from "./failure.ts";
-import { printer } from "./output.ts";
+import { reporter } from "./output.ts";
+import { isQuiet } from "./talk.ts";
 
 /** Devices whose figures are an H200's, or nearly. */
 const KNOWN = /\bH[12]00\b/;
@@ -34,7 +35,7 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
   } catch (error) {
     const absent = [Deno.errors.NotFound, Deno.errors.NotADirectory];
     if (!absent.some((kind) => error instanceof kind)) {
-      printer("stderr").message(
+      reporter("stderr").message(
         `ignoring the calibration: ${oneSentence(error)}; wgconv calibrate measures anew`,
       );
     }
@@ -44,8 +45,11 @@ export function keptCalibration(device: CalibratedDevice): Calibration | undefin
 
 /** Says once of a GPU that nothing is known of that calibrating it pays. */
 export function noteUncalibrated(device: CalibratedDevice & { readonly software: boolean }): void {
-  if (device.software || !isNews(device, cachePath("devices", `${fileName(device)}.noted`))) return;
-  printer("stderr").message(
+  if (
+    isQuiet() || device.software ||
+    !isNews(device, cachePath("devices", `${fileName(device)}.noted`))
+  ) return;
+  reporter("stderr").message(
     `wgconv: note: auto takes ${device.adapter} for an H200 until wgconv calibrate has measured it, ` +
       "in about a minute",
   );

@@ -19,9 +19,9 @@ export function caseRows(
   coming: readonly ComingCase[],
   { columns, sort }: TableOptions,
   out: Printer,
-  { ceilings, paint }: Pick<CaseTableOptions, "ceilings" | "paint">,
+  { ceilings, paint, reasons }: Omit<CaseTableOptions, "columns">,
 ): CaseRows {
-  const row = caseTable(coming, { columns, ceilings, paint });
+  const row = caseTable(coming, { columns, ceilings, paint, reasons });
   const print = (record: ReadCase) => out.painted(row(record));
   if (sort === undefined) return { add: print, end: () => {} };
   const cases: ReadCase[] = [];

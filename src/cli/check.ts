@@ -16,6 +16,7 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
+import type { CaseColumnName } from "../report/case_columns.ts";
 import { environmentRecord } from "../report/environment.ts";
 import { junitXml } from "../report/junit.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
@@ -26,13 +27,15 @@ import { junitCases, resultLines, saveFailure, summaryLine } from "./check_repor
 import { commandWrites } from "./failure.ts";
 import { matchOption, oldMatch } from "./match_option.ts";
 import { caseProgress } from "./case_progress.ts";
+import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { reporter } from "./output.ts";
 import { verdictPainter } from "./talk.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
-import { openExecutor } from "./records.ts";
+import { comingCases, openExecutor } from "./records.ts";
+import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   gather,
@@ -69,6 +72,19 @@ Exit 5: a case did not run to its end.`;
 
 /** Problems of the built-in suite that reach every algorithm. */
 const QUICK = /n"(normal_3x3|filter_5x5|stride2_3x3|groups_4|depthwise)"$/;
+
+/** What a table of a check shows unless it is asked for more. */
+const CHECK_COLUMNS: readonly CaseColumnName[] = [
+  "problem",
+  "op",
+  "dtype",
+  "layout",
+  "algorithm",
+  "mare",
+  "l2",
+  "bound",
+  "verdict",
+];
 
 /** `wgconv check`: the accuracy check of a CI. */
 export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
@@ -110,6 +126,8 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     )
     .option("--quick", "five problems of the built-in suite, which reach every algorithm")
     .option("--save-failures <dir>", "save the tensors of each failure there, as .npz")
+    .option("--columns <list>", `a table of all cases; ${COLUMNS_HELP}`, parseColumns)
+    .option("--sort <column>", `a table of all cases; ${SORT_HELP}`, parseSort)
     .option("--verbose", "say which algorithms cannot do what")
     .option(
       "--device <name>",
@@ -139,11 +157,16 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const out = reporter(stream);
       const paint = verdictPainter(stream);
       const shown = caseProgress();
+      const { sort, columns = sort && CHECK_COLUMNS } = options;
       const writes = commandWrites();
       using records = openRecords(jsonl, writes, { force });
       let adapter = "";
       const groups = benchGroups(checkBench(plan));
       const count = recordCount(groups);
+      const rows = columns && caseRows(comingCases(groups), { columns, sort }, out, {
+        paint,
+        reasons: false,
+      });
       const open = async () => {
         const executor = await openExecutor(
           options,
@@ -168,14 +191,17 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         records.write(result.record);
         const saved = await writes.attempt(() => saveFailure(result, saveFailures));
         // A line a case where no other line says how far it is.
-        const lines = resultLines(result, options.backend, saved, !shown.visible);
-        if (lines.length > 0) shown.done();
+        const each = rows === undefined && !shown.visible;
+        const lines = resultLines(result, options.backend, saved, each);
+        if (rows !== undefined || lines.length > 0) shown.done();
+        rows?.add(result.record);
         lines.forEach((line) => out.painted(paint(printable(line))));
         // The tensors are not needed any more.
         const { ran: _, ...kept } = result;
         results.push(kept);
       }
       shown.done();
+      rows?.end();
       const missing = baseline ? missingCases(plan, baseline, results) : [];
       if (junit !== undefined) {
         const xml = new TextEncoder().encode(

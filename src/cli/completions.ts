@@ -1,4 +1,5 @@
-import { Command, type CommandUnknownOpts } from "#cli-types";
+import { Command, type CommandUnknownOpts, Option } from "#cli-types";
+import { InputTypeError } from "../errors.ts";
 import { commandTree } from "./command_tree.ts";
 import { bashCompletions } from "./completions_bash.ts";
 import { fishCompletions } from "./completions_fish.ts";
@@ -31,8 +32,14 @@ export function completionsCommand(loadAll: () => Promise<CommandUnknownOpts>) {
   return new Command("completions")
     .description("Print a script that teaches a shell to complete this program's command lines.")
     .argument("<shell>", "the shell", oneOf(shells))
+    .addOption(new Option("--json", "refused: it prints a script").hideHelp())
     .addHelpText("after", EXAMPLES)
-    .action(async (shell) => {
+    .action(async (shell, { json }) => {
+      if (json) {
+        throw new InputTypeError(
+          "Cannot print completions: --json must go, a shell reads a script; wgconv man --json has the commands",
+        );
+      }
       printer("stdout").line(SHELLS[shell](commandTree(await loadAll())).trimEnd());
     });
 }

@@ -1,8 +1,10 @@
-import { Command, type CommandUnknownOpts, Option } from "#cli-types";
+import { Command, type CommandUnknownOpts } from "#cli-types";
 import { UnsupportedError } from "../errors.ts";
+import { BACKENDS } from "../gpu/provider.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { printer } from "./output.ts";
+import { oneOf } from "./values.ts";
 
 /** Types only: the GPU's modules are loaded when the command runs. */
 type Description = import("../gpu/describe.ts").AdapterDescription;
@@ -28,10 +30,7 @@ Without a GPU, the CPU can stand in: apt-get install mesa-vulkan-drivers libvulk
 export function devicesCommand(): CommandUnknownOpts {
   return new Command("devices")
     .description("List adapters, their features, limits and drivers.")
-    .addOption(
-      new Option("--backend <name>", "WebGPU implementation").choices(["wgpu", "dawn"] as const)
-        .default("wgpu" as const),
-    )
+    .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--json", "print one JSON document")
     .addHelpText("after", EXAMPLES)

@@ -163,7 +163,7 @@ export async function reportSuite(
 }
 
 /** What the table of a run is going to show. */
-function comingCases(groups: readonly RunGroup[]): ComingCase[] {
+export function comingCases(groups: readonly RunGroup[]): ComingCase[] {
   return groups.flatMap(({ subject: { traits }, cases }) => {
     const { problem, op, layout, dtype, outDtype, accumulate } = traits;
     return cases.flatMap(({ algorithm, caches }) =>

@@ -9,8 +9,6 @@ import { BACKENDS } from "../gpu/provider.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { CONV_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors } from "../problem/descriptor.ts";
-import { formatGflops, formatMilliseconds, formatShare } from "../report/format.ts";
-import { type LiveColumn, liveTable } from "../report/table.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { commandWrites } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
@@ -20,6 +18,8 @@ import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
+import { SORT_HELP } from "./table_options.ts";
+import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
 import { tuningPath } from "./tuning_options.ts";
 import {
   gather,
@@ -71,6 +71,8 @@ export function tuneCommand() {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .option("--output <file>", "where the tuning is kept; the user's own where absent")
+    .option("--columns <list>", TUNE_COLUMNS_HELP, parseTuneColumns)
+    .option("--sort <column>", SORT_HELP, parseTuneSort)
     .option("--json", "print a record of every finalist; the table goes to stderr")
     .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)
@@ -110,7 +112,7 @@ export function tuneCommand() {
       const features = groupFeatures(all);
       const shown = caseProgress();
       const out = reporter(options.json ? "stderr" : "stdout");
-      const row = liveTable(columnsOf(all.map(({ subject }) => subject.traits)));
+      const rows = tuneRows(all.map(({ subject }) => subject.traits), options, out);
       const groups: TunedGroup[] = [];
       let classes: number | undefined;
       const outcomes = tuneSuite(
@@ -125,7 +127,7 @@ export function tuneCommand() {
       for await (const outcome of outcomes) {
         groups.push(outcome);
         shown.done();
-        outcomeRows(outcome).forEach((cells) => out.line(row(cells)));
+        rows.add(outcome);
         const added = outcome.records.map((record) => JSON.stringify(record)).join("\n");
         await writes.attempt(() =>
           mergeFile(path, (text) => {
@@ -136,6 +138,7 @@ export function tuneCommand() {
         );
       }
       shown.done();
+      rows.end();
       if (options.json) {
         const data = printer("stdout");
         groups.flatMap(({ records }) => records)
@@ -158,40 +161,4 @@ function tuneExitCode(groups: readonly TunedGroup[]): number {
   const failed = groups.flatMap((group) => group.failed);
   if (failed.some(({ verdict }) => verdict === "fail")) return EXIT.accuracy;
   return failed.length > 0 ? EXIT.internal : EXIT.ok;
-}
-
-/** The columns of what is going to be tuned. */
-function columnsOf(all: readonly Record<"problem" | "op" | "layout", string>[]): LiveColumn[] {
-  const widest = (texts: readonly string[]) => Math.max(...texts.map((text) => text.length));
-  return [
-    { title: "problem", width: widest(all.map(({ problem }) => problem)) },
-    { title: "op", width: widest(all.map(({ op }) => op)) },
-    { title: "layout", width: widest(all.map(({ layout }) => layout)) },
-    { title: "fastest", width: widest(algorithmNames()) },
-    { title: "time", align: "right", width: 8 },
-    { title: "noise", align: "right", width: 6 },
-    { title: "rate", align: "right", width: 13 },
-    { title: "over auto", align: "right" },
-    { title: "kernel" },
-  ];
-}
-
-/** The winner of a problem, and what it gains over the planner's choice; no row where nothing won. */
-function outcomeRows({ records }: TunedGroup): string[][] {
-  const winner = records.find((record) => record.winner);
-  if (winner === undefined) return [];
-  const untuned = records.find((record) => record.chosen);
-  const gain = untuned && untuned.time_ms.median / winner.time_ms.median;
-  const { problem, op, layout, algorithm, kernel, gflops, time_ms: { median, mad } } = winner;
-  return [[
-    problem,
-    op,
-    layout,
-    algorithm,
-    formatMilliseconds(median),
-    formatShare(mad / median),
-    formatGflops(gflops),
-    gain === undefined ? "-" : gain.toFixed(3),
-    kernel,
-  ]];
 }

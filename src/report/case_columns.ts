@@ -12,7 +12,7 @@ import {
 } from "./format.ts";
 import type { ReadCase } from "./record_schema.ts";
 import { medianAbsoluteDeviation } from "./stats.ts";
-import type { LiveColumn } from "./table.ts";
+import { type LiveColumn, type RowOrder, sortRows } from "./table.ts";
 
 /** What is shown of a case; columns that share a device's ceilings ask for them. */
 export interface CaseColumn extends LiveColumn {
@@ -120,11 +120,8 @@ export function recordCeilings({ device, dtype }: ReadCase): Ceilings {
   return deviceCeilings(device, dtype);
 }
 
-/** What rows are sorted by: a column, and whether the largest comes first. */
-export interface CaseOrder {
-  readonly column: CaseColumnName;
-  readonly descending: boolean;
-}
+/** What rows are sorted by. */
+export type CaseOrder = RowOrder<CaseColumnName>;
 
 /** Cases sorted by a column; what has no value comes last. */
 export function sortCases<C extends ReadCase>(
@@ -133,15 +130,7 @@ export function sortCases<C extends ReadCase>(
   ceilings: (record: ReadCase) => Ceilings = recordCeilings,
 ): C[] {
   const { order } = CASE_COLUMNS[column];
-  const keyed = cases.map((record) => ({ record, key: order(record, ceilings(record)) }));
-  const sign = descending ? -1 : 1;
-  return keyed.sort((a, b) => {
-    if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null);
-    const less = typeof a.key === "number" && typeof b.key === "number"
-      ? a.key - b.key
-      : String(a.key).localeCompare(String(b.key));
-    return sign * less;
-  }).map(({ record }) => record);
+  return sortRows(cases, (record) => order(record, ceilings(record)), descending);
 }
 
 /** Why a case did not pass, in a line; undefined where it did. */

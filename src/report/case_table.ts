@@ -24,6 +24,8 @@ export interface CaseTableOptions {
   readonly ceilings?: ((record: ReadCase) => Ceilings) | undefined;
   /** What becomes of words that say how a case came out. */
   readonly paint?: ((text: string) => string) | undefined;
+  /** Whether a row says below itself why its case did not pass; it does where absent. */
+  readonly reasons?: boolean | undefined;
 }
 
 /**
@@ -34,7 +36,8 @@ export interface CaseTableOptions {
  */
 export function caseTable(
   coming: readonly ComingCase[],
-  { columns: asked, ceilings = recordCeilings, paint = (text) => text }: CaseTableOptions = {},
+  { columns: asked, ceilings = recordCeilings, paint = (text) => text, reasons = true }:
+    CaseTableOptions = {},
 ): (record: ReadCase) => string {
   let names: readonly CaseColumnName[] = [];
   let row: ReturnType<typeof liveTable> | undefined;
@@ -47,7 +50,7 @@ export function caseTable(
     }
     const columns: CaseColumn[] = names.map((name) => CASE_COLUMNS[name]);
     const lines = row(columns.map(({ cell }) => cell(record, known)));
-    const why = whyNot(record);
+    const why = reasons ? whyNot(record) : undefined;
     return why === undefined ? lines : `${lines}\n${paint(why)}`;
   };
 }

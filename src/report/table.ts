@@ -52,6 +52,29 @@ export function liveTable(
   };
 }
 
+/** What rows are sorted by: a column, and whether the largest comes first. */
+export interface RowOrder<Column extends string> {
+  readonly column: Column;
+  readonly descending: boolean;
+}
+
+/** Rows sorted by a key, numbers as such; what has none comes last. */
+export function sortRows<Row>(
+  rows: readonly Row[],
+  key: (row: Row) => string | number | null,
+  descending: boolean,
+): Row[] {
+  const keyed = rows.map((row) => ({ row, key: key(row) }));
+  const sign = descending ? -1 : 1;
+  return keyed.sort((a, b) => {
+    if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null);
+    const less = typeof a.key === "number" && typeof b.key === "number"
+      ? a.key - b.key
+      : String(a.key).localeCompare(String(b.key));
+    return sign * less;
+  }).map(({ row }) => row);
+}
+
 /** Renders rows as a GitHub-flavoured Markdown table. */
 export function markdownTable(
   columns: readonly Column[],
