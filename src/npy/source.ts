@@ -27,7 +27,7 @@ export interface TensorSource extends Disposable {
   /** Reads the whole tensor as `dtype`; see `convertDType()` for what is refused. */
   readAs<D extends DType>(dtype: D): Promise<Tensor<D>>;
   /**
-   * The values as `dtype` in C order, at most `maxElements` (about 4 MiB) at a time. A chunk's memory
+   * The values as `dtype` in C order, at most `maxElements` (about 16 MiB) at a time. A chunk's memory
    * is used again for the next one. Only Fortran order needs the whole tensor in memory.
    */
   chunksAs<D extends DType>(dtype: D, maxElements?: number): AsyncIterable<TypedArrayOf<D>>;
@@ -53,7 +53,7 @@ interface Span {
   readonly count: number;
 }
 
-const CHUNK_BYTES = 4 << 20;
+const CHUNK_BYTES = 16 << 20;
 
 /**
  * Reads the header of the `.npy` file in `bytes` and checks their number. The source owns `bytes`
