@@ -4,6 +4,7 @@
 #   sbatch --array=1-8 examples/slurm_array.sh bench/suites/vgg16.txt results
 #   wgconv report results/*.jsonl
 #
+# from the project's folder, whose examples/one_gpu.sh records which GPU a task has, and its use (results/part1.log).
 # A task that was preempted or ran out of time goes on where it ended when it is run again.
 #SBATCH --job-name=wgconv
 #SBATCH --gpus-per-task=1
@@ -17,4 +18,5 @@ results=$2
 mkdir -p "$results"
 part=$SLURM_ARRAY_TASK_ID
 of=$SLURM_ARRAY_TASK_COUNT
-exec wgconv bench --suite "$suite" --op all --shard "$part/$of" --jsonl "$results/part$part.jsonl" --resume
+exec "$SLURM_SUBMIT_DIR/examples/one_gpu.sh" - "$results/part$part.log" \
+  wgconv bench --suite "$suite" --op all --shard "$part/$of" --jsonl "$results/part$part.jsonl" --resume

@@ -90,11 +90,13 @@ Deno.test("the SLURM array's tasks make parts that one report puts together, and
     shell("slurm_array.sh", ["suite.txt", "results"], path, {
       SLURM_ARRAY_TASK_ID: String(part),
       SLURM_ARRAY_TASK_COUNT: "2",
+      SLURM_SUBMIT_DIR: ROOT,
     });
   for (const part of [1, 2]) {
     const { code, stderr } = await task(part);
     assert.equal(code, 0, stderr);
   }
+  assert.match(await Deno.readTextFile(`${path}/results/part1.log`), /^GPU -: wgconv bench /);
   const before = await Deno.readTextFile(`${path}/results/part1.jsonl`);
   assert.equal((await task(1)).code, 0);
   assert.equal(await Deno.readTextFile(`${path}/results/part1.jsonl`), before);
@@ -112,6 +114,41 @@ Deno.test("the line for GNU parallel is bash, and its commands exist", async () 
   const options = command.match(/--[a-z]+/g) ?? [];
   assert.deepEqual(options, ["--suite", "--op", "--shard", "--jsonl", "--resume"]);
   for (const option of options) assert.ok(bench.stdout.includes(` ${option} `), option);
+});
+
+Deno.test("a suite is spread over GPUs by GNU parallel, each process has its log, and a part that ended early goes on", async () => {
+  if ((await run("sh", ["-c", "command -v parallel"])).code !== 0) {
+    console.log("left out: there is no GNU parallel");
+    return;
+  }
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  await Deno.writeTextFile(`${path}/suite.txt`, "mb1ic4ih8oc4kh3\nmb1ic4ih9oc8kh1\n");
+  const args = [`${path}/bin/wgconv`, "suite.txt", "results", "-,-", "--op", "fwd"];
+  const spread = () => shell("gpus.sh", args, path, {});
+  const { code, stderr, stdout } = await spread();
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, / made by [^]*mb1ic4ih8oc4oh6kh3[^]*mb1ic4ih9oc8oh9kh1/);
+  const part = (number: number) => Deno.readTextFile(`${path}/results/part${number}.jsonl`);
+  const before = await Promise.all([part(1), part(2)]);
+  for (const number of [1, 2]) {
+    const log = await Deno.readTextFile(`${path}/results/part${number}.log`);
+    assert.match(log, new RegExp(`^GPU -: .*wgconv bench .* --shard ${number}/2 `));
+  }
+  // The environment's line alone is what a process leaves that was killed in its first case.
+  await Deno.writeTextFile(`${path}/results/part2.jsonl`, before[1].split("\n")[0] + "\n");
+  assert.equal((await spread()).code, 0);
+  assert.equal(await part(1), before[0]);
+  assert.equal((await part(2)).match(/"kind":"case"/g)?.length, 1);
+});
+
+Deno.test("one_gpu.sh refuses a GPU that is not there, and ends as its command does", async () => {
+  using temporary = temporaryDirectory();
+  const { path } = temporary;
+  const gpu = (...args: string[]) => run("bash", [`${EXAMPLES}one_gpu.sh`, ...args], { cwd: path });
+  const missing = await gpu("77", "log", "true");
+  assert.deepEqual([missing.code, missing.stderr], [2, "one_gpu.sh: there is no /dev/nvidia77\n"]);
+  assert.equal((await gpu("-", "log", "sh", "-c", "exit 3")).code, 3);
 });
 
 /** Serves a folder as any file server would. */

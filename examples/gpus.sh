@@ -1,0 +1,25 @@
+#!/bin/bash
+# A suite spread over the NVIDIA GPUs of this host with GNU parallel, a part a GPU, each process with a GPU of its own
+# (examples/one_gpu.sh):
+#
+#   examples/gpus.sh dist/wgconv bench/suites/vgg16.txt results [GPUs, such as 0,1] [options ...]
+#
+# Writes results/part1.jsonl and so on, and beside each the log of its GPU. Parts that ended early go on where they did when
+# the same is run again.
+set -eu
+here=$(dirname "$0")
+wgconv=$1
+suite=$2
+results=$3
+shift 3
+gpus=
+case "${1:-}" in [0-9]* | - | -,*) gpus=$1; shift ;; esac
+[ -n "$gpus" ] || gpus=$(for device in /dev/nvidia[0-9]*; do echo "${device#/dev/nvidia}"; done | paste -sd ,)
+parts=$(echo "$gpus" | tr , '\n' | wc -l)
+mkdir -p "$results"
+echo "$gpus" | tr , '\n' | parallel --quote --jobs "$parts" \
+  "$here/one_gpu.sh" {} "$results/part{#}.log" \
+  "$wgconv" bench --suite "$suite" --shard "{#}/$parts" --jsonl "$results/part{#}.jsonl" --resume "$@" ||
+  failed=$?
+"$wgconv" report "$results"/part*.jsonl
+exit "${failed:-0}"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Runs a command that has one NVIDIA GPU of this host alone, and records that it has:
+#
+#   examples/one_gpu.sh 1 gpu1.log wgconv bench --suite bench/suites/vgg16.txt
+#
+# 1 is the GPU of /dev/nvidia1, - whichever it may open. Vulkan takes the first device that a process may open and knows no CUDA_VISIBLE_DEVICES, so the
+# others are covered by /dev/null in a mount namespace: as root, or where users may make namespaces. SLURM's cgroups
+# (ConstrainDevices=yes) and containers do as much: there this script has nothing to cover.
+# The log gets each /dev/nvidia* that can be opened, what the driver says of its GPUs, and every second their use.
+set -eu
+gpu=$1
+log=$2
+shift 2
+[ "$gpu" = - ] || [ -e "/dev/nvidia$gpu" ] || { echo "one_gpu.sh: there is no /dev/nvidia$gpu" >&2; exit 2; }
+if [ "$gpu" != - ] && [ -z "${ONE_GPU:-}" ]; then
+  others=
+  for device in /dev/nvidia[0-9]*; do
+    [ "$device" = "/dev/nvidia$gpu" ] || ! (exec 3<>"$device") 2>/dev/null || others="$others $device"
+  done
+  export ONE_GPU=$gpu
+  [ -z "$others" ] || {
+    user=
+    [ "$(id -u)" = 0 ] || user=--map-root-user
+    # shellcheck disable=SC2086 # Each device is a word.
+    exec unshare --mount $user bash -euc '
+      for device in '"$others"'; do mount --bind /dev/null "$device"; done
+      exec "$@"' bash "$0" "$gpu" "$log" "$@"
+  }
+fi
+{
+  echo "GPU $gpu: $*"
+  for device in /dev/nvidia[0-9]*; do
+    if [ ! -e "$device" ]; then continue
+    elif [ ! -c "$device" ] || [ "$(stat -c %t:%T "$device")" = 1:3 ]; then echo "$device is covered"
+    elif (exec 3<>"$device") 2>/dev/null; then echo "$device can be opened"
+    else echo "$device cannot be opened"; fi
+  done
+  cat /proc/driver/nvidia/gpus/*/information 2>/dev/null || true
+} > "$log"
+use=
+if command -v nvidia-smi > /dev/null; then
+  nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu,memory.used --format=csv --loop=1 >> "$log" 2>&1 &
+  use=$!
+fi
+status=0
+"$@" || status=$?
+[ -z "$use" ] || kill "$use" 2>/dev/null || true
+exit "$status"
