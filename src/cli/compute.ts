@@ -4,7 +4,9 @@ import type { CheckMode } from "../run/coverage.ts";
 import { cpuExecutor, type Executor } from "../run/executor.ts";
 import { chunkedOperands, type OperandSource } from "../run/operands.ts";
 import { type Computed, type Job, runSubject } from "../run/run_subject.ts";
-import type { Planning, Subject } from "../run/subject.ts";
+import type { HostData, Planning, Subject } from "../run/subject.ts";
+import { type During, untimed } from "../run/timeline.ts";
+import { BRIEF_WARM_UP } from "../run/timing.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { progress, reporter } from "./output.ts";
 import { isOutdated, noteOutdated, type Tuning, tuningOf } from "./tuning_options.ts";
@@ -19,6 +21,10 @@ export interface Computation {
   readonly tuned?: Tuning | undefined;
   /** A device that is open, which others use too; one of its own where absent. */
   readonly executor?: Executor | undefined;
+  /** Told the result before it is checked; not of what runs in chunks. */
+  readonly onResult?: (result: HostData) => void;
+  /** Times the parts. */
+  readonly during?: During;
 }
 
 export interface ComputeOptions {
@@ -27,11 +33,16 @@ export interface ComputeOptions {
   /** The GPU that is asked for. */
   readonly adapter?: string | undefined;
   readonly check: CheckMode | "none";
-  /** Timed runs. */
-  readonly runs: number;
+  /** Timed runs; a few after a brief warm-up where absent. */
+  readonly runs?: number | undefined;
   /** Time that the calls of a run fill; one call where absent. */
   readonly fillMs?: number | undefined;
 }
+
+/** Runs where none are asked for. */
+const FEW_RUNS = 5;
+/** What `--runs` says of that. */
+export const RUNS_HELP = `default ${FEW_RUNS}, after a brief warm-up`;
 
 /**
  * Computes, times and checks on the GPU; on the CPU where that is asked for, or where there is nothing to compute.
@@ -49,18 +60,26 @@ export function compute(computation: Computation, options: ComputeOptions): Prom
  * @throws as {@linkcode compute}.
  */
 export async function withExecutor<T>(
-  { subject, source, algorithm, planning, tuned, executor: shared }: Computation,
+  computation: Computation,
   { device, backend, adapter: wanted, check, runs, fillMs = 0 }: ComputeOptions,
   run: (executor: Executor, job: Job, show: (text: string) => void) => Promise<T>,
 ): Promise<T> {
+  const { subject, source, algorithm, planning, tuned, onResult, during = untimed } = computation;
   const shown = progress();
   const tell = (doing: string) => (fraction: number) =>
     shown.update(`${doing} ${(100 * fraction).toFixed(0)} %`);
   const onCpu = device === "cpu" || subject.shape.includes(0);
-  if (!onCpu) await subject.admit?.(check, () => chunkedOperands(subject, source));
+  if (!onCpu && subject.admit !== undefined) {
+    await during("read", () => subject.admit!(check, () => chunkedOperands(subject, source)));
+  }
   using own = new DisposableStack();
-  const executor = onCpu ? cpuExecutor(tell("computing")) : shared ??
-    own.use(await openGpuExecutor({ backend, adapter: wanted }, subject.features, planning));
+  const executor = onCpu ? cpuExecutor(tell("computing")) : computation.executor ??
+    own.use(
+      await during(
+        "device",
+        () => openGpuExecutor({ backend, adapter: wanted }, subject.features, planning),
+      ),
+    );
   const { adapter } = executor.device;
   const tuning = onCpu ? undefined : tuningOf(tuned, executor.device);
   try {
@@ -71,17 +90,24 @@ export async function withExecutor<T>(
       algorithm: device === "cpu" ? "reference" : algorithm,
       device: onCpu ? adapter : `${adapter} (${backend})`,
       check,
-      protocol: onCpu ? { samples: 1, fillMs: 0 } : { samples: runs, fillMs },
+      protocol: onCpu ? { samples: 1, fillMs: 0 } : {
+        samples: runs ?? FEW_RUNS,
+        fillMs,
+        ...(runs === undefined ? { warmUpMs: BRIEF_WARM_UP } : {}),
+      },
       onPlan(plan) {
         noteOutdated(tuned, isOutdated(plan) ? 1 : 0);
         const fewer = plan.notes.find((note) => note.startsWith(FEWER_SPLITS));
         if (fewer !== undefined) reporter("stderr").message(`wgconv: note: ${fewer}`);
       },
       onProgress: tell("checking"),
+      ...(onResult === undefined ? {} : { onResult }),
+      during,
     }, shown.update);
   } catch (error) {
     throw await executor.causeOf(error);
   } finally {
     shown.done();
+    during("close", () => own.dispose());
   }
 }

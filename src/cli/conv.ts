@@ -1,10 +1,9 @@
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { writeNpy } from "../npy/mod.ts";
 import { proveRoom } from "../npy/write.ts";
 import { defaultFill } from "../run/operands.ts";
 import { convSubject } from "../run/conv_subject.ts";
-import { tensor } from "../tensor/tensor.ts";
+import { timeline } from "../run/timeline.ts";
 import { inputFiles, openConv, operandFlags } from "./conv_files.ts";
 import { type ConvOptions, convOptions } from "./conv_options.ts";
 import { convFiles, filesOfPattern } from "./conv_many.ts";
@@ -13,48 +12,66 @@ import { commandWrites } from "./failure.ts";
 import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions, refuseLossScale } from "./problem_options.ts";
+import { printTimings } from "./timings.ts";
+import { isHeld, readAhead } from "./read_ahead.ts";
 import { readTuning, tuningFile } from "./tuning_options.ts";
+import { writeBeside } from "./write_beside.ts";
 
 /** `wgconv conv`: one convolution or gradient, checked and timed. */
 export function convCommand() {
   return convOptions()
     .action(async (options, { args }) => {
+      const { during, timings } = timeline();
       refuseWords("Cannot convolve", args, operandFlags(options.op));
       if (options.device === "cpu") refuseOnCpu(options);
       refuseLossScale("Cannot convolve", options.lossScale, [options.op]);
       const many = await filesOfPattern(options);
-      if (many !== undefined) return await convFiles(many, options);
+      if (many !== undefined) {
+        refuseOptions("Cannot convolve many files", { timings: options.timings });
+        return await convFiles(many, options);
+      }
       if (options.resume) {
         throw new InputTypeError("Cannot resume: --resume is of many files, as in 'frames/*.npy'");
       }
       const writes = commandWrites();
-      await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
-        inputs: [...inputFiles(options), tuningFile(options.tuning)],
-        force: options.force,
+      using opened = await during("files", async () => {
+        await proveOutputs([{ option: "--output", path: options.output, kind: "npy" }], {
+          inputs: [...inputFiles(options), tuningFile(options.tuning)],
+          force: options.force,
+        });
+        return await openConv(options);
       });
-      using opened = await openConv(options);
       const { output, algorithm, device, seed, lossScale } = options;
       const { dtype, outDtype, fill = defaultFill(dtype) } = options;
       const asked = { ...opened, dtype, outDtype };
       const subject = convSubject(asked);
       if (output !== undefined) await proveRoom(output, subject.result);
-      const { record, result } = await computeConv(asked, {
-        subject,
-        source: {
-          files: opened.files,
-          fill,
-          seed,
-          ...(lossScale === undefined ? {} : { lossScale }),
-        },
-        algorithm,
-        planning: { ...planningOptions(options), algorithm },
-        tuned: algorithm === "auto" && device === "gpu" ? readTuning(options.tuning) : undefined,
-      }, options);
+      const held = options.chunk === undefined && isHeld(subject, options);
+      const files = held ? readAhead(subject, opened.files, { during }) : opened.files;
+      const { computed: { record }, written } = await writeBeside(
+        { path: output, ...subject.result },
+        during,
+        (onResult) =>
+          computeConv(asked, {
+            subject,
+            source: {
+              files,
+              fill,
+              seed,
+              ...(lossScale === undefined ? {} : { lossScale }),
+            },
+            algorithm,
+            planning: { ...planningOptions(options), algorithm },
+            tuned: algorithm === "auto" && device === "gpu"
+              ? readTuning(options.tuning)
+              : undefined,
+            onResult,
+            during,
+          }, options),
+      );
       printCase(record, options);
-      if (output !== undefined && result !== undefined) {
-        const { dtype, shape } = subject.result;
-        await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));
-      }
+      await writes.attempt(async () => await written);
+      printTimings(timings(), options);
       writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
     });
 }

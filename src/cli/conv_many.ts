@@ -3,12 +3,11 @@ import { glob } from "node:fs/promises";
 import { elementFeatures } from "../elements/elements.ts";
 import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
-import { openNpy, type TensorSource, writeNpy, writeOutput } from "../npy/mod.ts";
+import { openNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { formatMilliseconds } from "../report/format.ts";
 import { convSubject } from "../run/conv_subject.ts";
 import type { Executor } from "../run/executor.ts";
-import { type DType, dtypeBytes } from "../tensor/dtype.ts";
-import { elementCount, type Tensor, tensor } from "../tensor/tensor.ts";
+import { tensor } from "../tensor/tensor.ts";
 import { inputFiles, openConv, type OpenedConv } from "./conv_files.ts";
 import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
@@ -17,6 +16,7 @@ import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
+import { readAhead, tensorBytes } from "./read_ahead.ts";
 import { readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 
 /** A file that is convolved, and the one that its result goes to. */
@@ -230,37 +230,11 @@ async function openAhead(
   options: ConvOptions,
 ): Promise<OpenedConv> {
   const opened = await openConv({ ...options, [option]: input });
-  const { operands } = convSubject({ ...opened, dtype: options.dtype, outDtype: options.outDtype });
-  const files = { ...opened.files };
-  for (const { role, dtype, shape } of operands) {
-    const file = files[role as keyof typeof files];
-    if (file === undefined || elementCount(shape) * dtypeBytes(dtype) > AHEAD_BYTES) continue;
-    const reading = file.readAs(dtype);
-    // Its failure is told where it is awaited.
-    reading.catch(() => {});
-    files[role as keyof typeof files] = readAhead(file, reading);
-  }
+  const subject = convSubject({ ...opened, dtype: options.dtype, outDtype: options.outDtype });
+  const files = readAhead(subject, opened.files, {
+    wanted: (one) => tensorBytes(one) <= AHEAD_BYTES,
+  });
   return { ...opened, files };
-}
-
-/** A tensor whose values are on their way. */
-function readAhead(file: TensorSource, reading: Promise<Tensor>): TensorSource {
-  const readAs = <D extends DType>(dtype: D) =>
-    reading.then((read) => read.dtype === dtype ? read as Tensor<D> : file.readAs(dtype));
-  return {
-    path: file.path,
-    dtype: file.dtype,
-    shape: file.shape,
-    ...(file.header === undefined ? {} : { header: file.header }),
-    read: () => file.read(),
-    readAs,
-    async *chunksAs(dtype) {
-      yield (await readAs(dtype)).data;
-    },
-    part: (axis, first, count) => file.part(axis, first, count),
-    close: () => file.close(),
-    [Symbol.dispose]: () => file.close(),
-  };
 }
 
 /** Convolves a file; a result that is not exact enough is not kept. */

@@ -1,7 +1,9 @@
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { RUNS_HELP } from "./compute.ts";
 import { FORCE_TENSOR } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
+import { TIMINGS_HELP } from "./timings.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
 
@@ -44,7 +46,8 @@ export function convOptions() {
     .option("--resume", "of many files: leave out those whose output is there")
     .option("--force", FORCE_TENSOR)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
-    .option("--runs <n>", "timed runs", wholeNumber(1), 5)
+    .option("--runs <n>", `timed runs; ${RUNS_HELP}`, wholeNumber(1))
+    .option("--timings", TIMINGS_HELP)
     .option(
       "--device <name>",
       "gpu, or cpu: the reference, no driver needed",

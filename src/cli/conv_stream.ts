@@ -9,6 +9,7 @@ import type { Executor } from "../run/executor.ts";
 import { type OperandFiles, runStream, type StreamJob } from "../run/run_stream.ts";
 import { runSubject } from "../run/run_subject.ts";
 import type { HostData } from "../run/subject.ts";
+import { untimed } from "../run/timeline.ts";
 import { dtypeBytes } from "../tensor/dtype.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Computation, withExecutor } from "./compute.ts";
@@ -45,6 +46,7 @@ export function computeConv(
   if (options.chunk !== undefined && !fromFiles) {
     throw new InputTypeError("Cannot convolve: --chunk is of files, --problem must go without");
   }
+  const { during = untimed } = computation;
   return withExecutor(computation, options, async (executor, job, show) => {
     const cut = fromFiles ? cutOn(executor, subject, computation, options) : undefined;
     if (cut === undefined) return await runSubject(executor, job);
@@ -52,7 +54,7 @@ export function computeConv(
     const { output } = options;
     refuseScatteredOutput(subject, cut, output);
     const stream = { ...job, subject, cut, source: computation.source, onProgress: timeLeft(show) };
-    return { record: await runInto(executor, stream, output) };
+    return { record: await during("chunks", () => runInto(executor, stream, output)) };
   });
 }
 

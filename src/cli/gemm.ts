@@ -1,13 +1,12 @@
 import { gemmGroups } from "../bench/bench_plan.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
-import { writeNpy } from "../npy/mod.ts";
 import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { RunOptions } from "../run/run_group.ts";
-import { tensor } from "../tensor/tensor.ts";
+import { timeline } from "../run/timeline.ts";
 import { environmentOptions, modelCeilings } from "./bench.ts";
 import { compute } from "./compute.ts";
 import { commandWrites } from "./failure.ts";
@@ -16,12 +15,16 @@ import { fillOf, type GemmOptions, gemmOptions, gemmPlanning } from "./gemm_opti
 import { searchPolicies } from "./gemm_search.ts";
 import { printCase } from "./print_case.ts";
 import { proveOutputs } from "./outputs.ts";
+import { isHeld, readAhead } from "./read_ahead.ts";
 import { reportSuite } from "./records.ts";
+import { printTimings } from "./timings.ts";
 import { CPU_HEEDS, refuseOptions, refuseWords } from "./values.ts";
+import { writeBeside } from "./write_beside.ts";
 
 /** `wgconv gemm`: one matrix product, or a suite of them, checked and timed. */
 export function gemmCommand() {
   return gemmOptions().action(async (options, { args }) => {
+    const { during, timings } = timeline();
     const sizes = args.length > 0 && args.every((word) => /^\d+$/.test(word));
     refuseWords(
       "Cannot multiply",
@@ -40,34 +43,48 @@ export function gemmCommand() {
       );
     }
     const writes = commandWrites();
-    await proveOutputs([
-      { option: "--output", path: output, kind: "npy" },
-      { option: "--jsonl", path: options.jsonl, kind: "records" },
-    ], { inputs: gemmFiles(options), force: options.force });
-    using opened = await openGemm(options);
+    using opened = await during("files", async () => {
+      await proveOutputs([
+        { option: "--output", path: output, kind: "npy" },
+        { option: "--jsonl", path: options.jsonl, kind: "records" },
+      ], { inputs: gemmFiles(options), force: options.force });
+      return await openGemm(options);
+    });
     if (options.search) return await searchPolicies(opened, options, writes);
-    const { problem, files, shape } = opened;
+    const { problem, shape } = opened;
     const subject = gemmSubject(problem, options);
     const { dtype } = subject.result;
     if (output !== undefined) await proveRoom(output, { dtype, shape });
-    const { record, result } = await compute({
-      subject,
-      source: { files, fill: fillOf(options), seed: options.seed },
-      algorithm: "gemm",
-      planning: gemmPlanning(options),
-    }, { ...options, runs: options.runs ?? 5 });
+    const files = isHeld(subject, options)
+      ? readAhead(subject, opened.files, { during })
+      : opened.files;
+    const { computed: { record }, written } = await writeBeside(
+      { path: output, dtype, shape },
+      during,
+      (onResult) =>
+        compute({
+          subject,
+          source: { files, fill: fillOf(options), seed: options.seed },
+          algorithm: "gemm",
+          planning: gemmPlanning(options),
+          onResult,
+          during,
+        }, options),
+    );
     printCase(record, options);
-    if (output !== undefined) {
-      await writes.attempt(() => writeNpy(output, tensor(dtype, shape, result)));
-    }
+    await writes.attempt(async () => await written);
+    printTimings(timings(), options);
     writes.conclude(record.verdict === "fail" ? EXIT.accuracy : EXIT.ok);
   });
 }
 
 /** @throws {TypeError} for options that a search would leave aside. */
-function refuseBesideSearch({ output, policy, splits, balance, device }: GemmOptions): void {
+function refuseBesideSearch(
+  { output, timings, policy, splits, balance, device }: GemmOptions,
+): void {
   refuseOptions("Cannot search: it tries every cut and keeps no result", {
     output: output !== undefined,
+    timings,
     policy: policy !== "auto",
     splits: splits !== undefined,
     balance: balance !== "auto",
@@ -104,6 +121,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
     size,
     output,
     search,
+    timings: options.timings,
   });
   const problems: GemmProblem[] = [];
   for (const path of suite) {

@@ -22,7 +22,9 @@ import {
   wholeNumber,
 } from "./values.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
+import { RUNS_HELP } from "./compute.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
+import { TIMINGS_HELP } from "./timings.ts";
 import { variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
@@ -121,7 +123,7 @@ export function gemmOptions() {
     )
     .option("--search", "time every policy and print the ranking")
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
-    .option("--runs <n>", "timed samples; default 5, of suites and searches 15", wholeNumber(1))
+    .option("--runs <n>", `timed samples; ${RUNS_HELP}, of suites and searches 15`, wholeNumber(1))
     .option(
       "--fill-ms <ms>",
       "time that the calls of a sample fill; default one call, of suites and searches 5",
@@ -145,6 +147,7 @@ export function gemmOptions() {
     .option("--jsonl <file>", "where the records of a suite or search go; - is stdout")
     .option("--columns <list>", `of --suite: ${COLUMNS_HELP}`, parseColumns)
     .option("--sort <column>", `of --suite: ${SORT_HELP}`, parseSort)
+    .option("--timings", TIMINGS_HELP)
     .option("--json", "print JSON records")
     .option(
       "--force",

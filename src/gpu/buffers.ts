@@ -5,11 +5,13 @@ import type { GpuDevice } from "./device.ts";
 /** Larger `writeBuffer` calls are slower and hold a second copy of the data. */
 const UPLOAD_PIECE = 4 << 20;
 
-/** Each wait for the device costs Deno 10 ms, so a download fetches this much at a time. */
-const STAGING_BYTES = 64 << 20;
+/** Each wait for the device costs Deno 10 ms, so a download fetches this much at a time ... */
+const STAGING_BYTES = 32 << 20;
+/** ... and waits for one part while it copies another. */
+const STAGINGS = 2;
 
-/** `getMappedRange` copies in Deno, so a mapped buffer is read in pieces of this size. */
-const READ_PIECE = 16 << 20;
+/** `getMappedRange` copies in Deno, so a mapped buffer is read in pieces of this size, whose memory is soon used again. */
+const READ_PIECE = 1 << 20;
 
 /** Takes one piece of a download; `offset` counts from the download's first byte. */
 export type PieceReader = (piece: Uint8Array, offset: number) => void | Promise<void>;
@@ -66,9 +68,11 @@ export function upload(
   // Deno ends the process on a bad range, so it is checked here.
   checkRange("upload", buffer, byteOffset, data.byteLength);
   const queue = gpu.device.queue;
+  // Of Dawn as an addon nothing says so.
+  const takesShared = gpu.provider.name !== "dawn";
   for (let start = 0; start < data.byteLength; start += UPLOAD_PIECE) {
     const length = Math.min(UPLOAD_PIECE, data.byteLength - start);
-    queue.writeBuffer(buffer, byteOffset + start, pieceOf(data, start, length));
+    queue.writeBuffer(buffer, byteOffset + start, pieceOf(data, start, length, takesShared));
     // Starts the copy and frees the piece's staging memory.
     queue.submit([]);
   }
@@ -98,24 +102,43 @@ export async function download(
   }
   if (bytes === 0) return;
   const take: PieceReader = into instanceof Uint8Array ? (p, at) => into.set(p, at) : into;
+  const parts = Array.from({ length: Math.ceil(bytes / STAGING_BYTES) }, (_, part) => {
+    const start = part * STAGING_BYTES;
+    return { start, length: Math.min(STAGING_BYTES, bytes - start) };
+  });
   const usage = BUFFER_USAGE.mapRead | BUFFER_USAGE.copyDestination;
-  const staging = allocate(gpu, Math.min(bytes, STAGING_BYTES), "staging for a download", usage);
+  const stagings = parts.slice(0, STAGINGS).map(({ length }) =>
+    allocate(gpu, length, "staging for a download", usage)
+  );
+  const stagingOf = (part: number) => stagings[part % STAGINGS]!;
+  const mapped: Promise<void>[] = [];
+  const begin = (part: number) => {
+    const one = parts[part];
+    if (one === undefined) return;
+    const { start, length } = one;
+    const encoder = gpu.device.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffer, byteOffset + start, stagingOf(part), 0, roundUp4(length));
+    gpu.device.queue.submit([encoder.finish()]);
+    mapped[part] = mapForReading(gpu, stagingOf(part), doing);
+    // Its failure is told when its turn comes.
+    mapped[part].catch(() => {});
+  };
   try {
-    for (let start = 0; start < bytes; start += STAGING_BYTES) {
-      const length = Math.min(STAGING_BYTES, bytes - start);
-      const encoder = gpu.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, byteOffset + start, staging, 0, roundUp4(length));
-      gpu.device.queue.submit([encoder.finish()]);
-      await mapForReading(gpu, staging, doing);
+    for (let part = 0; part < STAGINGS; part++) begin(part);
+    for (const [part, { start, length }] of parts.entries()) {
+      await mapped[part];
+      const staging = stagingOf(part);
       for (let at = 0; at < length; at += READ_PIECE) {
-        const part = Math.min(READ_PIECE, length - at);
-        const mapped = staging.getMappedRange(at, roundUp4(part));
-        await take(new Uint8Array(mapped, 0, part), start + at);
+        const size = Math.min(READ_PIECE, length - at);
+        const piece = staging.getMappedRange(at, roundUp4(size));
+        await take(new Uint8Array(piece, 0, size), start + at);
       }
       staging.unmap();
+      begin(part + STAGINGS);
     }
   } finally {
-    staging.destroy();
+    await Promise.allSettled(mapped);
+    stagings.forEach((staging) => staging.destroy());
   }
 }
 
@@ -153,12 +176,18 @@ function checkRange(verb: string, buffer: GPUBuffer, byteOffset: number, bytes: 
   }
 }
 
-/** Bytes `start` to `start + length` of a view, padded with zeros to a multiple of 4. */
-function pieceOf(data: ArrayBufferView, start: number, length: number): Uint8Array<ArrayBuffer> {
+/** Bytes `start` to `start + length` of a view, padded with zeros to a multiple of 4; a copy where it has to be one. */
+function pieceOf(
+  data: ArrayBufferView,
+  start: number,
+  length: number,
+  takesShared: boolean,
+): Uint8Array<ArrayBuffer> {
   const { buffer } = data;
   const offset = data.byteOffset + start;
-  if (buffer instanceof ArrayBuffer && length % 4 === 0) {
-    return new Uint8Array(buffer, offset, length);
+  if ((takesShared || buffer instanceof ArrayBuffer) && length % 4 === 0) {
+    // Both kinds of memory are used alike, which the types do not know.
+    return new Uint8Array(buffer as ArrayBuffer, offset, length);
   }
   const piece = new Uint8Array(roundUp4(length));
   piece.set(new Uint8Array(buffer, offset, length));

@@ -4,6 +4,8 @@ import { PassTimer } from "./timer.ts";
 
 /** wgpu vendors whose tick is known to be a nanosecond: Mesa's software drivers. */
 const NANOSECOND_VENDORS = new Set(["65541"]);
+/** Adapters of which it was measured. */
+const NANOSECOND_ADAPTERS = /^NVIDIA H[12]00\b/;
 
 /** Distances in ms between the two looks at both clocks; the second where the first gives no round 1. */
 const DISTANCES = [100, 1000];
@@ -15,7 +17,7 @@ const measured = new WeakMap<GpuDevice, Promise<number>>();
 
 /**
  * Nanoseconds per timestamp tick. Deno hands out raw ticks and hides their length, so it is measured against the clock once
- * a device, at the first call (about 0.2 s); 1 for Dawn, which converts.
+ * a device, at the first call (about 0.2 s), unless it is known; 1 for Dawn, which converts.
  *
  * @throws {DeviceError} if the device has no timestamps, or they do not advance
  */
@@ -37,7 +39,9 @@ async function measureNsPerTick(gpu: GpuDevice): Promise<number> {
     throw new DeviceError("Cannot calibrate: the device has no timestamps");
   }
   // WebGPU wants nanoseconds; only Deno hands out raw ticks.
-  if (gpu.info.backend !== "wgpu" || NANOSECOND_VENDORS.has(gpu.info.vendor)) return 1;
+  const { backend, vendor, adapter } = gpu.info;
+  const known = NANOSECOND_VENDORS.has(vendor) || NANOSECOND_ADAPTERS.test(adapter);
+  if (backend !== "wgpu" || known) return 1;
   return await calibrate(gpu);
 }
 

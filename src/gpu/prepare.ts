@@ -3,7 +3,7 @@ import { allocate, createBuffer, upload } from "./buffers.ts";
 import { checkPlan } from "./checks.ts";
 import { BINDING_ALIGNMENT, BUFFER_USAGE } from "./constants.ts";
 import type { GpuDevice } from "./device.ts";
-import { pipelineOf } from "./pipelines.ts";
+import { type CompiledKernel, pipelineOf } from "./pipelines.ts";
 
 /** The device's buffers of a plan; disposing it frees those it made. */
 export interface PlanBuffers extends Disposable {
@@ -110,8 +110,7 @@ export async function preparePlan(
 /** The part of {@linkcode preparePlan} that needs no buffers; it throws the same. */
 export async function compilePlan(gpu: GpuDevice, plan: Plan): Promise<CompiledPlan> {
   await gpu.settle("Cannot prepare");
-  checkPlan(plan, gpu);
-  const kernels = await Promise.all(plan.passes.map((pass) => pipelineOf(gpu, pass.kernel)));
+  const kernels = await compileKernels(gpu, plan);
   const uniforms = createUniforms(gpu, plan.passes);
   const bind = (buffers: readonly GPUBuffer[]) =>
     plan.passes.map((pass, index): Step => {
@@ -131,6 +130,12 @@ export async function compilePlan(gpu: GpuDevice, plan: Plan): Promise<CompiledP
       };
     });
   return { bind, [Symbol.dispose]: () => uniforms.buffer?.destroy() };
+}
+
+/** Compiles a plan's kernels, or finds them compiled, after holding the plan against the device; throws as {@linkcode compilePlan}. */
+export async function compileKernels(gpu: GpuDevice, plan: Plan): Promise<CompiledKernel[]> {
+  checkPlan(plan, gpu);
+  return await Promise.all(plan.passes.map((pass) => pipelineOf(gpu, pass.kernel)));
 }
 
 /** One buffer with the uniforms of all passes, and each pass's part of it. */

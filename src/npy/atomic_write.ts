@@ -20,14 +20,19 @@ let removeListeners: () => void = () => {};
  * the temporary; the signals then end the process with 129, 130 or 143. A device or pipe at `path` is
  * written to as it is.
  *
+ * @param until What has to go well before the file is there; nothing goes to a device or pipe before that.
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
 export async function writeAtomically(
   path: string,
   body: (write: WriteChunk) => Promise<void>,
+  until?: Promise<unknown>,
 ): Promise<void> {
+  // It may fail before it is waited for.
+  until?.catch(() => {});
   const { target, mode, special } = await describeTarget(path);
   if (special) {
+    await until;
     using file = await Deno.open(target, { write: true }).catch((error) =>
       refuseWrite(path, error)
     );
@@ -46,6 +51,7 @@ export async function writeAtomically(
       await body((chunk, at) => writeAll(file, chunk, at, path));
       await file.sync().catch((error) => refuseWrite(path, error));
     }
+    await until;
     await Deno.rename(temporary, target).catch((error) => refuseWrite(path, error));
   } catch (error) {
     removeQuietly(temporary);
@@ -104,8 +110,10 @@ function temporaryBeside(target: string): string {
 export async function writeOutput(
   path: string,
   body: (write: WriteChunk) => Promise<void>,
+  until?: Promise<unknown>,
 ): Promise<void> {
-  if (path !== "-") return await writeAtomically(path, body);
+  if (path !== "-") return await writeAtomically(path, body, until);
+  await until;
   await body((chunk, at) => writeAll(Deno.stdout, chunk, at, "stdout"));
 }
 

@@ -165,3 +165,33 @@ Deno.test({
     });
   },
 });
+
+Deno.test("writeAtomically() waits for what has to go well before the file is there", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "out.txt");
+    const bytes = new TextEncoder().encode("new");
+    await Deno.writeTextFile(path, "old");
+    const well = Promise.withResolvers<void>();
+    const writing = writeAtomically(path, (write) => write(bytes), well.promise);
+    while (names(dir).length < 2) await new Promise((done) => setTimeout(done, 1));
+    assert.equal(await Deno.readTextFile(path), "old");
+    well.resolve();
+    await writing;
+    assert.equal(await Deno.readTextFile(path), "new");
+    const failed = Promise.reject(new Error("it went wrong"));
+    const failing = writeAtomically(path, (write) => write(new Uint8Array(9)), failed);
+    await assert.rejects(failing, { message: "it went wrong" });
+    assert.deepEqual(names(dir), ["out.txt"]);
+    assert.equal(await Deno.readTextFile(path), "new");
+  });
+});
+
+Deno.test({
+  name: "writeAtomically() gives nothing to a device before what has to go well",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const failed = Promise.reject(new Error("it went wrong"));
+    const writing = writeAtomically("/dev/null", () => Promise.reject(new Error("begun")), failed);
+    await assert.rejects(writing, { message: "it went wrong" });
+  },
+});

@@ -9,8 +9,8 @@ export interface ByteSource {
   close(): void;
 }
 
-/** Bytes a single system call reads: as many as keep a disk at work while the program is with what it has. */
-const PIECE = 16 << 20;
+/** Bytes a single system call reads, which goes on while this thread is busy: less than Linux reads at once. */
+const PIECE = 2 ** 30;
 
 /** Most bytes that stdin or a pipe may bring where they are held in memory. */
 export const MAX_PIPE_BYTES = 4 * 2 ** 30;
@@ -118,7 +118,8 @@ function fileBytes(file: Deno.FsFile, size: number): ByteSource {
       const from = offset + count;
       const there = at === from;
       at = undefined;
-      if (!there) await file.seek(from, Deno.SeekMode.Start);
+      // At once, so that reading begins before the caller keeps this thread busy.
+      if (!there) file.seekSync(from, Deno.SeekMode.Start);
       const read = await file.read(into.subarray(count, count + PIECE));
       at = from + (read ?? 0);
       if (read === null) break;

@@ -1,7 +1,7 @@
 /** Reading and writing of `.npy` and `.npz` files. */
 export { encodeNpyHeader, type NpyHeader, parseNpyHeader } from "./header.ts";
 export { openEach, openNpy, readNpy, readNpz } from "./npz.ts";
-export type { TensorPart, TensorSource } from "./source.ts";
+export type { ReadOptions, TensorPart, TensorSource } from "./source.ts";
 export { type NpyPart, writeNpy, writeNpyParts } from "./write.ts";
 export { writeNpz } from "./write_npz.ts";
 export { writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";

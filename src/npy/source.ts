@@ -25,7 +25,7 @@ export interface TensorSource extends Disposable {
   /** Reads the whole tensor. */
   read(): Promise<Tensor>;
   /** Reads the whole tensor as `dtype`; see `convertDType()` for what is refused. */
-  readAs<D extends DType>(dtype: D): Promise<Tensor<D>>;
+  readAs<D extends DType>(dtype: D, options?: ReadOptions): Promise<Tensor<D>>;
   /**
    * The values as `dtype` in C order, at most `maxElements` (about 16 MiB) at a time. A chunk's memory
    * is used again for the next one. Only Fortran order needs the whole tensor in memory.
@@ -38,6 +38,12 @@ export interface TensorSource extends Disposable {
   part(axis: number, first: number, count: number): TensorPart;
   /** Closes what it is read from; further reads fail. */
   close(): void;
+}
+
+/** Where a tensor is read to. */
+export interface ReadOptions {
+  /** Into memory that workers share, where it lies in C order. */
+  readonly shared?: boolean;
 }
 
 /** A part of a tensor's source. */
@@ -148,8 +154,11 @@ class NpySource implements TensorSource {
     return this.readAs(this.dtype);
   }
 
-  async readAs<D extends DType>(dtype: D): Promise<Tensor<D>> {
-    const data = new (arrayConstructor(dtype))(this.#count);
+  async readAs<D extends DType>(
+    dtype: D,
+    { shared = false }: ReadOptions = {},
+  ): Promise<Tensor<D>> {
+    const data = newArray(dtype, this.#count, shared && !this.#transposed);
     if (dtype === this.dtype) {
       await this.#fill(data, 0);
     } else {
@@ -245,6 +254,14 @@ class NpySource implements TensorSource {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+/** Room for elements. */
+function newArray<D extends DType>(dtype: D, count: number, shared: boolean): TypedArrayOf<D> {
+  if (!shared) return new (arrayConstructor(dtype))(count);
+  // Arrays on either kind of memory are used alike, which the types do not know.
+  const buffer: unknown = new SharedArrayBuffer(count * dtypeBytes(dtype));
+  return new (arrayConstructor(dtype))(buffer as ArrayBuffer);
 }
 
 /** The same bytes, which another owns. */

@@ -11,14 +11,19 @@ import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
  * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout. `file.npz:member` makes an archive as `np.savez`
  * does, or becomes a member of the one that is there, whose others stay.
  *
+ * @param until What has to go well before the file is there.
  * @throws {TypeError} for a path of another format, and for an archive without a member.
  * @throws {RangeError} for archives of 4 GiB and more.
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
-export function writeNpy(path: string, tensor: Tensor): Promise<void> {
+export function writeNpy(
+  path: string,
+  tensor: Tensor,
+  until?: Promise<unknown>,
+): Promise<void> {
   return writeTensor(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
-  });
+  }, until);
 }
 
 /** Writes a part of a tensor's file: `count` entries of its axis from `first` on, of `data` with `size` entries. */
@@ -77,10 +82,16 @@ export function canSeek(path: string): boolean {
 async function writeTensor(
   path: string,
   body: (write: WriteChunk) => Promise<void>,
+  until?: Promise<unknown>,
 ): Promise<void> {
   refuseOtherFormats(path);
   const member = memberToWrite(path);
-  await (member === undefined ? writeOutput(path, body) : writeMember(member, body));
+  if (member === undefined) return await writeOutput(path, body, until);
+  // Before the archive is locked for others.
+  await writeMember(member, async (write) => {
+    await body(write);
+    await until;
+  });
 }
 
 /** @throws {TypeError} for a path of another format. */

@@ -2,8 +2,10 @@ import { modelOf } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
+import { nsPerTick } from "../gpu/calibrate.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {
+  compileKernels,
   createPlanBuffers,
   type PlanBuffers,
   type PreparedPlan,
@@ -21,6 +23,7 @@ import type {
   Subject,
   SubjectTensor,
 } from "./subject.ts";
+import { type During, untimed } from "./timeline.ts";
 import { type Timed, timedPlan } from "./timing.ts";
 
 /** A way to compute a subject that is ready to run. */
@@ -52,6 +55,8 @@ export interface Executor extends Disposable {
   readonly model?: DeviceModel | undefined;
   /** A CPU has no clocks to raise, and less memory. */
   readonly software: boolean;
+  /** Whether times are its own clock's, and of cores of its own: what the host computes meanwhile changes none. */
+  readonly undisturbed: boolean;
   /** Whether it computes with the reference itself: without plans, in one way. */
   readonly isReference: boolean;
   /** Whether work can still be given to it. */
@@ -60,7 +65,12 @@ export interface Executor extends Disposable {
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
   /** Why it cannot do the subject with the algorithm that is named. */
   unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
-  load(subject: Subject, operands: PlanOperands): Loaded;
+  /**
+   * Compiles a plan's kernels before there is data; what fails is thrown again where the plan is prepared. Nothing to do
+   * on a CPU.
+   */
+  compile?(plan: Plan): Promise<unknown>;
+  load(subject: Subject, operands: PlanOperands, during?: During): Loaded;
   /** What an error of work on it comes from. */
   causeOf(error: unknown): Promise<unknown>;
   close(): void;
@@ -94,20 +104,27 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
     },
     model,
     software: info.software,
+    undisturbed: gpu.timestamps && !info.software,
     isReference: false,
     get isOpen() {
       return gpu.isOpen;
     },
     plan: (subject, planning) => subject.plan(full(planning)),
     unsupported: (subject, planning) => subject.unsupported?.(full(planning)),
-    load: (subject, operands) => loadOnGpu(gpu, subject, operands),
+    compile: (plan) => compileKernels(gpu, plan),
+    load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
     causeOf: (error) => gpu.causeOf(error),
     close: () => gpu.close(),
     [Symbol.dispose]: () => gpu.close(),
   };
 }
 
-function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Loaded {
+function loadOnGpu(
+  gpu: GpuDevice,
+  subject: Subject,
+  operands: PlanOperands,
+  during: During = untimed,
+): Loaded {
   const resources = new DisposableStack();
   const shared: Partial<Record<BufferRole, GPUBuffer>>[] = [];
   const buffersOf = async (plan: Plan, copy: number): Promise<PlanBuffers> => {
@@ -122,11 +139,15 @@ function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Lo
   return {
     async prepare(plan, copies, result = subject.result) {
       const sets: PlanBuffers[] = [];
-      for (let copy = 0; copy < copies; copy++) sets.push(await buffersOf(plan!, copy));
+      for (let copy = 0; copy < copies; copy++) {
+        sets.push(await during("upload", () => buffersOf(plan!, copy)));
+      }
       const prepared: PreparedPlan[] = [];
       for (const buffers of sets) {
-        prepared.push(resources.use(await preparePlan(gpu, plan!, buffers)));
+        const one = await during("pipelines", () => preparePlan(gpu, plan!, buffers));
+        prepared.push(resources.use(one));
       }
+      if (gpu.timestamps) await during("clock", () => nsPerTick(gpu));
       return {
         ...timedPlan(gpu, prepared),
         hot: timedPlan(gpu, prepared.slice(0, 1)),
@@ -137,7 +158,7 @@ function loadOnGpu(gpu: GpuDevice, subject: Subject, operands: PlanOperands): Lo
       const get = (copy: number) => (role: BufferRole) => shared[copy]![role]!;
       for (const copy of shared.keys()) await uploadOperands(gpu, { get: get(copy) }, operands);
     },
-    [Symbol.dispose]: () => resources.dispose(),
+    [Symbol.dispose]: () => during("close", () => resources.dispose()),
   };
 }
 
@@ -146,6 +167,7 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
   return {
     device: CPU_DEVICE,
     software: true,
+    undisturbed: false,
     isReference: true,
     isOpen: true,
     plan: () => undefined,

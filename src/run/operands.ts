@@ -92,7 +92,7 @@ export async function readOperands(subject: Subject, from: OperandSource): Promi
     operands[one.role] = file === undefined
       ? fillOperand(one, from)
       : factor === 1
-      ? (await file.readAs(one.dtype)).data as HostData
+      ? (await file.readAs(one.dtype, { shared: true })).data as HostData
       : scaledTo(one.dtype, (await file.readAs("f32")).data, factor);
   }
   return operands;

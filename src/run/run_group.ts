@@ -20,6 +20,7 @@ import {
   type PlanOperands,
   type Subject,
 } from "./subject.ts";
+import { type During, untimed } from "./timeline.ts";
 import { timeRivals, type TimingProtocol } from "./timing.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
@@ -225,6 +226,10 @@ export interface TogetherOptions {
   readonly checks?: CaseChecks | undefined;
   /** Whether results are wanted though nothing is checked. */
   readonly fetched?: boolean;
+  /** Told each result before it is checked, when the device is done with it. */
+  readonly onResult?: ((result: HostData) => void) | undefined;
+  /** Times the parts. */
+  readonly during?: During;
 }
 
 /** Brings a subject's operands to where they are computed with, times the plans in turn and checks each. */
@@ -233,15 +238,16 @@ export async function* runTogether<C extends RunPlan>(
   subject: Subject,
   plans: readonly C[],
   operands: PlanOperands,
-  { protocol, copies = 1, checks, fetched = false }: TogetherOptions,
+  { protocol, copies = 1, checks, fetched = false, onResult, during = untimed }: TogetherOptions,
 ): AsyncGenerator<Ran<C>, void, undefined> {
-  using loaded = executor.load(subject, operands);
+  using loaded = executor.load(subject, operands, during);
   const ready: Ready[] = [];
   for (const { plan } of plans) ready.push(await loaded.prepare(plan, copies));
   const rivals = plans.flatMap(({ caches }, place) =>
     caches.map((cache) => ({ place, timed: cache === "hot" ? ready[place]!.hot : ready[place]! }))
   );
-  const times = await timeRivals(executor.software, rivals.map(({ timed }) => timed), protocol);
+  const all = rivals.map(({ timed }) => timed);
+  const times = await timeRivals(executor.software, all, protocol, during);
   for (const [place, one] of plans.entries()) {
     const own = times.filter((_, index) => rivals[index]!.place === place);
     const note = executor.isReference ? { message: cpuNote(subject) } : {};
@@ -251,16 +257,20 @@ export async function* runTogether<C extends RunPlan>(
       continue;
     }
     const start = performance.now();
-    const result = await ready[place]!.fetch();
+    const result = await during("read back", () => ready[place]!.fetch());
     const readSeconds = (performance.now() - start) / 1000;
     if (checks === undefined) {
+      onResult?.(result);
       yield { ...unchecked, result };
       continue;
     }
-    const { plan, linear } = one;
+    const { plan, linear: bare } = one;
+    const linear = bare &&
+      await runOnce(await loaded.prepare(bare, 1, subject.linear!.result), during);
+    onResult?.(result);
     const outcome = await checks.check({
       result,
-      linear: linear && await runOnce(await loaded.prepare(linear, 1, subject.linear!.result)),
+      linear,
       arithmetic: plan?.arithmetic ?? {},
       readSeconds,
     });
@@ -268,9 +278,9 @@ export async function* runTogether<C extends RunPlan>(
   }
 }
 
-async function runOnce(ready: Ready): Promise<HostData> {
-  await ready.run({});
-  return await ready.fetch();
+async function runOnce(ready: Ready, during: During): Promise<HostData> {
+  await during("run", () => ready.run({}));
+  return await during("read back", () => ready.fetch());
 }
 
 /** Copies of a group's operands that calls cycle through. */

@@ -8,6 +8,7 @@ import type { Executor } from "./executor.ts";
 import { chunkedOperands, type OperandSource, readOperands } from "./operands.ts";
 import { linearPlan, runTogether } from "./run_group.ts";
 import { type HostData, lossScaleTrait, type Planning, type Subject } from "./subject.ts";
+import { type During, untimed } from "./timeline.ts";
 import type { TimingProtocol } from "./timing.ts";
 
 /** One computation, wherever its data comes from. */
@@ -21,8 +22,12 @@ export interface Job {
   readonly check: CheckMode | "none";
   readonly protocol: TimingProtocol;
   readonly onPlan?: (plan: Plan) => void;
+  /** Told the result before it is checked. */
+  readonly onResult?: (result: HostData) => void;
   /** Told how far the check is. */
   readonly onProgress?: (fraction: number) => void;
+  /** Times the parts. */
+  readonly during?: During;
 }
 
 /** A computation that ran: its record, and its result as it lies in memory. */
@@ -37,27 +42,34 @@ export interface Computed {
  * @throws {RangeError | UnsupportedError} where there is no plan, or the device does not suffice.
  */
 export async function runSubject(executor: Executor, job: Job): Promise<Computed> {
-  const { subject, source, planning, protocol, onProgress } = job;
+  const { subject, source, planning, protocol, onProgress, during = untimed } = job;
   const { isReference } = executor;
   const check = isReference ? "none" : job.check;
-  const plan = expectPlanned(executor.plan(subject, planning));
+  const plan = expectPlanned(during("plan", () => executor.plan(subject, planning)));
   if (plan) job.onPlan?.(plan);
-  const one = {
-    plan,
-    linear: linearPlan(executor, subject, planning, check),
-    caches: ["hot"] as const,
-  };
-  const whole = check !== "none" || isReference ? await readOperands(subject, source) : undefined;
+  const linear = during("plan", () => linearPlan(executor, subject, planning, check));
+  const one = { plan, linear, caches: ["hot"] as const };
+  const reading = check !== "none" || isReference
+    ? during("read", () => readOperands(subject, source))
+    : undefined;
+  // Its failure is told where it is awaited, as those of plans are where they are prepared.
+  reading?.catch(() => {});
+  for (const plan of [one.plan, linear]) {
+    if (plan) during("pipelines", async () => await executor.compile?.(plan)).catch(() => {});
+  }
+  const whole = await reading;
   const checks = check === "none" ? undefined : caseChecks({
     subject,
     operands: whole!,
     mode: check,
     linear: true,
     seed: source.seed,
+    during,
     ...(onProgress === undefined ? {} : { onProgress }),
   }, false);
+  if (executor.undisturbed) checks?.begin(plan?.arithmetic ?? {});
   const operands = whole ?? chunkedOperands(subject, source);
-  const asked = { protocol, checks, fetched: true };
+  const asked = { protocol, checks, fetched: true, onResult: job.onResult, during };
   const ran = await Array.fromAsync(
     runTogether(executor, subject, [one], operands, asked),
   );

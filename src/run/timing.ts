@@ -3,6 +3,7 @@ import type { GpuDevice } from "../gpu/device.ts";
 import type { PreparedPlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
 import { median, medianAbsoluteDeviation } from "../report/stats.ts";
+import { type During, untimed } from "./timeline.ts";
 
 /** How a plan is timed. */
 export interface TimingProtocol {
@@ -12,9 +13,22 @@ export interface TimingProtocol {
   readonly fillMs: number;
   /** Enough is when the samples' median absolute deviation is at most this share of their median. */
   readonly spread?: number;
-  /** For how long the first of several warms the device up at least, and each of the others; as long as benches do where absent. */
-  readonly warmUpMs?: { readonly first: number; readonly next: number };
+  /** How long the device is warmed up; as long as benches do where absent. */
+  readonly warmUpMs?: WarmUp;
 }
+
+/** How long devices are warmed up, in ms: until their times are steady, but ... */
+export interface WarmUp {
+  /** ... the first of several plans for this long at least, ... */
+  readonly first: number;
+  /** ... each of the others for this long, which is a batch's length too, ... */
+  readonly next: number;
+  /** ... and none for much longer than this; as long as benches do where absent. */
+  readonly most?: number;
+}
+
+/** Enough for the clocks of most devices, by whoever wants a result rather than a figure. */
+export const BRIEF_WARM_UP: WarmUp = { first: 60, next: 20, most: 300 };
 
 /** However little they spread, samples are as many as these, ... */
 export const FEWEST_SAMPLES = 9;
@@ -92,20 +106,30 @@ export async function timeRivals(
   software: boolean,
   all: readonly Timed[],
   protocol: TimingProtocol,
+  during: During = untimed,
 ): Promise<TimeRecord[]> {
   const rivals: Sampling[] = [];
   for (const timed of all) {
-    const { samplesNs, clock } = await timed.run({ warmup: 1 });
+    const { samplesNs, clock } = await during("run", () => timed.run({ warmup: 1 }));
     const estimateNs = Math.max(1, samplesNs[0]!);
     const most = protocolSamples(protocol, estimateNs / 1e6);
     // What is slow, or asked for once, has its sample.
     const taken = most <= 1 ? samplesNs : [];
     rivals.push({ timed, samplesNs: taken, estimateNs, repeats: 1, most, clock });
   }
-  const { first, next } = protocol.warmUpMs ?? { first: WARM_UP_MS, next: BATCH_MS };
+  const { first, next, most = LONGEST_WARM_UP_MS } = protocol.warmUpMs ??
+    { first: WARM_UP_MS, next: BATCH_MS };
   let warmUpMs = first;
   for (const rival of rivals.filter(isPending)) {
-    rival.estimateNs = await warmUp(software, rival, warmUpMs, Math.min(BATCH_MS, next));
+    rival.estimateNs = await during(
+      "warm-up",
+      () =>
+        warmUp(software, rival, {
+          leastMs: warmUpMs,
+          eachMs: Math.min(BATCH_MS, next),
+          mostMs: most,
+        }),
+    );
     rival.repeats = protocolRepeats(protocol, rival.estimateNs / 1e6);
     rival.most = protocolSamples(protocol, rival.estimateNs / 1e6);
     // The first one has raised the clocks for all.
@@ -113,7 +137,9 @@ export async function timeRivals(
   }
   while (rivals.some((rival) => isPending(rival) && !isSteady(rival.samplesNs, protocol))) {
     const pending = rivals.filter(isPending);
-    for (const rival of pending) await takeSamples(rival, protocol, pending.length > 1);
+    for (const rival of pending) {
+      await during("run", () => takeSamples(rival, protocol, pending.length > 1));
+    }
   }
   return rivals.map(({ samplesNs, repeats, clock }) => timeRecord(samplesNs, repeats, clock));
 }
@@ -149,20 +175,22 @@ async function takeSamples(
 /**
  * Runs a rival until the device's clocks are steady.
  *
- * @param leastMs How long to warm up at least.
- * @param eachMs How long a batch is.
+ * @param how How long to warm up at least and about at most, and how long a batch is.
  * @returns What a run takes now, in nanoseconds.
  */
 async function warmUp(
   software: boolean,
   { timed, estimateNs }: Sampling,
-  leastMs: number,
-  eachMs: number,
+  { leastMs, eachMs, mostMs }: {
+    readonly leastMs: number;
+    readonly eachMs: number;
+    readonly mostMs: number;
+  },
 ): Promise<number> {
   const batchMs = software ? WARM_UP_SOFTWARE_MS : eachMs;
   let last = estimateNs;
   let spentMs = 0;
-  for (let batch = 0; batch < MOST_BATCHES && spentMs < LONGEST_WARM_UP_MS; batch++) {
+  for (let batch = 0; batch < MOST_BATCHES && spentMs < mostMs; batch++) {
     const repeats = Math.max(1, Math.min(MOST_WARM_UPS, Math.ceil(batchMs * 1e6 / last)));
     const { samplesNs } = await timed.run({ repeats, estimateNs: last });
     const now = Math.max(1, samplesNs[0]!);

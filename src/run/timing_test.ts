@@ -1,5 +1,14 @@
 import assert from "#assert";
-import { isSteady, protocolRepeats, protocolSamples, timeRecord } from "./timing.ts";
+import {
+  BRIEF_WARM_UP,
+  isSteady,
+  protocolRepeats,
+  protocolSamples,
+  type Timed,
+  timeRecord,
+  timeRivals,
+  type TimingProtocol,
+} from "./timing.ts";
 
 const BENCH = { samples: 15, fillMs: 5 };
 
@@ -43,4 +52,35 @@ Deno.test("timeRecord() turns nanoseconds to milliseconds", () => {
     repeats: 4,
     clock: "timestamp",
   });
+});
+
+/** Something that takes `ns(calls)` nanoseconds a call, and how long its batches were in ms. */
+function fakeTimed(ns: (batch: number) => number) {
+  const batches: number[] = [];
+  const timed: Timed = {
+    copies: 1,
+    run({ samples = 1, repeats = 1 }) {
+      const each = ns(batches.length);
+      batches.push(each * repeats / 1e6);
+      return Promise.resolve({ samplesNs: Array(samples).fill(each), clock: "timestamp" });
+    },
+  };
+  return { timed, batches };
+}
+
+Deno.test("timeRivals() warms up for as long as it is told, and a few batches more until times are steady", async () => {
+  const warmUps = async (ns: (batch: number) => number, protocol: Partial<TimingProtocol>) => {
+    const { timed, batches } = fakeTimed(ns);
+    await timeRivals(false, [timed], { samples: 5, fillMs: 0, ...protocol });
+    // The first call gives an estimate, the last ones are samples.
+    return batches.slice(1, -1);
+  };
+  const brief = { warmUpMs: BRIEF_WARM_UP };
+  assert.deepEqual(await warmUps(() => 1e6, {}), [150, 150, 150, 150]);
+  assert.deepEqual(await warmUps(() => 1e6, brief), [20, 20, 20]);
+  const rising = (batch: number) => batch < 5 ? 4e6 / (batch + 1) : 8e5;
+  assert.equal((await warmUps(rising, brief)).length, 5);
+  const unsteady = await warmUps((batch) => batch % 2 === 0 ? 1e6 : 2e6, brief);
+  const spent = unsteady.reduce((sum, ms) => sum + ms, 0);
+  assert.ok(spent >= 300 && spent < 350, String(spent));
 });

@@ -1,0 +1,46 @@
+import { significant } from "../report/format.ts";
+import { textTable } from "../report/table.ts";
+import type { Timings } from "../run/timeline.ts";
+import { printer } from "./output.ts";
+
+/** What `--timings` says. */
+export const TIMINGS_HELP =
+  "print where the wall time went, in ms; with --json a record of its own";
+
+/** Prints where the time went, where that was asked for; aside where the result goes to stdout. */
+export function printTimings(
+  measured: Timings,
+  { timings, json, output }: {
+    readonly timings?: boolean | undefined;
+    readonly json?: boolean | undefined;
+    readonly output?: string | undefined;
+  },
+): void {
+  if (!timings) return;
+  const out = printer(output === "-" ? "stderr" : "stdout");
+  if (json) return out.line(JSON.stringify({ schema: 1, kind: "timings", ...measured }));
+  timingsTable(measured).split("\n").forEach((line) => out.line(line));
+}
+
+/** The parts as a table, in ms since the program's start. */
+export function timingsTable({ parts, overlap_ms, other_ms, total_ms }: Timings): string {
+  return textTable(
+    [
+      { title: "part" },
+      { title: "from ms", align: "right" },
+      { title: "ms", align: "right" },
+      { title: "alone ms", align: "right" },
+    ],
+    [
+      ...parts.map(({ part, start_ms, ms, alone_ms }) => [
+        part,
+        significant(start_ms),
+        significant(ms),
+        significant(alone_ms),
+      ]),
+      ["several at once", "", "", significant(overlap_ms)],
+      ["between parts", "", "", significant(other_ms)],
+      ["all", "", "", significant(total_ms)],
+    ],
+  );
+}

@@ -1,0 +1,89 @@
+import assert from "#assert";
+import type { Timings } from "../src/run/timeline.ts";
+import { wgconvHere } from "./support/in_process.ts";
+
+/** Holds that parts are there, have four digits, and make up the whole together with what lies between them. */
+function holdTimings(line: string, wanted: readonly string[]): void {
+  const { kind, schema, parts, overlap_ms, other_ms, total_ms } = JSON.parse(line) as
+    & Timings
+    & { readonly kind: string; readonly schema: number };
+  assert.deepEqual([schema, kind], [1, "timings"]);
+  assert.deepEqual(wanted.filter((name) => !parts.some(({ part }) => part === name)), []);
+  for (const { part, start_ms, ms, alone_ms } of parts) {
+    assert.ok(alone_ms <= ms && ms <= total_ms && start_ms <= total_ms, part);
+    for (const value of [start_ms, ms, alone_ms]) {
+      assert.equal(value, Number(value.toPrecision(4)), part);
+    }
+  }
+  const alone = parts.reduce((sum, { alone_ms }) => sum + alone_ms, 0);
+  // Each of the summands is rounded.
+  assert.ok(Math.abs(alone + overlap_ms + other_ms - total_ms) <= 0.002 * total_ms, line);
+}
+
+const GPU = [
+  "modules",
+  "files",
+  "device",
+  "plan",
+  "pipelines",
+  "upload",
+  "run",
+  "read back",
+  "reference",
+  "check",
+  "close",
+];
+
+Deno.test("conv and gemm --timings print the parts, with --json as a record behind the case's", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const output = ["--output", `${folder}/y.npy`];
+    for (
+      const [args, parts] of [
+        [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", ...output], [...GPU, "write"]],
+        [["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--device", "cpu"], ["modules", "run"]],
+        [["gemm", "--size", "16,16,16", ...output], [...GPU, "write"]],
+      ] as const
+    ) {
+      const { code, stdout, stderr } = await wgconvHere([...args, "--timings", "--json"]);
+      assert.equal(code, 0, stderr);
+      const [record, timings, ...rest] = stdout.split("\n");
+      assert.equal(JSON.parse(record!).kind, "case");
+      holdTimings(timings!, parts);
+      assert.deepEqual(rest, [""]);
+    }
+    const files = ["--input", `${folder}/*.npy`, "--filter", `${folder}/y.npy`];
+    const many = await wgconvHere(["conv", ...files, "--output", folder, "--timings"]);
+    assert.equal(many.code, 2);
+    assert.match(many.stderr, /^wgconv: Cannot convolve many files, --timings must go\n$/);
+    const text = await wgconvHere(["conv", "--problem", "mb1ic4ih8oc4kh3ph1", "--timings"]);
+    assert.match(text.stdout, /^verdict +pass\npart +from ms +ms +alone ms\nmodules +0 +[\d.]+ +/m);
+    assert.match(text.stdout, /^several at once .*\nbetween parts .*\nall +[\d.]+\n$/m);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("--timings stands on stderr beside a tensor on stdout, and is of one computation", async () => {
+  const aside = await wgconvHere([
+    "conv",
+    "--problem",
+    "mb1ic1ih4oc1kh1",
+    "--output",
+    "-",
+    "--timings",
+  ]);
+  assert.equal(aside.code, 0);
+  assert.match(aside.stdout, /^.NUMPY/);
+  assert.match(aside.stderr, /^write +/m);
+  for (
+    const [args, message] of [
+      [["gemm", "--suite", "none.txt"], /^wgconv: Cannot bench: .*--timings must go\n$/],
+      [["gemm", "--size", "8,8,8", "--search"], /^wgconv: Cannot search: .*--timings must go\n$/],
+    ] as const
+  ) {
+    const { code, stderr } = await wgconvHere([...args, "--timings"]);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  }
+});
