@@ -77,3 +77,23 @@ Deno.test("writeBeside() gives what was computed though it cannot be written", a
     assert.deepEqual(nowhere, { computed: 1, written: undefined });
   });
 });
+
+Deno.test("writeBeside() adds a member to an archive when the check has ended, and none where it throws", async () => {
+  await inFolder(async (folder) => {
+    const file = { path: `${folder}/all.npz:y`, dtype: "f32", shape: [3] } as const;
+    const failing = writeBeside(file, untimed, async (onResult) => {
+      onResult(RESULT);
+      await new Promise((done) => setTimeout(done, 20));
+      throw new Error("the device was lost");
+    });
+    await assert.rejects(failing, /^Error: the device was lost$/);
+    assert.deepEqual(names(folder), []);
+    const { written } = await writeBeside(file, untimed, async (onResult) => {
+      onResult(RESULT);
+      await new Promise((done) => setTimeout(done, 20));
+      assert.ok(!names(folder).includes("all.npz"));
+    });
+    await written;
+    assert.deepEqual([...(await readNpy(file.path)).data], [...RESULT]);
+  });
+});
