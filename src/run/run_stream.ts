@@ -120,7 +120,9 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
     },
     async fill({ loaded, kept }, chunk) {
       const read = chunkedOperands(changing, { ...source, files: partsOf(job, chunk) });
-      await loaded.replace(kept ? keptOnTheWay(read, kept) : read);
+      // What no check looks at needs no copy, which would keep this thread from reading on.
+      const needed = chunk.checked || executor.isReference;
+      await loaded.replace(kept && needed ? keptOnTheWay(read, kept) : read);
     },
     compute: runSlot,
     async settle({ kept }, chunk, run) {
