@@ -45,7 +45,10 @@ export function caseReport(record: CaseRecord): string {
       "time",
       `${formatMilliseconds(time.median)} median of ${time.samples.length} samples of ` +
       `${time.repeats} calls (min ${formatMilliseconds(time.min)}, ` +
-      `mad ${formatMilliseconds(time.mad)}, ${time.clock})`,
+      `mad ${formatMilliseconds(time.mad)}, ${time.clock}` +
+      `${
+        time.warm_up === undefined ? "" : `, ${time.warm_up} warm-up: --runs takes a longer one`
+      })`,
     ]);
   }
   if (record.gflops !== null) {

@@ -17,3 +17,17 @@ Deno.test("caseReport() says the median error first where references near zero c
     "MARE        median 1.26e-7, mean 1.05e+4: references near zero carry the mean, the bound ratio counts",
   );
 });
+
+Deno.test("caseReport() says where clocks may still have been rising", () => {
+  const time = { median: 1, min: 1, mad: 0, samples: [1], repeats: 1, clock: "timestamp" };
+  const line = (more: object) => {
+    const fields = { time_ms: { ...time, ...more }, accuracy: null, flops: 1 };
+    const record = caseFields(fields) as unknown as CaseRecord;
+    return caseReport(record).split("\n").find((line) => line.startsWith("time"));
+  };
+  assert.doesNotMatch(line({})!, /warm-up/);
+  assert.match(
+    line({ warm_up: "brief" })!,
+    /timestamp, brief warm-up: --runs takes a longer one\)$/,
+  );
+});

@@ -51,6 +51,8 @@ export interface TimeRecord {
   readonly repeats: number;
   /** What measured: the GPU's timestamps or the host's clock. */
   readonly clock: string;
+  /** Said where the device was warmed up for less than benches do: its clocks may not have risen yet. */
+  readonly warm_up?: "brief";
 }
 
 /** Metrics against the FP64 reference, and what the gate allows. */

@@ -22,6 +22,7 @@ const TimeSchema = v.object({
   samples: v.optional(v.pipe(v.array(finiteNumber), v.readonly()), []),
   repeats: figure,
   clock: text,
+  warm_up: text,
 });
 
 const AccuracySchema = v.object({

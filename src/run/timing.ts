@@ -141,7 +141,11 @@ export async function timeRivals(
       await during("run", () => takeSamples(rival, protocol, pending.length > 1));
     }
   }
-  return rivals.map(({ samplesNs, repeats, clock }) => timeRecord(samplesNs, repeats, clock));
+  const brief = !software && protocol.warmUpMs === BRIEF_WARM_UP;
+  return rivals.map(({ samplesNs, repeats, clock }) => ({
+    ...timeRecord(samplesNs, repeats, clock),
+    ...(brief ? { warm_up: "brief" as const } : {}),
+  }));
 }
 
 function isPending({ samplesNs, most }: Sampling): boolean {

@@ -84,3 +84,15 @@ Deno.test("timeRivals() warms up for as long as it is told, and a few batches mo
   const spent = unsteady.reduce((sum, ms) => sum + ms, 0);
   assert.ok(spent >= 300 && spent < 350, String(spent));
 });
+
+Deno.test("timeRivals() says where a GPU was warmed up briefly, and nowhere else", async () => {
+  const warmUp = async (software: boolean, protocol: Partial<TimingProtocol>) => {
+    const { timed } = fakeTimed(() => 1e6);
+    const [time] = await timeRivals(software, [timed], { samples: 5, fillMs: 0, ...protocol });
+    return time!.warm_up;
+  };
+  const brief = { warmUpMs: BRIEF_WARM_UP };
+  assert.equal(await warmUp(false, brief), "brief");
+  assert.equal(await warmUp(true, brief), undefined);
+  assert.equal(await warmUp(false, {}), undefined);
+});
