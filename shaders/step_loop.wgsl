@@ -28,7 +28,7 @@ fn main(
 <% } -%>
 
 <%= it.sums %>
-<% if (it.buffers === "ahead") { -%>
+<% if (it.early) { -%>
   {
     let fill = 0u;
 <%= it.store %>
@@ -36,6 +36,12 @@ fn main(
 <%= it.fetch %>
   }
   workgroupBarrier();
+<% } -%>
+<% if (it.buffers === "collected") { -%>
+  {
+    let fill = 0u;
+<%= it.collect %>
+  }
 <% } -%>
 
 <%
@@ -47,7 +53,7 @@ const step = (last) => { -%>
     }
 <% } -%>
 <%= it.store %>
-<% if (it.buffers !== "ahead") { -%>
+<% if (!it.early) { -%>
     workgroupBarrier();
 <% } -%>
 <% if (last) { -%>
@@ -63,9 +69,12 @@ const step = (last) => { -%>
 <% } else { -%>
 <%= it.next %>
 <% } -%>
+<% if (it.buffers === "collected") { -%>
+    workgroupBarrier();
+<% } -%>
 <%= it.multiply %>
 <%= it.fold %>
-<% if (it.buffers !== "alternate") { -%>
+<% if (it.buffers === "one" || it.buffers === "ahead") { -%>
     workgroupBarrier();
 <% } -%>
 <% } -%>

@@ -124,7 +124,7 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
     assert.ok(stride >= line, `${kernel} ${name}: rows ${stride} apart, ${line} long`);
     return Array.from({ length: threads / lanes }, (_, subgroup) => subgroup).flatMap((subgroup) =>
       [0, 1].map((half) => {
-        const names: Record<string, number> = { subgroup, half };
+        const names: Record<string, number> = { subgroup, half, fill: half };
         for (const [, place, text] of places) names[place!] = valueOf(text!, names);
         return { name, end: valueOf(at, names) + (lines - 1) * stride + line, size };
       })

@@ -1,4 +1,5 @@
 import type { Scalar } from "../elements/scalar.ts";
+import { policyVector } from "../kernels/loader.ts";
 import {
   mainLoopBytes,
   mainLoopWorkgroups,
@@ -82,8 +83,14 @@ export function policyFits(
   a: TileAccess,
   b: TileAccess,
 ): boolean {
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie.
+  const wide = ({ vector = 1, ...access }: TileAccess) => ({
+    ...access,
+    vector: vector === 8 ? vector : policyVector(policy, vector, []),
+  });
+  const bytes = Math.max(mainLoopBytes(policy, a, b), mainLoopBytes(policy, wide(a), wide(b)));
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
-    mainLoopBytes(policy, a, b) <= limits.maxComputeWorkgroupStorageSize;
+    bytes <= limits.maxComputeWorkgroupStorageSize;
 }
 
 /** How a product may be cut, beside what it is. */

@@ -1,5 +1,6 @@
+import { scalarBytes } from "../elements/scalar.ts";
 import { dealsRows, vectorSide } from "../kernels/loader.ts";
-import { unitChain } from "../kernels/matrix_units.ts";
+import { unitChain, unitScalar } from "../kernels/matrix_units.ts";
 import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
   type DeviceModel,
@@ -30,15 +31,24 @@ function efficiencyOf(
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
-    // Tiles of matrix units lie as their operands do.
-    const turned = policy.matrix === undefined && vectorSide(access) === "depth";
-    const across = turned && extent >= 128 ? shares.storedAcross : 1;
+    const across = vectorSide(access) === "depth" ? depthShare(shares, policy, extent) : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     return dealsRows(loader, extent, policy.depth, threads)
       ? across
       : across * shares.dealtUnevenly;
   };
   return (shares.policies[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
+}
+
+/** Share that is left where a side of a policy's tile is read along its depth. */
+export function depthShare(
+  { storedAcross, depthRows }: DeviceModel["shares"],
+  { matrix, depth }: TilePolicy,
+  extent: number,
+): number {
+  if (matrix === undefined) return extent >= 128 ? storedAcross : 1;
+  // Tiles of matrix units lie as their operands do.
+  return depthRows[depth * scalarBytes(unitScalar(matrix.unit))] ?? 1;
 }
 
 /** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */

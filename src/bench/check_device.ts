@@ -73,6 +73,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientLoad: 8,
     gradientFar: 18,
     single: 1,
+    depthRows: {},
     flushed: { kept: 0.5, spilled: 0.2 },
     interleaved: 0.2,
     sliced: {

@@ -89,12 +89,13 @@ export function mainLoopBytes(
   policy: TilePolicy,
   a: LoaderSides,
   b: LoaderSides,
-  { doubleBuffer }: Pick<MainLoopVariant, "doubleBuffer"> = {},
+  variant: Pick<MainLoopVariant, "doubleBuffer" | "prefetch"> = {},
 ): number {
   if (isMatrixPolicy(policy)) {
     const sides = [{ vector: 1 as const, ...a }, { vector: 1 as const, ...b }] as const;
-    return matrixMemory(policy, sides, doubleBuffer).bytes;
+    return matrixMemory(policy, sides, fullVariant(variant)).bytes;
   }
+  const { doubleBuffer } = variant;
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
 }
@@ -186,7 +187,7 @@ export function mainLoopKernel(
     workgroup,
     places: body.places,
     schedule: {
-      buffers: variant.doubleBuffer ? "alternate" : "one",
+      buffers: body.buffers,
       prefetch: variant.prefetch,
     },
     steps,

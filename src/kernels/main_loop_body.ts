@@ -5,7 +5,7 @@ import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
 import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
-import type { StepProducts } from "./loop/step_loop.ts";
+import type { StepProducts, StepSchedule } from "./loop/step_loop.ts";
 import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
 import { type FilledTile, workgroupTile } from "./loop/workgroup_tile.ts";
@@ -25,6 +25,7 @@ export interface LoopBody {
   /** Whose results the tile's are. */
   readonly summary: string;
   readonly tiles: readonly [FilledTile, FilledTile];
+  readonly buffers: StepSchedule["buffers"];
   readonly places: string;
   readonly products: StepProducts;
   output(store: OutputStore): string;
@@ -62,6 +63,7 @@ export function threadBody(
     trait: "",
     summary: `${policy.threadRows} x ${policy.threadColumns} a thread`,
     tiles,
+    buffers: variant.doubleBuffer ? "alternate" : "one",
     places: `${threadPlace(grid, "t", "t")}\n${
       fragmentPlaces(grid, rowFragments, columnFragments)
     }`,
@@ -107,16 +109,22 @@ export function matrixBody(
   b: TileLoader,
   last: number | undefined,
   flush: number,
-  { doubleBuffer }: FullMainLoopVariant,
+  variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const memory = matrixMemory(policy, [a, b], doubleBuffer);
+  const memory = matrixMemory(policy, [a, b], variant);
   return {
     trait: flush === 0 ? "" : `_flush${flush}`,
     summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
     tiles: memory.tiles,
+    buffers: memory.buffers,
     places: matrixPlaces(policy, memory),
-    products: matrixProducts({ policy, memory, last, flush }),
+    products: matrixProducts({
+      policy,
+      memory,
+      last,
+      flush,
+    }),
     output: (store) => matrixOutput(policy, memory, store, flush),
   };
 }

@@ -26,7 +26,7 @@ function policy(
 
 /**
  * Policies on matrix units, smallest tile first. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32,
- * 128x128x32 of four subgroups and of eight, 128x256x32. All fit 48 KiB of workgroup memory.
+ * 128x128x32 of four subgroups, as much 16 deep, of eight, 128x256x32. All fit 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-small", [2, 2], [2, 2], 2, [2, 2]),
@@ -34,6 +34,8 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // For results of 64 rows, of which higher tiles would be half empty.
   policy("matrix-wide", [1, 4], [4, 4], 2, [1, 4]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
+  // One matrix deep: those of the next step are collected while these are multiplied.
+  policy("matrix-ahead", [2, 2], [4, 4], 1, [1, 4]),
   policy("matrix-eight", [2, 4], [4, 2], 2, [1, 2]),
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),
 ];
@@ -53,7 +55,8 @@ export function matrixPolicies(unit: MatrixUnit, lanes: number): TilePolicy[] {
     stage: [policy.stage[0], policy.stage[1] * wide],
   }))
     .filter(({ stage }) => dealsTo(lanes, stage[0] * unit.m, stage[1] * unit.n))
-    .map((policy) => tilePolicy(policy, unit, lanes));
+    .map((policy) => tilePolicy(policy, unit, lanes))
+    .filter(({ depth }) => depth % LOADED === 0);
 }
 
 /** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */
@@ -63,6 +66,8 @@ export function isMatrixTile(text: string): boolean {
 
 /** `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup. */
 const SIZES = /^(\d+)x(\d+)x(\d+)_(\d+)x(\d+)m$/;
+/** Values along a tile's depth that a load may take at once. */
+const LOADED = 4;
 /** Sums that the registers of a thread may hold at all. */
 const MOST_SUMS = 256;
 /** Bytes of sums that a policy of given sizes passes through workgroup memory at once. */
@@ -85,7 +90,9 @@ export function parseMatrixPolicy(
   const matrices = [high / unit.m, wide / unit.n] as const;
   const counts = [...subgroups, ...matrices, depth / unit.k];
   if (!counts.every((count) => Number.isInteger(count) && count > 0)) return undefined;
-  if (high * wide > MOST_SUMS * lanes) return undefined;
+  if (high * wide > MOST_SUMS * lanes || depth / unit.k * unitDepth(unit) % LOADED !== 0) {
+    return undefined;
+  }
   const bytes = 4 * unit.m * unit.n * subgroups[0] * subgroups[1];
   const stage = parts(matrices).find(([down, across]) =>
     bytes * down * across <= STAGE_BYTES && dealsTo(lanes, down * unit.m, across * unit.n)

@@ -24,8 +24,8 @@ import { softwareFigures } from "./software.ts";
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
- * - `shares.policies` on matrix units, and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P --balance none`
- *   (docs/performance/matrix_units.md).
+ * - `shares.policies` on matrix units, `depthRows` and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
+ *   --balance none` (docs/performance/matrix_units.md). Of `matrix-ahead` and rows of 32 bytes: a kernel of the same schedule.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
@@ -84,12 +84,13 @@ export const H200: DeviceModel = {
       broad: 0.93,
       large: 1.03,
       huge: 1.12,
-      "matrix-small": 2.78,
-      "matrix-tall": 3.73,
-      "matrix-wide": 4.74,
-      "matrix-square": 5.3,
-      "matrix-eight": 3.6,
-      "matrix-large": 5.68,
+      "matrix-small": 3.06,
+      "matrix-tall": 4.2,
+      "matrix-wide": 5.2,
+      "matrix-square": 5.9,
+      "matrix-ahead": 6.5,
+      "matrix-eight": 3.97,
+      "matrix-large": 6.25,
     },
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
@@ -107,6 +108,7 @@ export const H200: DeviceModel = {
     gradientFar: 18,
     single: 0.297,
     interleaved: 0.2,
+    depthRows: { 64: 0.91, 32: 0.78 },
     flushed: { kept: 0.52, spilled: 0.216 },
     sliced: {
       flushed: 0.75,

@@ -74,6 +74,8 @@ export interface DeviceShares {
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
+  /** Of matrix units: a tile's side that is read along its depth, by the bytes of such a row; 1 where absent. */
+  readonly depthRows: Readonly<Record<number, number>>;
   /** Of matrix units whose sums move to registers every few steps: where these hold both, and where they do not. */
   readonly flushed: { readonly kept: number; readonly spilled: number };
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */

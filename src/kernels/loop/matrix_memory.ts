@@ -1,5 +1,8 @@
 import { scalarBytes, typeName } from "../../elements/scalar.ts";
+import type { FullMainLoopVariant } from "../main_loop_variant.ts";
+import { unitDepth } from "../matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../policy.ts";
+import type { StepSchedule } from "./step_loop.ts";
 import {
   type MatrixLoader,
   type MatrixOperandTile,
@@ -18,6 +21,7 @@ export interface MatrixMemory {
   /** Its variables. */
   readonly declarations: readonly string[];
   readonly bytes: number;
+  readonly buffers: StepSchedule["buffers"];
   readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
   /** The array through which sums pass, and how four of them are read of what lies there. */
   readonly stage: { readonly array: string; read(vector: string): string };
@@ -47,12 +51,12 @@ export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [numb
  * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
  * ones do not (docs/performance/matrix_units.md).
  *
- * @param doubleBuffer Two tiles of each operand: `half` is which, and the other is on its way while sums pass.
+ * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles.
  */
 export function matrixMemory(
   policy: MatrixTilePolicy,
   [a, b]: readonly [MatrixLoader, MatrixLoader],
-  doubleBuffer = false,
+  { doubleBuffer, prefetch }: Pick<FullMainLoopVariant, "doubleBuffer" | "prefetch">,
 ): MatrixMemory {
   const { matrix, rows, columns, depth } = policy;
   const { unit } = matrix;
@@ -62,11 +66,18 @@ export function matrixMemory(
   ] as const;
   const [down, across] = subgroupGrid(policy);
   const staged = down * across * stageVectors(matrix);
-  const copies = doubleBuffer ? 2 : 1;
+  const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
+  const buffers = doubleBuffer
+    ? "alternate"
+    : shared && prefetch && depth === unitDepth(unit)
+    ? "collected"
+    : "one";
+  const copies = buffers === "one" ? 1 : 2;
   const tileBytes = ({ size, vectorBytes }: MatrixTileShape) => copies * size * vectorBytes;
-  const half = (size: number) => doubleBuffer ? `half * ${size}u + ` : "";
+  const which = buffers === "alternate" ? "half" : "fill";
+  const first = (size: number) => copies === 1 ? "" : `${which} * ${size}u + `;
   const result = typeName(unit.result, 4);
-  if (doubleBuffer || shapes.some(({ vectorBytes }) => vectorBytes !== STAGED_BYTES)) {
+  if (!shared) {
     return {
       declarations: [
         ...shapes.map((shape) =>
@@ -76,20 +87,23 @@ export function matrixMemory(
       ],
       bytes: tileBytes(shapes[0]) + tileBytes(shapes[1]) +
         staged * 4 * scalarBytes(unit.result),
+      buffers,
       tiles: [
-        matrixTile(shapes[0], "a_tile", half(shapes[0].size)),
-        matrixTile(shapes[1], "b_tile", half(shapes[1].size)),
+        matrixTile(shapes[0], "a_tile", first(shapes[0].size)),
+        matrixTile(shapes[1], "b_tile", first(shapes[1].size)),
       ],
       stage: { array: "stage", read: (vector) => vector },
     };
   }
-  const vectors = Math.max(shapes[0].size + shapes[1].size, staged);
+  const both = shapes[0].size + shapes[1].size;
+  const vectors = Math.max(copies * both, staged);
   return {
     declarations: [`var<workgroup> tiles: array<vec4<u32>, ${vectors}>;`],
     bytes: STAGED_BYTES * vectors,
+    buffers,
     tiles: [
-      matrixTile(shapes[0], "tiles", ""),
-      matrixTile(shapes[1], "tiles", `${shapes[0].size}u + `),
+      matrixTile(shapes[0], "tiles", first(both)),
+      matrixTile(shapes[1], "tiles", `${first(both)}${shapes[0].size}u + `),
     ],
     stage: { array: "tiles", read: (vector) => `bitcast<${result}>(${vector})` },
   };

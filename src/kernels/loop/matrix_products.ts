@@ -9,6 +9,7 @@ import {
   stageVectors,
   subgroupGrid,
 } from "./matrix_memory.ts";
+import type { MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
 
 /** Products that subgroups compute on matrix units. */
@@ -105,6 +106,20 @@ function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number
   );
 }
 
+/** Matrices of an operand that a subgroup multiplies at once: their names, and how they are loaded. */
+function operandsOf(
+  operand: "a" | "b",
+  { type, load }: MatrixOperandTile,
+  count: number,
+  places: number,
+  step: number,
+) {
+  return Array.from(
+    { length: count },
+    (_, i) => ({ name: `${operand}${i}`, type, load: load(i * places, step) }),
+  );
+}
+
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
   { policy, memory, last, flush }: MatrixProducts,
@@ -112,21 +127,30 @@ export function matrixProducts(
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
   const { tiles: [a, b], stage } = memory;
+  const collected = memory.buffers === "collected";
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
-  const step = (k: number) =>
-    [
-      "    {",
-      ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${a.load(i * unit.m, k)};`),
-      ...Array.from({ length: columns }, (_, j) => [
-        `      let b${j} = ${b.load(j * unit.n, k)};`,
-        ...Array.from({ length: rows }, (_, i) => {
-          const sum = sumName(i, j);
-          return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
-        }),
-      ]).flat(),
-      "    }",
-    ].join("\n");
-  const steps = Array.from({ length: policy.depth / unitDepth(unit) }, (_, k) => step(k));
+  const left = (step: number) => operandsOf("a", a, rows, unit.m, step);
+  const right = (step: number) => operandsOf("b", b, columns, unit.n, step);
+  const multiplied = (j: number) =>
+    Array.from({ length: rows }, (_, i) => {
+      const sum = sumName(i, j);
+      return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
+    });
+  const step = (at: number) => [
+    ...left(at).map(({ name, load }) => `      let ${name} = ${load};`),
+    ...right(at).flatMap(({ name, load }, j) => [`      let ${name} = ${load};`, ...multiplied(j)]),
+  ];
+  const operands = [...left(0), ...right(0)];
+  const collecting = [
+    ...operands.map(({ name, load }) => `      let next_${name} = ${load};`),
+    ...right(0).flatMap((_, j) => multiplied(j)),
+    ...operands.map(({ name }) => `      ${name} = next_${name};`),
+  ];
+  const steps =
+    (collected
+      ? [collecting]
+      : Array.from({ length: policy.depth / unitDepth(unit) }, (_, at) => step(at)))
+      .map((lines) => ["    {", ...lines, "    }"].join("\n"));
   const moved = rounds(matrix).flatMap((first, round) => [
     ...stageText(matrix, stage, first),
     ...stagedVectors(matrix, stage).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
@@ -135,6 +159,7 @@ export function matrixProducts(
     declarations: memory.declarations,
     subgroups: true,
     sums: [
+      ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
       ...(flush === 0 ? [] : [
         ...rounds(matrix).flatMap((_, round) =>
@@ -145,6 +170,9 @@ export function matrixProducts(
         `  var until_flush = ${flush}u;`,
       ]),
     ].join("\n"),
+    ...(collected
+      ? { collect: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }
+      : {}),
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, last / unitDepth(unit)).join("\n"),
     fold: flush === 0 ? "" : [
@@ -153,6 +181,8 @@ export function matrixProducts(
       `    until_flush = ${flush}u;`,
       ...moved,
       ...eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`),
+      // The next tile is stored where sums have passed.
+      ...(collected ? ["    workgroupBarrier();"] : []),
       "    }",
     ].join("\n"),
     finish: flush === 0 ? "" : moved.join("\n"),

@@ -8,6 +8,8 @@ const SKEW_BYTES = 16;
 
 /** One operand's tile in workgroup memory as matrices are loaded from it: rows along the side that the loader stores. */
 export interface MatrixOperandTile extends FilledTile {
+  /** WGSL of its matrices. */
+  readonly type: string;
   /** Declares where the subgroup's first matrix lies, given `unit_row` or `unit_column`. */
   readonly places: string;
   /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
@@ -80,6 +82,7 @@ export function matrixTile(
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
   const place = operand === "a" ? "unit_row" : "unit_column";
   return {
+    type,
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,

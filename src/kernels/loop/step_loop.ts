@@ -21,9 +21,10 @@ export interface StepLoader {
 export interface StepSchedule {
   /**
    * Tiles in workgroup memory. `one`: filled, then multiplied. `alternate`: two in turn, `half` is which, and one barrier a
-   * step. `ahead`: `fill` is filled while `full` is multiplied.
+   * step. `ahead`: `fill` is filled while `full` is multiplied. `collected`: `fill` is filled, then what is multiplied next is
+   * collected from it while what was collected before is multiplied.
    */
-  readonly buffers: "one" | "alternate" | "ahead";
+  readonly buffers: "one" | "alternate" | "ahead" | "collected";
   /** The next tile travels to registers while this one is multiplied. */
   readonly prefetch: boolean;
 }
@@ -36,6 +37,8 @@ export interface StepProducts {
   readonly subgroups?: boolean;
   /** Declares the sums, all zero. */
   readonly sums: string;
+  /** Collects what is multiplied first from tile `fill`, where buffers are `collected`. */
+  readonly collect?: string;
   /** Multiplies the tiles of a step. */
   readonly multiply: string;
   /** Multiplies those of the last step, where it is a text of its own. */
@@ -79,11 +82,14 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
   // Loaders without a state find the step by its number.
   const at = loaders.some(({ advance }) => advance === undefined);
   const step = (text: string) => at ? `    let at = ${text};` : "";
+  // Two tiles are on their way where one is filled before it is needed.
+  const early = schedule.buffers === "ahead" || schedule.buffers === "collected";
   return render(template, {
     ...loop,
     ...schedule,
     ...products,
     subgroups: products.subgroups ?? false,
+    collect: products.collect ?? "",
     declarations: [
       module.declarations(),
       ...loop.declarations,
@@ -95,12 +101,9 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       both(({ registers }) => registers),
     ].join("\n"),
     first: step("first_step"),
-    second: step("first_step + 1u"),
-    next: [
-      step(schedule.buffers === "ahead" ? "step + 2u" : "step + 1u"),
-      both(({ advance }) => advance),
-    ]
-      .join("\n"),
+    early,
+    second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
+    next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
     store: both(({ store }) => store),
     current: CURRENT[schedule.buffers],
@@ -114,4 +117,5 @@ const CURRENT: Readonly<Record<StepSchedule["buffers"], string>> = {
   // The other tile may still be read: one barrier a step is enough.
   alternate: "    let half = (step - first_step) % 2u;",
   ahead: "    let full = (step - first_step) % 2u;\n    let fill = 1u - full;",
+  collected: "    let fill = 1u - (step - first_step) % 2u;",
 };
