@@ -49,7 +49,7 @@ export function convCommand() {
       const held = options.chunk === undefined && isHeld(subject, options);
       const files = held ? readAhead(subject, opened.files, { during }) : opened.files;
       const { computed: { record }, written } = await writeBeside(
-        { path: output, ...subject.result },
+        { path: output, ...subject.result, force: options.force },
         during,
         (onResult) =>
           computeConv(asked, {

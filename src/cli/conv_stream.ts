@@ -54,7 +54,7 @@ export function computeConv(
     const { output } = options;
     refuseScatteredOutput(subject, cut, output);
     const stream = { ...job, subject, cut, source: computation.source, onProgress: timeLeft(show) };
-    return { record: await during("chunks", () => runInto(executor, stream, output)) };
+    return { record: await during("chunks", () => runInto(executor, stream, options)) };
   });
 }
 
@@ -77,14 +77,14 @@ function cutOn(
 async function runInto(
   executor: Executor,
   job: StreamJob,
-  output: string | undefined,
+  { output, force }: Pick<ConvOptions, "output" | "force">,
 ): Promise<CaseRecord> {
   if (output === undefined) return await runStream(executor, job);
   const { whole, axis, summed } = job.subject;
   let record: CaseRecord;
   await writeNpyParts(output, { ...whole.result, axis: summed ? 0 : axis }, async (take) => {
     record = await runStream(executor, { ...job, take });
-  });
+  }, { replace: force ?? false });
   return record!;
 }
 

@@ -59,7 +59,7 @@ export function gemmCommand() {
       ? readAhead(subject, opened.files, { during })
       : opened.files;
     const { computed: { record }, written } = await writeBeside(
-      { path: output, dtype, shape },
+      { path: output, dtype, shape, force: options.force },
       during,
       (onResult) =>
         compute({

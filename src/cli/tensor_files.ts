@@ -35,7 +35,7 @@ export async function makeTensor(
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { force });
   await proveRoom(path, { dtype, shape });
   const made = fillTensor(dtype, shape, fill, seed);
-  await writeNpy(path, made);
+  await writeNpy(path, made, { replace: force ?? false });
   return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
 }
 
@@ -62,7 +62,7 @@ export async function convertTensor(
   await proveRoom(path, { dtype: dtype ?? source.dtype, shape });
   const read = await source.readAs(dtype ?? source.dtype);
   const converted = fromLayout && toLayout ? convertLayout(read, fromLayout, toLayout) : read;
-  await writeNpy(path, converted);
+  await writeNpy(path, converted, { replace: force ?? false });
   return { ...written(path, converted, toLayout ? `, ${toLayout}` : ""), layout: toLayout };
 }
 

@@ -9,6 +9,8 @@ export interface ResultFile {
   readonly path: string | undefined;
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Whether a member of an archive may be replaced. */
+  readonly force?: boolean | undefined;
 }
 
 /** What was computed, and the end of writing its result, which fails as `writeNpy()` does. */
@@ -25,7 +27,7 @@ export interface Beside<T> {
  * @throws what `compute` throws.
  */
 export async function writeBeside<T>(
-  { path, dtype, shape }: ResultFile,
+  { path, dtype, shape, force = false }: ResultFile,
   during: During,
   compute: (onResult: (result: HostData) => void) => Promise<T>,
 ): Promise<Beside<T>> {
@@ -37,7 +39,8 @@ export async function writeBeside<T>(
     const computed = await compute((result) => {
       if (path === undefined) return;
       const whole = tensor(dtype, shape, result);
-      written = during("write", () => writeNpy(path, whole, checked.promise));
+      const options = { until: checked.promise, replace: force };
+      written = during("write", () => writeNpy(path, whole, options));
       // Its failure is told after what was found.
       written.catch(() => {});
     });

@@ -2,6 +2,6 @@
 export { encodeNpyHeader, type NpyHeader, parseNpyHeader } from "./header.ts";
 export { openEach, openNpy, readNpy, readNpz } from "./npz.ts";
 export type { ReadOptions, TensorPart, TensorSource } from "./source.ts";
-export { type NpyPart, writeNpy, writeNpyParts } from "./write.ts";
+export { type NpyPart, writeNpy, writeNpyParts, type WriteOptions } from "./write.ts";
 export { writeNpz } from "./write_npz.ts";
 export { writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";

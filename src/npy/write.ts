@@ -11,19 +11,23 @@ import { proveMember, proveMemberSize, writeMember } from "./write_npz.ts";
  * Writes a tensor as `np.save` does, whole or not at all; `-` is stdout. `file.npz:member` makes an archive as `np.savez`
  * does, or becomes a member of the one that is there, whose others stay.
  *
- * @param until What has to go well before the file is there.
- * @throws {TypeError} for a path of another format, and for an archive without a member.
+ * @throws {TypeError} for a path of another format, for an archive without a member, and for a member that is there where
+ *   `replace` is false.
  * @throws {RangeError} for archives of 4 GiB and more.
  * @throws {Deno.errors.WriteZero} when the disk is full.
  */
-export function writeNpy(
-  path: string,
-  tensor: Tensor,
-  until?: Promise<unknown>,
-): Promise<void> {
+export function writeNpy(path: string, tensor: Tensor, options: WriteOptions = {}): Promise<void> {
   return writeTensor(path, async (write) => {
     for (const piece of npyBytes(tensor)) await write(piece);
-  }, until);
+  }, options);
+}
+
+/** When a file takes its place, and whose. */
+export interface WriteOptions {
+  /** What has to go well before the file is there. */
+  readonly until?: Promise<unknown> | undefined;
+  /** Whether a member of an archive may be replaced; a file of its own always is. On where absent. */
+  readonly replace?: boolean | undefined;
 }
 
 /** Writes a part of a tensor's file: `count` entries of its axis from `first` on, of `data` with `size` entries. */
@@ -46,6 +50,7 @@ export async function writeNpyParts(
     readonly axis: number;
   },
   body: (write: NpyPart) => Promise<void>,
+  options: Pick<WriteOptions, "replace"> = {},
 ): Promise<void> {
   const header = encodeNpyHeader(dtype, shape);
   const inner = shape.slice(axis + 1).reduce((product, size) => product * size, 1);
@@ -67,7 +72,7 @@ export async function writeNpyParts(
         await write(own, rows === 1 ? undefined : at);
       }
     });
-  });
+  }, options);
 }
 
 /** Formats of tensors and pictures that are not written as such. */
@@ -82,7 +87,7 @@ export function canSeek(path: string): boolean {
 async function writeTensor(
   path: string,
   body: (write: WriteChunk) => Promise<void>,
-  until?: Promise<unknown>,
+  { until, replace }: WriteOptions,
 ): Promise<void> {
   refuseOtherFormats(path);
   const member = memberToWrite(path);
@@ -91,7 +96,7 @@ async function writeTensor(
   await writeMember(member, async (write) => {
     await body(write);
     await until;
-  });
+  }, replace);
 }
 
 /** @throws {TypeError} for a path of another format. */

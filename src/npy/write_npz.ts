@@ -62,12 +62,14 @@ export async function writeNpz(path: string, tensors: Record<string, Tensor>): P
  * as they are; one of the same name is replaced. What other programs of ours add at the same time stays too.
  *
  * @param body Writes the file from front to back.
- * @throws {SyntaxError} where something else than an archive is there.
+ * @param replace Whether one of the same name may be, also one that has come meanwhile.
+ * @throws {TypeError} where there is one that may not. {SyntaxError} where something else than an archive is there.
  * @throws {RangeError} for archives of 4 GiB and more.
  */
 export async function writeMember(
   { file, member }: ArchiveMember,
   body: (write: WriteChunk) => Promise<void>,
+  replace = true,
 ): Promise<void> {
   using held = new DisposableStack();
   await writeAtomically(file, async (write) => {
@@ -77,6 +79,7 @@ export async function writeMember(
     const compressedSize = await archive.add(name, body);
     held.use(await lockFolder(await Deno.realPath(file).catch(() => file)));
     using there = await openThere(file);
+    refuseMember(there, { file, member }, replace);
     const kept = others(there, member);
     refuseLarge(file, [...kept, { name, compressedSize }]);
     for (const entry of kept) {
@@ -97,12 +100,19 @@ export async function proveMember(
   replace: boolean,
 ): Promise<void> {
   using there = await openThere(file);
-  if (there?.members.has(member) && !replace) {
-    throw new InputTypeError(
-      `Cannot write ${file}:${member}: there is a member ${member}, --force replaces it`,
-    );
-  }
+  refuseMember(there, { file, member }, replace);
   for (const entry of others(there, member)) await packedZipEntry(there!.bytes, entry, file);
+}
+
+function refuseMember(
+  there: ThereArchive | undefined,
+  { file, member }: ArchiveMember,
+  replace: boolean,
+): void {
+  if (replace || !there?.members.has(member)) return;
+  throw new InputTypeError(
+    `Cannot write ${file}:${member}: there is a member ${member}, --force replaces it`,
+  );
 }
 
 /** @throws {RangeError} where the archive could not hold a member's file of so many bytes. */

@@ -78,6 +78,22 @@ Deno.test("writeNpyParts() writes parts that follow each other into an archive, 
   });
 });
 
+Deno.test("of several that write a member at once, and may replace none, one does", async () => {
+  await inTempDir(async (dir) => {
+    const path = join(dir, "all.npz");
+    const all = await Promise.allSettled(
+      Array.from({ length: 4 }, () => writeNpy(`${path}:y`, COUNTING, { replace: false })),
+    );
+    const failed = all.filter(({ status }) => status === "rejected") as PromiseRejectedResult[];
+    assert.equal(failed.length, 3);
+    for (const { reason } of failed) {
+      assert.match(String(reason), /^TypeError: .*: there is a member y, --force replaces it$/);
+    }
+    assert.deepEqual(await readNpz(path), { y: COUNTING });
+    assert.deepEqual(names(dir), ["all.npz"]);
+  });
+});
+
 Deno.test("proveNpy() asks for a member's name, and for --force where it is there", async () => {
   await inTempDir(async (dir) => {
     const path = join(dir, "all.npz");
