@@ -3,6 +3,7 @@ import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { memberToWrite, npyFile } from "../npy/npz_path.ts";
 import { proveNpy } from "../npy/write.ts";
+import { readText } from "../read_text.ts";
 
 /** What `--force` does for an output that is an input. */
 export const FORCE_INPUT = "write the output though it is an input";
@@ -53,6 +54,8 @@ export async function proveOutputs(
       throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
     }
     if (path === "-") continue;
+    // What is merged with is read behind the work, which may be long.
+    if (kind === "merged" && await hasData(path)) readText(path);
     if (kind === "npy") await proveNpy(path, force);
     // A member beside those that are read takes nothing away.
     const member = kind === "npy" && memberToWrite(path) !== undefined;
