@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
+import { wgconv } from "./cli.ts";
 
 const ROOT = `${import.meta.dirname}/../`;
 
@@ -53,4 +54,19 @@ Deno.test("files of the product and its tests that pages name exist", () => {
   }
   assert.deepEqual(missing, []);
   assert.ok(names > 50, `${names} names`);
+});
+
+Deno.test("what pages show of wgconv plan is what it says", async () => {
+  let shown = 0;
+  for (const [page, text] of pages()) {
+    for (const [, args, said] of text.matchAll(/^\$ wgconv (plan [^\n"']+)\n([^]*?)^```$/gm)) {
+      const { stdout } = await wgconv(args!.split(" "));
+      const lines = stdout.split("\n");
+      // `...` stands for what a page leaves out.
+      const missing = said!.split("\n").filter((line) => line !== "..." && !lines.includes(line));
+      assert.deepEqual(missing, [], `${page}: wgconv ${args}`);
+      shown++;
+    }
+  }
+  assert.ok(shown >= 3, String(shown));
 });
