@@ -73,6 +73,9 @@ function kernels(): Kernel[] {
       }
     }
   }
+  for (const balance of [{}, { balance: "stream-k", device: softwareDevice(4) }] as const) {
+    add({ size: 168 }, { dtype: "f32", variant: { raster: 3 }, ...balance });
+  }
   return [...found.values()];
 }
 

@@ -108,6 +108,7 @@ export function cutPasses(
     strides: target,
     classText: shape.classText,
     vector: targetVector(target, rows, request.variant),
+    raster: fullVariant(request.variant).raster,
   };
   const before = { splits: 1, streamed: { range: { first: 0, count: head } } };
   const to = { ...target, buffer: partials, element: sum };

@@ -30,7 +30,7 @@ import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
-import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   commaList,
@@ -117,6 +117,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     )
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
+    .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--check <how>", CHECK_HELP, oneOf(CHECKS), "auto" as const)
     .option(
       "--fill <kind>",
@@ -200,6 +201,7 @@ function refuseOnCpu(options: BenchOptions): void {
     tuning,
     without,
     with: withs,
+    raster: options.raster !== undefined,
   });
 }
 

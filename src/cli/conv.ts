@@ -96,5 +96,6 @@ function refuseOnCpu(options: ConvOptions): void {
     tuning,
     without,
     with: withs,
+    raster: options.raster !== undefined,
   });
 }

@@ -104,6 +104,7 @@ function refuseOnCpu(options: GemmOptions): void {
     adapter: options.adapter,
     without,
     with: withs,
+    raster: options.raster !== undefined,
   });
 }
 

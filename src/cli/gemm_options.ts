@@ -25,7 +25,7 @@ import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_option
 import { RUNS_HELP } from "./compute.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { TIMINGS_HELP } from "./timings.ts";
-import { variantOption } from "./variant_options.ts";
+import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
 const named = (on: boolean) => variantNames(on).filter((name) => name !== "half-transforms");
@@ -113,6 +113,7 @@ export function gemmOptions() {
       `optimisations to add: ${OFF.join(", ")} (of f16; thin products have it)`,
       commaList,
     )
+    .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
     .option("--device-model <file>", DEVICE_MODEL_HELP)
     .option(

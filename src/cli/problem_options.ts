@@ -6,7 +6,7 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
-import { VARIANT_HELP, variantOption } from "./variant_options.ts";
+import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
   oneOf,
@@ -84,6 +84,7 @@ export function problemCommand(name: string) {
     .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)
+    .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option(
       "--dtype <name>",

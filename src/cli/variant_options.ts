@@ -1,4 +1,5 @@
 import { InputTypeError } from "../errors.ts";
+import { InvalidArgumentError } from "#cli-types";
 import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
 import { reporter } from "./output.ts";
 
@@ -8,14 +9,30 @@ export const VARIANT_HELP = {
   with: variantNames(false).join(", "),
 } as const;
 
+/** Help of `--raster`. */
+export const RASTER_HELP =
+  "order of a product's workgroups over tiles: rows (down all rows, then the next column), or " +
+  "grouped:N (down N rows of tiles, along all columns, then the next N)";
+
+/** Parses `rows` or `grouped:8`: rows of tiles that workgroups go down first, 0 for all. */
+export function parseRaster(text: string): number {
+  const rows = /^(?:rows|grouped:([1-9]\d{0,4}))$/i.exec(text.trim());
+  if (rows === null) throw new InvalidArgumentError("expected rows, or grouped:8.");
+  return Number(rows[1] ?? 0);
+}
+
 /**
- * The variant that `--without` and `--with` name; says on stderr which of the names change nothing.
+ * The variant that `--without`, `--with` and `--raster` name; says on stderr which of the names change nothing.
  *
  * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or transforms in half the bytes where
  * there are none, or nothing is f16.
  */
 export function variantOption(
-  options: { readonly without?: readonly string[]; readonly with?: readonly string[] },
+  options: {
+    readonly without?: readonly string[];
+    readonly with?: readonly string[];
+    readonly raster?: number;
+  },
   { dtypes, accumulate = "f32", product = false }: {
     readonly dtypes: readonly string[];
     readonly accumulate?: string;
@@ -23,8 +40,8 @@ export function variantOption(
     readonly product?: boolean;
   },
 ): MainLoopVariant | undefined {
-  const { without = [], with: withs = [] } = options;
-  const variant = parseVariant(without, withs);
+  const { without = [], with: withs = [], raster } = options;
+  const variant = parseVariant(without, withs, raster);
   const [has, lacks] = [variantNames(true), variantNames(false)];
   for (const name of without.filter((name) => !has.includes(name))) {
     reporter("stderr").line(

@@ -172,7 +172,7 @@ export function mainLoopKernel(
     variantTrait(options.variant)
   }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
-  const workgroup = workgroupText(module, shape, policy);
+  const workgroup = workgroupText(module, shape, policy, variant.raster);
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
     dealtLoader(b, "b", body.tiles[1], policy.columns, policy.depth, threads),
@@ -213,18 +213,33 @@ export function mainLoopKernel(
 }
 
 /**
- * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, then along the columns. Of uneven rows those of
- * a class are one after the other, the deepest class first: what is left for last is short.
+ * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, or down a band of them, then along the columns.
+ * Of uneven rows those of a class are one after the other, the deepest class first: what is left for last is short.
  *
  * @param classes Classes of uneven rows; 1 where all are alike.
+ * @param raster Rows of tiles of a band; 0 for all.
  */
 export function tilePlaceText(
   module: ModuleBuilder,
   [tile, batch]: readonly [tile: string, batch: string],
-  tiles: { readonly rows: number; readonly columns: number; readonly classes: number },
+  tiles: {
+    readonly rows: number;
+    readonly columns: number;
+    readonly classes: number;
+    readonly raster: number;
+  },
 ): string[] {
   const rows = module.size("row_tiles", tiles.rows);
   const columns = module.size("column_tiles", tiles.columns);
+  const { raster } = tiles;
+  if (tiles.classes === 1 && raster > 0) {
+    return [
+      `  let ${batch} = ${tile} / (${rows} * ${columns});`,
+      `  let batch_tile = ${tile} % (${rows} * ${columns});`,
+      ...bandText("batch_tile", rows, columns, raster),
+      `  let row_tile = band_row;`,
+    ];
+  }
   if (tiles.classes === 1) {
     return [
       `  let row_tile = ${tile} % ${rows};`,
@@ -238,16 +253,35 @@ export function tilePlaceText(
     `  let class_tile = ${tile} % (${rows} * ${columns});`,
     `  let class_of_tile = class_tile / (${each} * ${columns});`,
     `  let class_left = class_tile % (${each} * ${columns});`,
-    `  let row_tile = class_of_tile * ${each} + class_left % ${each};`,
-    `  let column_tile = class_left / ${each};`,
+    ...(raster > 0
+      ? [
+        ...bandText("class_left", each, columns, raster),
+        `  let row_tile = class_of_tile * ${each} + band_row;`,
+      ]
+      : [
+        `  let row_tile = class_of_tile * ${each} + class_left % ${each};`,
+        `  let column_tile = class_left / ${each};`,
+      ]),
   ];
 }
 
-/** Declares the tile, batch and steps of workgroup `id`: tiles down the rows, then along the columns. */
+/** Declares `band_row` and `column_tile` of a tile: bands of so many rows one after the other, each down, then along. */
+function bandText(tile: string, rows: string, columns: string, raster: number): string[] {
+  return [
+    `  let band = ${tile} / (${raster}u * ${columns});`,
+    `  let band_rows = min(${raster}u, ${rows} - band * ${raster}u);`,
+    `  let band_tile = ${tile} % (${raster}u * ${columns});`,
+    `  let band_row = band * ${raster}u + band_tile % band_rows;`,
+    `  let column_tile = band_tile / band_rows;`,
+  ];
+}
+
+/** Declares the tile, batch and steps of workgroup `id`, in the order of {@linkcode tilePlaceText}. */
 function workgroupText(
   module: ModuleBuilder,
   shape: MainLoopShape,
   policy: TilePolicy,
+  raster: number,
 ): string {
   const { range, splits, uneven } = shape;
   const first = range && module.size("first_tile", range.first);
@@ -256,6 +290,7 @@ function workgroupText(
     rows: Math.ceil(shape.rows / policy.rows),
     columns: Math.ceil(shape.columns / policy.columns),
     classes: uneven?.classes ?? 1,
+    raster,
   };
   const steps = Math.ceil(shape.depth / policy.depth);
   const tile = range === undefined

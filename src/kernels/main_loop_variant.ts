@@ -27,7 +27,12 @@ export interface MainLoopVariant {
   readonly packedFilter?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;
+  /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0, for all rows, where absent. */
+  readonly raster?: number;
 }
+
+/** What is on or off. */
+export type MainLoopSwitch = Exclude<keyof MainLoopVariant, "raster">;
 
 /** Every choice of the main loop made. */
 export type FullMainLoopVariant = Required<MainLoopVariant>;
@@ -45,10 +50,11 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   matrixUnits: true,
   packedFilter: false,
   halfTransforms: false,
+  raster: 0,
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
-export const VARIANT_TRAITS: Readonly<Record<string, keyof MainLoopVariant>> = {
+export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "vector-load": "vectorLoads",
   "prefetch": "prefetch",
   "double-buffer": "doubleBuffer",
@@ -84,19 +90,25 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
   return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
-    .join("");
+    .join("") + rasterTrait(full.raster);
+}
+
+/** `_grouped8`: how tiles are ordered, as it stands in names; empty where that is as tuned. */
+export function rasterTrait(raster = 0): string {
+  return raster === 0 ? "" : `_grouped${raster}`;
 }
 
 /**
- * The variant without and with the named optimisations; undefined where that is the tuned kernel.
+ * The variant without and with the named optimisations, and with an order of tiles; undefined where that is the tuned kernel.
  *
  * @throws {RangeError} for a name that is none, or that stands in both lists.
  */
 export function parseVariant(
   without: readonly string[],
   withs: readonly string[],
+  raster = 0,
 ): MainLoopVariant | undefined {
-  const variant: { -readonly [key in keyof MainLoopVariant]: boolean } = {};
+  const variant: { -readonly [key in MainLoopSwitch]?: boolean } = {};
   for (const [names, value] of [[without, false], [withs, true]] as const) {
     for (const name of names) {
       const key = Object.hasOwn(VARIANT_TRAITS, name) ? VARIANT_TRAITS[name] : undefined;
@@ -113,7 +125,8 @@ export function parseVariant(
   }
   const changed = Object.values(VARIANT_TRAITS)
     .filter((key) => variant[key] !== undefined && variant[key] !== TUNED_VARIANT[key]);
-  return changed.length === 0
-    ? undefined
-    : Object.fromEntries(changed.map((key) => [key, variant[key]]));
+  return changed.length === 0 && raster === 0 ? undefined : {
+    ...Object.fromEntries(changed.map((key) => [key, variant[key]])),
+    ...(raster === 0 ? {} : { raster }),
+  };
 }

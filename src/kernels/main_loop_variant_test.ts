@@ -34,6 +34,9 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
     variantTrait({ doubleBuffer: true, arrays2d: false, vectorLoads: false }),
     "_no_vector_load_double_buffer_no_arrays_2d",
   );
+  assert.equal(variantTrait({ prefetch: false, raster: 8 }), "_no_prefetch_grouped8");
+  assert.deepEqual(parseVariant(["unroll"], [], 8), { unroll: false, raster: 8 });
+  assert.equal(parseVariant([], [], 0), undefined);
 });
 
 Deno.test("every optimisation is on or off in the tuned kernel", () => {

@@ -13,6 +13,7 @@ import {
   tileClasses,
 } from "./class_output.ts";
 import { tilePlaceText, type TileRange } from "./main_loop.ts";
+import { rasterTrait } from "./main_loop_variant.ts";
 import {
   type ModuleBuilder,
   moduleBuilder,
@@ -54,6 +55,8 @@ export interface TilePartials {
   readonly classText?: ((module: ModuleBuilder) => string) | undefined;
   /** Along which side four results can be stored at once. */
   readonly vector: OutputVector;
+  /** As the main loop's variant has it. */
+  readonly raster: number;
 }
 
 /** Elements of all partial results. */
@@ -135,7 +138,7 @@ export function reduceTilesKernel(
       : strides.interleave === undefined
       ? ""
       : "_i"
-  }_${policyTile(policy)}${trait}${epilogueTrait(steps)}${
+  }_${policyTile(policy)}${trait}${rasterTrait(shape.raster)}${epilogueTrait(steps)}${
     splitTrait(splits.partials, splits.result)
   }`;
   const count = module.size("count", resultVectors(shape));
@@ -151,6 +154,7 @@ export function reduceTilesKernel(
       rows: Math.ceil(shape.rows / policy.rows),
       columns: Math.ceil(shape.columns / policy.columns),
       classes: strides.classes === undefined ? 1 : tileClasses(strides.classes),
+      raster: shape.raster,
     }),
     `  let first_row = row_tile * ${policy.rows}u;`,
     `  let row = first_row + ${side === "rows" ? along : other};`,

@@ -221,6 +221,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     columns: n,
     strides: { ...strides, period: n, group: m * n },
     vector,
+    raster: variant.raster,
   };
   const partials = splits === 1 ? undefined : buffers.add(
     "partial results",

@@ -1,0 +1,19 @@
+import assert from "#assert";
+import { parseRaster, variantOption } from "./variant_options.ts";
+
+Deno.test("--raster is rows, or grouped with rows of tiles", () => {
+  assert.deepEqual(["rows", "grouped:8", " GROUPED:1 "].map(parseRaster), [0, 8, 1]);
+  for (const text of ["", "columns", "grouped", "grouped:0", "grouped:-1", "grouped:1.5"]) {
+    assert.throws(() => parseRaster(text), /expected rows, or grouped:8/);
+  }
+});
+
+Deno.test("--raster joins the variant of the main loop, and rows is the tuned one", () => {
+  const dtypes = ["f32"];
+  assert.deepEqual(variantOption({ raster: 8 }, { dtypes }), { raster: 8 });
+  assert.deepEqual(variantOption({ without: ["peel"], raster: 2 }, { dtypes }), {
+    peel: false,
+    raster: 2,
+  });
+  assert.equal(variantOption({ raster: 0 }, { dtypes }), undefined);
+});

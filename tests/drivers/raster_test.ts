@@ -1,0 +1,73 @@
+/** Workgroups in bands of rows of tiles, on the driver at hand: results do not depend on the order. */
+import assert from "#assert";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { multiply } from "../gemm_matrix.ts";
+
+const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+/** Bands of one row of tiles, of some that do not divide them, and of more than there are. */
+const RASTERS = [1, 4, 9];
+const STREAMED = { splits: undefined, balance: "stream-k", device: softwareDevice(4) } as const;
+
+Deno.test("products agree with the reference in every order of tiles, and with each other", async () => {
+  using gpu = await openDevice({ backend });
+  // Six by three tiles of `tiny`, twice.
+  const problem = { m: 165, n: 70, k: 37, batch: 2, bias: "row" } as const;
+  for (const cut of [{}, { splits: 3 }, STREAMED]) {
+    for (const sizes of ["constant", "uniform"] as const) {
+      const rows = await multiply(gpu, problem, { ...cut, sizes });
+      for (const raster of RASTERS) {
+        const { plan, result, checked } = await multiply(gpu, problem, {
+          ...cut,
+          sizes,
+          variant: { raster },
+        });
+        assert.match(plan.kernel, new RegExp(`_grouped${raster}`));
+        assert.equal(checked?.verdict, "pass", checked?.message);
+        // Of stream-K other tiles are the last, whose depth is split.
+        if (cut !== STREAMED) assert.deepEqual(result, rows.result, plan.kernel);
+      }
+    }
+  }
+});
+
+const SHAPE = {
+  batch: 2,
+  inChannels: 68,
+  outChannels: 70,
+  groups: 2,
+  inputSize: [7, 9],
+  filterSize: [3, 2],
+  paddingBegin: [1, 0],
+  paddingEnd: [0, 1],
+};
+
+Deno.test("convolutions agree with the reference in bands, classes of strides too", async () => {
+  using gpu = await openDevice({ backend });
+  for (const op of OPERATIONS) {
+    for (const layout of LAYOUTS) {
+      for (const stride of [[1, 1], [2, 2]]) {
+        for (const cut of [{}, { balance: "stream-k", device: softwareDevice(2) }] as const) {
+          const problem = convProblem({ ...SHAPE, stride, op });
+          const { plan } = await checkedResult(
+            gpu,
+            convRequest(gpu, problem, {
+              algorithm: "implicit-gemm",
+              layout,
+              epilogue: NO_EPILOGUE,
+              policy: "tiny",
+              variant: { raster: 2 },
+              sizes: "uniform",
+              ...cut,
+            }),
+          );
+          assert.match(plan.kernel, /_grouped2/);
+        }
+      }
+    }
+  }
+});
