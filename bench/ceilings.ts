@@ -4,11 +4,8 @@
  *   deno run -A bench/ceilings.ts
  * Several forms of each type; the best one is the ceiling. TFLOP/s, or TOPS for int8 (a multiply-add is two).
  */
-import type { Kernel } from "../src/kernels/kernel.ts";
-import type { Plan } from "../src/algorithms/plan.ts";
 import { openDevice } from "../src/gpu/device.ts";
-import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
-import { upload } from "../src/gpu/buffers.ts";
+import { type Probe, timeProbe } from "./probes/probe.ts";
 
 /** One form: `chains` independent sums of `type` a thread, each updated once a step. */
 interface Form {
@@ -69,7 +66,7 @@ const FORMS: readonly Form[] = [
 const STEPS = 16;
 
 /** Eight a and b values in registers, every chain using another pair. */
-function probe(form: Form, rounds: number): Kernel {
+function formProbe(form: Form, rounds: number, workgroups: number): Probe {
   const { chains, type } = form;
   const values = (name: string) =>
     Array.from(
@@ -92,8 +89,6 @@ function probe(form: Form, rounds: number): Kernel {
   return {
     name: `probe_${form.name.replace(/\W/g, "_")}`,
     wgsl: [
-      "@group(0) @binding(0) var<storage, read> data: array<f32>;",
-      "@group(0) @binding(1) var<storage, read_write> result: array<f32>;",
       "@compute @workgroup_size(256)",
       "fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) t: u32) {",
       ...values("a"),
@@ -106,10 +101,13 @@ function probe(form: Form, rounds: number): Kernel {
       "  if (sum == 12345.0f) { result[id.x] = sum; }",
       "}",
     ].join("\n"),
-    workgroupSize: [256, 1, 1],
+    threads: 256,
+    workgroups,
+    element: "f32",
     workgroupBytes: 0,
-    bindings: ["read", "write"],
     features: form.feature === undefined ? [] : [form.feature],
+    data: new Float32Array(64).map((_, i) => 0.5 + i / 128),
+    resultBytes: 4 * 256 * workgroups,
   };
 }
 
@@ -117,38 +115,9 @@ function probe(form: Form, rounds: number): Kernel {
 async function rate(form: Form): Promise<number> {
   using gpu = await openDevice(form.feature === undefined ? {} : { features: [form.feature] });
   const rounds = gpu.info.software ? 4 : 512;
-  const groups = gpu.info.software ? 8 : 132 * 16;
-  const kernel = probe(form, rounds);
-  const plan: Plan = {
-    kernel: kernel.name,
-    algorithm: "probe",
-    buffers: [
-      { name: "data", role: "input", bytes: 256 },
-      { name: "result", role: "output", bytes: 4 * 256 * groups },
-    ],
-    passes: [{
-      kernel,
-      bindings: [
-        { buffer: 0, offset: 0, size: 256 },
-        { buffer: 1, offset: 0, size: 4 * 256 * groups },
-      ],
-      grid: [groups, 1, 1],
-      multiplications: 0,
-    }],
-    workspaceBytes: 0,
-    multiplications: 0,
-    arithmetic: {},
-    notes: [],
-  };
-  using buffers = createPlanBuffers(gpu, plan);
-  upload(gpu, buffers.buffers[0]!, 0, new Float32Array(64).map((_, i) => 0.5 + i / 128));
-  using prepared = await preparePlan(gpu, plan, buffers);
-  const once = await execute(gpu, prepared, { samples: 1, repeats: 1, warmup: 1 });
-  const repeats = Math.max(1, Math.ceil(5e6 / once.samplesNs[0]!));
-  const warmup = gpu.info.software ? 0 : 40 * repeats;
-  const timed = await execute(gpu, prepared, { samples: 5, repeats, warmup });
-  const best = Math.min(...timed.samplesNs);
-  return 2 * form.width * form.chains * STEPS * rounds * 256 * groups / best / 1e3;
+  const workgroups = gpu.info.software ? 8 : 132 * 16;
+  const { ns } = await timeProbe(gpu, formProbe(form, rounds, workgroups));
+  return 2 * form.width * form.chains * STEPS * rounds * 256 * workgroups / ns / 1e3;
 }
 
 for (const form of FORMS) {
