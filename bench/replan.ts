@@ -57,6 +57,8 @@ export interface Replanned {
 export function replanRecords(text: string, source: string): Replanned[] {
   let environment: ReadEnvironment | undefined;
   return text.split(/(?<=\n)/).flatMap((line) => {
+    // Files of results hold lines of other benchmarks, too.
+    if (!/"kind": ?"(?:case|environment)"/.test(line)) return [];
     const { environments, cases } = parseRecords(line, source);
     environment = environments[0] ?? environment;
     return cases.flatMap((one) => replan(one, environment));
