@@ -47,6 +47,7 @@ export type {
 
 export type { Candidate, Rival } from "./src/algorithms/rival.ts";
 export { type Balance, BALANCES } from "./src/algorithms/balance.ts";
+export { type MathChoice, MATHS } from "./src/algorithms/math.ts";
 export type { TunedChoice, TuningTable } from "./src/algorithms/tuned_choice.ts";
 export {
   isRefusal,
@@ -58,7 +59,8 @@ export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
 export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
 export { type BiasGradientRequest, planBiasGradient } from "./src/algorithms/bias_gradient/plan.ts";
 export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
-export { type GemmRequest, planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
+export { planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";
+export type { GemmRequest } from "./src/algorithms/gemm/request.ts";
 export type { BindingKind, Kernel } from "./src/kernels/kernel.ts";
 export type { SizeMode } from "./src/kernels/module.ts";
 export * from "./src/kernels/main_loop_variant.ts";

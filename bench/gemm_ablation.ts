@@ -7,7 +7,8 @@
  * (tests/drivers/gemm_main.ts does that).
  */
 import { modelOf } from "../src/algorithms/device/h200.ts";
-import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { upload } from "../src/gpu/buffers.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";

@@ -181,6 +181,7 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [["--size", "3,4"], /k is missing, expected m n k/],
     [["--size", "3,4,5", "--alpha", "x"], /expected a finite number/],
     [["--size", "3,4,5", "--policy", "tinny"], /did you mean "tiny"\?/],
+    [["--size", "3,4,5", "--math", "f16x3", "--dtype", "f64"], /math f16x3 is of f32 operands/],
     [["--size", "3,4,5", "--accumulate", "f16"], /only f16 products can be summed in f16/],
     [
       ["--size", "3,4,5", "--dtype", "i8", "--alpha", "0.5"],

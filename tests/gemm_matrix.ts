@@ -1,6 +1,7 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
 import { policyFits } from "../src/algorithms/cut.ts";
-import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { checkAgainst, computeReference } from "../src/run/check.ts";
 import { gemmSubject } from "../src/run/gemm_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";

@@ -1,7 +1,8 @@
 /** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts has f32's own. */
 import assert from "#assert";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
-import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { openValidator } from "../src/gpu/validate.ts";

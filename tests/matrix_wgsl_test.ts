@@ -1,11 +1,13 @@
 /** Products on matrix units of every shape that NVIDIA's GPUs have are valid to Dawn's compiler. */
 import assert from "#assert";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
-import { type GemmRequest, planGemm } from "../src/algorithms/gemm/plan.ts";
+import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
+import { expectPlanned, isRefusal } from "../src/algorithms/refusal.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { openValidator } from "../src/gpu/validate.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
-import { MATRIX_POLICY_NAMES } from "../src/kernels/matrix_policies.ts";
+import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
 import { MATRIX_FEATURES, type MatrixUnit } from "../src/kernels/matrix_units.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 
@@ -34,27 +36,44 @@ const UNITS: readonly (readonly [MatrixUnit, number])[] = [
 /** Tiles by their sizes, of workgroups and subgroups. */
 const TILES = ["128x128x32_64x32m", "256x128x32_64x64m", "128x192x32_64x48m", "64x32x32_16x32m"];
 
-function kernels([unit, lanes]: (typeof UNITS)[number]): Kernel[] {
+/** Tiles of f32 in halves, of which two are there of each operand. */
+const SPLIT_TILES = ["128x128x16_64x32m", "128x64x16_32x32m", "64x64x32_32x16m"];
+
+/** Units with what they multiply: what they take as it is, and f32 in halves. */
+const PRODUCTS = UNITS.flatMap(([unit, lanes]) =>
+  (unit.component === "f16" ? ["f16", "f32"] as const : ["i8"] as const).map((dtype) => ({
+    unit,
+    lanes,
+    dtype,
+  }))
+);
+
+function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
-  const dtype = unit.component;
   const matrixUnits = { lanes, units: [unit] };
+  const split = dtype === "f32";
   const add = (size: number, more: Partial<GemmRequest>, rest = {}) => {
     const problem = gemmProblem({ m: size, n: size, k: size, ...rest });
-    const request = { policy: "matrix-small", ...more };
-    const plan = planGemm({ problem, dtype, limits, matrixUnits, ...request });
+    const request = { policy: "matrix-small", ...(split && { math: "f16x3" as const }), ...more };
+    const planned = tryPlanGemm({ problem, dtype, limits, matrixUnits, ...request });
+    // Two tiles an operand of single halves are too many for the largest.
+    if (split && isRefusal(planned) && /matrix-(large|wide) does not fit/.test(planned.text)) {
+      return;
+    }
+    const plan = expectPlanned(planned);
     for (const { kernel } of plan.passes) {
       assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
       found.set(kernel.name, kernel);
     }
   };
-  for (const policy of MATRIX_POLICY_NAMES) {
+  for (const { name: policy } of matrixPolicies(unit, lanes, split)) {
     for (const transpose of TRANSPOSES) {
       for (const size of [33, 64, 2049, 2064]) add(size, { policy }, { transpose });
     }
     add(8192, { policy, splits: 2 });
     add(8192, { policy, balance: "none" });
   }
-  for (const policy of TILES) {
+  for (const policy of split ? SPLIT_TILES : TILES) {
     for (const transpose of TRANSPOSES) add(2049, { policy }, { transpose });
   }
   const epilogue = { alpha: 3, beta: -2, residual: true, bias: "row", activation: "relu" } as const;
@@ -62,7 +81,9 @@ function kernels([unit, lanes]: (typeof UNITS)[number]): Kernel[] {
     add(640, { sizes, splits: 2 }, epilogue);
     add(640, { sizes, balance: "stream-k", device: softwareDevice(4) }, epilogue);
     for (const variant of [{ doubleBuffer: true }, { prefetch: false }, { vectorLoads: false }]) {
-      add(640, { sizes, variant }, epilogue);
+      // Two of two tiles take twice the bytes.
+      const policy = split && variant.doubleBuffer ? "64x64x16_32x32m" : "matrix-small";
+      add(640, { sizes, variant, policy }, epilogue);
     }
   }
   return [...found.values()];
@@ -79,6 +100,7 @@ const BYTES: Readonly<Record<string, number>> = {
   "vec4<i32>": 16,
   "vec4<f16>": 8,
   "vec4<u32>": 16,
+  "vec2<u32>": 8,
 };
 
 /** Value of an index of whole numbers, as WGSL computes it. */
@@ -133,8 +155,8 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
 }
 
 Deno.test("matrices that subgroups load and store lie within workgroup memory, whatever the subgroup", () => {
-  for (const one of UNITS) {
-    const [, lanes] = one;
+  for (const one of PRODUCTS) {
+    const { lanes } = one;
     let largest = 0;
     for (const kernel of kernels(one)) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
@@ -153,8 +175,8 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
 
 Deno.test("products on matrix units of every shape are valid WGSL to dawn", async () => {
   using validator = await openValidator("dawn", { robust: false });
-  for (const one of UNITS) {
-    const [, lanes] = one;
+  for (const one of PRODUCTS) {
+    const { lanes } = one;
     const all = kernels(one);
     const own = all.filter(({ features }) => features.includes(MATRIX_FEATURES[1]!));
     assert.ok(own.length > 30, `${own.length} kernels`);

@@ -11,6 +11,7 @@ import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { FLOAT_DTYPES, type Operation, OPERATIONS } from "../src/problem/conv_problem.ts";
+import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -103,6 +104,12 @@ const VARIANTS: readonly MainLoopVariant[] = [
   { vectorLoads: false },
 ];
 
+/** An H200's largest of f16. */
+const HALF_UNITS: MatrixUnits = {
+  lanes: 32,
+  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
+};
+
 /** Lines `problem operation layout algorithm device: hash`, sorted as they are made. */
 export function* planHashes(): Generator<string> {
   const devices: readonly [string, Partial<PlanRequest>][] = [
@@ -163,6 +170,12 @@ export function* planHashes(): Generator<string> {
     yield `${m},${n},${k} f16 summed in f16: ${
       hashOf((sizes) => planGemm({ problem: gemmProblem({ m, n, k }), ...chained, sizes }))
     }`;
+    const halves = { dtype: "f32", math: "f16x3", limits: LARGE, matrixUnits: HALF_UNITS } as const;
+    for (const transpose of ["nn", "tn", "nt"] as const) {
+      const problem = gemmProblem({ m, n, k, transpose, beta: 2 });
+      const hash = hashOf((sizes) => planGemm({ problem, ...halves, sizes }));
+      yield `${m},${n},${k} ${transpose} f16x3: ${hash}`;
+    }
     for (const dtype of ["f32", "f16", "i8"] as const) {
       for (const transpose of ["nn", "tn", "nt"] as const) {
         const problem = gemmProblem({ m, n, k, transpose });

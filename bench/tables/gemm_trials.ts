@@ -1,7 +1,7 @@
 /** What benchmarks of the main loop printed, as tables: ceilings, policies, ablation, balances, sums in f16. */
 import { H200_LIMITS } from "../h200_limits.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
-import { cutGemm } from "../../src/algorithms/gemm/plan.ts";
+import { cutGemm } from "../../src/algorithms/gemm/cut.ts";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { policyTile, TILE_POLICIES } from "../../src/kernels/policy.ts";
 import { gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";

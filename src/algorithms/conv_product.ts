@@ -213,7 +213,7 @@ export function productPass(
     output,
     {
       accumulation: product.accumulate,
-      chain: unitChain(product.stored),
+      chain: unitChain(product.stored, policy.matrix?.split),
       ...(variant === undefined ? {} : { variant }),
     },
   );

@@ -10,8 +10,7 @@ import { flushSteps } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
 import {
-  isMatrixTile,
-  MATRIX_POLICY_NAMES,
+  isMatrixPolicyName,
   matrixPolicies,
   parseMatrixPolicy,
 } from "../kernels/matrix_policies.ts";
@@ -57,9 +56,12 @@ export function cutArithmetic(
   const whole = splits === 1 || head > 0;
   const longest = whole ? steps : Math.ceil(steps / splits);
   const flush = policy.matrix?.unit.result === "f32"
-    ? flushSteps(policy, unitChain(result), longest)
+    ? flushSteps(policy, unitChain(result, policy.matrix.split), longest)
     : 0;
-  const unit = policy.matrix?.unit.result === "f32" ? { unit: policy.matrix.unit.k } : {};
+  const unit = policy.matrix?.unit.result !== "f32" ? {} : {
+    unit: policy.matrix.unit.k,
+    ...(policy.matrix.split ? { math: "f16x3" as const } : {}),
+  };
   if (whole) return { ...unit, ...(flush === 0 ? {} : { chain: flush * policy.depth }) };
   const segment = longest * policy.depth;
   return { ...unit, chain: flush === 0 ? segment : flush * policy.depth, segment };
@@ -260,9 +262,13 @@ export function cutProduct(
   const device = deviceOf(request);
   const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
   const { matrix } = product;
-  const matrices = matrix === undefined ? [] : matrixPolicies(matrix.unit, matrix.lanes);
+  const matrices = matrix === undefined
+    ? []
+    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split);
   // On matrix units all but the thin ones are slower.
-  let candidates = matrices.some(fits)
+  let candidates = matrix?.split
+    ? matrices
+    : matrices.some(fits)
     ? [...matrices, ...TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name))]
     : TILE_POLICIES;
   candidates = candidates.filter(fits);
@@ -275,10 +281,16 @@ export function cutProduct(
   }
   if (request.policy !== undefined) {
     const policy = matrices.find(({ name }) => name === request.policy) ??
-      (matrix && parseMatrixPolicy(request.policy, matrix.unit, matrix.lanes)) ??
+      (matrix && parseMatrixPolicy(request.policy, matrix.unit, matrix.lanes, matrix.split)) ??
       findPolicy(request.policy);
+    if (policy !== undefined && matrix?.split && policy.matrix === undefined) {
+      return refusal(
+        "problem",
+        `policy ${policy.name} has no matrix units, which math f16x3 multiplies on`,
+      );
+    }
     if (policy === undefined) {
-      if (MATRIX_POLICY_NAMES.includes(request.policy) || isMatrixTile(request.policy)) {
+      if (isMatrixPolicyName(request.policy)) {
         if (matrix !== undefined) {
           return refusal(
             "problem",

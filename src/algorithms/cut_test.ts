@@ -5,7 +5,8 @@ import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
 import type { Balance } from "./balance.ts";
 import type { Product } from "./product.ts";
 import { H200, softwareDevice } from "./device/h200.ts";
-import { cutGemm, planGemm } from "./gemm/plan.ts";
+import { cutGemm } from "./gemm/cut.ts";
+import { planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
 import { expectPlanned } from "./refusal.ts";
 

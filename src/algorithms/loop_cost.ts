@@ -22,6 +22,9 @@ export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean 
 /** What a tile costs there beside its steps. */
 const SMALL_DEVICE = { fill: 2, store: 0 };
 
+/** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
+const SPLIT_SHARE = 0.6;
+
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(
   { shares }: DeviceModel,
@@ -37,7 +40,9 @@ function efficiencyOf(
       ? across
       : across * shares.dealtUnevenly;
   };
-  return (shares.policies[policy.name] ?? 1) * side(a, policy.rows) * side(b, policy.columns);
+  const rate = (shares.policies[policy.name] ?? 1) *
+    (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
+  return rate * side(a, policy.rows) * side(b, policy.columns);
 }
 
 /** Share that is left where a side of a policy's tile is read along its depth. */
@@ -62,7 +67,7 @@ function flushedShare(
   steps: number,
 ): number {
   if (matrix === undefined || policy.matrix?.unit.result !== "f32") return 1;
-  if (steps * policy.depth <= unitChain(matrix.result)) return 1;
+  if (steps * policy.depth <= unitChain(matrix.result, matrix.split)) return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }

@@ -272,6 +272,12 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
+  if (asked.math === "f16x3") {
+    return refusal(
+      "problem",
+      "math f16x3 is of matrix products, convolutions are in f32 as they are",
+    );
+  }
   const unknown = refuseUnknown(asked) ?? refuseSplits(asked);
   if (unknown !== undefined) return unknown;
   const request = withWorkspaceBytes(asked);

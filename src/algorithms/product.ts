@@ -4,6 +4,7 @@ import type { Scalar } from "../elements/scalar.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type MatrixUnit, matrixUnitFor, type MatrixUnits } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
+import type { MathChoice } from "./math.ts";
 
 /** A product before it is cut: `batches` of rows x columns x depth. */
 export interface Product {
@@ -24,21 +25,32 @@ export interface Product {
   workspaceBytes?(policy: TilePolicy): number;
   /** What its operands can be multiplied on, where the device has it, and what its results are stored in. */
   readonly matrix?:
-    | { readonly unit: MatrixUnit; readonly lanes: number; readonly result: Scalar }
+    | {
+      readonly unit: MatrixUnit;
+      readonly lanes: number;
+      readonly result: Scalar;
+      /** f32 operands, in two halves each: on nothing else. */
+      readonly split?: boolean;
+    }
     | undefined;
   readonly a: TileAccess;
   readonly b: TileAccess;
 }
 
-/** The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. */
+/** The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16. */
 export function productUnit(
   request: ElementChoice & {
+    readonly math?: MathChoice | undefined;
     readonly variant?: MainLoopVariant;
     readonly matrixUnits?: MatrixUnits;
   },
 ): Product["matrix"] {
   const { matrixUnits, microKernel } = fullVariant(request.variant);
   const elements = elementsOf(request);
+  if (request.math === "f16x3") {
+    const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, request.matrixUnits);
+    return unit && { unit, lanes: request.matrixUnits!.lanes, result: "f32", split: true };
+  }
   const unit = matrixUnitFor(elements, request.matrixUnits);
   return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
     ? undefined

@@ -5,6 +5,7 @@ import type { Epilogue } from "../problem/epilogue.ts";
 import type { FilterLayout, Layout } from "../tensor/layout.ts";
 import type { DeviceModel } from "./device/model.ts";
 import type { Balance } from "./balance.ts";
+import type { MathChoice } from "./math.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { AlgorithmName } from "./names.ts";
 import type { TuningTable } from "./tuned_choice.ts";
@@ -25,6 +26,8 @@ export interface PlanRequest {
   readonly epilogue: Epilogue;
   /** An algorithm by name; `auto` takes the fastest by tuning or by the model. */
   readonly algorithm: AlgorithmName | "auto";
+  /** Of f32: how operands are multiplied; `auto` where absent. Convolutions have no `f16x3`. */
+  readonly math?: MathChoice;
   /** Name of a `TilePolicy` to use in place of the planner's choice. */
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */

@@ -1,6 +1,8 @@
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
 import type { Balance } from "../algorithms/balance.ts";
-import { cutGemm, tryPlanGemm } from "../algorithms/gemm/plan.ts";
+import { cutGemm } from "../algorithms/gemm/cut.ts";
+import { chooseMath } from "../algorithms/gemm/math.ts";
+import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
@@ -34,10 +36,12 @@ export interface GemmRival extends RunCase {
  * @throws as `planGemm()`.
  */
 export function gemmRivals(
-  planning: Planning,
+  asked: Planning,
   problem: GemmProblem,
   arithmetic: GemmArithmetic,
 ): GemmRival[] {
+  const math = expectPlanned(chooseMath(gemmRequest(problem, arithmetic, asked)));
+  const planning = math === "f16x3" ? { ...asked, math } : asked;
   const request = (policy: string, choice: Asked = {}) =>
     gemmRequest(problem, arithmetic, { ...planning, policy, ...choice });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;

@@ -279,7 +279,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
   const { check, fill = defaultFill("f32"), lossScale, provider = "wgconv" } = run;
   const { protocol, planning = {} } = run;
   const { policy, splits, balance, flush, maxWorkspaceBytes, maxWorkspaceShare, exact } = planning;
-  const { variant, device, maxBoundRatio } = planning;
+  const { variant, device, maxBoundRatio, math } = planning;
   return {
     check,
     fill,
@@ -296,6 +296,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     ...(maxWorkspaceShare === undefined ? {} : { "max-workspace": `${maxWorkspaceShare}x` }),
     ...(device === undefined ? {} : { "device-model": modelTrait(device) }),
     ...(exact === undefined ? {} : { exact: "true" }),
+    ...(math === undefined ? {} : { math }),
     ...(maxBoundRatio === undefined ? {} : { "max-bound-ratio": maxBoundRatio }),
     ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
   };

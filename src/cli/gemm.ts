@@ -95,7 +95,9 @@ function refuseBesideSearch(
 /** @throws {TypeError} for options that choose among kernels. */
 function refuseOnCpu(options: GemmOptions): void {
   const { policy, splits, balance, cache = ["hot"], deviceModel, without, with: withs } = options;
+  const { math } = options;
   refuseOptions(`Cannot multiply: ${CPU_HEEDS}`, {
+    math: math !== "auto",
     policy: policy !== "auto",
     splits: splits !== undefined,
     balance: balance !== "auto",

@@ -10,6 +10,7 @@ import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
+import { MATHS } from "../algorithms/math.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
 import {
@@ -32,6 +33,10 @@ const named = (on: boolean) => variantNames(on).filter((name) => name !== "half-
 const ON = named(true);
 const OFF = named(false);
 
+/** What `--math` says of itself. */
+const MATH_HELP = "of f32: auto, f32, or f16x3: three products of halves on matrix units, " +
+  "and f32 where those are not enough";
+
 const EXAMPLES = `
 D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,
 op(B) k x n; --transpose tn says that A is stored k x m. Inputs with three axes are a batch of products.
@@ -52,6 +57,7 @@ Examples:
   wgconv gemm --size 256,256,65536 --search
   wgconv gemm --size 2048,2048,2048 --balance stream-k
   wgconv gemm --size 4096,4096,4096 --dtype i8
+  wgconv gemm --size 4096,4096,4096 --backend dawn --math f16x3
   wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
   wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl --resume --shard 1/2 --cache hot,cold
@@ -101,6 +107,7 @@ export function gemmOptions() {
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )
+    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option(
       "--policy <name>",
       `${policies.join(", ")}, or a tile such as 128x32x8_8x4, on matrix units 128x256x32_64x64m`,
@@ -162,10 +169,11 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 
 /** What the options choose in place of the planner. */
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
-  const { policy, splits, balance } = options;
+  const { math, policy, splits, balance } = options;
   const { dtype, accumulate } = options;
   const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
   return {
+    ...(math === "auto" ? {} : { math }),
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
     ...deviceOption(options.deviceModel),

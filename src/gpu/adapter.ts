@@ -122,6 +122,7 @@ export function readMatrixUnits(
       n: N,
       k: K,
     }))
-    .filter(({ component, result }) => UNIT_TYPES.includes(`${component} ${result}`));
+    .filter(({ component, result }) => UNIT_TYPES.includes(`${component} ${result}`))
+    .filter(({ component }) => component !== "f16" || granted.includes("shader-f16"));
   return units.length === 0 ? undefined : { lanes: subgroupMaxSize, units };
 }

@@ -28,6 +28,8 @@ export async function openOn(
   const optional = [
     "timestamp-query",
     ...provider.matrixFeatures,
+    // What matrix units multiply.
+    ...(provider.matrixFeatures.length > 0 ? ["shader-f16"] : []),
     ...options.optionalFeatures ?? [],
   ];
   let features = [...new Set([...required, ...optional])];

@@ -61,6 +61,10 @@ export interface MainLoopOptions {
   readonly accumulation?: Accumulation;
   /** Products that matrix units add up before their sums move to registers; all where absent. */
   readonly chain?: number | undefined;
+  /** Products that threads add up in f32 before their sums move to second ones; all where absent. */
+  readonly threadChain?: number | undefined;
+  /** A statement that returns where there is nothing to do for workgroup `id`. */
+  readonly skip?: string;
 }
 
 /** What the main loop cuts by where `policy` is asked for. */
@@ -163,16 +167,17 @@ export function mainLoopKernel(
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
-  const { accumulation = "f32", chain = Infinity } = options;
+  const { accumulation = "f32", chain = Infinity, threadChain, skip } = options;
   const flush = flushSteps(policy, chain, Math.ceil(steps / shape.splits));
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, flush, variant)
-    : threadBody(policy, a, b, last, variant, accumulation);
+    : threadBody(policy, a, b, last, variant, accumulation, threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
-  const workgroup = workgroupText(module, shape, policy, variant.raster);
+  const place = workgroupText(module, shape, policy, variant.raster);
+  const workgroup = [place, ...(skip === undefined ? [] : [skip])].join("\n");
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
     dealtLoader(b, "b", body.tiles[1], policy.columns, policy.depth, threads),

@@ -35,6 +35,7 @@ export interface LoopBody {
  * Every thread multiplies a tile of its own.
  *
  * @param last Products of the last step where it is a text of its own.
+ * @param chain Products in f32 that one sum adds up before they move to a second one; all where absent.
  */
 export function threadBody(
   policy: TilePolicy,
@@ -43,6 +44,7 @@ export function threadBody(
   last: number | undefined,
   variant: FullMainLoopVariant,
   accumulation: Accumulation,
+  chain?: number,
 ): LoopBody {
   const inner = innerProduct(accumulation);
   const sumIndex: SumName = (row, fragment) => `${row}_${fragment}`;
@@ -76,7 +78,11 @@ export function threadBody(
       threadTile: policy,
       accumulate: {
         into: "registers",
-        every: accumulation === "f16" ? Math.max(1, Math.floor(F16_CHAIN / policy.depth)) : 0,
+        every: accumulation === "f16"
+          ? Math.max(1, Math.floor(F16_CHAIN / policy.depth))
+          : chain === undefined
+          ? 0
+          : Math.max(1, Math.floor(chain / policy.depth)),
       },
       sumIndex,
     }),
@@ -92,10 +98,18 @@ export function threadBody(
   };
 }
 
+/** Products in halves that units may add up at once where there are no more: above, f32's error is a fourth of theirs. */
+const SPLIT_ALONE = 96;
+
 /** Steps whose products matrix units add up; 0 where those are all. */
-export function flushSteps({ depth }: Pick<TilePolicy, "depth">, chain: number, steps: number) {
+export function flushSteps(
+  { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
+  chain: number,
+  steps: number,
+): number {
   const every = Math.max(1, Math.floor(chain / depth));
-  return every < steps ? every : 0;
+  if (every < steps) return every;
+  return matrix?.split && steps * depth > SPLIT_ALONE ? Math.ceil(steps / 2) : 0;
 }
 
 /**

@@ -8,7 +8,7 @@ interface MatrixPolicy {
   readonly subgroups: readonly [number, number];
   /** Matrices of sums of a subgroup along rows and columns. */
   readonly matrices: readonly [number, number];
-  /** Matrices along the depth of a step. */
+  /** Matrices along the depth of a step; of split operands, whose tiles are two, one but of the smallest. */
   readonly depth: number;
   /** Matrices of sums that a subgroup passes through workgroup memory at once. */
   readonly stage: readonly [number, number];
@@ -40,23 +40,34 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),
 ];
 
+// Deeper steps than that hold two tiles of 48 KiB no more.
+const SMALLEST = MATRIX_POLICIES[0]!.name;
+
 /** Names of all policies on matrix units. */
 export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ name }) => name);
 
 /**
- * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
+ * The policies in elements of a unit, those whose sums its subgroups can pass on; with `split` of f32 operands in two halves. Of units of 16 x 8 twice as many matrices lie
  * along the columns.
  */
-export function matrixPolicies(unit: MatrixUnit, lanes: number): TilePolicy[] {
+export function matrixPolicies(unit: MatrixUnit, lanes: number, split = false): TilePolicy[] {
   const wide = unit.m / unit.n;
-  return MATRIX_POLICIES.map((policy): MatrixPolicy => ({
+  // As deep as those of split operands are anyway.
+  const own = MATRIX_POLICIES.filter(({ depth }) => !split || depth > 1);
+  return own.map((policy): MatrixPolicy => ({
     ...policy,
+    depth: split && policy.name !== SMALLEST ? 1 : policy.depth,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
     stage: [policy.stage[0], policy.stage[1] * wide],
   }))
     .filter(({ stage }) => dealsTo(lanes, stage[0] * unit.m, stage[1] * unit.n))
-    .map((policy) => tilePolicy(policy, unit, lanes))
+    .map((policy) => tilePolicy(policy, unit, lanes, split))
     .filter(({ depth }) => depth % LOADED === 0);
+}
+
+/** Whether it names a policy on matrix units, or is the sizes of one. */
+export function isMatrixPolicyName(text: string): boolean {
+  return MATRIX_POLICY_NAMES.includes(text) || isMatrixTile(text);
 }
 
 /** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */
@@ -82,6 +93,7 @@ export function parseMatrixPolicy(
   text: string,
   unit: MatrixUnit,
   lanes: number,
+  split = false,
 ): TilePolicy | undefined {
   const sizes = SIZES.exec(text)?.slice(1).map(Number);
   if (sizes === undefined) return undefined;
@@ -103,12 +115,13 @@ export function parseMatrixPolicy(
     { name, subgroups, matrices, depth: depth / unit.k, stage },
     unit,
     lanes,
+    split,
   );
   const same = (other: TilePolicy) =>
     (["rows", "columns", "depth", "threadColumns"] as const).every((key) =>
       other[key] === policy[key]
     ) && other.matrix!.matrices.join() === matrices.join();
-  return matrixPolicies(unit, lanes).find(same) ?? policy;
+  return matrixPolicies(unit, lanes, split).find(same) ?? policy;
 }
 
 /** Whether 4 x 4 results each fall to so many threads, those of a row to neighbours. */
@@ -130,6 +143,7 @@ function tilePolicy(
   { name, subgroups, matrices, depth, stage }: MatrixPolicy,
   unit: MatrixUnit,
   lanes: number,
+  split: boolean,
 ): TilePolicy {
   const threads = subgroups[0] * subgroups[1] * lanes;
   const [rows, columns] = [
@@ -145,6 +159,6 @@ function tilePolicy(
     threadRows: 4,
     threadColumns: rows * columns / (4 * threads),
     warp: [1, lanes],
-    matrix: { unit, lanes, matrices, stage },
+    matrix: { unit, lanes, matrices, stage, ...(split ? { split } : {}) },
   };
 }

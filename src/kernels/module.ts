@@ -59,6 +59,8 @@ export interface ModuleBuilder {
     element?: Stored,
     value?: Scalar,
   ): TensorAccess;
+  /** Binds words that threads set at the same time; `store` is a statement. */
+  flags(name: string): Pick<TensorAccess, "store">;
   /** WebGPU features the tensors need. */
   features(): string[];
   declarations(): string;
@@ -190,6 +192,13 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         load: (index) => loaded(raw(index)),
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       }, raw);
+    },
+    flags(name) {
+      bound.push(name);
+      const place = `@group(0) @binding(${kinds.length})`;
+      text.push(`${place} var<storage, read_write> ${name}_data: array<atomic<u32>>;`);
+      kinds.push("write");
+      return { store: (index, value) => `atomicStore(&${name}_data[${index}], ${value});` };
     },
     declarations() {
       const all = quads ? [...text, QUADS_TEXT] : text;

@@ -29,6 +29,8 @@ export interface MatrixTile {
   readonly matrices: readonly [number, number];
   /** Those that it passes on at once, through workgroup memory. */
   readonly stage: readonly [number, number];
+  /** Whether operands are f32, each multiplied as two halves (`src/kernels/split_scales.ts`). */
+  readonly split?: boolean;
 }
 
 function policy(

@@ -1,4 +1,4 @@
-import type { GemmRequest } from "../algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../algorithms/gemm/request.ts";
 import type { Plan } from "../algorithms/plan.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";

@@ -51,6 +51,8 @@ export interface PlanArithmetic {
   readonly transformed?: "f16" | QuadSides;
   /** Products that a matrix unit adds at once; absent where threads add them one by one. */
   readonly unit?: number;
+  /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */
+  readonly math?: "f16x3";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
 }

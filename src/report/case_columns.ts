@@ -1,6 +1,6 @@
 import { printableMessage } from "../printable.ts";
 import { caseFigures } from "./case_figures.ts";
-import { dtypeText } from "./case_key.ts";
+import { dtypeText, mathText } from "./case_key.ts";
 import { caseLabel } from "./case_label.ts";
 import { type Ceilings, deviceCeilings } from "./charts/device_ceilings.ts";
 import {
@@ -45,7 +45,8 @@ export const CASE_COLUMNS = {
   op: words("op", ({ op }) => op),
   dtype: words(
     "dtype",
-    (record) => dtypeText(record) + (record.accumulate ? ` in ${record.accumulate}` : ""),
+    (record) =>
+      dtypeText(record) + (record.accumulate ? ` in ${record.accumulate}` : "") + mathText(record),
   ),
   layout: words("layout", ({ layout }) => layout || "-"),
   cache: words("cache", ({ cache }) => cache ?? "-"),

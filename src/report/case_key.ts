@@ -48,6 +48,11 @@ export function dtypeText({ dtype, out_dtype }: Pick<ReadCase, "dtype" | "out_dt
   return out_dtype === undefined ? dtype : `${dtype} to ${out_dtype}`;
 }
 
+/** What follows the element types of a case where it was not multiplied as its operands are: ` by f16x3`. */
+export function mathText({ math }: Pick<ReadCase, "math">): string {
+  return math === undefined ? "" : ` by ${math}`;
+}
+
 /** What the result is, whoever computes it however: problem, operation, dtypes and epilogue. */
 export function questionKey(record: ReadCase): string {
   const { op, accumulate = "", epilogue = "" } = record;
@@ -65,10 +70,11 @@ export function settingKey(record: ReadCase): string {
     tile = "",
     pair = "",
     cache = "hot",
+    math = "",
   } = record;
   // A product's layout is its transposes, which its problem has.
   const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
-  return [questionKey(record), provider, layouts, policy, tile, pair, cache].join("|");
+  return [questionKey(record), provider, layouts, policy, tile, pair, cache, math].join("|");
 }
 
 /** The case: its setting and its algorithm, as it was asked for. */

@@ -13,6 +13,8 @@ export function caseLabel(record: Pick<ReadCase, "problem" | "op">): string {
 }
 
 /** Who made a record and how: what tells rivals apart. */
-export function seriesLabel({ provider, algorithm, cache }: ReadCase): string {
-  return [provider, algorithm, cache === "cold" ? cache : ""].filter((word) => word).join(" ");
+export function seriesLabel({ provider, algorithm, cache, math }: ReadCase): string {
+  return [provider, algorithm, math, cache === "cold" ? cache : ""].filter((word) => word).join(
+    " ",
+  );
 }

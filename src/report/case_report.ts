@@ -1,4 +1,4 @@
-import { dtypeText } from "./case_key.ts";
+import { dtypeText, mathText } from "./case_key.ts";
 import { printableCell } from "../printable.ts";
 import type { AccuracyRecord, CaseRecord, ProjectionRecord, StreamRecord } from "./record.ts";
 import {
@@ -18,7 +18,8 @@ export function caseReport(record: CaseRecord): string {
   const layout = record.filter_layout === undefined
     ? `transposes ${record.layout}`
     : `${record.layout} with filter ${record.filter_layout}`;
-  const dtype = dtypeText(record) + (record.accumulate ? ` summed in ${record.accumulate}` : "");
+  const dtype = dtypeText(record) + (record.accumulate ? ` summed in ${record.accumulate}` : "") +
+    mathText(record);
   const lines: [string, string][] = [
     ["problem", printableCell(`${record.op} ${record.problem}`)],
     ["tensors", `${dtype}, ${layout}, ${made}`],

@@ -157,6 +157,8 @@ export interface CaseRecord {
   readonly out_dtype?: string;
   /** What products are summed in, where that is less than the usual. */
   readonly accumulate?: string;
+  /** How operands were multiplied, where not as they are: `f16x3`. */
+  readonly math?: string;
   /** A product has its transposes here. */
   readonly layout: string;
   /** Of convolutions. */

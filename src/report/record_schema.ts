@@ -79,6 +79,7 @@ export const CaseSchema = v.object({
   dtype: v.string(),
   out_dtype: text,
   accumulate: text,
+  math: text,
   layout: v.optional(v.string(), ""),
   filter_layout: text,
   epilogue: text,

@@ -69,6 +69,7 @@ function cells(record: ReadCase): Record<string, Cell> {
     op: record.op,
     dtype: dtypeText(record),
     accumulate: record.accumulate,
+    math: record.math,
     layout: record.layout,
     epilogue: record.epilogue,
     algorithm: record.algorithm,

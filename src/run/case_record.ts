@@ -74,6 +74,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     dtype: setup.dtype,
     ...(outDtype === undefined ? {} : { out_dtype: outDtype }),
     ...(accumulate === undefined ? {} : { accumulate }),
+    ...(plan?.arithmetic.math === undefined ? {} : { math: plan.arithmetic.math }),
     layout: setup.layout,
     ...(filterLayout === undefined ? {} : { filter_layout: filterLayout }),
     ...(epilogue === undefined ? {} : { epilogue }),

@@ -7,7 +7,8 @@ import {
   NO_ERRORS_YARDSTICK,
   type Precision,
 } from "../accuracy/mod.ts";
-import { type GemmRequest, tryPlanGemm } from "../algorithms/gemm/plan.ts";
+import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../algorithms/gemm/request.ts";
 import { InputRangeError } from "../errors.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import {
@@ -64,13 +65,14 @@ function gemmTensor(
 export function gemmRequest(
   problem: GemmProblem,
   { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
-  { policy, splits, balance, variant, device, limits, matrixUnits, sizes }: Planning,
+  { math, policy, splits, balance, variant, device, limits, matrixUnits, sizes }: Planning,
 ): GemmRequest {
   return {
     problem,
     dtype,
     ...(accumulate === undefined || accumulate === "f32" ? {} : { accumulate }),
     ...(outDtype === undefined || dtype !== "f16" ? {} : { outDtype }),
+    ...(math === undefined ? {} : { math }),
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
     ...(balance === undefined ? {} : { balance }),

@@ -1,7 +1,9 @@
+import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { productError, sumError } from "../reference/double_double.ts";
 import { foldedSums } from "./folded_sums.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import { splitSums } from "./split_sums.ts";
 import { tiledSums } from "./tiled_sums.ts";
 import { unitSums } from "./unit_sums.ts";
 
@@ -16,6 +18,9 @@ export function simulateSums(
   }
   return arithmetic.sums === "f64"
     ? doubleSums(source, arithmetic, order)
+    : arithmetic.math === "f16x3"
+    ? splitSums(source, arithmetic, order, (order) =>
+      plainSums(source, { chain: SPLIT_ROUNDING.chain }, order))
     : arithmetic.unit !== undefined
     ? unitSums(source, arithmetic, arithmetic.unit, order)
     : plainSums(source, arithmetic, order);

@@ -23,6 +23,7 @@ export function unitSums(
   const exact = new Float64Array(count);
   const magnitudes = new Float64Array(count);
   const squares = new Float64Array(count);
+  const products = new Float64Array(depth);
   const patch = (size: number) => Array.from({ length: depth }, () => new Float64Array(size));
   const [xs, ws] = [patch(lefts), patch(rights)];
   const [xExponents, wExponents] = [patch(lefts), patch(rights)];
@@ -35,27 +36,22 @@ export function unitSums(
     }
     for (let left = 0, i = 0; left < lefts; left++) {
       for (let right = 0; right < rights; right++, i++) {
-        const before = open[i]!;
-        let largest = exponentOf(before);
+        let largest = -Infinity;
         for (let term = 0; term < terms; term++) {
           largest = Math.max(largest, xExponents[term]![left]! + wExponents[term]![right]!);
           const product = xs[term]![left]! * ws[term]![right]!;
+          products[term] = product;
           exact[i]! += product;
           magnitudes[i]! += Math.abs(product);
           squares[i]! += product * product;
         }
-        if (largest === -Infinity) continue;
-        const last = 2 ** (largest - UNIT_BITS);
-        const cut = (value: number) => Math.trunc(value / last) * last;
-        let sum = before;
-        let kept = cut(before);
-        for (let term = 0; term < terms; term++) {
-          const product = xs[term]![left]! * ws[term]![right]!;
-          sum += product;
-          kept += cut(product);
+        const before = open[i]!;
+        const next = addUnit(before, products, terms, largest);
+        if (
+          !rounded && next !== products.subarray(0, terms).reduce((sum, one) => sum + one, before)
+        ) {
+          rounded = true;
         }
-        const next = towardZero(kept);
-        if (next !== sum) rounded = true;
         open[i] = next;
       }
     }
@@ -65,8 +61,28 @@ export function unitSums(
   return { values: sums.totals(), exact, rests, magnitudes, squares, rounded };
 }
 
+/**
+ * A unit's sum after a step.
+ *
+ * @param products The first `terms` of them are added.
+ * @param largest What the factors' exponents say of the largest product.
+ */
+export function addUnit(
+  before: number,
+  products: Float64Array,
+  terms: number,
+  largest: number,
+): number {
+  largest = Math.max(largest, exponentOf(before));
+  if (largest === -Infinity) return before;
+  const last = 2 ** (largest - UNIT_BITS);
+  let kept = Math.trunc(before / last) * last;
+  for (let term = 0; term < terms; term++) kept += Math.trunc(products[term]! / last) * last;
+  return towardZero(kept);
+}
+
 /** e of a value from 2^e up to 2^(e + 1); −∞ of 0. */
-function exponentOf(value: number): number {
+export function exponentOf(value: number): number {
   if (value === 0) return -Infinity;
   const size = Math.abs(value);
   const near = Math.floor(Math.log2(size));

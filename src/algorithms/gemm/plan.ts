@@ -1,6 +1,6 @@
 import { canonicalName } from "../../kernels/kernel.ts";
-import { type MatrixUnits, unitChain, unitScalar } from "../../kernels/matrix_units.ts";
-import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import { unitChain, unitScalar } from "../../kernels/matrix_units.ts";
+import { THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -11,13 +11,8 @@ import {
   type MainLoopShape,
   mainLoopWorkgroups,
 } from "../../kernels/main_loop.ts";
-import { fullVariant, type MainLoopVariant } from "../../kernels/main_loop_variant.ts";
-import {
-  type ModuleBuilder,
-  moduleBuilder,
-  type SizeMode,
-  splitTrait,
-} from "../../kernels/module.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
 import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
 import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
@@ -28,95 +23,30 @@ import {
   elementsTrait,
   sumOf,
 } from "../../elements/elements.ts";
-import { scalarBytes } from "../../elements/scalar.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
   GEMM_DTYPES,
-  type GemmAccumulate,
-  type GemmDType,
   gemmOperands,
-  type GemmOutDType,
-  type GemmProblem,
   gemmShape,
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Cut, cutArithmetic, cutProduct, refuseSplits } from "../cut.ts";
-import type { Balance } from "../balance.ts";
+import { type Cut, cutArithmetic, refuseSplits } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass } from "../passes.ts";
-import type { DeviceLimits, Pass, Plan } from "../plan.ts";
+import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
-import type { DeviceModel } from "../device/model.ts";
-import { productUnit } from "../product.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
+import { cutGemm } from "./cut.ts";
+import { chooseMath } from "./math.ts";
+import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue } from "./epilogue.ts";
-import {
-  type OperandShape,
-  operandShapes,
-  packingCost,
-  packingPays,
-  packOperandPass,
-} from "./operands.ts";
-
-/** All that planning a product needs to know. */
-export interface GemmRequest {
-  /** Sizes, transposes and epilogue. */
-  readonly problem: GemmProblem;
-  /** Of A and B. */
-  readonly dtype: GemmDType;
-  /** Of f16 only; f32 where absent. */
-  readonly accumulate?: GemmAccumulate;
-  /** Of f16's result, bias, C and residual; f16 where absent. */
-  readonly outDtype?: GemmOutDType;
-  /** Name of a `TilePolicy` in place of the planner's choice. */
-  readonly policy?: string;
-  /** Workgroups that share the depth of a tile, in place of the planner's choice. */
-  readonly splits?: number;
-  /** How tiles are spread over the device, in place of the planner's choice. */
-  readonly balance?: Balance;
-  /** Optimisations of the main loop that are not as tuned, for ablations. */
-  readonly variant?: MainLoopVariant;
-  /** The device's. */
-  readonly limits: DeviceLimits;
-  /** What the device's subgroups multiply at once; products run on threads alone where absent. */
-  readonly matrixUnits?: MatrixUnits;
-  /** What the device reaches; an NVIDIA H200 where absent. */
-  readonly device?: DeviceModel;
-  /** `uniform` keeps sizes out of the WGSL, so that one pipeline serves many problems. */
-  readonly sizes?: SizeMode;
-}
-
-/** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
-export function cutGemm(request: GemmRequest): Planned<Cut> {
-  const { problem: { m, n, k, batch } } = request;
-  const device = deviceOf(request);
-  const types = elementsOf(request);
-  const { a, b } = operandShapes(request.problem, types);
-  const words = Math.ceil(k / depthOfValue(types));
-  const tile = (shape: OperandShape, side: "rows" | "columns", other: number) => ({
-    ...shape,
-    value: types.tile,
-    packing: (policy: TilePolicy) =>
-      packingPays(device, shape, policy, side, other) ? packingCost(device, shape) : undefined,
-  });
-  return cutProduct(request, {
-    rows: m,
-    columns: n,
-    batches: batch,
-    steps: ({ depth }) => Math.ceil(words / depth),
-    elements: batch * m * n,
-    partialBytes: scalarBytes(sumOf(types)),
-    // Without a micro kernel the tiles are not the policy's.
-    streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
-    matrix: productUnit(request),
-    a: tile(a, "rows", n),
-    b: tile(b, "columns", m),
-  });
-}
+import { type OperandShape, operandShapes, packingPays, packOperandPass } from "./operands.ts";
+import { SPLIT_NOTE, splitProduct } from "./split.ts";
+import { splitScales } from "../../kernels/split_scales.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
@@ -136,11 +66,12 @@ function gemmSums(
   steps: number,
   packed: number,
 ): PlanArithmetic {
-  const { chain, segment, unit } = cutArithmetic(cut, steps, result);
+  const { chain, segment, unit, math } = cutArithmetic(cut, steps, result);
   const depth = cut.policy.depth * packed;
   return {
     sums,
     ...(unit === undefined ? {} : { unit }),
+    ...(math === undefined ? {} : { math }),
     ...(segment === undefined ? {} : { segment: segment * packed }),
     ...(sums === "f16"
       ? { chain: Math.max(1, Math.floor(F16_CHAIN / depth)) * depth }
@@ -182,7 +113,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   }
   const splitless = refuseSplits(asked);
   if (splitless !== undefined) return splitless;
-  const request = withTile(asked);
+  const math = chooseMath(asked);
+  if (isRefusal(math)) return math;
+  const request = { ...withTile(asked), math };
   const { problem, limits } = request;
   const device = deviceOf(request);
   const asStored = elementsOf(request);
@@ -197,7 +130,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   if (isRefusal(cut)) return cut;
   const { splits, head, policy } = cut;
   const { matrix } = policy;
-  const types = matrix === undefined ? asStored : { ...asStored, tile: unitScalar(matrix.unit) };
+  const types = matrix === undefined || matrix.split
+    ? asStored
+    : { ...asStored, tile: unitScalar(matrix.unit) };
   const depth = Math.ceil(k / packed);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
@@ -232,7 +167,10 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const packs: Pass[] = [];
   const a = operand("a", shapes.a, place.a!, n);
   const b = operand("b", shapes.b, place.b!, m);
-  const epilogue = gemmEpilogue(problem, types, buffers, place);
+  const ending = gemmEpilogue(problem, types, buffers, place);
+  const split = matrix?.split && elements > 0
+    ? splitProduct({ problem, limits, device, mode, buffers, place, shapes, epilogue: ending })
+    : undefined;
   const products = tail === undefined ? [product(shape, partials)] : [
     ...(head === 0 ? [] : [
       product({ ...shape, splits: 1, range: { first: 0, count: head! } }, undefined, "_streamk"),
@@ -244,14 +182,19 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const plan = buffers.plan({
     kernel: canonicalName(kernel),
     algorithm: "gemm",
-    passes: elements === 0
-      ? []
-      : [...packs, ...products, ...(partials === undefined ? [] : [reduction(partials)])],
+    passes: elements === 0 ? [] : [
+      ...(split?.before ?? []),
+      ...packs,
+      ...products,
+      ...(partials === undefined ? [] : [reduction(partials)]),
+      ...(split?.after ?? []),
+    ],
     multiplications,
     arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed),
     notes: [
       ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
+      ...(split === undefined ? [] : [SPLIT_NOTE]),
     ],
   });
   const long = device.software && !isRefusal(plan) ? refuseLongLoops(plan) : undefined;
@@ -261,13 +204,19 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {
     const target = partials ?? result;
     const module = moduleBuilder(mode);
-    const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
+    const scales = split && splitScales(module);
+    const loaderOf = (operand: "a" | "b") => {
+      const loader = (operand === "a" ? a : b).loader(module);
+      return split === undefined ? loader : split.loader(loader, module, operand, scales!);
+    };
+    const [aLoader, bLoader] = [loaderOf("a"), loaderOf("b")];
     const whole = partials === undefined;
     const inTiles = !whole && tail !== undefined;
     const width = vector === "none" && !inTiles ? 1 : 4;
     const element = whole ? types.result : sumOf(types);
     const out = module.tensor("result", "write", width, buffers.split(target), element);
-    const epilogueSteps = (whole ? epilogue : NO_STEPS)(module, width, (row) => row);
+    const epilogue = whole ? split?.epilogue(scales) ?? ending : NO_STEPS;
+    const epilogueSteps = epilogue(module, width, (row) => row);
     const columns = module.size("n", n);
     const map = inTiles ? tilePartialsMap(module, tail) : {
       rows: module.size("m", m),
@@ -287,7 +236,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
     }`;
     const kernel = mainLoopKernel(
-      `gemm_${elementsTrait(types)}`,
+      `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
       suffix,
       mode,
       module,
@@ -296,18 +245,19 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       aLoader,
       bLoader,
       mappedOutput(out, map, epilogueSteps),
-      { variant, accumulation: types.accumulate, chain: unitChain(types.result) },
+      { variant, accumulation: types.accumulate, chain: unitChain(types.result, matrix?.split) },
     );
     expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);
     const multiplications = packed * mainLoopMultiplications(shape, policy, mode, variant);
-    const places = { ...place, a: a.buffer, b: b.buffer, result: target };
+    const places = { ...place, ...split?.places, a: a.buffer, b: b.buffer, result: target };
     return pass(kernel, buffers, places, workgroups, limits, multiplications);
   }
 
   /** The pass that sums partial results and finishes them. */
   function reduction(partials: number): Pass {
-    const places = { ...place, partials, result };
+    const places = { ...place, ...split?.places, partials, result };
+    const epilogue = split?.epilogue() ?? ending;
     if (tail !== undefined) {
       return reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result);
     }

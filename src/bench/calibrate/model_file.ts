@@ -7,11 +7,14 @@ import { readText } from "../../read_text.ts";
 /** Fields that count something. */
 const COUNTS = ["multiprocessors", "registers"];
 
+/** Shares that may be 0, of what `auto` takes never. */
+const NEVER = ["f16x3"];
+
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
 function schemaLike(value: unknown, name = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
-    return v.pipe(v.number(), v.minValue(1e-9), v.maxValue(1e12));
+    return v.pipe(v.number(), v.minValue(NEVER.includes(name) ? 0 : 1e-9), v.maxValue(1e12));
   }
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();

@@ -61,16 +61,14 @@ function fragmentsOf({ unit, lanes, stage }: MatrixTile): { count: number; rows:
 /** Every vector of a thread in a round: its row there, and how it is read. */
 function stagedVectors(
   tile: MatrixTile,
-  { array, read }: MatrixMemory["stage"],
+  { read }: MatrixMemory["stage"],
 ): { sum: number; text: string }[] {
   const { count, rows } = fragmentsOf(tile);
   return Array.from({ length: 4 * count }, (_, sum) => {
     const row = Math.floor(sum / 4) * rows + sum % 4;
     return {
       sum,
-      text: read(
-        `${array}[stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector]`,
-      ),
+      text: read(`stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector`),
     };
   });
 }
@@ -78,7 +76,7 @@ function stagedVectors(
 /** The statements that bring a round's matrices to where all threads of the subgroup read them. */
 function stageText(
   tile: MatrixTile,
-  { array }: MatrixMemory["stage"],
+  { array, each }: MatrixMemory["stage"],
   [firstRow, firstColumn]: readonly [number, number],
 ): string[] {
   const { unit, stage } = tile;
@@ -86,9 +84,12 @@ function stageText(
   const lines = ["    workgroupBarrier();"];
   for (let i = 0; i < stage[0]; i++) {
     for (let j = 0; j < stage[1]; j++) {
-      const at = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
+      const place = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
+      const at = each === 1 ? place : `${each}u * (${place})`;
       const sum = sumName(firstRow + i, firstColumn + j);
-      lines.push(`    subgroupMatrixStore<row_major>(&${array}, ${at}, ${sum}, ${stride}u);`);
+      lines.push(
+        `    subgroupMatrixStore<row_major>(&${array}, ${at}, ${sum}, ${each * stride}u);`,
+      );
     }
   }
   return [...lines, "    workgroupBarrier();"];
@@ -106,18 +107,36 @@ function eachMatrix({ matrices }: MatrixTile, text: (row: number, column: number
   );
 }
 
-/** Matrices of an operand that a subgroup multiplies at once: their names, and how they are loaded. */
+/** A matrix of an operand: its name, its type, how it is loaded. */
+interface LoadedMatrix {
+  readonly name: string;
+  readonly type: string;
+  readonly load: string;
+}
+
+/** Matrices of an operand that a subgroup multiplies at once: one each, of split operands that of high halves and that of low ones. */
 function operandsOf(
   operand: "a" | "b",
   { type, load }: MatrixOperandTile,
   count: number,
   places: number,
   step: number,
-) {
-  return Array.from(
-    { length: count },
-    (_, i) => ({ name: `${operand}${i}`, type, load: load(i * places, step) }),
-  );
+  { split }: MatrixTile,
+): LoadedMatrix[][] {
+  return Array.from({ length: count }, (_, i) => {
+    const name = `${operand}${i}`;
+    const high = { name, type, load: load(i * places, step) };
+    if (!split) return [high];
+    return [high, { name: `${name}_low`, type, load: load(i * places, step, "low") }];
+  });
+}
+
+/**
+ * What of both operands' matrices is multiplied, by what is behind their names: of split operands the small products first; that of
+ * both low halves is below what f32 has.
+ */
+function termsOf({ split }: MatrixTile): readonly (readonly [string, string])[] {
+  return split ? [["_low", ""], ["", "_low"], ["", ""]] : [["", ""]];
 }
 
 /** The text of a subgroup's products of a step. */
@@ -129,18 +148,22 @@ export function matrixProducts(
   const { tiles: [a, b], stage } = memory;
   const collected = memory.buffers === "collected";
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
-  const left = (step: number) => operandsOf("a", a, rows, unit.m, step);
-  const right = (step: number) => operandsOf("b", b, columns, unit.n, step);
+  const left = (step: number) => operandsOf("a", a, rows, unit.m, step, matrix);
+  const right = (step: number) => operandsOf("b", b, columns, unit.n, step, matrix);
   const multiplied = (j: number) =>
-    Array.from({ length: rows }, (_, i) => {
-      const sum = sumName(i, j);
-      return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
-    });
+    termsOf(matrix).flatMap(([x, y]) =>
+      Array.from({ length: rows }, (_, i) => {
+        const sum = sumName(i, j);
+        return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}${x}, b${j}${y}, ${sum});`;
+      })
+    );
+  const loaded = (operands: readonly LoadedMatrix[]) =>
+    operands.map(({ name, load }) => `      let ${name} = ${load};`);
   const step = (at: number) => [
-    ...left(at).map(({ name, load }) => `      let ${name} = ${load};`),
-    ...right(at).flatMap(({ name, load }, j) => [`      let ${name} = ${load};`, ...multiplied(j)]),
+    ...loaded(left(at).flat()),
+    ...right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)]),
   ];
-  const operands = [...left(0), ...right(0)];
+  const operands = [...left(0), ...right(0)].flat();
   const collecting = [
     ...operands.map(({ name, load }) => `      let next_${name} = ${load};`),
     ...right(0).flatMap((_, j) => multiplied(j)),

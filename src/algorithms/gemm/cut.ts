@@ -1,0 +1,38 @@
+import { depthOfValue, elementsOf, sumOf } from "../../elements/elements.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
+import { type Cut, cutProduct } from "../cut.ts";
+import { deviceOf } from "../device/h200.ts";
+import { productUnit } from "../product.ts";
+import type { Planned } from "../refusal.ts";
+import { type OperandShape, operandShapes, packingCost, packingPays } from "./operands.ts";
+import type { GemmRequest } from "./request.ts";
+
+/** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
+export function cutGemm(request: GemmRequest): Planned<Cut> {
+  const { problem: { m, n, k, batch } } = request;
+  const device = deviceOf(request);
+  const types = elementsOf(request);
+  const { a, b } = operandShapes(request.problem, types);
+  const words = Math.ceil(k / depthOfValue(types));
+  const tile = (shape: OperandShape, side: "rows" | "columns", other: number) => ({
+    ...shape,
+    value: types.tile,
+    packing: (policy: TilePolicy) =>
+      packingPays(device, shape, policy, side, other) ? packingCost(device, shape) : undefined,
+  });
+  return cutProduct(request, {
+    rows: m,
+    columns: n,
+    batches: batch,
+    steps: ({ depth }) => Math.ceil(words / depth),
+    elements: batch * m * n,
+    partialBytes: scalarBytes(sumOf(types)),
+    // Without a micro kernel the tiles are not the policy's.
+    streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
+    matrix: productUnit(request),
+    a: tile(a, "rows", n),
+    b: tile(b, "columns", m),
+  });
+}

@@ -1,0 +1,52 @@
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { isMatrixPolicyName } from "../../kernels/matrix_policies.ts";
+import { deviceOf } from "../device/h200.ts";
+import { LEAST_SPLIT_DEPTH, type MathChoice, refuseSplitMath } from "../math.ts";
+import { productUnit } from "../product.ts";
+import { isRefusal, type Planned, refusal } from "../refusal.ts";
+import { cutGemm } from "./cut.ts";
+import type { GemmRequest } from "./request.ts";
+
+/**
+ * How a product is multiplied: what was asked for, or what takes less time where the device's model says that halves may be
+ * taken at all. Products of nothing are in f32.
+ */
+export function chooseMath(
+  request: GemmRequest,
+): Planned<Exclude<MathChoice, "auto">> {
+  const { problem: { m, n, k, batch }, dtype, math = "auto", policy, variant } = request;
+  if (math === "f32" && dtype !== "f32") {
+    return refusal("problem", `math f32 is of f32 operands, the dtype is ${dtype}`);
+  }
+  if (math === "f32" || m * n * k * batch === 0) return "f32";
+  const split = { ...request, math: "f16x3" } as const;
+  const refused = refuseSplitMath({
+    dtype,
+    depth: k,
+    hasUnit: productUnit(split) !== undefined,
+  });
+  const { matrixUnits, microKernel } = fullVariant(variant);
+  if (math === "f16x3") {
+    if (refused !== undefined) return refused;
+    return matrixUnits && microKernel ? "f16x3" : refusal(
+      "problem",
+      "math f16x3 multiplies on matrix units, which the variant leaves out",
+    );
+  }
+  if (
+    refused !== undefined || !matrixUnits || !microKernel || k < LEAST_SPLIT_DEPTH ||
+    deviceOf(request).shares.f16x3 === 0 || policy !== undefined && !isMatrixPolicyName(policy)
+  ) {
+    return "f32";
+  }
+  const [halves, whole] = [cutGemm(split), cutGemm({ ...request, math: "f32" })];
+  if (isRefusal(halves)) return "f32";
+  return isRefusal(whole) || halves.cost + scalesCost(request) < whole.cost ? "f16x3" : "f32";
+}
+
+/** What the passes beside a product in halves cost, in multiply-adds: both operands are read twice. */
+function scalesCost(request: GemmRequest): number {
+  const { problem: { m, n, k, batch } } = request;
+  const { costs } = deviceOf(request);
+  return 2 * batch * k * (m + n) * costs.element + 3 * costs.dispatch;
+}

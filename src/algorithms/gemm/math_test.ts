@@ -1,0 +1,116 @@
+import assert from "#assert";
+import type { MatrixUnits } from "../../kernels/matrix_units.ts";
+import { gemmProblem } from "../../problem/gemm_problem.ts";
+import { H200 } from "../device/h200.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import { tryPlanConv } from "../planner.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { expectPlanned, isRefusal } from "../refusal.ts";
+import { tryPlanGemm } from "./plan.ts";
+import type { GemmRequest } from "./request.ts";
+
+const limits = {
+  ...DEFAULT_LIMITS,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxBufferSize: 2 ** 32,
+};
+const matrixUnits: MatrixUnits = {
+  lanes: 32,
+  units: [
+    { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
+    { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
+  ],
+};
+/** A device whose matrix units are measured to make such a share of f16's products. */
+const measured = (f16x3: number) => ({ ...H200, shares: { ...H200.shares, f16x3 } });
+
+function plan(size: readonly [number, number, number], more: Partial<GemmRequest> = {}) {
+  const [m, n, k] = size;
+  const problem = gemmProblem({ m, n, k });
+  return tryPlanGemm({ problem, dtype: "f32", limits, matrixUnits, ...more });
+}
+
+/** Whether a plan multiplies halves. */
+function inHalves(...request: Parameters<typeof plan>): boolean {
+  const { kernel, passes, arithmetic } = expectPlanned(plan(...request));
+  const named = kernel.startsWith("gemm_f32_f16x3_");
+  assert.equal(arithmetic.math === "f16x3", named);
+  assert.equal(passes.some(({ kernel: { name } }) => name.startsWith("split_scales_")), named);
+  assert.equal(passes.some(({ kernel: { name } }) => /_flagged/.test(name)), named);
+  return named;
+}
+
+Deno.test("products of f32 are in halves where that is asked for, and of auto where it is measured to be faster", () => {
+  const large = [4096, 4096, 4096] as const;
+  assert.ok(inHalves(large, { math: "f16x3" }));
+  assert.ok(!inHalves(large));
+  assert.ok(!inHalves(large, { device: measured(0) }));
+  assert.ok(inHalves(large, { device: measured(0.8) }));
+  assert.ok(inHalves(large, { device: measured(0.8), math: "auto", policy: "matrix-eight" }));
+  assert.ok(!inHalves(large, { device: measured(0.01) }));
+  for (
+    const more of [
+      { math: "f32" },
+      { matrixUnits: { ...matrixUnits, units: matrixUnits.units.slice(1) } },
+      { variant: { matrixUnits: false } },
+      { policy: "huge" },
+    ] as const
+  ) {
+    assert.ok(!inHalves(large, { device: measured(0.8), ...more }), JSON.stringify(more));
+  }
+  // Few products a sum, and tensors that take longer to look at than to multiply.
+  assert.ok(!inHalves([4096, 4096, 31], { device: measured(100) }));
+  assert.ok(!inHalves([4096, 8, 4096], { device: measured(0.8) }));
+  assert.ok(!inHalves([5, 0, 7], { math: "f16x3" }));
+  assert.ok(!inHalves([5, 6, 0], { math: "f16x3" }));
+  const half = expectPlanned(plan(large, { dtype: "f16", device: measured(0.8) }));
+  assert.match(half.kernel, /^gemm_f16_\d+x\d+x\d+_mma/);
+});
+
+Deno.test("what cannot be in halves is refused with a sentence that says why", () => {
+  const size = [64, 64, 64] as const;
+  const cases: (readonly [Partial<GemmRequest>, RegExp, (readonly [number, number, number])?])[] = [
+    [{ dtype: "f16" }, /^math f16x3 is of f32 operands, the dtype is f16$/],
+    [{ matrixUnits: { lanes: 32, units: [] } }, /^math f16x3 wants matrix units of f16 with f32/],
+    [{ policy: "tiny" }, /^policy tiny has no matrix units, which math f16x3 multiplies on$/],
+    [{ policy: "tinny" }, /^policy tinny is none of /],
+    [{ variant: { matrixUnits: false } }, /matrix units, which the variant leaves out$/],
+    [{ variant: { microKernel: false } }, /matrix units, which the variant leaves out$/],
+    [{}, /^math f16x3 takes sums of fewer than 2\^24 products/, [1, 1, 2 ** 24]],
+    [{ limits: DEFAULT_LIMITS }, /^no tile policy fits the device$/],
+    [{ limits: DEFAULT_LIMITS, policy: "matrix-small" }, /does not fit the device's 16384 bytes/],
+  ];
+  for (const [more, expected, other] of cases) {
+    const refused = plan(other ?? size, { math: "f16x3", ...more });
+    assert.match(isRefusal(refused) ? refused.text : refused.kernel, expected);
+  }
+  const wrong = plan(size, { math: "f32", dtype: "i8" });
+  assert.ok(isRefusal(wrong) && wrong.text === "math f32 is of f32 operands, the dtype is i8");
+  const conv = tryPlanConv({
+    problem: parseDescriptor("mb2ic8ih9oc8kh3"),
+    dtype: "f32",
+    math: "f16x3",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    epilogue: NO_EPILOGUE,
+    algorithm: "auto",
+    limits,
+  });
+  assert.match(isRefusal(conv) ? conv.text : conv.kernel, /^math f16x3 is of matrix products/);
+});
+
+Deno.test("tiles of halves leave room for a second workgroup where subgroups are four", () => {
+  for (const policy of ["matrix-small", "matrix-tall", "matrix-square"]) {
+    for (const transpose of ["nn", "nt", "tn", "tt"] as const) {
+      const problem = gemmProblem({ m: 4096, n: 4096, k: 4096, transpose });
+      const request = { problem, dtype: "f32", math: "f16x3", limits, matrixUnits } as const;
+      const { passes } = expectPlanned(tryPlanGemm({ ...request, policy }));
+      for (const { kernel: { workgroupBytes, name } } of passes) {
+        assert.ok(workgroupBytes <= 24_576, `${name} takes ${workgroupBytes}`);
+      }
+    }
+  }
+});

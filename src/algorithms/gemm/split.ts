@@ -1,0 +1,169 @@
+import type { EpilogueFactory } from "../../kernels/epilogue.ts";
+import { loadedTensor, type TileLoader } from "../../kernels/loader.ts";
+import { matrixLoader } from "../../kernels/loaders/matrix.ts";
+import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizeMode,
+  splitTrait,
+  type TensorAccess,
+} from "../../kernels/module.ts";
+import { mappedOutput, outputVector } from "../../kernels/output.ts";
+import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
+import { epilogueTrait } from "../../kernels/epilogue.ts";
+import {
+  rescaleStep,
+  scaledLoader,
+  splitFlags,
+  type SplitOperand,
+  type SplitResults,
+  splitScales,
+  splitScalesKernel,
+  splitScalesWorkgroups,
+} from "../../kernels/split_scales.ts";
+import { elementsOf } from "../../elements/elements.ts";
+import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
+import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
+import { policyFits } from "../cut.ts";
+import { deviceOf } from "../device/h200.ts";
+import type { DeviceModel } from "../device/model.ts";
+import { isSmallCpu } from "../loop_cost.ts";
+import { pass } from "../passes.ts";
+import type { DeviceLimits, Pass } from "../plan.ts";
+import type { BufferList } from "../tensors.ts";
+import type { OperandShape } from "./operands.ts";
+
+/** What a product of f32 in halves is made of. */
+export interface SplitRequest {
+  readonly problem: GemmProblem;
+  readonly limits: DeviceLimits;
+  readonly device?: DeviceModel;
+  readonly mode: SizeMode;
+  readonly buffers: BufferList;
+  readonly place: Readonly<Partial<Record<GemmTensor, number>>>;
+  readonly shapes: { readonly a: OperandShape; readonly b: OperandShape };
+  /** What follows the sums. */
+  readonly epilogue: EpilogueFactory;
+}
+
+/** What a product in halves has beside a product of halves. */
+export interface SplitProduct {
+  /** Before the product: finds the scales of both operands, and clears the flags. */
+  readonly before: readonly Pass[];
+  /** After it: computes flagged tiles in f32. */
+  readonly after: readonly Pass[];
+  /** Buffers by the names that kernels bind. */
+  readonly places: { readonly scales: number; readonly flags: number };
+  /** A loader with what it loads scaled. */
+  loader(
+    loader: TileLoader,
+    module: ModuleBuilder,
+    operand: "a" | "b",
+    scales: TensorAccess,
+  ): TileLoader;
+  /** The epilogue behind what takes sums back to their size. */
+  epilogue(known?: TensorAccess): EpilogueFactory;
+}
+
+/** What a plan says of it. */
+export const SPLIT_NOTE =
+  "f16x3: of f32 in two halves three products; two passes before it find powers of two for rows and columns, one after it " +
+  "computes in f32 what halves do not hold";
+
+/** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
+const REST_POLICIES = ["small", "tiny"] as const;
+
+/** Plans what a product in halves needs beside itself. */
+export function splitProduct(request: SplitRequest): SplitProduct {
+  const { problem: { m, n, k, batch }, limits, mode, buffers, place, shapes } = request;
+  const device = deviceOf(request);
+  const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
+  const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
+  const results: SplitResults = { batches: batch, rows: m, columns: n, depth: k, tile: rest };
+  const flags = splitFlags(results);
+  const places = {
+    scales: buffers.add("scales of rows and columns", "workspace", 4 * batch * (m + n), "i32"),
+    flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
+  };
+  const sides = {
+    a: { ...shapes.a, first: 0 },
+    b: { ...shapes.b, first: batch * m },
+  };
+  const scan = (name: "a" | "b") => {
+    const shape: SplitOperand = sides[name];
+    const buffer = place[name]!;
+    const cleared = name === "a" ? flags : 0;
+    const kernel = splitScalesKernel(shape, cleared, mode, buffers.split(buffer));
+    const bound = { operand: buffer, ...places };
+    return pass(kernel, buffers, bound, splitScalesWorkgroups(shape), limits);
+  };
+  return {
+    before: [scan("a"), scan("b")],
+    after: [restPass(request, rest, places.flags)],
+    places,
+    loader: (loader, module, operand, scales) =>
+      scaledLoader(loader, module, operand, scales, sides[operand]),
+    epilogue: (known) => (module, width, rowIndex) => [
+      rescaleStep(module, known ?? splitScales(module), results),
+      ...request.epilogue(module, width, rowIndex),
+    ],
+  };
+}
+
+/** The pass that computes flagged tiles in f32, as a whole: of others its workgroups do nothing. */
+function restPass(
+  { problem: { m, n, k, batch, transpose }, limits, mode, buffers, place, shapes, epilogue }:
+    SplitRequest,
+  policy: TilePolicy,
+  flags: number,
+): Pass {
+  const module = moduleBuilder(mode);
+  const types = elementsOf({ dtype: "f32" });
+  const loader = (name: "a" | "b") => {
+    const shape = shapes[name];
+    const access = loadedTensor(module, name, shape.vector, buffers.split(place[name]!), types);
+    return matrixLoader(module, name, access, { ...shape, tileDepth: policy.depth });
+  };
+  const [a, b] = [loader("a"), loader("b")];
+  const result = place.output!;
+  const vector = outputVector({ row: n, outer: 0, inner: 1, base: [m * n] }, m, n);
+  const width = vector === "none" ? 1 : 4;
+  const out = module.tensor("result", "write", width, buffers.split(result));
+  const steps = epilogue(module, width, (row) => row);
+  const flag = module.tensor("flags", "read", 1, buffers.split(flags), "u32");
+  const columns = module.size("n", n);
+  const map = {
+    rows: module.size("m", m),
+    columns,
+    rowStride: columns,
+    period: columns,
+    outerStride: module.size("zero", 0),
+    innerStride: module.size("one", 1),
+    base: `group * ${module.size("out_batch", m * n)}`,
+    vector,
+  };
+  const shape = { rows: m, columns: n, depth: k, batches: batch, splits: 1 };
+  const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}_flagged${
+    k > SPLIT_ROUNDING.chain ? "_chains" : ""
+  }${epilogueTrait(steps)}${
+    splitTrait(...(["a", "b", "output"] as const).map((name) => buffers.split(place[name]!)))
+  }`;
+  const kernel = mainLoopKernel(
+    "gemm_f32",
+    suffix,
+    mode,
+    module,
+    shape,
+    policy,
+    a,
+    b,
+    mappedOutput(out, map, steps),
+    {
+      skip: `  if (${flag.load("id")} == 0u) { return; }`,
+      threadChain: k > SPLIT_ROUNDING.chain ? SPLIT_ROUNDING.chain : undefined,
+    },
+  );
+  const places = { ...place, result, flags };
+  return pass(kernel, buffers, places, mainLoopWorkgroups(shape, policy), limits);
+}

@@ -1,0 +1,186 @@
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import { foldedSums } from "./folded_sums.ts";
+import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
+import { addUnit, exponentOf } from "./unit_sums.ts";
+
+/** What is found of a row of A or a column of B, all of its depth. */
+interface Scale {
+  /** What its exponent is larger by than that of scaled values. */
+  readonly exponent: number;
+  /** Values that halves hold less of than of others. */
+  readonly small: number;
+  /** Large values by their weight, less the small ones. */
+  readonly balance: number;
+  /** Whether it is summed in f32. */
+  readonly beyond: boolean;
+}
+
+/**
+ * Sums of f32 operands as two halves each: of every step of a matrix unit the products of low and high halves, of high and low
+ * ones, of both high ones, as `unitSums()` adds them. Sums that may be off by more than 4 u·Σ|a||b| are made in f32.
+ *
+ * @param whole The same sums in f32.
+ */
+export function splitSums(
+  { units, lefts, rights, load }: SumSource,
+  arithmetic: PlanArithmetic,
+  order: SumOrder,
+  whole: (order: SumOrder) => SimulatedSums,
+): SimulatedSums {
+  const { start = 0 } = order;
+  const depth = arithmetic.unit!;
+  const count = lefts * rights;
+  const x = new Float64Array(lefts), w = new Float64Array(rights);
+  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts);
+  const columns = findScales(units, (unit) => (load(unit, x, w), w), rights);
+  const sums = foldedSums(count, arithmetic, Math.fround);
+  const { open } = sums;
+  const exact = new Float64Array(count);
+  const magnitudes = new Float64Array(count);
+  const squares = new Float64Array(count);
+  const products = new Float64Array(depth);
+  const left = splitStep(depth, rows), right = splitStep(depth, columns);
+  let rounded = false;
+  for (let first = 0; first < units; first += depth) {
+    const terms = Math.min(depth, units - first);
+    for (let term = 0; term < terms; term++) {
+      load((first + term + start) % units, x, w);
+      left.take(term, x);
+      right.take(term, w);
+      for (let i = 0, at = 0; i < lefts; i++) {
+        for (let j = 0; j < rights; j++, at++) {
+          const product = x[i]! * w[j]!;
+          exact[at]! += product;
+          magnitudes[at]! += Math.abs(product);
+          squares[at]! += product * product;
+        }
+      }
+    }
+    for (const [a, b] of [["low", "high"], ["high", "low"], ["high", "high"]] as const) {
+      const [xs, ws] = [left[a], right[b]];
+      for (let i = 0, at = 0; i < lefts; i++) {
+        for (let j = 0; j < rights; j++, at++) {
+          let largest = -Infinity, sum = open[at]!;
+          for (let term = 0; term < terms; term++) {
+            const [p, q] = [term * lefts + i, term * rights + j];
+            largest = Math.max(largest, xs.exponents[p]! + ws.exponents[q]!);
+            products[term] = xs.values[p]! * ws.values[q]!;
+            sum += products[term]!;
+          }
+          const next = addUnit(open[at]!, products, terms, largest);
+          if (next !== sum) rounded = true;
+          open[at] = next;
+        }
+      }
+    }
+    for (let term = 0; term < terms; term++) sums.step();
+  }
+  const scaled = sums.totals();
+  let inF32: SimulatedSums | undefined;
+  const values = scaled.map((value, at) => {
+    const [row, column] = [rows[Math.floor(at / rights)]!, columns[at % rights]!];
+    if (isDoubtful(value, row, column, units)) return (inF32 ??= whole(order)).values[at]!;
+    return Math.fround(value * 2 ** (row.exponent + column.exponent));
+  });
+  return {
+    values,
+    exact,
+    rests: new Float64Array(count),
+    magnitudes,
+    squares,
+    rounded: rounded || (inF32?.rounded ?? false) || left.hasLow() && right.hasLow(),
+  };
+}
+
+/** Whether a sum is made in f32, as `rescaleStep()` of `src/kernels/split_scales.ts` says. */
+function isDoubtful(value: number, row: Scale, column: Scale, depth: number): boolean {
+  if (row.beyond || column.beyond) return true;
+  const small = row.small + column.small;
+  return small > 0 && row.balance + column.balance < SPLIT_ROUNDING.weight * depth &&
+    Math.abs(value) < small * SPLIT_ROUNDING.enough;
+}
+
+/** The scales of one side: what `split_scales.wgsl` finds. */
+function findScales(
+  units: number,
+  load: (unit: number) => Float64Array,
+  count: number,
+): Scale[] {
+  const { top, smallBits, largeBits, weight, least } = SPLIT_ROUNDING;
+  const largest = new Float64Array(count);
+  for (let unit = 0; unit < units; unit++) {
+    load(unit).forEach((value, i) => {
+      // NaN is no maximum of its own.
+      largest[i] = Number.isFinite(value) ? Math.max(largest[i]!, Math.abs(value)) : Infinity;
+    });
+  }
+  const exponents = Array.from(largest, (value) => exponentOf(value));
+  const small = new Float64Array(count), large = new Float64Array(count);
+  for (let unit = 0; unit < units; unit++) {
+    load(unit).forEach((value, i) => {
+      if (value === 0 || !Number.isFinite(largest[i]!)) return;
+      const below = exponents[i]! - exponentOf(value);
+      if (below > smallBits) small[i]!++;
+      if (below <= largeBits) large[i]!++;
+    });
+  }
+  return exponents.map((exponent, i): Scale => {
+    if (largest[i] === 0) return { exponent: 0, small: 0, balance: Infinity, beyond: false };
+    const beyond = largest[i] === Infinity || exponent < least;
+    return {
+      exponent: beyond ? 0 : exponent - top,
+      small: small[i]!,
+      balance: weight * large[i]! - small[i]!,
+      beyond,
+    };
+  });
+}
+
+/** Values of a step and their exponents, those of a unit after the other. */
+interface Halves {
+  readonly values: Float64Array;
+  readonly exponents: Float64Array;
+}
+
+/** The values of a step of one side, in halves. */
+function splitStep(depth: number, scales: readonly Scale[]) {
+  const count = scales.length;
+  const made = (): Halves => ({
+    values: new Float64Array(depth * count),
+    exponents: new Float64Array(depth * count),
+  });
+  const [high, low] = [made(), made()];
+  let anyLow = false;
+  const put = ({ values, exponents }: Halves, at: number, value: number) => {
+    values[at] = Math.f16round(value);
+    exponents[at] = exponentOf(values[at]!);
+  };
+  return {
+    high,
+    low,
+    hasLow: () => anyLow,
+    /** Splits the values of a unit. */
+    take(term: number, values: Float64Array) {
+      for (let i = 0; i < count; i++) {
+        const { exponent, beyond } = scales[i]!;
+        const at = term * count + i;
+        const value = beyond ? 0 : values[i]! * 2 ** -exponent;
+        const head = highHalf(value);
+        put(high, at, head);
+        put(low, at, value - head);
+        if (low.values[at] !== 0) anyLow = true;
+      }
+    },
+  };
+}
+
+const FLOAT = new Float32Array(1);
+const WORD = new Uint32Array(FLOAT.buffer);
+
+/** The 11 bits of an f32 that its high half has, rounded. */
+function highHalf(value: number): number {
+  FLOAT[0] = value;
+  WORD[0] = (WORD[0]! + 0x1000) & 0xffffe000;
+  return FLOAT[0]!;
+}
