@@ -40,19 +40,21 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),
 ];
 
-// Deeper steps than that hold two tiles of 48 KiB no more.
+/** The one whose two tiles of each operand fit where it is two matrices deep. */
 const SMALLEST = MATRIX_POLICIES[0]!.name;
 
 /** Names of all policies on matrix units. */
 export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ name }) => name);
 
 /**
- * The policies in elements of a unit, those whose sums its subgroups can pass on; with `split` of f32 operands in two halves. Of units of 16 x 8 twice as many matrices lie
+ * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
  * along the columns.
+ *
+ * @param split Of f32 operands in two halves.
  */
 export function matrixPolicies(unit: MatrixUnit, lanes: number, split = false): TilePolicy[] {
   const wide = unit.m / unit.n;
-  // As deep as those of split operands are anyway.
+  // Split operands' are one matrix deep anyway.
   const own = MATRIX_POLICIES.filter(({ depth }) => !split || depth > 1);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
