@@ -174,6 +174,12 @@ const SPOILT: Readonly<Record<string, (k: number) => Spoil>> = {
   "subnormal numbers": (k) => (set) => {
     for (let d = 0; d < k; d++) set("a", 1, d, (d % 5 - 2) * 1e-40);
   },
+  // Not small enough to be flagged: what is left of them is right where units and conversions keep subnormal halves alone.
+  "values whose low halves are subnormal": (k) => (set) => {
+    for (let d = 0; d < k; d++) set("a", 1, d, (1 + (d * 0.618) % 1) * 2 ** -15);
+    set("a", 1, 3, 1);
+    for (let column = 0; column < 40; column++) set("b", column, 3, 0);
+  },
   "tiny rows": (k) => (set) => {
     for (let d = 0; d < k; d++) set("a", 1, d, (d % 5 - 2.3) * 1e-33);
   },
