@@ -153,6 +153,11 @@ Deno.test("wgconv check --update writes the baseline and shows what changes", as
   assert.ok(worse.stdout.includes(`regressed: ${one}\n`));
   assert.match(worse.stdout, /^missing: .*n"c": the baseline has it, it did not run$/m);
   assert.match(worse.stdout, /: 1 new, 1 less exact than the baseline, 1 missing\n$/m);
+  const rows = await wgconv([...args, "--columns", "problem,verdict,message"]);
+  assert.equal(rows.code, 1);
+  assert.match(rows.stdout, /^problem +verdict +message$/m);
+  assert.match(rows.stdout, /^a +regressed +relative L2 error .* was .* in the baseline/m);
+  assert.match(rows.stdout, /^b +pass +-$/m);
   const mended = await wgconv([...args, "--update"]);
   assert.equal(mended.code, 0);
   assert.match(mended.stdout, /^- .*n"c"$/m);

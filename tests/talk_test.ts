@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { allCommands, commandTree } from "../src/cli/command_tree.ts";
 import { wholeProgram } from "../src/cli/program.ts";
 import { EXIT } from "../src/errors.ts";
+import { writeNpy } from "../src/npy/mod.ts";
+import { fillTensor } from "../src/tensor/fill.ts";
 import { ROOT, run, temporaryDirectory } from "./cli.ts";
 import { wgconvHere } from "./support/in_process.ts";
 
@@ -38,6 +40,56 @@ Deno.test("--quiet leaves out reports and notes, not errors and not what was ask
   assert.match(planned.stdout, /^problem /);
   const wrong = await wgconvHere(["conv", "--problem", "x", "--quiet"]);
   assert.match(wrong.stderr, /^wgconv: Cannot parse problem/);
+});
+
+Deno.test("--quiet hides no verdict: what failed is a line on stderr", async () => {
+  using folder = temporaryDirectory();
+  const at = (name: string) => `${folder.path}/${name}`;
+  const problem = "mb1ic32ih28oc8kh3ph1";
+  // A tile whose results are no use.
+  const bad = [
+    ...["--algorithm", "winograd2d-nonfused", "--tile", "F(14x14,3x3)"],
+    ...["--max-bound-ratio", "1e9", "--runs", "1", "--quiet"],
+  ];
+  const lines: [args: string[], said: RegExp][] = [
+    [
+      ["conv", "--problem", problem, "--fill", "normal", ...bad],
+      /^fail: fwd mb1ic32ih28oc8oh28kh3ph1 winograd2d-nonfused: error over [^\n]+\n$/,
+    ],
+    [
+      ["bench", problem, "--fill", "normal", "--jsonl", at("out.jsonl"), ...bad],
+      /^fail: fwd mb1ic32ih28oc8oh28kh3ph1 winograd2d-nonfused: error over [^\n]+\n$/,
+    ],
+  ];
+  await writeNpy(at("x.npy"), fillTensor("f32", [1, 3, 8, 8], "uniform01", 1));
+  await writeNpy(at("w.npy"), fillTensor("f32", [4, 5, 3, 3], "uniform01", 1));
+  const many = ["--input", at("x*.npy"), "--filter", at("w.npy"), "--output", at("out")];
+  lines.push([
+    ["conv", ...many, "--device", "cpu", "--quiet"],
+    /^error: .*x\.npy: Cannot convolve: filter has 5 input channels, .*\n$/,
+  ]);
+  for (const [args, said] of lines) {
+    const { code, stdout, stderr } = await wgconvHere(args);
+    assert.equal(code, EXIT.accuracy, stderr);
+    assert.equal(stdout, "");
+    assert.match(stderr, said);
+  }
+});
+
+Deno.test("--quiet checks say what a baseline was more exact at", async () => {
+  using folder = temporaryDirectory();
+  const at = (name: string) => `${folder.path}/${name}`;
+  Deno.writeTextFileSync(at("suite"), "mb1ic8ih9oc8kh3\n");
+  const held = ["--baseline", at("base.json"), "--op", "fwd", "--layout", "nchw"];
+  const args = ["check", "--suite", at("suite"), "--algorithm", "direct", ...held];
+  assert.equal((await wgconvHere([...args, "--update", "--quiet"])).code, EXIT.ok);
+  const baseline = JSON.parse(Deno.readTextFileSync(at("base.json")));
+  for (const one of Object.values<{ rel_l2: number }>(baseline.cases)) one.rel_l2 /= 4;
+  Deno.writeTextFileSync(at("base.json"), JSON.stringify(baseline));
+  const { code, stdout, stderr } = await wgconvHere([...args, "--quiet"]);
+  assert.equal(code, EXIT.accuracy, stderr);
+  assert.equal(stdout, "");
+  assert.match(stderr, /^regressed: fwd nchw f32 direct mb1[^\n]*: relative L2 error [^\n]+\n$/);
 });
 
 Deno.test("--color always shows colours, and nothing else of a terminal's controls", async () => {

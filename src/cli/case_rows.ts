@@ -1,4 +1,4 @@
-import { noiseOf, sortCases } from "../report/case_columns.ts";
+import { noiseOf, type ShownCase, sortCases } from "../report/case_columns.ts";
 import { caseTable, type CaseTableOptions, type ComingCase } from "../report/case_table.ts";
 import type { ReadCase } from "../report/record_schema.ts";
 import { slowdown } from "../report/slowdown.ts";
@@ -10,7 +10,7 @@ const NAMED = 5;
 
 /** Rows of a table of cases: each printed as it is known, or all at the end where they are sorted. */
 export interface CaseRows {
-  add(record: ReadCase): void;
+  add(record: ShownCase): void;
   end(): void;
 }
 
@@ -22,9 +22,9 @@ export function caseRows(
   { ceilings, paint, reasons }: Omit<CaseTableOptions, "columns">,
 ): CaseRows {
   const row = caseTable(coming, { columns, ceilings, paint, reasons });
-  const print = (record: ReadCase) => out.painted(row(record));
+  const print = (record: ShownCase) => out.painted(row(record));
   if (sort === undefined) return { add: print, end: () => {} };
-  const cases: ReadCase[] = [];
+  const cases: ShownCase[] = [];
   return {
     add: (record) => void cases.push(record),
     end: () => sortCases(cases, sort, ceilings).forEach(print),

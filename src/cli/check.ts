@@ -23,13 +23,20 @@ import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import checkText from "../../fixtures/check.txt" with { type: "text" };
 import { readBaseline, updateBaseline } from "./check_baseline.ts";
-import { junitCases, resultLines, saveFailure, summaryLine } from "./check_report.ts";
+import {
+  failedLine,
+  junitCases,
+  resultLines,
+  saveFailure,
+  shownCase,
+  summaryLine,
+} from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
 import { matchOption, oldMatch } from "./match_option.ts";
 import { caseProgress } from "./case_progress.ts";
 import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { reporter } from "./output.ts";
+import { reporter, sayFailed } from "./output.ts";
 import { verdictPainter } from "./talk.ts";
 import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
@@ -194,8 +201,10 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         const each = rows === undefined && !shown.visible;
         const lines = resultLines(result, options.backend, saved, each);
         if (rows !== undefined || lines.length > 0) shown.done();
-        rows?.add(result.record);
+        rows?.add(shownCase(result));
         lines.forEach((line) => out.painted(paint(printable(line))));
+        const bad = failedLine(result, options.update === true);
+        if (bad !== undefined) sayFailed(bad);
         // The tensors are not needed any more.
         const { ran: _, ...kept } = result;
         results.push(kept);
@@ -215,7 +224,11 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         await writes.attempt(() => updateBaseline(options, plan, results, adapter, out.line));
       }
       const lost = updating ? [] : missing;
-      lost.forEach((key) => out.message(`missing: ${key}: the baseline has it, it did not run`));
+      for (const key of lost) {
+        const line = `missing: ${key}: the baseline has it, it did not run`;
+        out.message(line);
+        sayFailed(line);
+      }
       skipped.forEach((line) => out.message(line));
       out.line(summaryLine(results, lost, adapter));
       writes.conclude(checkExitCode(results, lost, updating));

@@ -5,6 +5,7 @@ import type { Backend } from "../gpu/provider.ts";
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { writeNpz } from "../npy/mod.ts";
 import { printableMessage } from "../printable.ts";
+import type { ShownCase } from "../report/case_columns.ts";
 import type { JUnitCase } from "../report/junit.ts";
 
 /** Elements shown of a failure. */
@@ -33,6 +34,18 @@ export function resultLines(
     `  again: ${reproLine(record, backend)}`,
     ...(saved === undefined ? [] : [`  saved: ${saved}`]),
   ];
+}
+
+/** What did not pass and why, in one line; undefined of what did, and of what an `updating` check takes as it is now. */
+export function failedLine(result: CheckResult, updating: boolean): string | undefined {
+  const { key, status, reasons } = result;
+  const accepted = passed(result) || (updating && status === "regressed");
+  return accepted ? undefined : `${status}: ${key}: ${reasons.join("; ")}`;
+}
+
+/** A case as its row of the table shows it: a record knows nothing of the baseline. */
+export function shownCase({ status, reasons, record }: CheckResult): ShownCase {
+  return status === "regressed" ? { ...record, regressed: reasons.join("; ") } : record;
 }
 
 /** Whether a case is as exact as it has to be. */

@@ -13,7 +13,7 @@ import type { ConvOptions } from "./conv_options.ts";
 import { computeConv, type ComputedConv } from "./conv_stream.ts";
 import { commandWrites, oneSentence } from "./failure.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { printer, reporter } from "./output.ts";
+import { printer, reporter, sayFailed } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
 import { planningOptions } from "./problem_options.ts";
 import { readAhead, tensorBytes } from "./read_ahead.ts";
@@ -149,7 +149,10 @@ export async function convFiles(
         using opened = await opening;
         const { record } = await convolveFile(opened, pair, device, options);
         const { verdict, message = "" } = record;
-        if (verdict === "fail") failures.push({ ...pair, message, exit_code: EXIT.accuracy });
+        if (verdict === "fail") {
+          failures.push({ ...pair, message, exit_code: EXIT.accuracy });
+          sayFailed(`fail: ${pair.input}: ${message}`);
+        }
         out.line(
           options.json
             ? JSON.stringify({ ...record, ...pair })
@@ -165,6 +168,7 @@ export async function convFiles(
         const message = oneSentence(error);
         failures.push({ ...pair, message, exit_code: exitCodeOf(error) });
         if (!options.json) out.line(`${pair.input}  error: ${message}`);
+        sayFailed(`error: ${pair.input}: ${message}`);
       }
     }
   }

@@ -12,7 +12,7 @@ import type { Writes } from "./failure.ts";
 import { gpuExecutorOf, openGpu } from "./open_gpu.ts";
 import type { OpenedGemm } from "./gemm_files.ts";
 import { fillOf, type GemmOptions, gemmPlanning } from "./gemm_options.ts";
-import { progress, reporter } from "./output.ts";
+import { progress, reporter, sayFailed } from "./output.ts";
 import { openRecords } from "./record_stream.ts";
 
 /**
@@ -54,7 +54,10 @@ export async function searchPolicies(
   out.line(`device      ${executor.device.adapter} (${backend})`);
   out.line(rankingTable(ranking));
   for (const { policy, splits, verdict, message } of ranking) {
-    if (verdict === "fail") out.message(`fail: ${policy} with ${splits} splits: ${message}`);
+    if (verdict !== "fail") continue;
+    const line = `fail: ${policy} with ${splits} splits: ${message}`;
+    out.message(line);
+    sayFailed(line);
   }
   writes.conclude(ranking.some(({ verdict }) => verdict === "fail") ? EXIT.accuracy : EXIT.ok);
 }

@@ -1,6 +1,6 @@
 import { refuseWrite } from "../npy/atomic_write.ts";
 import { printable, printableMessage } from "../printable.ts";
-import { isQuiet } from "./talk.ts";
+import { isQuiet, verdictPainter } from "./talk.ts";
 
 const encoder = new TextEncoder();
 
@@ -61,6 +61,11 @@ export function printer(target: "stdout" | "stderr"): Printer {
 export function reporter(target: "stdout" | "stderr"): Printer {
   const silent = () => {};
   return isQuiet() ? { line: silent, message: silent, painted: silent } : printer(target);
+}
+
+/** Says on stderr what failed, where `--quiet` leaves out the report that says it otherwise: no verdict is hidden. */
+export function sayFailed(text: string): void {
+  if (isQuiet()) printer("stderr").painted(verdictPainter("stderr")(printableMessage(text)));
 }
 
 /** Shows how far long work is, on stderr and only where a person looks. */

@@ -178,7 +178,10 @@ async function makeProgram(loaded: (name: string) => boolean): Promise<CommandUn
 /** Gives a command and those below it the options that all have, which {@linkcode setTalk} reads. */
 function withTalkOptions(command: CommandUnknownOpts): void {
   command
-    .option("--quiet", "print only errors and what was asked for: no reports, notes and progress")
+    .option(
+      "--quiet",
+      "print only errors, what failed and what was asked for: no reports, notes and progress",
+    )
     .option("--color <when>", `${COLORS.join(", ")}; auto heeds NO_COLOR`, oneOf(COLORS), "auto");
   command.commands.forEach(withTalkOptions);
 }

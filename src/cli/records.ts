@@ -25,6 +25,7 @@ import { onInterrupt } from "./interrupt.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { reporter } from "./output.ts";
 import { proveOutputs } from "./outputs.ts";
+import { sayFailedCase } from "./print_case.ts";
 import { openRecords } from "./record_stream.ts";
 import { finishedIds, refuseOtherRun } from "./resume.ts";
 import type { TableOptions } from "./table_options.ts";
@@ -131,7 +132,11 @@ export async function reportSuite(
     return executor;
   };
   const cases: ReadCase[] = [...previous?.cases ?? []];
-  cases.forEach(rows.add);
+  const show = (record: ReadCase) => {
+    rows.add(record);
+    sayFailedCase(record);
+  };
+  cases.forEach(show);
   using _ = onInterrupt(() => {
     const left = `stopped, ${count - cases.length} of ${count} cases are left`;
     return target === undefined || target === "-"
@@ -145,7 +150,7 @@ export async function reportSuite(
       records.write(record);
       cases.push(record);
       shown.done();
-      rows.add(record);
+      show(record);
     }
   }
   shown.done();

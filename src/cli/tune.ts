@@ -16,7 +16,7 @@ import { caseProgress } from "./case_progress.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
-import { printer, reporter } from "./output.ts";
+import { printer, reporter, sayFailed } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
@@ -146,7 +146,9 @@ export function tuneCommand() {
       }
       const failed = groups.flatMap((group) => group.failed);
       for (const { verdict, op, problem, algorithm, message } of failed) {
-        out.message(`${verdict}: ${op} ${problem} ${algorithm}: ${message}`);
+        const line = `${verdict}: ${op} ${problem} ${algorithm}: ${message}`;
+        out.message(line);
+        sayFailed(line);
       }
       if (classes !== undefined) {
         out.message(`${path}: ${classes === 1 ? "1 class" : `${classes} classes`} of problems`);

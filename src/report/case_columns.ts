@@ -14,15 +14,21 @@ import type { ReadCase } from "./record_schema.ts";
 import { medianAbsoluteDeviation } from "./stats.ts";
 import { type LiveColumn, type RowOrder, sortRows } from "./table.ts";
 
+/** A case as a table shows it: a check may know more of it than its record says. */
+export type ShownCase = ReadCase & {
+  /** Why it is less exact than a baseline, where it is. */
+  readonly regressed?: string | undefined;
+};
+
 /** What is shown of a case; columns that share a device's ceilings ask for them. */
 export interface CaseColumn extends LiveColumn {
   /** As people read it. */
-  readonly cell: (record: ReadCase, ceilings: Ceilings) => string;
+  readonly cell: (record: ShownCase, ceilings: Ceilings) => string;
   /** What rows are sorted by: numbers as such, `null` last. */
-  readonly order: (record: ReadCase, ceilings: Ceilings) => string | number | null;
+  readonly order: (record: ShownCase, ceilings: Ceilings) => string | number | null;
 }
 
-function words(title: string, cell: (record: ReadCase) => string): CaseColumn {
+function words(title: string, cell: (record: ShownCase) => string): CaseColumn {
   return { title, cell, order: cell };
 }
 
@@ -72,12 +78,12 @@ export const CASE_COLUMNS = {
   mare: figure("MARE", ({ accuracy }) => accuracy?.mare ?? null, formatError, 7),
   l2: figure("relative L2", ({ accuracy }) => accuracy?.rel_l2 ?? null, formatError),
   bound: figure("bound", ({ accuracy }) => accuracy?.max_bound_ratio ?? null, significant, 6),
-  verdict: words("verdict", ({ verdict }) => verdict === "none" ? "-" : verdict),
-  message: words(
+  verdict: words(
     "verdict",
-    ({ verdict, message }) =>
-      verdict === "none" ? "-" : message === undefined ? verdict : `${verdict}: ${message}`,
+    ({ verdict, regressed }) =>
+      regressed !== undefined ? "regressed" : verdict === "none" ? "-" : verdict,
   ),
+  message: words("message", ({ message, regressed }) => regressed ?? message ?? "-"),
 } as const satisfies Readonly<Record<string, CaseColumn>>;
 
 /** Name of a column. */
@@ -125,7 +131,7 @@ export function recordCeilings({ device, dtype }: ReadCase): Ceilings {
 export type CaseOrder = RowOrder<CaseColumnName>;
 
 /** Cases sorted by a column; what has no value comes last. */
-export function sortCases<C extends ReadCase>(
+export function sortCases<C extends ShownCase>(
   cases: readonly C[],
   { column, descending }: CaseOrder,
   ceilings: (record: ReadCase) => Ceilings = recordCeilings,

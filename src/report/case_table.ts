@@ -3,6 +3,7 @@ import {
   type CaseColumn,
   type CaseColumnName,
   recordCeilings,
+  type ShownCase,
   whyNot,
 } from "./case_columns.ts";
 import { dtypeText } from "./case_key.ts";
@@ -38,7 +39,7 @@ export function caseTable(
   coming: readonly ComingCase[],
   { columns: asked, ceilings = recordCeilings, paint = (text) => text, reasons = true }:
     CaseTableOptions = {},
-): (record: ReadCase) => string {
+): (record: ShownCase) => string {
   let names: readonly CaseColumnName[] = [];
   let row: ReturnType<typeof liveTable> | undefined;
   return (record) => {

@@ -9,8 +9,8 @@ import {
 } from "./case_columns.ts";
 import type { ReadAccuracy, ReadCase } from "./record_schema.ts";
 
-/** Columns of a report's table where none are asked for. */
-export const RECORD_COLUMNS: readonly CaseColumnName[] = [
+/** Columns of a report's table where none are asked for; messages follow where there are any. */
+const RECORD_COLUMNS: readonly CaseColumnName[] = [
   "problem",
   "op",
   "dtype",
@@ -23,13 +23,13 @@ export const RECORD_COLUMNS: readonly CaseColumnName[] = [
   "mare",
   "l2",
   "bound",
-  "message",
+  "verdict",
 ];
 
 /** Cases as a table's columns and rows. */
 export function recordTable(
   cases: readonly ReadCase[],
-  names: readonly CaseColumnName[] = RECORD_COLUMNS,
+  names: readonly CaseColumnName[] = usualColumns(cases),
 ): { readonly columns: CaseColumn[]; readonly rows: string[][] } {
   const columns: CaseColumn[] = names.map((name) => CASE_COLUMNS[name]);
   const rows = cases.map((record) => {
@@ -37,6 +37,11 @@ export function recordTable(
     return columns.map(({ cell }) => cell(record, ceilings));
   });
   return { columns, rows };
+}
+
+function usualColumns(cases: readonly ReadCase[]): readonly CaseColumnName[] {
+  const said = cases.some(({ message }) => message !== undefined);
+  return said ? [...RECORD_COLUMNS, "message"] : RECORD_COLUMNS;
 }
 
 type Cell = string | number | null | undefined;
