@@ -123,8 +123,27 @@ Deno.test({
       ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
       { env: { XDG_RUNTIME_DIR: "/tmp", NO_COLOR: "" } },
     );
-    assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: /);
+    assert.match(stdout, /\r.\[Kcase \d of 9, about \d+ s left: mb1ic\dih9oc4oh7kh3 (fwd|bwd-)/);
     assert.ok(stdout.includes(`${GREEN}pass`), stdout);
+  },
+});
+
+Deno.test({
+  name: "a terminal shows which rival of how many tune tries",
+  ignore: !existsSync("/usr/bin/script"),
+  async fn() {
+    using folder = temporaryDirectory();
+    const tune = "tune mb1ic8ih20oc16kh3 --algorithm direct,im2win --policy auto --runs 9";
+    const line = `run -A --quiet --cached-only "${ROOT}main.ts" ${tune} --output ${folder.path}/t`;
+    const { stdout } = await run(
+      "script",
+      ["-qec", `${Deno.execPath()} ${line}`, "/dev/null"],
+      { env: { XDG_RUNTIME_DIR: "/tmp" } },
+    );
+    assert.match(
+      stdout,
+      /\r.\[Kcase 1 of \d: mb1ic8ih20oc16oh18kh3 fwd, [a-z ]+: \d of \d, (auto|direct|im2win)/,
+    );
   },
 });
 

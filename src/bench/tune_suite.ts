@@ -40,9 +40,10 @@ export async function* tuneSuite(
   const groups = benchGroups(bench).map((group) => withPairs(group, bench));
   const medians = new Map<string, number>();
   const look = { ...bench, check: "none" as const, protocol: FIRST_LOOK };
-  const briefly = (index: number, count: number, what: string) =>
-    onCase(index, count, `${what}, a first look`);
-  for await (const record of runSuite(look, groups, open, briefly)) {
+  const briefly = tries((index, count, what, trying) =>
+    onCase(index, count, `${what}, a first look${trying}`)
+  );
+  for await (const record of runSuite(look, groups, open, briefly.onCase, briefly)) {
     if (record.time_ms) medians.set(recordId(record), record.time_ms.median);
   }
   const finals = groups.map((group) => finalGroup(group, medians));
@@ -54,12 +55,13 @@ export async function* tuneSuite(
   };
   // Alone, a group's records are complete when it ends.
   for (const [place, group] of finals.entries()) {
-    const inEarnest = (_index: number, _count: number, what: string) =>
-      onCase(place + 1, finals.length, `${what}, the fastest in earnest`);
+    const inEarnest = tries((_index, _count, what, trying) =>
+      onCase(place + 1, finals.length, `${what}, the fastest in earnest${trying}`)
+    );
     const records: CaseRecord[] = [];
     const timed: RanCase[] = [];
-    const hooks = { onRan: (ran: RanCase) => void timed.push(ran) };
-    for await (const record of runSuite(bench, [group], opened, inEarnest, hooks)) {
+    const hooks = { ...inEarnest, onRan: (ran: RanCase) => void timed.push(ran) };
+    for await (const record of runSuite(bench, [group], opened, inEarnest.onCase, hooks)) {
       records.push(record);
     }
     yield {
@@ -68,6 +70,21 @@ export async function* tuneSuite(
       failed: records.filter(({ verdict }) => verdict === "fail" || verdict === "error"),
     };
   }
+}
+
+/** Tells of each group that begins, and of each rival of it that is tried: `: 3 of 12, winograd2d`. */
+function tries(tell: (index: number, count: number, what: string, trying: string) => void) {
+  let group: [index: number, count: number, what: string] = [0, 0, ""];
+  return {
+    onCase(...begun: typeof group) {
+      group = begun;
+      tell(...group, "");
+    },
+    onTry({ algorithm, policy, tile, pair = "auto" }: RunCase, place: number, count: number) {
+      const choices = [policy, tile, pair].filter((choice) => choice !== "auto");
+      tell(...group, `: ${place} of ${count}, ${[algorithm, ...choices].join(" ")}`);
+    },
+  };
 }
 
 /** A group with a case more for each pair of kernels that WinRS may take, where that is among the rivals. */

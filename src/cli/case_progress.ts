@@ -3,7 +3,7 @@ import { type Progress, progress } from "./output.ts";
 
 /** Shows on a terminal which of how many cases runs, and how long the others will take. */
 export interface CaseProgress extends Pick<Progress, "done" | "visible"> {
-  /** Says that a case begins: the `index`-th of `count`, from 1. */
+  /** Says that a case begins, or goes on: the `index`-th of `count`, from 1. */
   begin(index: number, count: number, what: string): void;
 }
 
@@ -11,10 +11,12 @@ export interface CaseProgress extends Pick<Progress, "done" | "visible"> {
 export function caseProgress(): CaseProgress {
   const shown = progress();
   let start = performance.now();
+  let last = 0;
   return {
     begin(index, count, what) {
       const now = performance.now();
-      if (index === 1) start = now;
+      if (index === 1 && last !== 1) start = now;
+      last = index;
       const left = timeLeft({ ended: index - 1, all: count }, now - start);
       shown.update(`case ${index} of ${count}${left}: ${what}`);
     },

@@ -78,21 +78,41 @@ export interface Progress {
 
 /** One line that overwrites itself; silent when stderr is no terminal. Shows from 0.5 s on. */
 export function progress(): Progress {
-  const shown = Deno.stderr.isTerminal() && !isQuiet();
-  const start = performance.now();
-  let last = start;
+  const visible = Deno.stderr.isTerminal() && !isQuiet();
+  return progressLine(visible, (text) => writeText("stderr", text));
+}
+
+/** {@linkcode progress} where it is `visible`: what comes too early or too soon after another is shown when its time comes. */
+export function progressLine(visible: boolean, write: (text: string) => void): Progress {
+  let due = performance.now() + 500;
+  let latest = "";
+  let timer: ReturnType<typeof setTimeout> | undefined;
   let dirty = false;
+  const stop = () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+  const show = () => {
+    stop();
+    due = performance.now() + 100;
+    dirty = true;
+    write(`\r\x1b[K${printableMessage(latest)}`);
+  };
   return {
-    visible: shown,
+    visible,
     update(text) {
-      const now = performance.now();
-      if (!shown || now - start < 500 || now - last < 100) return;
-      last = now;
-      dirty = true;
-      writeText("stderr", `\r\x1b[K${printableMessage(text)}`);
+      if (!visible) return;
+      latest = text;
+      const left = due - performance.now();
+      if (left <= 0) return show();
+      if (timer !== undefined) return;
+      timer = setTimeout(show, left);
+      // Nobody waits for it.
+      Deno.unrefTimer(timer);
     },
     done() {
-      if (dirty) writeText("stderr", "\r\x1b[K");
+      stop();
+      if (dirty) write("\r\x1b[K");
       dirty = false;
     },
   };

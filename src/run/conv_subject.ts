@@ -166,7 +166,7 @@ export function convSubject(
         ? {}
         : { epilogue: scale === "channel" ? "scales" : `scale ${scale}` }),
     },
-    title: `${problem.name ?? ""} ${op}`.trim(),
+    title: `${problem.name || printDescriptor(problem)} ${op}`,
     features: elementFeatures({ dtype, outDtype }),
     operands: [
       ...operandTensors(op).map((operand) => convTensor(problem, operand, layouts, dtype)),

@@ -21,7 +21,7 @@ import {
   type Subject,
 } from "./subject.ts";
 import { type During, untimed } from "./timeline.ts";
-import { timeRivals, type TimingProtocol } from "./timing.ts";
+import { type Timed, timeRivals, type TimingProtocol } from "./timing.ts";
 
 /** Whether calls find their operands in the cache, or cycle through copies. */
 export type CacheState = "hot" | "cold";
@@ -86,6 +86,8 @@ export interface RunHooks {
   tuning?(executor: Executor): TuningTable | undefined;
   /** A case that its algorithm does not support, which has no record. */
   onSkip?(what: string, reason: string): void;
+  /** A case of a group that is prepared or timed next: the `place`-th, from 1, of `count` that go in turn. */
+  onTry?(one: RunCase, place: number, count: number): void;
   /** A case that ran. */
   onRan?(ran: RanCase): Promise<void> | void;
 }
@@ -166,7 +168,8 @@ export async function* runGroup(
   const checks = run.check === "none" ? undefined : data;
   const copies = copiesOf(group);
   for (const some of fitting(plans, copies, subject, executor)) {
-    const asked = { protocol: run.protocol, copies, checks };
+    const onTry = (place: number) => hooks.onTry?.(some[place]!.one, place + 1, some.length);
+    const asked = { protocol: run.protocol, copies, checks, onTry };
     for await (const ran of runTogether(executor, subject, some, data.operands, asked)) {
       const { one: { one, plan }, times, result, outcome } = ran;
       const checked = checks && { result: result!, reference: await checks.reference() };
@@ -226,6 +229,8 @@ export interface TogetherOptions {
   readonly checks?: CaseChecks | undefined;
   /** Whether results are wanted though nothing is checked. */
   readonly fetched?: boolean;
+  /** Told which plan is prepared, or timed, next. */
+  readonly onTry?: (place: number) => void;
   /** Told each result before it is checked, when the device is done with it. */
   readonly onResult?: ((result: HostData) => void) | undefined;
   /** Times the parts. */
@@ -238,15 +243,26 @@ export async function* runTogether<C extends RunPlan>(
   subject: Subject,
   plans: readonly C[],
   operands: PlanOperands,
-  { protocol, copies = 1, checks, fetched = false, onResult, during = untimed }: TogetherOptions,
+  asked: TogetherOptions,
 ): AsyncGenerator<Ran<C>, void, undefined> {
+  const { protocol, copies = 1, checks, fetched = false, onResult, onTry } = asked;
+  const { during = untimed } = asked;
   using loaded = executor.load(subject, operands, during);
   const ready: Ready[] = [];
-  for (const { plan } of plans) ready.push(await loaded.prepare(plan, copies));
+  for (const [place, { plan }] of plans.entries()) {
+    onTry?.(place);
+    ready.push(await loaded.prepare(plan, copies));
+  }
   const rivals = plans.flatMap(({ caches }, place) =>
     caches.map((cache) => ({ place, timed: cache === "hot" ? ready[place]!.hot : ready[place]! }))
   );
-  const all = rivals.map(({ timed }) => timed);
+  const all = rivals.map(({ place, timed }): Timed => ({
+    copies: timed.copies,
+    run(repeated, next) {
+      onTry?.(place);
+      return timed.run(repeated, next);
+    },
+  }));
   const times = await timeRivals(executor.software, all, protocol, during);
   for (const [place, one] of plans.entries()) {
     const own = times.filter((_, index) => rivals[index]!.place === place);

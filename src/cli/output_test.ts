@@ -1,0 +1,32 @@
+import assert from "#assert";
+import { progressLine } from "./output.ts";
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+Deno.test("progressLine() shows the last of what came too early when its time comes", async () => {
+  const written: string[] = [];
+  const line = progressLine(true, (text) => written.push(text));
+  line.update("one");
+  line.update("two");
+  assert.deepEqual(written, []);
+  await wait(600);
+  assert.deepEqual(written, ["\r\x1b[Ktwo"]);
+  await wait(150);
+  line.update("three");
+  line.update("four");
+  assert.equal(written.at(-1), "\r\x1b[Kthree");
+  line.done();
+  assert.equal(written.at(-1), "\r\x1b[K");
+  await wait(150);
+  assert.equal(written.length, 3);
+});
+
+Deno.test("progressLine() says nothing where nobody looks", async () => {
+  const written: string[] = [];
+  const line = progressLine(false, (text) => written.push(text));
+  line.update("one");
+  await wait(550);
+  line.update("two");
+  line.done();
+  assert.deepEqual(written, []);
+});
