@@ -61,6 +61,8 @@ const VALUES: readonly Mistake[] = [
   [`conv --problem ${CASE} --backend vulkan`, "'vulkan'", "'--backend", '"wgpu"?'],
   [`conv --problem ${CASE} --activation swish`, "'swish'", "'--activation", '"silu"?'],
   [`conv --problem ${CASE} --max-workspace lots`, "'lots'", "'--max-workspace", "64MB"],
+  [`conv --problem ${CASE} --policy tinny`, "'tinny'", "'--policy", '"tiny"?'],
+  [`plan --problem ${CASE} --policy 7x7`, "7x7", "Cannot plan: policy", "warps of 32)"],
   [`conv --problem ${CASE} --runs many`, "'many'", "'--runs <n>'", "a whole number >= 1"],
   [`bench ${CASE} --shard 5/4`, "'5/4'", "'--shard <i/n>'", "i from 1 to n"],
   ["devices --backend vulkan", "'vulkan'", "'--backend", '"wgpu"?'],

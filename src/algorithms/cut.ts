@@ -22,6 +22,7 @@ import {
   TILE_POLICIES,
   type TilePolicy,
 } from "../kernels/policy.ts";
+import { suggestion } from "../problem/closest.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
@@ -307,12 +308,15 @@ export function cutProduct(
           `policy ${request.policy} wants matrix units, which there are none of`,
         );
       }
-      const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name).join(", ");
+      const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name);
       return refusal(
         "problem",
-        `policy ${request.policy} is none of ${names}, nor a tile such as 128x32x8_8x4 (rows x ` +
-          "columns x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide " +
-          "the workgroup's, up to 256 in all, whose threads fill warps of 32)",
+        /^\d+x\d/.test(request.policy)
+          ? `policy ${request.policy} is no tile such as 128x32x8_8x4 (rows x columns x depth of a ` +
+            "workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's, " +
+            "up to 256 in all, whose threads fill warps of 32)"
+          : `policy ${request.policy} is none of ${names.join(", ")}, nor a tile such as ` +
+            `128x32x8_8x4${suggestion(request.policy, names)}`,
       );
     }
     if (!fits(policy)) {

@@ -11,6 +11,7 @@ import {
   commaList,
   oneOf,
   parsePadding,
+  parsePolicy,
   parseSizes,
   parseWorkspace,
   positiveNumber,
@@ -65,6 +66,7 @@ export function problemCommand(name: string) {
     .option(
       "--policy <name>",
       "tile policy in place of the planner's choice: small, or a tile such as 64x32x8_8x8",
+      parsePolicy,
     )
     .option(
       "--splits <n>",
@@ -140,7 +142,7 @@ export function planningOptions(options: ProblemOptions) {
   const { maxWorkspace, exact, maxBoundRatio } = options;
   const variant = variantOption(options, { dtypes: [options.dtype] });
   return {
-    ...(policy === undefined ? {} : { policy }),
+    ...(policy === undefined || policy === "auto" ? {} : { policy }),
     ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),
     ...(flush === undefined ? {} : { flush }),
     ...deviceOption(options.deviceModel),

@@ -168,15 +168,19 @@ export function parseProductPolicy(said: string): string {
   );
 }
 
-/** Parses a list of tile policies: `auto`, names of the main loop's, and tiles such as `64x32x8_8x8`. */
-export function parsePolicies(text: string): string[] {
+/** Parses a tile policy: `auto`, a name of the main loop's, or a tile such as `64x32x8_8x8`. */
+export function parsePolicy(text: string): string {
   const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
-  const policies = text.toLowerCase().split(",").map((word) => word.trim());
-  const unknown = policies.find((word) => !names.includes(word) && !/^\d+x\d/.test(word));
-  if (unknown === undefined) return policies;
+  const word = text.trim().toLowerCase();
+  if (names.includes(word) || /^\d+x\d/.test(word)) return word;
   throw new InvalidArgumentError(
-    `expected ${names.join(", ")} or one such as 64x32x8_8x8${meant(unknown, names)}`,
+    `expected ${names.join(", ")} or one such as 64x32x8_8x8${meant(word, names)}`,
   );
+}
+
+/** Parses a list of tile policies, each as {@linkcode parsePolicy} does. */
+export function parsePolicies(text: string): string[] {
+  return text.split(",").map(parsePolicy);
 }
 
 /** Words between commas, without empty ones. */
