@@ -6,7 +6,7 @@ import { runToEnd, sayFailure } from "./failure.ts";
 import { meant } from "./other_words.ts";
 import { writeText } from "./output.ts";
 import { COLORS, setTalk } from "./talk.ts";
-import { oneOf } from "./values.ts";
+import { gather, oneOf } from "./values.ts";
 
 /** A subcommand: its module is loaded only when it is asked for, so that `--version` stays quick. */
 interface Entry {
@@ -191,9 +191,29 @@ function configure(command: CommandUnknownOpts): void {
   command.exitOverride().showSuggestionAfterError().configureOutput({
     writeOut: (text) => writeText("stdout", text),
     writeErr: (text) => writeText("stderr", text),
-    outputError: (text, write) => write(usageMessage(text, pathOf(command))),
+    outputError: (text, write) => write(usageMessage(text, command)),
   });
+  command.options.forEach((option) => refuseMistakes(command, option));
   command.commands.forEach(configure);
+}
+
+/** Refuses a value that is another option, and a second value where the first would be lost. */
+function refuseMistakes(
+  command: CommandUnknownOpts,
+  option: CommandUnknownOpts["options"][number],
+): void {
+  const { flags, required, optional, parseArg } = option;
+  if (!required && !optional) return;
+  let given = false;
+  command.on(`option:${option.name()}`, (value: unknown) => {
+    if (command.options.some(({ long }) => long === value)) {
+      command.error(`error: option '${flags}' lacks its value, ${value} is an option`);
+    }
+    if (given && parseArg !== gather) {
+      command.error(`error: option '${flags}' is given twice, one must go`);
+    }
+    given = true;
+  });
 }
 
 /** The words that name a command, without the program's own. */
@@ -203,13 +223,25 @@ function pathOf(command: CommandUnknownOpts): string {
 }
 
 /** What commander says of a mistake in a command, in one sentence that says what to do. */
-function usageMessage(text: string, path: string): string {
+function usageMessage(text: string, command: CommandUnknownOpts): string {
   const [, said = "", hint] = /^(?:error: )?(.*?)(?:\n\((Did you mean [^\n]*)\))?\n?$/s.exec(text)!;
-  const sentence = said.replace(" is invalid. ", " is invalid: ").replace(/\.$/, "");
+  const sentence = said.replace(/( is invalid[^.]*)\. /, "$1: ").replace(/\.$/, "");
+  const whole = wholeOption(sentence, command);
   const next = hint !== undefined
     ? `, ${hint.replace("Did", "did")}`
-    : sentence.includes(" is invalid: ")
+    : whole !== undefined
+    ? `, did you mean ${whole}?`
+    : / is invalid[^:]*: |must go$/.test(sentence)
     ? ""
-    : `, wgconv help ${path}`.trimEnd() + " shows examples";
+    : `, wgconv help ${pathOf(command)}`.trimEnd() + " shows examples";
   return `${printableMessage(`wgconv: ${sentence}${next}`)}\n`;
+}
+
+/** The shortest option that begins as one that is not known. */
+function wholeOption(sentence: string, command: CommandUnknownOpts): string | undefined {
+  const [, begun] = /^unknown option '(--[\w-]{2,})'$/.exec(sentence) ?? [];
+  if (begun === undefined) return undefined;
+  return command.createHelp().visibleOptions(command)
+    .flatMap(({ long }) => long?.startsWith(begun) ? [long] : [])
+    .sort((one, other) => one.length - other.length)[0];
 }

@@ -61,6 +61,12 @@ export function reportCommand() {
     .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
     .addHelpText("after", EXAMPLES)
     .action(async (files, options) => {
+      const format = options.json ? "json" : options.format;
+      if (options.columns !== undefined && format !== "table" && format !== "markdown") {
+        throw new InputTypeError(
+          `Cannot report: --columns is of tables and Markdown, ${format} has its own; one must go`,
+        );
+      }
       await proveOutputs([{ option: "--output", path: options.output, kind: "file" }], {
         inputs: await recordFiles(files),
         force: options.force,
@@ -77,7 +83,6 @@ export function reportCommand() {
         throw new InputRangeError(`Cannot report: no record is of the baseline "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };
-      const format = options.json ? "json" : options.format;
       const report = await view(records, format, {
         title: options.title,
         sources: files.map((file) => basename(file)),

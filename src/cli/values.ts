@@ -109,14 +109,27 @@ export function oneOf<T extends string>(
   return Object.assign(parse, { choices, list: false });
 }
 
-/** Makes a parser of a comma list of `choices`; `all` stands for every one. */
+/** Makes a parser of a comma list of different `choices`; `all` stands for every one. */
 export function someOf<T extends string>(
   choices: readonly T[],
   aliases: Readonly<Record<string, string>> = {},
 ): ChoiceParser<T[]> {
   const one = oneOf(choices, aliases);
-  const parse = (text: string) =>
-    text.toLowerCase() === "all" ? [...choices] : text.split(",").map((part) => one(part.trim()));
+  const parse = (text: string) => {
+    if (text.toLowerCase() === "all") return [...choices];
+    const words = text.split(",").map((part) => part.trim());
+    const found = words.map((word) => {
+      try {
+        return one(word);
+      } catch (error) {
+        const single = words.length > 1 && error instanceof InvalidArgumentError;
+        throw single ? new InvalidArgumentError(`"${word}" is none, ${error.message}`) : error;
+      }
+    });
+    const twice = found.find((word, place) => found.indexOf(word) < place);
+    if (twice !== undefined) throw new InvalidArgumentError(`"${twice}" is there twice`);
+    return found;
+  };
   return Object.assign(parse, { choices: [...choices, "all"], list: true });
 }
 
