@@ -109,6 +109,8 @@ const TOGETHER: readonly Mistake[] = [
   [`plan --problem ${CASE} --algorithm im2col --pair a8n3r6`, "--pair", "im2col", "winrs"],
   [`plan --problem ${CASE} --limits limits.json`, "limits.json", "Cannot read", "a JSON object"],
   [`plan --problem ${CASE} --limits none.json`, "none.json", "Cannot read", "no such file"],
+  [`plan --problem ${CASE} --limits defualt`, "defualt", "no such file", 'mean "default"?'],
+  [`plan --problem ${CASE} --device-model h20`, "h20", "no such file", 'mean "h200"?'],
   ["conv --problem g2mb1ic3ih8oc4kh3", "2 groups", "3 input", "do not divide"],
   ["bench", "no problem", "Cannot bench", "--suite or --problem"],
   [`bench ${CASE} --resume`, "--resume", "Cannot resume", "--jsonl"],

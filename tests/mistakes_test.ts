@@ -55,6 +55,19 @@ Deno.test("values of options are read in letters of any case", async () => {
   assert.deepEqual([layout, op, algorithm], ["nhwc", "bwd-data", "direct"]);
 });
 
+Deno.test("words that stand in the place of a file are read in letters of any case", async () => {
+  const [plan, check] = [
+    "plan --problem mb1ic3ih8oc4kh3 --limits DEFAULT --device-model H200",
+    "check --device cpu --op fwd --layout nchw --match pointwise --baseline NONE",
+  ];
+  const { code, stderr } = await wgconvHere(plan.split(" "));
+  assert.equal(code, EXIT.ok, stderr);
+  const checked = await wgconvHere(check.split(" "));
+  assert.equal(checked.code, EXIT.ok, checked.stderr);
+  const tuned = await wgconvHere("conv --problem mb1ic3ih8oc4kh3 --tuning NONE".split(" "));
+  assert.equal(tuned.code, EXIT.ok, tuned.stderr);
+});
+
 Deno.test("devices reads its backend in letters of any case", async () => {
   const { stdout, stderr } = await wgconvHere(["devices", "--backend", "WGPU", "--json"]);
   assert.equal(JSON.parse(stdout).backend, "wgpu", stderr);

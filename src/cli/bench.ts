@@ -6,7 +6,7 @@ import { defaultFill } from "../run/operands.ts";
 import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
 import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
-import { DEVICE_MODEL_HELP, deviceOption, modelTrait } from "./device_model.ts";
+import { DEVICE_MODEL_HELP, deviceOption, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { matchOption, oldMatch } from "./match_option.ts";
 import { variantTrait } from "../kernels/main_loop_variant.ts";
@@ -42,6 +42,7 @@ import {
   parseShard,
   parseShare,
   parseWorkspace,
+  pathOr,
   positiveNumber,
   refuseFiles,
   refuseOptions,
@@ -108,12 +109,13 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       wholeNumber(0),
     )
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--device-model <file>", DEVICE_MODEL_HELP)
+    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--exact", "no Winograd algorithm")
     .option("--max-bound-ratio <x>", BOUND_HELP, positiveNumber)
     .option(
       "--tuning <file>",
       "what wgconv tune measured, for auto; none for none (the user's own)",
+      pathOr("none"),
     )
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)

@@ -49,6 +49,7 @@ import {
   oneOf,
   parsePattern,
   parsePolicies,
+  pathOr,
   refuseOptions,
   someOf,
   splitTiles,
@@ -122,6 +123,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option(
       "--baseline <file>",
       "the accuracy that cases had; none holds them against the gate only",
+      pathOr("none"),
     )
     .option("--update", "write the baseline anew, showing what changes")
     .option("--junit <file>", "write the results as JUnit XML")

@@ -5,7 +5,7 @@ import { FORCE_TENSOR } from "./outputs.ts";
 import { LOSS_SCALE_HELP, problemCommand } from "./problem_options.ts";
 import { TIMINGS_HELP } from "./timings.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
-import { oneOf, positiveNumber, wholeNumber } from "./values.ts";
+import { oneOf, pathOr, positiveNumber, wholeNumber } from "./values.ts";
 
 const DEVICES = ["gpu", "cpu"] as const;
 
@@ -57,6 +57,7 @@ export function convOptions() {
     .option(
       "--tuning <file>",
       "what wgconv tune measured, for auto; none for none (the user's own)",
+      pathOr("none"),
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)

@@ -2,15 +2,21 @@ import { createHash } from "node:crypto";
 import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
+import { pathOr, readPathOr } from "./values.ts";
 
 /** What `--device-model` says of itself. */
 export const DEVICE_MODEL_HELP =
   "JSON file of what the device reaches, in place of its calibration; h200 for an H200's figures";
 
+const H200_WORD = "h200";
+
+/** Reads `--device-model`. */
+export const parseDeviceModel = pathOr(H200_WORD);
+
 /** The part of a `PlanRequest` that `--device-model` says. */
 export function deviceOption(path: string | undefined): { device?: DeviceModel } {
   if (path === undefined) return {};
-  return { device: path === "h200" ? H200 : readDeviceModel(path) };
+  return { device: path === H200_WORD ? H200 : readPathOr(H200_WORD, path, readDeviceModel) };
 }
 
 /** A model in the options of a run: its name, and a hash of its figures. */

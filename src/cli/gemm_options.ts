@@ -12,7 +12,7 @@ import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { MATHS } from "../algorithms/math.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
+import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import {
   commaList,
   gather,
@@ -122,7 +122,7 @@ export function gemmOptions() {
     )
     .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
-    .option("--device-model <file>", DEVICE_MODEL_HELP)
+    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(
       "--balance <how>",
       `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only`,

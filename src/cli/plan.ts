@@ -24,7 +24,7 @@ import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
-import { oneOf, refuseWords } from "./values.ts";
+import { oneOf, pathOr, readPathOr, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
 A plan is data: it is made without a GPU, from the limits that every WebGPU device has, from those of a
@@ -44,7 +44,12 @@ export function planCommand() {
     .description(
       "Show what would run for a problem, and why. Files are opened for their shapes only.",
     )
-    .option("--limits <what>", "default, or a JSON file of device limits; - is stdin", "default")
+    .option(
+      "--limits <what>",
+      "default, or a JSON file of device limits; - is stdin",
+      pathOr("default"),
+      "default",
+    )
     .option(
       "--device <name>",
       "gpu: use this machine's limits",
@@ -162,7 +167,7 @@ async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevi
  */
 function readLimitsFile(path: string): DeviceLimits {
   if (path === "default") return DEFAULT_LIMITS;
-  const json = limitsObject(readText(path), path);
+  const json = limitsObject(readPathOr("default", path, readText), path);
   const limits: Record<string, number> = { ...DEFAULT_LIMITS };
   for (const name of Object.keys(DEFAULT_LIMITS)) {
     const value = json[name];

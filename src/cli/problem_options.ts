@@ -5,7 +5,7 @@ import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_proble
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
-import { DEVICE_MODEL_HELP, deviceOption } from "./device_model.ts";
+import { DEVICE_MODEL_HELP, deviceOption, parseDeviceModel } from "./device_model.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
 import {
   commaList,
@@ -82,7 +82,7 @@ export function problemCommand(name: string) {
     .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
     .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
-    .option("--device-model <file>", DEVICE_MODEL_HELP)
+    .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--exact", "no Winograd algorithm")
     .option("--without <list>", `optimisations to leave out: ${VARIANT_HELP.without}`, commaList)
     .option("--with <list>", `optimisations to add: ${VARIANT_HELP.with}`, commaList)

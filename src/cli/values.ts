@@ -201,6 +201,25 @@ export function commaList(text: string): string[] {
   return text.split(",").map((word) => word.trim()).filter((word) => word !== "");
 }
 
+/** Makes a parser of a path, or of a word in letters of any case that stands for something else. */
+export function pathOr(word: string): (text: string) => string {
+  return (text) => text.toLowerCase() === word ? word : text;
+}
+
+/**
+ * Reads what a path names.
+ *
+ * @throws what `read` throws; of a file that is not there, with the word that the path is spelt like.
+ */
+export function readPathOr<T>(word: string, path: string, read: (path: string) => T): T {
+  try {
+    return read(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) error.message += meant(path, [word]);
+    throw error;
+  }
+}
+
 /** Gathers the values of an option that may be given several times. */
 export function gather(text: string, gathered: readonly string[] | undefined): string[] {
   return [...gathered ?? [], text];
