@@ -38,7 +38,7 @@ Deno.test("usage errors exit 2 with one sentence and a suggestion", async () => 
     [["conv", "--input", "-", "--filter", "x", "--bias", "-"], /only one file can come from stdin/],
     [["bench", "--suite", "."], /^wgconv: Cannot read \.: it is a directory/],
     [["bench", "--problem", "ic1ih4oc1kh3", "--jsonl", "no/x"], /^wgconv: Cannot write no\/x: /],
-    [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /^wgconv: Cannot plan: policy x/],
+    [["plan", "--problem", "ic1ih4oc1kh3", "--policy", "x"], /'--policy <name>' argument 'x' is/],
   ];
   for (const [args, message] of cases) {
     const { code, stderr } = await wgconv(args);

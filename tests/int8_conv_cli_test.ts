@@ -51,7 +51,7 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
   using temporary = temporaryDirectory();
   const scales = `${temporary.path}/s.npy`;
   await writeNpy(scales, tensor("f32", [4], Float32Array.of(1, 2, 0, 4)));
-  const problem = ["conv", "--problem", "mb1ic4ih8oc4kh3", ...once];
+  const problem = ["--problem", "mb1ic4ih8oc4kh3"];
   const cases: [string[], RegExp][] = [
     [["--dtype", "i8"], /as nchw with kcrs \(wgconv tensor convert IN OUT --from-layout nchw --to/],
     [[...int8, "--filter-layout", "crsk"], /--from-layout crsk --to-layout krsc converts/],
@@ -76,7 +76,8 @@ Deno.test("wgconv conv refuses of int8 what it has no meaning or no kernels for"
   for (const [options, expected] of cases) {
     const onCpu = options.includes("--algorithm") ? [] : [["--device", "cpu"]];
     for (const device of [[], ...onCpu]) {
-      const { code, stderr } = await wgconv([...problem, ...options, ...device]);
+      const own = options.includes("--problem") ? [] : problem;
+      const { code, stderr } = await wgconv(["conv", ...own, ...once, ...options, ...device]);
       assert.equal(code, 2, `${[...options, ...device].join(" ")}: ${stderr}`);
       assert.match(stderr, expected);
     }

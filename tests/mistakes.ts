@@ -44,6 +44,7 @@ const WORDS: readonly Mistake[] = [
 const VALUES: readonly Mistake[] = [
   ["tensor make y.npy", "'--shape <sizes>'", "option", "wgconv help tensor make"],
   ["tensor make y.npy --shape 1,a", "'1,a'", "'--shape <sizes>'", "such as 3 or 3,3"],
+  ["tensor make y.npy --shape 99999999999,99999", "99999999999,99999", "--shape", "memory"],
   ["tensor make y.npy --shape 2 --dtype float32", "'float32'", "'--dtype", '"f32"?'],
   ["tensor make y.npy --shape 2 --fill gauss", "'gauss'", "'--fill", '"normal"?'],
   ["tensor make y.npz --shape 2", "y.npz", "Cannot write", "as in y.npz:y"],
@@ -88,6 +89,10 @@ const TOGETHER: readonly Mistake[] = [
   ["conv --input --filter w.npy", "--filter is an option", "'--input <file>' lacks", "value"],
   ["report x.npy --format csv --columns time", "csv", "--columns is of tables", "must go"],
   ["report x.npy --json --columns time", "json", "--columns is of tables", "must go"],
+  ["conv --input x.npy --filter w.npy --grad-output b.npy", "fwd", "--grad-output", "must go"],
+  ["conv --input w.npy --filter x.npy", "--input and --filter", "swapped?", "these files fit"],
+  ["gemm --size 3,3", "3,3", "--size", "such as 64,64,64"],
+  ["gemm --size 3,3,a", "3,3,a", "--size", "such as 64,64,64"],
   ["conv --input none.npy --filter w.npy", "none.npy", "Cannot read", "there is no such file"],
   ["conv --input x.npy --filter w.npy --output x.npy", "x.npy", "it is an input", "--force"],
   ["conv --input x.npy --filter w.npy --output y.png", "y.png", "Cannot write", "write y.npy"],

@@ -117,8 +117,12 @@ function checkOptions(options: ProblemOptions): void {
     return;
   }
   const flags = operandFlags(op).slice(0, 2).join(" and ");
-  if (given.length < 2 || given.some((name) => !needed.includes(name))) {
-    throw new InputTypeError(`Cannot convolve: ${op} takes ${flags}, or --problem for made data`);
+  const extra = given.filter((name) => !needed.includes(name)).map((name) => FLAG[name]);
+  if (given.length < 2 || extra.length > 0) {
+    throw new InputTypeError(
+      `Cannot convolve: ${op} takes ${flags}, or --problem for made data` +
+        (extra.length > 0 ? `; ${extra.join(", ")} must go` : ""),
+    );
   }
   for (
     const [flag, size, own] of [
@@ -172,8 +176,18 @@ function problemOfFiles(
     });
     const fits = others.find(([one, filter]) => isProblem(options, files, one, filter));
     if (fits !== undefined) error.message += `; with ${fits[2]} these files fit`;
+    else if (isProblem(options, swapped(options.op, files), layout, filterLayout)) {
+      const flags = operandFlags(options.op).slice(0, 2).join(" and ");
+      error.message += `; are ${flags} swapped? So these files fit`;
+    }
     throw error;
   }
+}
+
+/** The operands' files, each in the other's place. */
+function swapped(op: Operation, files: OpenedConv["files"]): OpenedConv["files"] {
+  const [one, other] = operandTensors(op);
+  return { ...files, [one!]: files[other!], [other!]: files[one!] };
 }
 
 /** Whether files that lie so are those of a problem. */

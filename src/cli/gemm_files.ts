@@ -1,4 +1,4 @@
-import { InputRangeError, InputTypeError } from "../errors.ts";
+import { InputRangeError, InputTypeError, placedError } from "../errors.ts";
 import { openNpy, type TensorSource } from "../npy/mod.ts";
 import {
   gemmOperands,
@@ -105,7 +105,15 @@ export function withOptions(problem: GemmProblem, options: GemmOptions): GemmPro
 
 /** `m,n,k`, or what a line of a suite says. */
 function parseSize(text: string): GemmProblem {
-  return parseGemm(/^[\d,x]+$/.test(text) ? text.split(/[,x]/).join(" ") : text);
+  const listed = /^\d+[,x]\d+[,x]\d+$/.test(text);
+  if (!listed && !/\s/.test(text)) {
+    throw new InputTypeError(`${DOING}: --size ${text}, expected m,n,k such as 64,64,64`);
+  }
+  try {
+    return parseGemm(listed ? text.replaceAll(/[,x]/g, " ") : text);
+  } catch (error) {
+    throw placedError(error, "--size");
+  }
 }
 
 function epilogueOf(options: GemmOptions): Epilogue {

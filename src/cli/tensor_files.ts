@@ -1,8 +1,8 @@
-import { InputTypeError } from "../errors.ts";
+import { InputRangeError, InputTypeError, isOutOfHostMemory } from "../errors.ts";
 import { openNpy, readNpy, writeNpy, writeOutput } from "../npy/mod.ts";
 import { proveRoom } from "../npy/write.ts";
 import { formatBytes } from "../report/format.ts";
-import type { DType } from "../tensor/dtype.ts";
+import { type DType, dtypeBytes } from "../tensor/dtype.ts";
 import { type FillKind, fillTensor } from "../tensor/fill.ts";
 import {
   convertLayout,
@@ -11,7 +11,7 @@ import {
   type Layout,
   LAYOUTS,
 } from "../tensor/layout.ts";
-import type { Tensor } from "../tensor/tensor.ts";
+import { elementCount, type Tensor } from "../tensor/tensor.ts";
 import { proveOutputs } from "./outputs.ts";
 import { picture, type PictureOptions } from "./tensor_picture.ts";
 
@@ -34,9 +34,24 @@ export async function makeTensor(
 ): Promise<Written & { readonly fill: FillKind; readonly seed: number }> {
   await proveOutputs([{ option: "<out>", path, kind: "npy" }], { force });
   await proveRoom(path, { dtype, shape });
-  const made = fillTensor(dtype, shape, fill, seed);
+  const made = fillRoom(path, dtype, shape, () => fillTensor(dtype, shape, fill, seed));
   await writeNpy(path, made, { replace: force ?? false });
   return { ...written(path, made, `, ${fill}, seed ${seed}`), fill, seed };
+}
+
+/** @throws {RangeError} that names the shape, where no machine has memory for it. */
+function fillRoom<T>(path: string, dtype: DType, shape: readonly number[], make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!isOutOfHostMemory(error)) throw error;
+    const bytes = formatBytes(elementCount(shape) * dtypeBytes(dtype));
+    throw new InputRangeError(
+      `Cannot make ${path}: --shape ${
+        shape.join(",")
+      } takes ${bytes}, more than memory has room for`,
+    );
+  }
 }
 
 /** Reads a tensor, converts its dtype and layout, and writes it. */

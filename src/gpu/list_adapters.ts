@@ -51,7 +51,7 @@ async function lookFor(backend: Backend): Promise<ListedAdapter[]> {
  * @throws {UnsupportedError} where there is none, or names alone do not tell it from others.
  */
 export function findListed(listed: readonly ListedAdapter[], wanted: string): ListedAdapter {
-  const names = listed.map(({ adapter }, index) => `${index} ${adapter}`).join(", ");
+  const names = listed.map(({ adapter }, index) => `${index}: ${adapter}`).join(", ");
   const lower = wanted.toLowerCase();
   const exact = listed.filter(({ adapter }) => adapter.toLowerCase() === lower);
   const found = /^\d+$/.test(wanted)
@@ -62,7 +62,8 @@ export function findListed(listed: readonly ListedAdapter[], wanted: string): Li
   const [first] = found;
   if (first === undefined) {
     throw new UnsupportedError(
-      `Cannot choose adapter ${wanted}: ${names === "" ? "there is none" : `there are ${names}`}`,
+      `Cannot choose adapter ${wanted}: ` +
+        (names === "" ? "there is none" : `expected an index or a part of a name of ${names}`),
     );
   }
   if (found.some(({ adapter }) => adapter !== first.adapter)) {

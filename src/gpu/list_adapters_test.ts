@@ -19,10 +19,13 @@ Deno.test("findListed() says what there is, and that equal GPUs cannot be told a
     assert.throws(() => findListed(listed, wanted), pattern);
   refused(
     "5",
-    /^UnsupportedError: Cannot choose adapter 5: there are 0 NVIDIA H200, 1 NVIDIA H200, 2 /,
+    /^UnsupportedError: Cannot choose adapter 5: expected an index or a part of a name of 0: NVIDIA H200, 1: NVIDIA H200, 2: /,
   );
-  refused("AMD", /^UnsupportedError: Cannot choose adapter AMD: there are 0 NVIDIA H200/);
-  refused("a", /^UnsupportedError: Cannot choose adapter a: it may be any of 0 NVIDIA H200/);
+  refused(
+    "AMD",
+    /^UnsupportedError: Cannot choose adapter AMD: expected an index or a part of a name of 0: NVIDIA H200/,
+  );
+  refused("a", /^UnsupportedError: Cannot choose adapter a: it may be any of 0: NVIDIA H200/);
   refused("1", /takes the first of equal GPUs; give each process one of its own, by .* cgroups/);
   refused("0", /^UnsupportedError: Cannot choose adapter 0: there is none$/, []);
 });
