@@ -178,7 +178,7 @@ Deno.test("wgconv gemm says in one sentence what does not fit, and writes nothin
     [[...files, "--residual"], /--residual names no file\n/],
     [[...files, "--fill", "normal"], /--fill goes with --size/],
     [["--size", "3,4,5", "--bias", a], /--size makes the data, the file of --bias must go\n/],
-    [["--size", "3,4"], /k is missing, expected m n k/],
+    [["--size", "3,4"], /--size 3,4, expected m,n,k such as 64,64,64/],
     [["--size", "3,4,5", "--alpha", "x"], /expected a finite number/],
     [["--size", "3,4,5", "--policy", "tinny"], /did you mean "tiny"\?/],
     [["--size", "3,4,5", "--math", "f16x3", "--dtype", "f64"], /math f16x3 is of f32 operands/],
