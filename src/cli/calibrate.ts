@@ -63,7 +63,7 @@ export function calibrateCommand() {
       }
       await proveOutputs([
         { option: "the calibration", path, kind: "merged" },
-        { option: "--output", path: options.output, kind: "file" },
+        { option: "--output", path: options.output, kind: "file", endings: [".json"] },
       ]);
       const shown = progress();
       const { limits, matrixUnits, workgroupsInFlight } = gpu;

@@ -154,7 +154,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       const jsonl = options.json ? "-" : options.jsonl;
       const baselineFile = path === "none" ? undefined : path;
       await proveOutputs([
-        { option: "--junit", path: junit, kind: "file" },
+        { option: "--junit", path: junit, kind: "file", endings: [".xml"] },
         { option: "--jsonl", path: jsonl, kind: "records" },
         { option: "--save-failures", path: saveFailures, kind: "folder" },
         ...(options.update

@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "#path";
+import { basename, dirname, extname, join } from "#path";
 import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { memberToWrite, npyFile } from "../npy/npz_path.ts";
@@ -19,9 +19,44 @@ export interface Output {
   /**
    * `npy` and `file` take the place of what is there, but of a member of an archive only by force, and so does an
    * `archive`; what is `merged` with what is there may make its folder, as a `folder` of files is made; who opens
-   * `records` proves them. A `member` is in a folder that is proven.
+   * `records` proves them. A `member` is in a folder that is proven. A `picture` is a PNG file.
    */
-  readonly kind: "npy" | "archive" | "file" | "merged" | "records" | "folder" | "member";
+  readonly kind:
+    | "npy"
+    | "archive"
+    | "file"
+    | "picture"
+    | "merged"
+    | "records"
+    | "folder"
+    | "member";
+  /** Endings that suit what is written, for names that do not: `.txt` of a `file`, else `.jsonl` where absent. */
+  readonly endings?: readonly string[];
+}
+
+/** Endings of files that hold something else than text and records, a page but where an output says so. */
+const OTHER_KINDS = [
+  ...[".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".svg", ".tif", ".tiff", ".pdf"],
+  ...[".npy", ".npz", ".html", ".htm"],
+];
+
+/** @throws {TypeError} where a path's ending says that it holds something else than what would be written. */
+function refuseEnding({ option, path = "-", kind, endings }: Output): void {
+  if (path === "-" || path.startsWith("/dev/")) return;
+  if (kind === "picture" && !/\.png$/i.test(path)) {
+    throw new InputTypeError(
+      `Cannot write ${path}: ${option} is a PNG picture, its name ends in .png`,
+    );
+  }
+  if (kind !== "file" && kind !== "merged" && kind !== "records") return;
+  const file = npyFile(path);
+  const ending = extname(file).toLowerCase();
+  const suit = endings ?? [kind === "file" ? ".txt" : ".jsonl"];
+  if (!OTHER_KINDS.includes(ending) || suit.includes(ending)) return;
+  const names = suit.map((one) => file.slice(0, -ending.length) + one).join(" or ");
+  throw new InputTypeError(
+    `Cannot write ${path}: what ${option} gets is no ${ending} file, name it ${names}`,
+  );
 }
 
 /** What may stand against an output. */
@@ -48,8 +83,10 @@ export async function proveOutputs(
     if (id !== undefined) read.add(id);
   }
   const written = new Map<string, string>();
-  for (const { option, path, kind } of outputs) {
+  for (const output of outputs) {
+    const { option, path, kind } = output;
     if (path === undefined) continue;
+    refuseEnding(output);
     if (kind === "merged" && await isSpecial(path)) {
       throw new InputTypeError(`Cannot merge into ${path}: it is no file`);
     }

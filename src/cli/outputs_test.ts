@@ -2,6 +2,7 @@ import assert from "#assert";
 import { writeNpy } from "../npy/mod.ts";
 import { tensor } from "../tensor/tensor.ts";
 import { proveOutputs } from "./outputs.ts";
+import { formatOf } from "./report.ts";
 
 async function inFolder(body: (folder: string) => Promise<void>) {
   const folder = await Deno.makeTempDir();
@@ -18,13 +19,15 @@ function names(folder: string): string[] {
 
 Deno.test("proveOutputs() refuses an input as an output, by whatever name, unless forced", async () => {
   await inFolder(async (folder) => {
-    const input = `${folder}/x.npy`;
+    const input = `${folder}/x.jsonl`;
     await Deno.writeTextFile(input, "data");
     await Deno.mkdir(`${folder}/sub`);
     await Deno.symlink(input, `${folder}/soft`);
     await Deno.link(input, `${folder}/hard`);
     await Deno.symlink(folder, `${folder}/sub/up`);
-    for (const path of ["x.npy", "./x.npy", "sub/../x.npy", "soft", "hard", "sub/up/x.npy"]) {
+    for (
+      const path of ["x.jsonl", "./x.jsonl", "sub/../x.jsonl", "soft", "hard", "sub/up/x.jsonl"]
+    ) {
       const output = { option: "--output", path: `${folder}/${path}`, kind: "file" } as const;
       await assert.rejects(proveOutputs([output], { inputs: [undefined, "-", input] }), {
         name: "TypeError",
@@ -46,13 +49,13 @@ Deno.test("proveOutputs() refuses an input as an output, by whatever name, unles
     await assert.rejects(proveOutputs(whole), /: it is not empty, --force overwrites it$/);
     await proveOutputs(whole, { force: true });
     await assert.rejects(
-      proveOutputs([{ option: "--jsonl", path: archive, kind: "records" }], {
+      proveOutputs(whole, {
         inputs: [`${archive}:member`],
       }),
       /it is an input too/,
     );
     assert.equal(await Deno.readTextFile(input), "data");
-    assert.deepEqual(names(folder), ["a.npz", "hard", "soft", "sub", "x.npy"]);
+    assert.deepEqual(names(folder), ["a.npz", "hard", "soft", "sub", "x.jsonl"]);
   });
 });
 
@@ -69,6 +72,35 @@ Deno.test("proveOutputs() refuses two outputs in one file, but for devices", asy
     await proveOutputs(outputs("-", "-"));
     assert.deepEqual(names(folder), []);
   });
+});
+
+Deno.test("proveOutputs() refuses names that say another kind of file", async () => {
+  const folder = "no/such/folder";
+  const prove = (kind: "file" | "picture" | "records" | "merged", name: string, more = {}) =>
+    proveOutputs([{ option: "--output", path: `${folder}/${name}`, kind, ...more }]);
+  for (const name of ["a.jpg", "a.npz:p", "a", "a.png.txt"]) {
+    await assert.rejects(prove("picture", name), {
+      name: "TypeError",
+      message: `Cannot write ${folder}/${name}: --output is a PNG picture, its name ends in .png`,
+    });
+  }
+  for (const kind of ["file", "records", "merged"] as const) {
+    for (const name of ["a.png", "a.PNG", "a.npy", "a.npz:p", "a.html", "a.jpeg"]) {
+      await assert.rejects(
+        prove(kind, name),
+        /: what --output gets is no \.\w+ file, name it .*a\.(txt|jsonl)$/,
+      );
+    }
+  }
+  await assert.rejects(prove("picture", "a.PNG"), /there is no directory/);
+  await assert.rejects(prove("file", "a.xml"), /there is no directory/);
+  await assert.rejects(prove("file", "a.html", { endings: [".html"] }), /there is no directory/);
+});
+
+Deno.test("formatOf() goes by the ending of --output", () => {
+  const names = ["r.html", "r.HTM", "r.csv", "r.md", "r.jsonl", "r.txt", "-"];
+  const formats = ["html", "html", "csv", "markdown", "json", "table", "table"];
+  assert.deepEqual(names.map(formatOf), formats);
 });
 
 Deno.test("proveOutputs() finds what cannot be written, and leaves nothing behind", async () => {

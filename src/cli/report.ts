@@ -1,5 +1,5 @@
 import { networkTotals } from "../report/totals.ts";
-import { basename } from "#path";
+import { basename, extname } from "#path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";
@@ -25,6 +25,17 @@ import { oneOf } from "./values.ts";
 
 const FORMATS = ["table", "json", "csv", "tsv", "markdown", "html"] as const;
 
+/** Formats that a file's ending says. */
+const ENDINGS: Readonly<Record<string, typeof FORMATS[number]>> = {
+  ".html": "html",
+  ".htm": "html",
+  ".csv": "csv",
+  ".tsv": "tsv",
+  ".md": "markdown",
+  ".json": "json",
+  ".jsonl": "json",
+};
+
 const EXAMPLES = `
 Records of several files are put together, the shards of a suite or the runs of several providers; a
 folder stands for the .jsonl files in it. Of two records of one case the later counts.
@@ -41,14 +52,18 @@ those of other devices.
 Examples:
   wgconv report run.jsonl
   wgconv report shard*.jsonl --only fwd,bwd-data,nhwc --format markdown
-  wgconv report wgconv.jsonl cudnn.jsonl --format html --peak-tflops 66.9 --bandwidth 4800 --output report.html`;
+  wgconv report wgconv.jsonl cudnn.jsonl --peak-tflops 66.9 --bandwidth 4800 --output report.html`;
 
 /** `wgconv report`: views of records. */
 export function reportCommand() {
   return new Command("report")
     .description("Show records as a table, CSV, TSV, Markdown, or one HTML page with charts.")
     .argument("<files...>", "records: .jsonl files, or folders of them")
-    .option("--format <name>", FORMATS.join(", "), oneOf(FORMATS), "table" as const)
+    .option(
+      "--format <name>",
+      `${FORMATS.join(", ")}; default: what --output ends in says, or else table`,
+      oneOf(FORMATS),
+    )
     .option("--json", "as --format json: a record a line")
     .option("--columns <list>", `${COLUMNS_HELP}; of tables and Markdown`, parseColumns)
     .option("--sort <column>", SORT_HELP, parseSort)
@@ -61,13 +76,16 @@ export function reportCommand() {
     .option("--bandwidth <n>", "the device's memory bandwidth in GB/s, for the roofline", positive)
     .addHelpText("after", EXAMPLES)
     .action(async (files, options) => {
-      const format = options.json ? "json" : options.format;
+      const { output } = options;
+      const format = options.json ? "json" : options.format ?? formatOf(output);
       if (options.columns !== undefined && format !== "table" && format !== "markdown") {
         throw new InputTypeError(
           `Cannot report: --columns is of tables and Markdown, ${format} has its own; one must go`,
         );
       }
-      await proveOutputs([{ option: "--output", path: options.output, kind: "file" }], {
+      const suit = Object.keys(ENDINGS).filter((one) => ENDINGS[one] === format);
+      const endings = suit.length > 0 ? suit : [".txt", ...options.format ? [] : [".html"]];
+      await proveOutputs([{ option: "--output", path: output, kind: "file", endings }], {
         inputs: await recordFiles(files),
         force: options.force,
       });
@@ -91,13 +109,18 @@ export function reportCommand() {
           ...(peakTflops === undefined ? {} : { peak: peakTflops * 1000 }),
           ...(bandwidth === undefined ? {} : { bandwidth }),
         },
-      }, { columns: options.columns, toFile: options.output !== "-" });
-      await writeOutput(options.output, (write) => write(new TextEncoder().encode(report)));
+      }, { columns: options.columns, toFile: output !== "-" });
+      await writeOutput(output, (write) => write(new TextEncoder().encode(report)));
       if (replaced > 0) {
         const said = replaced === 1 ? "1 record" : `${replaced} records`;
         reporter("stderr").line(`${said} gave way to a later one of the same case`);
       }
     });
+}
+
+/** The format of a report that no option says. */
+export function formatOf(output: string): typeof FORMATS[number] {
+  return ENDINGS[extname(output).toLowerCase()] ?? "table";
 }
 
 type Page = typeof import("../report/page.ts");

@@ -107,7 +107,7 @@ export async function showTensor(
   options: PictureOptions & { readonly force?: boolean | undefined },
 ): Promise<Written> {
   const { force } = options;
-  await proveOutputs([{ option: "<out>", path, kind: "file" }], { inputs: [input], force });
+  await proveOutputs([{ option: "<out>", path, kind: "picture" }], { inputs: [input], force });
   const [source, { encode }] = await Promise.all([readNpy(input), import("fast-png")]);
   const { range, ...image } = picture(source, input, options);
   const png = encode({ ...image, depth: 8 });
