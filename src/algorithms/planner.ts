@@ -3,7 +3,13 @@ import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
 import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
-import { accumulationLength, CONV_DTYPES, type ConvProblem } from "../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  CONV_DTYPES,
+  type ConvProblem,
+  OPERATIONS,
+} from "../problem/conv_problem.ts";
+import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../tensor/layout.ts";
 import { halfError, quadsError, typicalError } from "../winograd/amplification.ts";
@@ -300,11 +306,13 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
 
 /** Refuses words that are none of those that a request may say, and element types that do not go with the rest. */
 function refuseUnknown(request: PlanRequest): Refusal | undefined {
-  const { dtype, layout, filterLayout } = request;
+  const { problem, dtype, layout, filterLayout, epilogue } = request;
   const said: readonly (readonly [string, string, readonly string[]])[] = [
+    ["op", problem.op, OPERATIONS],
     ["dtype", dtype, CONV_DTYPES],
     ["layout", layout, LAYOUTS],
     ["filterLayout", filterLayout, FILTER_LAYOUTS],
+    ["activation", epilogue.activation, ACTIVATIONS],
   ];
   const wrong = said.find(([, word, words]) => !words.includes(word));
   if (wrong === undefined) {

@@ -1,14 +1,16 @@
 import { bufferBytes } from "../algorithms/tensors.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { expectArray, expectObject, expectWord, said } from "../expect.ts";
 import { createBuffer, download, upload } from "../gpu/buffers.ts";
 import { BUFFER_USAGE } from "../gpu/constants.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { arrayConstructor, dtypeBytes, type TypedArrayOf } from "../tensor/dtype.ts";
-import type { FilterLayout, Layout } from "../tensor/layout.ts";
+import { FILTER_LAYOUTS, type FilterLayout, type Layout, LAYOUTS } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
 
 /** Element types that kernels read and write. */
 export type GpuDType = "f16" | "f32" | "f64" | "i8" | "i32";
+const GPU_DTYPES: readonly GpuDType[] = ["f16", "f32", "f64", "i8", "i32"];
 
 /** What a tensor on a device is, apart from its values. */
 export interface TensorSpec<D extends GpuDType = GpuDType> {
@@ -100,7 +102,7 @@ export class GpuTensor<D extends GpuDType = GpuDType> implements TensorSpec<D>, 
  * @param spec What it is; a layer says what it takes (`layer.tensors`).
  * @param from Its values, zeros where absent; or a buffer that holds them, which stays the caller's.
  * @throws {TypeError} where values are of another type or number, or a buffer has no `STORAGE`
- * @throws {RangeError} where a buffer is too small
+ * @throws {RangeError} where a buffer is too small, or the sizes, type or layout are none
  * @throws {UnsupportedError} over the device's `maxBufferSize`
  * @example
  * ```ts
@@ -122,6 +124,7 @@ export function gpuTensor<D extends GpuDType>(
   from?: TypedArrayOf<D> | GPUBuffer,
 ): GpuTensor<D> {
   const doing = "Cannot make a tensor";
+  expectSpec(doing, spec);
   if (from !== undefined && !ArrayBuffer.isView(from)) {
     expectBuffer(doing, describeSpec(spec), from, specBytes(spec));
     return new GpuTensor(gpu, spec, from, false);
@@ -145,6 +148,11 @@ export function describeSpec({ dtype, shape, layout }: TensorSpec): string {
 
 /** @throws {TypeError} where kernels cannot bind a buffer. @throws {RangeError} where it is too small. */
 export function expectBuffer(doing: string, what: string, buffer: GPUBuffer, bytes: number): void {
+  if (typeof buffer?.usage !== "number" || typeof buffer.size !== "number") {
+    throw new InputTypeError(
+      `${doing}: ${what} is ${said(buffer)}, expected what gpuTensor() makes, or a GPUBuffer`,
+    );
+  }
   if ((buffer.usage & BUFFER_USAGE.storage) === 0) {
     throw new InputTypeError(
       `${doing}: the buffer of ${what} was made without GPUBufferUsage.STORAGE`,
@@ -153,6 +161,19 @@ export function expectBuffer(doing: string, what: string, buffer: GPUBuffer, byt
   if (buffer.size < bytes) {
     throw new InputRangeError(`${doing}: ${what} takes ${bytes} bytes, its buffer ${buffer.size}`);
   }
+}
+
+/** What a tensor is made of, whoever says it. */
+function expectSpec(doing: string, spec: TensorSpec): void {
+  expectObject(doing, "what it is", spec, "dtype and shape");
+  const { dtype, shape, layout } = spec;
+  expectWord(doing, "dtype", dtype, GPU_DTYPES);
+  expectArray(doing, "shape", shape, "sizes >= 0");
+  if (shape.some((size) => !Number.isSafeInteger(size) || size < 0)) {
+    throw new InputRangeError(`${doing}: shape is ${said(shape)}, expected whole sizes >= 0`);
+  }
+  if (layout === undefined) return;
+  expectWord(doing, "layout", layout, [...LAYOUTS, ...FILTER_LAYOUTS]);
 }
 
 function expectValues(doing: string, spec: TensorSpec, values: ArrayBufferView): void {

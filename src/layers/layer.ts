@@ -1,5 +1,6 @@
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import { DeviceError, InputTypeError } from "../errors.ts";
+import { expectObject, said } from "../expect.ts";
 import { type BoundPlan, encodeSteps } from "../gpu/execute.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { compilePlan } from "../gpu/prepare.ts";
@@ -106,6 +107,7 @@ export async function makeLayer<T extends LayerTensors>(
     return found;
   };
   const encode: Layer<T>["encode"] = (encoder, given) => {
+    expectEncoder(doing, encoder);
     const work = bind(given);
     if (!("beginComputePass" in encoder)) return encodeSteps(encoder, work);
     const pass = encoder.beginComputePass();
@@ -132,6 +134,17 @@ export async function makeLayer<T extends LayerTensors>(
   };
 }
 
+/** @throws {TypeError} for what is neither a command encoder nor a compute pass. */
+function expectEncoder(doing: string, encoder: unknown): void {
+  const encodes = typeof encoder === "object" && encoder !== null &&
+    ("beginComputePass" in encoder || "dispatchWorkgroups" in encoder);
+  if (encodes) return;
+  throw new InputTypeError(
+    `${doing}: the encoder is ${said(encoder)}, ` +
+      "expected a GPUCommandEncoder or a GPUComputePassEncoder",
+  );
+}
+
 /** The workspace that is shared, if one is. */
 function expectWorkspace(gpu: GpuDevice, workspace: Workspace | undefined) {
   if (workspace === undefined) return undefined;
@@ -152,6 +165,7 @@ function buffersOf(
   given: { readonly [name: string]: GpuTensor | GPUBuffer },
 ): { readonly [name: string]: GPUBuffer } {
   const doing = "Cannot encode";
+  expectObject(doing, "what holds the tensors", given, Object.keys(tensors).join(", "));
   const buffers: Record<string, GPUBuffer> = {};
   for (const [name, spec] of Object.entries(tensors)) {
     const one = given[name];

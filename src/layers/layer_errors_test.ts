@@ -4,6 +4,7 @@ import { openDevice } from "../gpu/device.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
+import { prepareBiasGradient } from "./bias_gradient.ts";
 import { prepareConvolution } from "./convolution.ts";
 import { gpuTensor } from "./gpu_tensor.ts";
 import { sharedWorkspace } from "./workspace.ts";
@@ -42,6 +43,10 @@ Deno.test("encode() says what is wrong with a tensor in one sentence", async () 
       { input: buffer(128, 4) },
       /^TypeError: .* input, .* was made without GPUBufferUsage.STORAGE$/,
     ],
+    [
+      { input: [1, 2] },
+      /^TypeError: .* input, .* is \[1,2\], expected what gpuTensor\(\) makes, or a GPUBuffer$/,
+    ],
     [{ bias: made.input }, /^TypeError: Cannot encode: the layer has no bias, its tensors are/],
     [
       { input: made.output.buffer },
@@ -51,6 +56,14 @@ Deno.test("encode() says what is wrong with a tensor in one sentence", async () 
   for (const [change, message] of cases) {
     assert.throws(() => layer.run({ ...made, ...change } as never), message);
   }
+  assert.throws(
+    () => layer.run(null as never),
+    /^TypeError: Cannot encode: what holds the tensors is null, expected an object of input, /,
+  );
+  assert.throws(
+    () => layer.encode(undefined as never, made),
+    /^TypeError: Cannot encode: the encoder is undefined, expected a GPUCommandEncoder or /,
+  );
   // What WebGPU finds comes with the next wait, and leaves the device as it was.
   const strange = elsewhere.device.createBuffer({ size: 128, usage: STORAGE });
   for (let call = 0; call < 2; call++) {
@@ -88,6 +101,41 @@ Deno.test("gpuTensor() takes values of its type and number, and reads and writes
   const closed = gpu.device.createBuffer({ size: 16, usage: STORAGE });
   using wrapped = gpuTensor(gpu, spec, closed);
   await assert.rejects(wrapped.read(), /its buffer was made without GPUBufferUsage.COPY_SRC$/);
+});
+
+Deno.test("gpuTensor() and layers say which word or size is none", async () => {
+  using gpu = await openDevice();
+  const specs: [object, RegExp][] = [
+    [{ shape: [-2, 2] }, /^RangeError: Cannot make a tensor: shape is \[-2,2\], expected whole/],
+    [{ shape: [2.5, 2] }, /^RangeError: .* shape is \[2.5,2\], expected whole sizes >= 0$/],
+    [{ shape: 4 }, /^TypeError: .* shape is 4, expected an array of sizes >= 0$/],
+    [{ dtype: "f99" }, /^RangeError: .* dtype is "f99", expected f16, f32, f64, i8, i32$/],
+    [{ layout: "nchv" }, /^RangeError: .* layout is "nchv", expected nchw, /],
+  ];
+  for (const [change, message] of specs) {
+    const spec = { dtype: "f32", shape: [2, 2], ...change } as never;
+    assert.throws(() => gpuTensor(gpu, spec), message);
+  }
+  const problem = parseDescriptor("mb1ic1ih4oc1kh3");
+  const wrong: [() => Promise<unknown>, RegExp][] = [
+    [
+      () => prepareConvolution(gpu, problem, { layout: "nchv" as never }),
+      /^RangeError: Cannot lay out a tensor: layout is "nchv", expected nchw, nhwc, chwn, /,
+    ],
+    [
+      () => prepareConvolution(gpu, { ...problem, op: "fwdd" as never }),
+      /^RangeError: Cannot plan: op fwdd is none of fwd, bwd-data, bwd-filter$/,
+    ],
+    [
+      () => prepareConvolution(gpu, problem, { dtype: "f99" as never }),
+      /^RangeError: Cannot plan: dtype f99 is none of f32, f16, i8$/,
+    ],
+    [
+      () => prepareBiasGradient(gpu, problem, { dtype: "i8" as never }),
+      /^RangeError: Cannot plan: dtype i8 of a bias' gradient is none of f32, f16$/,
+    ],
+  ];
+  for (const [prepare, message] of wrong) await assert.rejects(prepare(), message);
 });
 
 Deno.test("a layer on a device that is lost throws a DeviceError, in whatever moment", async () => {

@@ -1,4 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { expectArray, expectObject, expectWord, said } from "../expect.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type PaddingMode, paddingOf } from "./padding.ts";
 
@@ -111,7 +112,7 @@ export function refuseGroups(groups: number, inChannels: number, outChannels: nu
 /**
  * Makes a checked problem.
  *
- * @throws {TypeError} if the numbers of spatial axes disagree.
+ * @throws {TypeError} if the numbers of spatial axes disagree, or a value is of another type.
  * @throws {RangeError} if a value is out of its range, or the sizes do not fit together.
  * @example
  * ```ts
@@ -130,34 +131,48 @@ export function refuseGroups(groups: number, inChannels: number, outChannels: nu
  * ```
  */
 export function convProblem(init: ConvProblemInit): ConvProblem {
+  const doing = "Cannot convolve";
+  expectObject(doing, "the problem", init, "sizes");
+  const { op = "fwd" } = init;
+  expectWord(doing, "op", op, OPERATIONS);
+  expectArray(doing, "input size", init.inputSize);
   const rank = init.inputSize.length;
   const every = (value: number) => new Array<number>(rank).fill(value);
   const groups = init.groups ?? 1;
   const stride = init.stride ?? every(1);
   const dilation = init.dilation ?? every(1);
-  const word = init.padding && paddingOf(init.padding, init.filterSize, stride, dilation);
+  if (rank < 1 || rank > 3) {
+    throw new InputTypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
+  }
+  const expectAxes = (axes: Readonly<Record<string, readonly number[]>>) => {
+    for (const [what, values] of Object.entries(axes)) {
+      expectArray(doing, spell(what), values);
+      if (values.length !== rank) {
+        throw new InputTypeError(
+          `Cannot convolve: ${spell(what)} [${values}] has ${values.length} values, ` +
+            `the input has ${rank} spatial axes`,
+        );
+      }
+    }
+  };
+  expectAxes({ filterSize: init.filterSize, stride, dilation });
+  const { padding } = init;
+  const word = padding === undefined
+    ? undefined
+    : paddingOf(padding, init.filterSize, stride, dilation);
   const paddingBegin = word?.paddingBegin ?? init.paddingBegin ?? every(0);
   const paddingEnd = word?.paddingEnd ?? init.paddingEnd ?? paddingBegin;
   if (word !== undefined && (init.paddingBegin ?? init.paddingEnd) !== undefined) {
     throw new InputTypeError(
-      `Cannot convolve: padding "${init.padding}" stands for paddingBegin and paddingEnd, which are given, too`,
+      `Cannot convolve: padding "${padding}" stands for paddingBegin and paddingEnd, which are given, too`,
     );
   }
-  if (rank < 1 || rank > 3) {
-    throw new InputTypeError(`Cannot convolve: ${rank} spatial axes, 1 to 3 are supported`);
-  }
-  const axes = { filterSize: init.filterSize, stride, paddingBegin, paddingEnd, dilation };
-  for (const [what, values] of Object.entries(axes)) {
-    if (values.length !== rank) {
-      throw new InputTypeError(
-        `Cannot convolve: ${spell(what)} [${values}] has ${values.length} values, ` +
-          `the input has ${rank} spatial axes`,
-      );
-    }
-  }
+  expectAxes({ paddingBegin, paddingEnd });
   const atLeast = (minimum: number, what: string, values: readonly number[]) => {
     if (values.some((value) => !Number.isSafeInteger(value) || value < minimum)) {
-      throw new InputRangeError(`Cannot convolve: ${what} is ${values}, expected >= ${minimum}`);
+      throw new InputRangeError(
+        `Cannot convolve: ${what} is ${values.map(said)}, expected >= ${minimum}`,
+      );
     }
   };
   atLeast(0, "batch", [init.batch]);
@@ -194,6 +209,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
     }
   });
   const outputSize = init.outputSize ?? derived;
+  expectArray(doing, "output size", outputSize);
   if (outputSize.length !== rank || outputSize.some((size, axis) => size !== derived[axis])) {
     throw new InputRangeError(
       `Cannot convolve: output size is ${outputSize.join("x")}, ` +
@@ -201,7 +217,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
     );
   }
   return {
-    op: init.op ?? "fwd",
+    op,
     batch: init.batch,
     inChannels: init.inChannels,
     outChannels: init.outChannels,

@@ -1,4 +1,5 @@
 import { InputRangeError } from "../errors.ts";
+import { expectArray, expectObject } from "../expect.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "./conv_problem.ts";
 import { bothSides, perAxis } from "./padding.ts";
 
@@ -56,6 +57,9 @@ export interface ConvTransposeInit {
  * ```
  */
 export function convTransposeProblem(init: ConvTransposeInit): ConvProblem {
+  expectObject("Cannot convolve", "the problem", init, "sizes");
+  expectArray("Cannot convolve", "input size", init.inputSize);
+  expectArray("Cannot convolve", "filter size", init.filterSize);
   const rank = init.inputSize.length;
   const stride = perAxis("stride", init.stride ?? [1], rank);
   const dilation = perAxis("dilation", init.dilation ?? [1], rank);

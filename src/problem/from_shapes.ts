@@ -1,10 +1,12 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { expectArray, expectObject, expectWord } from "../expect.ts";
 import { bothSides, type PaddingMode, paddingOf, type Paddings, perAxis } from "./padding.ts";
 import {
   type ConvProblem,
   convProblem,
   dilatedSize,
   type Operation,
+  OPERATIONS,
   refuseGroups,
 } from "./conv_problem.ts";
 
@@ -57,7 +59,9 @@ export interface ShapesInit {
  * ```
  */
 export function problemFromShapes(init: ShapesInit): ConvProblem {
+  expectObject("Cannot convolve", "what is known", init, "shapes");
   const { op, groups } = init;
+  expectWord("Cannot convolve", "op", op, OPERATIONS);
   const [first, second] = operands(init);
   const rank = first.shape.length - 2;
   if (second.shape.length !== first.shape.length) {
@@ -176,6 +180,7 @@ interface Operand {
 function operands(init: ShapesInit): [Operand, Operand] {
   const need = (what: string, shape: readonly number[] | undefined): Operand => {
     if (!shape) throw new InputTypeError(`Cannot convolve: ${init.op} needs ${what}`);
+    expectArray("Cannot convolve", what, shape, "sizes");
     return { what, shape };
   };
   const input = () => need("input", init.input);

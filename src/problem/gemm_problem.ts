@@ -1,6 +1,7 @@
 import { InputRangeError } from "../errors.ts";
+import { expectObject, expectWord } from "../expect.ts";
 import type { DType } from "../tensor/dtype.ts";
-import type { Activation } from "./epilogue.ts";
+import { type Activation, ACTIVATIONS } from "./epilogue.ts";
 
 /** Which operands are stored transposed: A's letter, then B's. */
 export type Transpose = "nn" | "nt" | "tn" | "tt";
@@ -20,6 +21,7 @@ export type GemmAccumulate = "f32" | "f16";
 
 /** Where a bias of a product lies: one value a row (M of them) or a column (N). */
 export type BiasSide = "none" | "row" | "column";
+const BIAS_SIDES: readonly BiasSide[] = ["none", "row", "column"];
 
 /**
  * D = activation(α·op(A)·op(B) + β·C + bias) + residual, for each of `batch` products. All matrices are
@@ -56,7 +58,7 @@ export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
 /**
  * Makes a checked problem; what is left out is the plain product.
  *
- * @throws {RangeError} if a size is no integer >= 0, or a factor is not finite.
+ * @throws {RangeError} if a size is no integer >= 0, a factor is not finite, or a word is none of its kind.
  * @example
  * ```ts
  * import { gemmProblem, gemmShape } from "@wgconv/wgconv";
@@ -70,6 +72,8 @@ export type GemmTensor = "a" | "b" | "c" | "bias" | "residual" | "output";
 export function gemmProblem(
   init: Pick<GemmProblem, "m" | "n" | "k"> & Partial<GemmProblem>,
 ): GemmProblem {
+  const doing = "Cannot multiply";
+  expectObject(doing, "the problem", init, "sizes");
   const problem: GemmProblem = {
     batch: 1,
     transpose: "nn",
@@ -80,6 +84,9 @@ export function gemmProblem(
     residual: false,
     ...init,
   };
+  expectWord(doing, "transpose", problem.transpose, TRANSPOSES);
+  expectWord(doing, "bias", problem.bias, BIAS_SIDES);
+  expectWord(doing, "activation", problem.activation, ACTIVATIONS);
   for (const name of ["m", "n", "k", "batch"] as const) {
     const size = problem[name];
     if (!Number.isSafeInteger(size) || size < 0) {

@@ -1,4 +1,5 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
+import { expectArray, said } from "../expect.ts";
 
 /** Zeros around an input, by PyTorch's words: `valid` for none, `same` for as many as keep its size. */
 export type PaddingMode = "same" | "valid";
@@ -15,7 +16,7 @@ export interface Paddings {
  * The padding that a word stands for. As PyTorch has it, `same` goes with strides of 1 only, and where the dilated filter is
  * even the odd zero follows the last element.
  *
- * @throws {RangeError} of `same` with another stride.
+ * @throws {RangeError} of `same` with another stride. @throws {TypeError} of anything but the two words.
  */
 export function paddingOf(
   mode: PaddingMode,
@@ -23,6 +24,12 @@ export function paddingOf(
   stride: readonly number[],
   dilation: readonly number[],
 ): Paddings {
+  if (mode !== "same" && mode !== "valid") {
+    throw new InputTypeError(
+      `Cannot convolve: padding is ${said(mode)}, expected "same" or "valid"; ` +
+        "paddingBegin and paddingEnd take numbers, one a spatial axis",
+    );
+  }
   if (mode === "same" && stride.some((step) => step !== 1)) {
     throw new InputRangeError(
       `Cannot convolve: padding "same" goes with strides of 1, stride is ${stride.join("x")}`,
@@ -35,6 +42,7 @@ export function paddingOf(
 
 /** One value an axis; a single one stands for all. */
 export function perAxis(what: string, values: readonly number[], rank: number): number[] {
+  expectArray("Cannot convolve", what, values);
   if (values.length === 1) return new Array<number>(rank).fill(values[0]!);
   if (values.length === rank) return [...values];
   throw new InputTypeError(
@@ -50,6 +58,7 @@ export function perAxis(what: string, values: readonly number[], rank: number): 
  * @throws {TypeError} if `values` has another length.
  */
 export function bothSides(values: readonly number[], rank: number): Paddings {
+  expectArray("Cannot convolve", "padding", values);
   if (values.length === 2 * rank) {
     return { paddingBegin: values.slice(0, rank), paddingEnd: values.slice(rank) };
   }

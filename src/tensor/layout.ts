@@ -1,3 +1,4 @@
+import { expectWord } from "../expect.ts";
 import { arrayConstructor, type DType, type TensorData } from "./dtype.ts";
 import { rowMajorStrides, type Tensor, tensor } from "./tensor.ts";
 
@@ -39,8 +40,11 @@ export function filterLayoutFor(layout: Layout): FilterLayout {
 /**
  * Axis permutation of a layout: entry i is the canonical axis (0 outer = N or K, 1 = C, 2.. spatial)
  * that stands at place i in memory.
+ *
+ * @throws {RangeError} for what is no layout.
  */
 export function layoutAxes(layout: Layout | FilterLayout, spatialRank: number): number[] {
+  expectWord("Cannot lay out a tensor", "layout", layout, [...LAYOUTS, ...FILTER_LAYOUTS]);
   const spatial = Array.from({ length: spatialRank }, (_, axis) => 2 + axis);
   switch (layout) {
     case "nchw":

@@ -8,15 +8,15 @@ import {
 import { NO_STEPS } from "../../kernels/epilogue.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { type ConvProblem, tensorShape } from "../../problem/conv_problem.ts";
-import type { Layout } from "../../tensor/layout.ts";
+import { type ConvProblem, FLOAT_DTYPES, tensorShape } from "../../problem/conv_problem.ts";
+import { type Layout, LAYOUTS } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
-import { expectPlanned, isRefusal, type Planned } from "../refusal.ts";
+import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
 
 /** Workgroups that a multiprocessor should have, to hide its loads. */
@@ -97,7 +97,17 @@ export function planBiasGradient(request: BiasGradientRequest): Plan {
 
 /** As {@linkcode planBiasGradient}, a refusal as data. */
 export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan> {
-  const { limits, sizes: mode = "constant" } = request;
+  const { dtype, outDtype = dtype, layout, limits, sizes: mode = "constant" } = request;
+  const said: readonly (readonly [string, string, readonly string[]])[] = [
+    ["dtype", dtype, FLOAT_DTYPES],
+    ["outDtype", outDtype, FLOAT_DTYPES],
+    ["layout", layout, LAYOUTS],
+  ];
+  const wrong = said.find(([, word, words]) => !words.includes(word));
+  if (wrong !== undefined) {
+    const [name, word, words] = wrong;
+    return refusal("problem", `${name} ${word} of a bias' gradient is none of ${words.join(", ")}`);
+  }
   const device = deviceOf(request);
   const types = elementsOf(request);
   const whole = channelSumsShape(request);
