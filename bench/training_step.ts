@@ -12,7 +12,6 @@
  *
  * For a machine without a network: deno bundle --output dist/training_step.js bench/training_step.ts
  */
-import { parseArgs } from "node:util";
 import {
   type BoundPlan,
   type ConvProblem,
@@ -30,29 +29,28 @@ import {
   sharedWorkspace,
   type TensorSpec,
 } from "../mod.ts";
+import { oneOf, readOptions, wholeNumber } from "../examples/arguments.ts";
 import { nsPerTick } from "../src/gpu/calibrate.ts";
 import { PassTimer, TIMED_PASSES } from "../src/gpu/timer.ts";
 
-const { values: options } = parseArgs({
-  args: Deno.args,
-  options: {
-    batch: { type: "string", default: "32" },
-    steps: { type: "string", default: "200" },
-    layers: { type: "string", default: "17" },
-    size: { type: "string", default: "224" },
-    layout: { type: "string", default: "nhwc" },
-    dtype: { type: "string", default: "f32" },
-    each: { type: "boolean", default: false },
-  },
+const DOING = "Cannot measure";
+const USAGE = "deno run -A bench/training_step.ts [--batch 32] [--steps 200] [--layers 17] " +
+  "[--size 224] [--layout nhwc] [--dtype f32] [--each]";
+const options = readOptions(DOING, USAGE, {
+  batch: { type: "string", default: "32" },
+  steps: { type: "string", default: "200" },
+  layers: { type: "string", default: "17" },
+  size: { type: "string", default: "224" },
+  layout: { type: "string", default: "nhwc" },
+  dtype: { type: "string", default: "f32" },
+  each: { type: "boolean", default: false },
 });
-const [batch, steps, most, pixels] = [
-  options.batch,
-  options.steps,
-  options.layers,
-  options.size,
-].map(Number) as [number, number, number, number];
-const layout = LAYOUTS.find((one) => one === options.layout) ?? "nhwc";
-const dtype = options.dtype === "f16" ? "f16" : "f32";
+const batch = wholeNumber(DOING, "--batch", options.batch);
+const steps = wholeNumber(DOING, "--steps", options.steps);
+const most = wholeNumber(DOING, "--layers", options.layers);
+const pixels = wholeNumber(DOING, "--size", options.size);
+const layout = oneOf(DOING, "--layout", options.layout, LAYOUTS);
+const dtype = oneOf(DOING, "--dtype", options.dtype, ["f32", "f16"]);
 
 /** ResNet-18's convolutions, but for those of its shortcuts: channels in and out, size, filter, stride. */
 const LAYERS: readonly (readonly [number, number, number, number, number])[] = [

@@ -8,8 +8,8 @@
  * `auto` on f16 activations and weights, and is left out where the device has none. Runs of a seed begin with the same
  * weights and meet the same pictures. Ends with 1 if one's final accuracy differs from FP64's by more than noise.
  */
-import { parseArgs } from "node:util";
 import { openDevice } from "../mod.ts";
+import { expectOutput, readOptions, refuse, wholeNumber } from "./arguments.ts";
 import { lossChart } from "./train/chart.ts";
 import { range, readDigits, shuffled, TESTED } from "./train/digits.ts";
 import { fp64Trainer } from "./train/fp64_trainer.ts";
@@ -24,25 +24,28 @@ const RUNS: Readonly<Record<string, GpuRun | undefined>> = {
   f16: { dtype: "f16", algorithm: "auto", filterGradient: "auto" },
 };
 
-const { values: options } = parseArgs({
-  options: {
-    runs: { type: "string", default: Object.keys(RUNS).join(",") },
-    epochs: { type: "string", default: "25" },
-    seeds: { type: "string", default: "1" },
-    svg: { type: "string" },
-    digits: { type: "string" },
-  },
+const DOING = "Cannot train";
+const USAGE = "deno run -A examples/train.ts " +
+  `[--runs ${Object.keys(RUNS)}] [--epochs 25] [--seeds 1] [--svg FILE] [--digits FILE]`;
+const options = readOptions(DOING, USAGE, {
+  runs: { type: "string", default: Object.keys(RUNS).join(",") },
+  epochs: { type: "string", default: "25" },
+  seeds: { type: "string", default: "1" },
+  svg: { type: "string" },
+  digits: { type: "string" },
 });
 const names = options.runs.split(",");
-const unknown = names.find((name) => !(name in RUNS));
+const unknown = names.find((name) => !Object.hasOwn(RUNS, name));
 if (unknown !== undefined) {
-  console.error(`Cannot train: "${unknown}" is none of the runs ${Object.keys(RUNS).join(", ")}`);
-  Deno.exit(2);
+  refuse(`${DOING}: "${unknown}" is none of the runs ${Object.keys(RUNS).join(", ")}`);
 }
-const [epochs, seeds] = [Number(options.epochs), Number(options.seeds)];
+const epochs = wholeNumber(DOING, "--epochs", options.epochs);
+const seeds = wholeNumber(DOING, "--seeds", options.seeds);
+if (options.svg !== undefined) expectOutput(DOING, "--svg", options.svg);
+const digits = await readDigits(options.digits)
+  .catch(({ message }: Error) => refuse(`${DOING}: no digits can be read: ${message}`));
 
 using gpu = await openDevice({ optionalFeatures: ["shader-f16"] });
-const digits = await readDigits(options.digits);
 const trained = digits.count - TESTED;
 const tested = range(trained, TESTED);
 const opened = names.filter((name) => name !== "f16" || gpu.features.has("shader-f16"));

@@ -35,6 +35,43 @@ Deno.test("examples/train.ts trains by every way to convolve, along FP64's curve
   assert.match(await Deno.readTextFile(svg), /aria-label="Loss of a small network on handwritten/);
 });
 
+Deno.test("examples refuse wrong options in a sentence, before any work", async () => {
+  const refused: [string, string[], RegExp][] = [
+    [
+      "train.ts",
+      ["--epoch", "3"],
+      /^Cannot train: Unknown option '--epoch', the usage is deno run/,
+    ],
+    ["train.ts", ["--svg"], /^Cannot train: Option '--svg <value>' argument missing, the usage/],
+    ["train.ts", ["more"], /^Cannot train: Unexpected argument 'more', the usage is /],
+    [
+      "train.ts",
+      ["--epochs", "0"],
+      /^Cannot train: --epochs is "0", expected a whole number >= 1$/,
+    ],
+    ["train.ts", ["--svg", "no/x.svg"], /^Cannot train: --svg is no\/x.svg, but there is no dir/],
+    ["train.ts", ["--digits", "none.npz"], /^Cannot train: no digits can be read: .*none\.npz/],
+    ["web/build.ts", ["--serve", "x"], /^Cannot build: --serve is "x", expected a whole number/],
+    [
+      "../bench/training_step.ts",
+      ["--steps", "foo"],
+      /^Cannot measure: --steps is "foo", expected/,
+    ],
+  ];
+  const all = refused.map(async ([script, args, sentence]) => {
+    const { code, stdout, stderr } = await deno(["run", "-A", `${EXAMPLES}${script}`, ...args]);
+    assert.deepEqual([code, stdout], [2, ""], stderr);
+    assert.match(stderr.trimEnd(), sentence);
+    assert.ok(!stderr.trimEnd().includes("\n"), stderr);
+  });
+  await Promise.all(all);
+  for (const script of ["train.ts", "web/build.ts"]) {
+    const { code, stdout } = await deno(["run", "-A", `${EXAMPLES}${script}`, "--help"]);
+    assert.equal(code, 0);
+    assert.match(stdout, /^deno run -A examples\/.*\]$/m);
+  }
+});
+
 for (
   const [script, module, checks] of [["numpy_check.py", "numpy", 4], [
     "pytorch_check.py",

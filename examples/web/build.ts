@@ -2,9 +2,9 @@
  * Makes the page: `deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]`. What it writes works from any
  * file server; browsers have WebGPU for localhost and for pages that come through TLS.
  */
-import { parseArgs } from "node:util";
 import { encode } from "fast-png";
 import { readNpy } from "../../mod.ts";
+import { readOptions, wholeNumber } from "../arguments.ts";
 
 const HERE = import.meta.dirname!;
 const PHOTO = `${HERE}/../../fixtures/astronaut_256x256x3_f4.npy`;
@@ -14,9 +14,13 @@ const TYPES: Readonly<Record<string, string>> = {
   png: "image/png",
 };
 
-const { values } = parseArgs({
-  options: { output: { type: "string", default: "dist/web" }, serve: { type: "string" } },
+const DOING = "Cannot build";
+const USAGE = "deno run -A examples/web/build.ts [--output dist/web] [--serve 8000]";
+const values = readOptions(DOING, USAGE, {
+  output: { type: "string", default: "dist/web" },
+  serve: { type: "string" },
 });
+const port = values.serve === undefined ? undefined : wholeNumber(DOING, "--serve", values.serve);
 await Deno.mkdir(values.output, { recursive: true });
 const { success, stderr } = await new Deno.Command(Deno.execPath(), {
   args: [
@@ -39,8 +43,8 @@ const data = Uint8Array.from(photo.data as Float32Array, (value) => Math.round(2
 await Deno.writeFile(`${values.output}/photo.png`, encode({ width, height, channels: 3, data }));
 console.log(`${values.output}: index.html, main.js, photo.png`);
 
-if (values.serve !== undefined) {
-  Deno.serve({ port: Number(values.serve), hostname: "127.0.0.1" }, async (request) => {
+if (port !== undefined) {
+  Deno.serve({ port, hostname: "127.0.0.1" }, async (request) => {
     // deno-lint-ignore wgconv/no-pathname
     const { pathname } = new URL(request.url);
     const name = pathname === "/" ? "index.html" : pathname.slice(1);
