@@ -104,6 +104,48 @@ if (chromium !== undefined) {
     });
   }
 
+  Deno.test("the page of cases that fail is readable, and says which they are without scrolling", async () => {
+    const small = "mb1ic16ih28oc32oh28kh3ph1";
+    const wrong = {
+      problem: small,
+      algorithm: "winograd2d-nonfused",
+      verdict: "fail",
+      message: "the relative L2 error 0.51 is above 1.2e-5 and 49 outputs are beyond their bounds",
+      workspace_bytes: 700_000,
+    };
+    const right = { algorithm: "direct", workspace_bytes: 0, accuracy: undefined };
+    const failing: [Changes[], charts: string[]][] = [
+      [[wrong], []],
+      [[{ ...wrong, verdict: "error", time_ms: null }], []],
+      [[
+        wrong,
+        { ...right, problem: small, time_ms: timeOf(90) },
+        { ...right, problem: "mb1ic16ih28oc32oh28kh1", time_ms: timeOf(0.3) },
+      ], ["Throughput, fwd, f32"]],
+    ];
+    for (const [cases, charts] of failing) {
+      using folder = temporaryDirectory();
+      const file = `${folder.path}/report.html`;
+      const records = parseRecords(stream(...cases), "made.jsonl");
+      await Deno.writeTextFile(
+        file,
+        await reportPage(records, { title: "t", sources: [], ceilings: {} }),
+      );
+      await using page = await openPage(chromium, `file://${file}`);
+      for (const width of [500, 1400]) {
+        await page.look(width, "light");
+        assert.deepEqual(await flaws(page), [], `${cases.length} cases, ${width} pixels`);
+        const unseen = await page.evaluate(`[...document.querySelectorAll(".failures th")]
+          .slice(0, 4).filter((th) => th.getBoundingClientRect().right > innerWidth)
+          .map((th) => th.textContent)`);
+        assert.deepEqual(unseen, []);
+        const bars = await page.evaluate(`[...document.querySelectorAll("figure h3")]
+          .map((title) => title.textContent).filter((title) => /Throughput|Workspace/.test(title))`);
+        assert.deepEqual(bars, charts);
+      }
+    }
+  });
+
   Deno.test("the page takes the reader's light or dark, its charts too", async () => {
     using folder = temporaryDirectory();
     const file = `${folder.path}/report.html`;

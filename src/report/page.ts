@@ -212,15 +212,15 @@ function failures(cases: readonly ReadCase[]): string {
   if (wrong.length === 0) return "";
   const rows = wrong.map((record) => [
     caseLabel(record),
+    record.op,
+    seriesLabel(record),
     record.verdict,
     record.message ?? "-",
-    record.op,
     dtypeText(record),
     record.layout || "-",
-    seriesLabel(record),
     record.problem,
   ]);
-  const titles = ["problem", "verdict", "why", "op", "dtype", "layout", "made by", "descriptor"];
+  const titles = ["problem", "op", "made by", "verdict", "why", "dtype", "layout", "descriptor"];
   return `<section class="failures">\n${heading("Failures")}\n${
     table(titles.map((title) => ({ title })), rows)
   }\n</section>`;

@@ -35,6 +35,6 @@ th:first-child, td:first-child { position: sticky; left: 0; background: var(--gr
 .measured td, .failures td { white-space: normal; vertical-align: top; }
 .measured td:first-child { color: var(--soft); }
 .failures h2 { color: var(--wrong); border-color: var(--wrong); }
-.failures td:nth-child(3) { min-width: 18rem; }
+.failures td:nth-child(5) { min-width: 18rem; }
 summary { cursor: pointer; }
 `;

@@ -31,9 +31,8 @@ export interface Unit {
   readonly scale: number;
 }
 
-/** Units of rates that are given in GFLOP/s. */
+/** Units of rates that are given in GFLOP/s, those of headlines and tables. */
 export const RATE_UNITS: readonly Unit[] = [
-  { name: "MFLOP/s", scale: 1e-3 },
   { name: "GFLOP/s", scale: 1 },
   { name: "TFLOP/s", scale: 1000 },
 ];
@@ -91,7 +90,7 @@ function evenValues(low: number, high: number): number[] {
   );
 }
 
-/** Round values from 0 on, for an even axis: three to six of them. */
+/** Round values from 0 to what is above 0, for an even axis: three to six of them. */
 export function evenTicks(most: number): Tick[] {
   const rough = most / 5;
   const power = Math.floor(Math.log10(rough));

@@ -13,7 +13,7 @@ import {
 Deno.test("fittingUnit() is the one that most values have at least one of", () => {
   assert.equal(fittingUnit([62_000, 88_000], RATE_UNITS).name, "TFLOP/s");
   assert.equal(fittingUnit([0.4, 1.5, 2.1], RATE_UNITS).name, "GFLOP/s");
-  assert.equal(fittingUnit([0.4, 0.5, 2.1], RATE_UNITS).name, "MFLOP/s");
+  assert.equal(fittingUnit([0.04, 0.05, 3.1], RATE_UNITS).name, "GFLOP/s");
   assert.equal(fittingUnit([0, 0, 35_000], BYTE_UNITS).name, "KiB");
   assert.equal(fittingUnit([3 << 20, 40 << 20, 2 ** 32], BYTE_UNITS).name, "MiB");
   assert.equal(fittingUnit([0], BYTE_UNITS).name, "B");

@@ -8,7 +8,7 @@ import {
   tickedAxis,
 } from "./axes.ts";
 import { bestPoints, byFacet, distinct, type Point } from "./points.ts";
-import { layoutRows } from "./rows.ts";
+import { layoutRows, ROWS_AXIS } from "./rows.ts";
 import { type Chart, colourScale, FIT, WRONG } from "./theme.ts";
 
 /** Pixels of a bar: thick where there are few. */
@@ -22,34 +22,33 @@ interface BarChart {
   readonly value: (point: Point) => number | null;
   /** Where the value lies for the noise of its samples. */
   readonly noise: (point: Point) => readonly [low: number, high: number] | null;
-  readonly ticks: readonly Tick[];
+  /** Ticks of an axis that reaches so far. */
+  readonly ticks: (most: number) => readonly Tick[];
   /** Whether the axis is logarithmic but for zero. */
   readonly logarithmic?: boolean;
 }
 
-/** Throughput of each layer, by provider and algorithm: a chart a facet. */
+/** Throughput of each layer, by provider and algorithm: a chart a facet, where something was timed. */
 export function throughputCharts(points: readonly Point[], series: readonly string[]): Chart[] {
   return byFacet(points).flatMap(([facet, all]) => {
     const best = bestPoints(all);
-    const unit = fittingUnit(best.flatMap(({ gflops }) => gflops ?? []), RATE_UNITS);
+    const rates = best.flatMap(({ right, gflops }) => right ? gflops ?? [] : []);
+    const unit = fittingUnit(rates, RATE_UNITS);
     return bars(best, series, {
       title: `Throughput, ${facet}`,
       axis: unit.name,
       value: ({ gflops }) => gflops === null ? null : gflops / unit.scale,
-      ticks: evenTicks(
-        Math.max(...best.map(({ gflops, noise }) => noise?.[1] ?? gflops ?? 0)) / unit.scale,
-      ),
+      ticks: evenTicks,
       noise: ({ noise }) => noise === null ? null : [noise[0] / unit.scale, noise[1] / unit.scale],
     });
   });
 }
 
-/** Workspace of each layer, by provider and algorithm; nothing where all need none. */
+/** Workspace of each layer, by provider and algorithm; nothing where all right ones need none. */
 export function workspaceCharts(points: readonly Point[], series: readonly string[]): Chart[] {
   return byFacet(points).flatMap(([facet, all]) => {
     const best = bestPoints(all);
-    const bytes = best.flatMap(({ record }) => record.workspace_bytes ?? []);
-    if (bytes.every((count) => count === 0)) return [];
+    const bytes = best.flatMap(({ right, record }) => right ? record.workspace_bytes ?? [] : []);
     const unit = fittingUnit(bytes, BYTE_UNITS);
     return bars(best, series, {
       title: `Workspace, ${facet}`,
@@ -57,7 +56,7 @@ export function workspaceCharts(points: readonly Point[], series: readonly strin
       value: ({ record }) =>
         record.workspace_bytes === null ? null : record.workspace_bytes / unit.scale,
       noise: () => null,
-      ticks: powersUpTo(Math.max(...bytes) / unit.scale),
+      ticks: powersUpTo,
       logarithmic: true,
     });
   });
@@ -93,15 +92,19 @@ function bars(points: readonly Point[], all: readonly string[], chart: BarChart)
       };
     })
   );
-  if (values.every(({ value, wrong }) => value === null && !wrong)) return [];
+  const most = Math.max(...values.map(({ value, high }) => high ?? value ?? 0));
+  if (most === 0) return [];
   const shown = distinct(points.map(({ series }) => series));
   const colours = colourScale(all);
-  const ticks = tickedAxis("ticks", chart.ticks);
+  const ticks = tickedAxis("ticks", chart.ticks(most));
   const x = {
     type: "quantitative" as const,
     title: chart.axis,
-    axis: { ...ticks.axis, orient: rows.orient },
-    scale: chart.logarithmic ? { type: "symlog" as const } : { zero: true, nice: false },
+    axis: { ...ticks.axis, orient: ROWS_AXIS },
+    // The label of a tick at the end has room.
+    scale: chart.logarithmic
+      ? { type: "symlog" as const, domain: [0, most * Math.max(1, most) ** 0.05 * 1.03] }
+      : { domain: [0, 1.05 * most], nice: false },
   };
   const y = (field: string) => ({ ...rows.y, field });
   const spec: Chart["spec"] = {

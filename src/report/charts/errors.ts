@@ -23,7 +23,7 @@ const FIGURES: readonly Figure[] = [
   },
   {
     name: "bound ratio over its limit",
-    caption: "Of the gate's figures, the worst output; 1 fails.",
+    caption: "Of the gate's figures, the worst output; 1 is the limit.",
     of: ({ record }) => {
       const { max_bound_ratio: ratio, bound_limit: limit } = record.accuracy ?? {};
       return typeof ratio === "number" && typeof limit === "number" ? ratio / limit : null;

@@ -15,13 +15,11 @@ export interface Row {
   readonly marks: number;
 }
 
-/** Plots higher than this have their other axis at the top, beside the heading. */
-const HIGH = 600;
+/** Where the axis of the marks' values stands: however many rows there are, beside the heading. */
+export const ROWS_AXIS = "top" as const;
 
 /** Where rows lie. */
 export interface RowLayout {
-  /** Where the axis of the marks' values stands. */
-  readonly orient: "top" | "bottom";
   /** Of the plot, in pixels. */
   readonly height: number;
   /** Middle of a mark of a row. */
@@ -49,7 +47,6 @@ export function layoutRows(rows: readonly Row[], markHeight: number): RowLayout 
   const { param, y } = yOf(ticks, height);
   return {
     height,
-    orient: height > HIGH ? "top" : "bottom",
     param,
     y,
     at: (label, mark) => middles.get(label)!.first + mark * markHeight,
@@ -77,7 +74,10 @@ function yOf(ticks: Parameters<typeof tickedAxis>[1], height: number) {
   };
 }
 
-/** A label in lines, cut behind `_`, `/`, `-`, `.` or a space where one is near, and in its middle where it is too long. */
+/**
+ * A label in lines, cut behind `_`, `/`, `-`, `.` or a space where one is near, or else behind a size of a descriptor, and in
+ * its middle where it is too long.
+ */
 export function wrapLabel(label: string): string[] {
   const room = LINE * MOST_LINES;
   const half = (room - LINE) / 2;
@@ -87,12 +87,16 @@ export function wrapLabel(label: string): string[] {
   const lines: string[] = [];
   let rest = shown;
   while (rest.length > LINE) {
-    const cut = Math.max(
-      ...["_", "/", "-", ".", " "].map((mark) => rest.lastIndexOf(mark, LINE - 1)),
-    );
-    const end = cut >= LINE / 2 ? cut + 1 : LINE;
+    const end = lastCut(rest, /[_/\-. ]/g) ?? lastCut(rest, /\d(?=[a-z])/g) ?? LINE;
     lines.push(rest.slice(0, end).trimEnd());
     rest = rest.slice(end);
   }
   return [...lines, rest];
+}
+
+/** Where a line may end last behind a sign; undefined where that leaves less than half a line. */
+function lastCut(text: string, signs: RegExp): number | undefined {
+  const cut = [...text.slice(0, LINE + 1).matchAll(signs)].map(({ index }) => index + 1)
+    .findLast((end) => end <= LINE);
+  return cut !== undefined && cut > LINE / 2 ? cut : undefined;
 }

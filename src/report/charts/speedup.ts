@@ -1,6 +1,6 @@
 import { type CaseSpeedup, type Speedups, speedupText } from "../speedups.ts";
 import { axisNumber, logDomain, logTicks, tickedAxis } from "./axes.ts";
-import { layoutRows } from "./rows.ts";
+import { layoutRows, ROWS_AXIS } from "./rows.ts";
 import { type Chart, FIT } from "./theme.ts";
 
 /** Pixels of a row's dot. */
@@ -50,7 +50,7 @@ export function speedupChart({ provider, baseline, facet, cases }: Speedups): Ch
         type: "quantitative",
         title: `speed over ${baseline}'s`,
         scale: { type: "log", domain: [low, high], nice: false },
-        axis: { ...x.axis, orient: rows.orient },
+        axis: { ...x.axis, orient: ROWS_AXIS },
       },
       y,
     },
