@@ -16,12 +16,18 @@ export function parseSizes(text: string): number[] {
 }
 
 /** Parses `same`, `valid`, or sizes as {@linkcode parseSizes} does. */
-export function parsePadding(text: string): number[] | PaddingMode {
+function paddingValues(text: string): number[] | PaddingMode {
   const word = text.trim().toLowerCase();
   if (word === "same" || word === "valid") return word;
   if (/^[\d\s,x]+$/.test(text)) return parseSizes(text);
   throw new InvalidArgumentError("expected same, valid, or whole numbers >= 0 such as 1 or 1,2.");
 }
+
+/** {@linkcode paddingValues} that tells completions its words; numbers go too. */
+export const parsePadding = Object.assign(paddingValues, {
+  choices: ["same", "valid"],
+  list: false,
+});
 
 /** Makes a parser of one whole number of at least `minimum`. */
 export function wholeNumber(minimum: number): (text: string) => number {
