@@ -64,6 +64,7 @@ Deno.test("bash completes commands, options, choices, lists and files", async ()
   await includes(["tensor", "make", "--dtype", ""], "f32", "f16");
   assert.deepEqual(await offered("tensor", "info", "ph"), ["photo.npy"]);
   assert.deepEqual(await offered("completions", "z"), ["zsh"]);
+  await includes(["help", "c"], "conv", "compare");
   await includes(["devices", "--backend", ""], "wgpu", "dawn");
 });
 

@@ -43,13 +43,25 @@ export function commandTree(
 ): CommandNode {
   const path = [...above, command.name()];
   const help = command.createHelp();
+  const visible = help.visibleCommands(command);
+  const choices = visible.map((child) => child.name()).filter((name) => name !== "help");
+  // The argument of help is a command beside it.
+  const named = ({ name, description }: ArgumentNode): ArgumentNode => ({
+    kind: "choice",
+    choices,
+    name,
+    description,
+  });
   return {
     path,
     summary: command.summary() || command.description(),
     description: command.description(),
     options: help.visibleOptions(command).map(optionNode),
     arguments: command.registeredArguments.map(argumentNode),
-    commands: help.visibleCommands(command).map((child) => commandTree(child, path)),
+    commands: visible.map((child) => {
+      const node = commandTree(child, path);
+      return child.name() === "help" ? { ...node, arguments: node.arguments.map(named) } : node;
+    }),
     notes: notesOf(command),
   };
 }
