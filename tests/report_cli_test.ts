@@ -43,7 +43,7 @@ Deno.test("wgconv report prints CSV and TSV with every figure, quoted where they
   assert.equal(csv.code, 0, csv.stderr);
   const [heading, first] = csv.stdout.split("\r\n");
   assert.match(heading!, /^provider,device,name,problem,op,dtype,.*,mare,.*,verdict,message$/);
-  assert.match(first!, /^wgconv,TestGPU,LayerN2,"mb2ic4ih8oc4kh3ph1n""LayerN2""",fwd,f32,,nchw,/);
+  assert.match(first!, /^wgconv,TestGPU,LayerN2,"mb2ic4ih8oc4kh3ph1n""LayerN2""",fwd,f32,,,nchw,/);
   assert.match(csv.stdout, /,fail,"channel 3, ""bad""\nand\tmore"\r\n$/);
   const tsv = await report([failed], "--format", "tsv");
   const [titles, cells] = tsv.stdout.trimEnd().split("\n").map((line) => line.split("\t"));
