@@ -125,9 +125,9 @@ Deno.test("proveOutputs() finds what cannot be written, and leaves nothing behin
       "merged",
       /^TypeError: Cannot merge into \/dev\/null: it is no file$/,
     );
-    await Deno.writeFile(`${folder}/w.npy`, new Uint8Array([0x93, 0x4e, 0, 1]));
-    await refused(`${folder}/w.npy`, "merged", /^TypeError: .*w\.npy: it is no text$/);
-    await Deno.remove(`${folder}/w.npy`);
+    await Deno.writeFile(`${folder}/w.jsonl`, new Uint8Array([0x93, 0x4e, 0, 1]));
+    await refused(`${folder}/w.jsonl`, "merged", /^TypeError: .*w\.jsonl: it is no text$/);
+    await Deno.remove(`${folder}/w.jsonl`);
     await refused("-", "merged", /^TypeError: Cannot merge into -: it is no file$/);
     await refused(`${folder}/none/x`, "file", /^NotFound: .*there is no directory/);
     await refused(`${file}/x`, "file", /there is no directory/);
