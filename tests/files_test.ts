@@ -77,6 +77,7 @@ Deno.test("an output that is an input is refused", async () => {
   for (const [name, text] of Object.entries(inputs)) await Deno.writeTextFile(at(name), text);
   await writeNpy(at("x.npy"), tensor("f32", [1, 1, 3, 3], new Float32Array(9)));
   await Deno.symlink(at("x.npy"), at("y.npy"));
+  await Deno.symlink(at("x.npy"), at("p.png"));
   const commands: [string[], string][] = [
     [["bench", "--suite", at("suite"), "--jsonl", at("suite")], "suite"],
     [["bench", "--suite", at("suite"), "--jsonl", at("./inner")], "inner"],
@@ -87,7 +88,7 @@ Deno.test("an output that is an input is refused", async () => {
     [["conv", "--input", at("x.npy"), "--filter", at("x.npy"), "--output", at("y.npy")], "y.npy"],
     [["gemm", "--a", at("x.npy"), "--b", at("x.npy"), "--output", at("y.npy")], "y.npy"],
     [["tensor", "convert", at("x.npy"), at("y.npy")], "y.npy"],
-    [["tensor", "show", at("x.npy"), at("x.npy")], "x.npy"],
+    [["tensor", "show", at("x.npy"), at("p.png")], "p.png"],
   ];
   const before = await Deno.readFile(at("x.npy"));
   for (const [command, name] of commands) {
