@@ -79,6 +79,21 @@ export function upload(
 }
 
 /**
+ * Fills `buffer` with copies of `pattern`, on the device.
+ *
+ * @throws {DeviceError} when the device is closed or lost
+ */
+export function fillBuffer(gpu: GpuDevice, buffer: GPUBuffer, pattern: GPUBuffer): void {
+  gpu.check("Cannot fill a buffer");
+  const encoder = gpu.device.createCommandEncoder();
+  for (let at = 0; at < buffer.size; at += pattern.size) {
+    const size = Math.min(pattern.size, buffer.size - at);
+    encoder.copyBufferToBuffer(pattern, 0, buffer, at, size);
+  }
+  gpu.device.queue.submit([encoder.finish()]);
+}
+
+/**
  * Copies `bytes` bytes of `buffer` from `byteOffset` (a multiple of 4) on to `into`: an array of at least
  * that length, or a function that gets them piece by piece, in order. Pieces are valid during the call only.
  *

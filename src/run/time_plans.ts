@@ -1,10 +1,9 @@
 import type { Plan } from "../algorithms/plan.ts";
 import { DeviceError, UnsupportedError } from "../errors.ts";
-import { upload } from "../gpu/buffers.ts";
+import { createBuffer, fillBuffer, upload } from "../gpu/buffers.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
-import { createPlanBuffers, type PlanBuffers, preparePlan } from "../gpu/prepare.ts";
+import { createPlanBuffers, preparePlan } from "../gpu/prepare.ts";
 import type { TimeRecord } from "../report/record.ts";
-import type { TensorData } from "../tensor/dtype.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { type Timed, timedPlan, timeRivals, type TimingProtocol } from "./timing.ts";
 
@@ -34,12 +33,14 @@ export async function timePlans(
   protocol: TimingProtocol,
   onDone: (count: number) => void = () => {},
 ): Promise<PlanTime[]> {
-  const random = new Map<string, TensorData>();
+  const made = new Map<TimedPlan["dtype"], GPUBuffer>();
+  using random = new DisposableStack();
+  random.defer(() => made.forEach((buffer) => buffer.destroy()));
   const times: PlanTime[] = [];
   for (const some of together(plans)) {
     using resources = new DisposableStack();
     const ready: (Timed | string)[] = [];
-    for (const one of some) ready.push(await prepared(gpu, one, random, resources));
+    for (const one of some) ready.push(await prepared(gpu, one, made, resources));
     const timed = ready.filter((one) => typeof one !== "string");
     const taken = (await timeRivals(gpu.info.software, timed, protocol)).values();
     times.push(...ready.map((one) => typeof one === "string" ? one : taken.next().value!));
@@ -51,12 +52,15 @@ export async function timePlans(
 async function prepared(
   gpu: GpuDevice,
   { plan, dtype }: TimedPlan,
-  random: Map<string, TensorData>,
+  made: Map<TimedPlan["dtype"], GPUBuffer>,
   resources: DisposableStack,
 ): Promise<Timed | string> {
   try {
     const buffers = resources.use(createPlanBuffers(gpu, plan));
-    fillBuffers(gpu, plan, buffers, randomData(random, dtype));
+    const random = randomBuffer(gpu, made, dtype);
+    plan.buffers.forEach(({ role }, place) => {
+      if (role !== "workspace") fillBuffer(gpu, buffers.buffers[place]!, random);
+    });
     return timedPlan(gpu, [resources.use(await preparePlan(gpu, plan, buffers))]);
   } catch (error) {
     const cause = await gpu.causeOf(error);
@@ -66,25 +70,20 @@ async function prepared(
   }
 }
 
-function randomData(made: Map<string, TensorData>, dtype: TimedPlan["dtype"]): TensorData {
+/** Random data of a type on the device. */
+function randomBuffer(
+  gpu: GpuDevice,
+  made: Map<TimedPlan["dtype"], GPUBuffer>,
+  dtype: TimedPlan["dtype"],
+): GPUBuffer {
   const known = made.get(dtype);
   if (known !== undefined) return known;
   const count = RANDOM_BYTES / (dtype === "f32" ? 4 : dtype === "f16" ? 2 : 1);
   const { data } = fillTensor(dtype, [count], dtype === "i8" ? "int8" : "uniform11", 1);
-  made.set(dtype, data);
-  return data;
-}
-
-/** Fills all tensors; a result is written over. */
-function fillBuffers(gpu: GpuDevice, plan: Plan, { buffers }: PlanBuffers, data: TensorData): void {
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  plan.buffers.forEach(({ role, bytes: size }, place) => {
-    if (role === "workspace") return;
-    for (let offset = 0; offset < size; offset += bytes.length) {
-      const piece = bytes.subarray(0, Math.min(bytes.length, size - offset));
-      upload(gpu, buffers[place]!, offset, piece);
-    }
-  });
+  const buffer = createBuffer(gpu, RANDOM_BYTES, "random data");
+  made.set(dtype, buffer);
+  upload(gpu, buffer, 0, data);
+  return buffer;
 }
 
 /** Neighbours that the device can hold together. */
