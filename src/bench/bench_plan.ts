@@ -10,6 +10,7 @@ import { gemmSubject } from "../run/gemm_subject.ts";
 import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group.ts";
 import type { Subject } from "../run/subject.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
+import { elementCount } from "../tensor/tensor.ts";
 
 /** What a run over convolutions covers: the cross product of problems and of every list. */
 export interface BenchPlan extends RunOptions {
@@ -165,6 +166,13 @@ export function remainingGroups(
   });
 }
 
+/** Seconds of a case, of which most go to making, moving and checking its tensors (two H200s of one host, sampled checks). */
+function caseSeconds({ operands, shape, traits }: Subject): number {
+  const elements = [shape, ...operands.map(({ shape }) => shape)]
+    .reduce((sum, one) => sum + elementCount(one), 0);
+  return 0.25 + 1e-7 * elements + 1e-11 * traits.flops;
+}
+
 /**
  * Part `index` of `count` (from 1) of the groups: the largest first, each to the part with the least work so
  * far, so that parts end together. The same groups give the same parts everywhere.
@@ -174,7 +182,7 @@ export function shardGroups(
   { index, count }: { readonly index: number; readonly count: number },
 ): RunGroup[] {
   const work = new Array<number>(count).fill(0);
-  const costs = groups.map(({ subject, cases }) => (subject.traits.flops + 1) * cases.length);
+  const costs = groups.map(({ subject, cases }) => caseSeconds(subject) * cases.length);
   const largest = groups.map((_, place) => place).sort((a, b) => costs[b]! - costs[a]! || a - b);
   const mine = new Set<number>();
   for (const place of largest) {
