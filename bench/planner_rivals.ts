@@ -1,12 +1,15 @@
 /**
  * Holds what `auto` chooses on the device at hand against all that it weighs, timed in turn:
  *   deno run -A bench/planner_rivals.ts [--device-model A.json[,B.json]] [--third SEED] [--shard 1/4] [--op LIST] [--layout LIST]
- *     [--jsonl FILE] [--backend dawn]
+ *     [--jsonl FILE] [--backend dawn] [--compile]
  *   deno run -A bench/planner_rivals.ts --small [--jsonl FILE]
  * The first takes the layers of resnet3x3, vgg16 and networks, or a seeded third of them; a choice is good within 5 % of the
- * best rival. Of several models the first chooses, and the others say how often they would choose the same. --small is for CPUs: 20
- * small problems, every algorithm, the best of three samples of 20 ms without compilation; a choice is good within 1.3 times the best.
- * Exit 1 where too few choices are good. Without a network: deno bundle bench/planner_rivals.ts -o dist/planner_rivals.js.
+ * best rival, of those predicted to take up to five times the fastest. Of several models the first chooses, and the others say
+ * how often they would choose the same. --compile only makes the pipelines, so that drivers that keep them on disk have them
+ * when they are timed: a shard a core. --small is for CPUs: 20 small problems, every algorithm, the best of three samples of
+ * 20 ms without compilation; a choice is good within 1.3 times the best. `bench/rivals_check.ts` holds other models against
+ * what --jsonl wrote. Exit 1 where too few choices are good. Without a network: deno bundle bench/planner_rivals.ts -o
+ * dist/planner_rivals.js.
  */
 import { parseArgs } from "node:util";
 import { algorithmNames } from "../src/algorithms/registry.ts";
@@ -14,11 +17,13 @@ import { rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
 import { H200, modelOf } from "../src/algorithms/device/h200.ts";
 import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
+import type { Rival } from "../src/algorithms/rival.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
 import { readDeviceModel } from "../src/bench/calibrate/model_file.ts";
 import { parseSuite } from "../src/bench/suite.ts";
 import { openDevice } from "../src/gpu/device.ts";
+import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { type ConvProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor, printDescriptor } from "../src/problem/descriptor.ts";
@@ -35,11 +40,13 @@ import vgg from "./suites/vgg16.txt" with { type: "text" };
 const GPU_RULE = { good: 1.05, share: 0.9, worst: 1.15 };
 const SMALL_RULE = { good: 1.3, share: 1, worst: 1.3 };
 const GPU_PROTOCOL = {
-  samples: 15,
+  samples: 11,
   fillMs: 5,
   spread: 0.01,
-  warmUpMs: { first: 500, next: 50 },
+  warmUpMs: { first: 200, next: 50 },
 };
+/** Rivals that are predicted to take so many times the fastest are not timed. */
+const HOPELESS = 5;
 const SMALL_PROTOCOL = { samples: 3, fillMs: 20 };
 
 const SMALL = [
@@ -74,6 +81,7 @@ const { values } = parseArgs({
     op: { type: "string", default: OPERATIONS.join() },
     layout: { type: "string", default: "nchw,nhwc" },
     jsonl: { type: "string" },
+    compile: { type: "boolean", default: false },
     backend: { type: "string", default: "wgpu" },
   },
 });
@@ -98,9 +106,7 @@ for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
   const auto = planConv(request);
   const named = values.small
     ? algorithmNames().map((algorithm) => tryPlanConv({ ...request, algorithm }))
-    : rankRivals(request)
-      .filter(({ reason }) => reason === undefined)
-      .map((rival) => tryPlanConv(requestFor(request, rival)));
+    : hopeful(rankRivals(request)).map((rival) => tryPlanConv(requestFor(request, rival)));
   // A plan that is `auto`'s under its own name is timed once.
   const plans = new Map([auto, ...named.filter((plan) => !isRefusal(plan)) as Plan[]]
     .map((plan) => [kernelsOf(plan), plan]));
@@ -108,6 +114,14 @@ for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
     const device = modelOf(gpu.workgroupsInFlight, model);
     asked++;
     alike += Number(kernelsOf(planConv({ ...request, device })) === kernelsOf(auto));
+  }
+  if (values.compile) {
+    for (
+      const kernel of [...plans.values()].flatMap(({ passes }) => passes.map((one) => one.kernel))
+    ) {
+      await pipelineOf(gpu, kernel);
+    }
+    continue;
   }
   const times = await timePlans(
     gpu,
@@ -140,6 +154,7 @@ for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
     Deno.writeTextFileSync(values.jsonl, `${JSON.stringify(record)}\n`, { append: true });
   }
 }
+if (values.compile) Deno.exit();
 const good = ratios.filter((ratio) => ratio <= rule.good).length;
 const worst = Math.max(...ratios);
 console.log(
@@ -195,6 +210,14 @@ function requestOf({ problem, layout }: Case): PlanRequest {
     algorithm: "auto",
     ...gpuPlanning(gpu, {}, models[0]),
   };
+}
+
+/** Rivals that may run and are not far behind what is predicted to be the fastest. */
+function hopeful(rivals: readonly Rival[]): Rival[] {
+  const running = rivals.filter(({ reason }) => reason === undefined);
+  const times = running.map(({ predictedMs = 0 }) => predictedMs);
+  const most = HOPELESS * Math.min(...times);
+  return running.filter(({ predictedMs = 0 }) => predictedMs <= most);
 }
 
 /** What tells plans apart. */
