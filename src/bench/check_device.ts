@@ -86,7 +86,7 @@ export const CHECK_DEVICE: DeviceModel = {
     },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
-    winrsAcross: 1.5,
+    winrsAcross: { large: 1.5, small: 1 },
     winrsHalf: 0.8,
     winrsUneven: 0.05,
   },

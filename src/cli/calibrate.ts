@@ -35,10 +35,10 @@ Examples:
 
 /** A calibration is made of short samples: there are many of them. A CPU is slower, and says less. */
 const PROTOCOL = {
-  samples: 15,
+  samples: 11,
   fillMs: 4,
   spread: 0.01,
-  warmUpMs: { first: 500, next: 40 },
+  warmUpMs: { first: 250, next: 40 },
 };
 const SOFTWARE_PROTOCOL = { samples: 5, fillMs: 1 };
 /** Notes that are printed; the calibration has all. */

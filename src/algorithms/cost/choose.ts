@@ -12,7 +12,7 @@ import type { Candidate, Rival } from "../rival.ts";
 /** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
 const SLACK = 1.03;
 /** The same of one that enlarges none: what the model errs by is no reason for larger errors. */
-const EXACT_SLACK = 1.1;
+const EXACT_SLACK = 1.05;
 
 /** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
 export function predictMs(

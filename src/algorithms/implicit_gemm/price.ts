@@ -41,9 +41,7 @@ export function implicitTime(
     operands.pack(policy) === undefined;
   const loads = strewn ? 1 - shares.packing.single : 1;
   const classes = result.classes !== undefined;
-  // Of four images in turn neighbouring threads' results are neighbours.
-  const single = targetStore(result, rows, variant) === "none" &&
-    (classes || result.interleave === undefined);
+  const single = targetStore(result, rows, variant) === "none";
   const stored = classes ? shares.interleaved : shares.single;
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) + gatheredTime(

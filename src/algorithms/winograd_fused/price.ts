@@ -23,6 +23,9 @@ const SMALL_TILE = 1024;
 const THIN_RESULTS = 16;
 const FEW_RESULTS = 64;
 
+/** What a workgroup takes before its first product, in steps of its loop. */
+const FILL_STEPS = 0.5;
+
 /** Images for which a cut is chosen: all chunks of a batch have the same, and so the same bits. */
 const IMAGES = 64;
 
@@ -124,7 +127,8 @@ function runCost(
       : runs.length === 1 && places <= SMALL_TILE
       ? shares.sliced.small
       : 1);
-  const products = places * slices * stepCount(geometry, policy.depth) * policy.depth;
+  const steps = stepCount(geometry, policy.depth) + FILL_STEPS;
+  const products = places * slices * steps * policy.depth;
   const multiply = productTime(multiprocessors * products, rate);
   const store = moveTime(
     resultBytes(request) * multiprocessors * places * elementCount(runs.map(({ n }) => n)),

@@ -80,7 +80,7 @@ export function targetBytes(request: PlanRequest): number {
   return result === sum ? 0 : scalarBytes(sum) * resultElements(request.problem);
 }
 
-/** α whose kernels lose most where channels do not lie innermost. */
+/** α whose kernels lose more than others where channels do not lie innermost. */
 const LARGE_ALPHA = 16;
 
 /** What {@linkcode configure} chooses for a request, its time by the layout: what is priced is what is planned. */
@@ -89,9 +89,9 @@ export function configured(request: PlanRequest): Planned<Configuration> {
   if (isRefusal(options)) return options;
   const configuration = configure(request.problem, options);
   const { layout } = request;
-  const device = deviceOf(request);
-  const across = layout !== "nhwc" && configuration.pair.first.alpha === LARGE_ALPHA;
-  const factor = across ? device.shares.winrsAcross : 1;
+  if (layout === "nhwc") return configuration;
+  const { large, small } = deviceOf(request).shares.winrsAcross;
+  const factor = configuration.pair.first.alpha === LARGE_ALPHA ? large : small;
   return { ...configuration, predictedMs: factor * configuration.predictedMs };
 }
 

@@ -16,6 +16,8 @@ export interface Calibrated {
   readonly model: DeviceModel;
   /** Figures that follow from their own measurements, by their paths; all others keep their ratio to those of their family. */
   readonly measured: readonly string[];
+  /** Milliseconds of each measurement that was used, by its name. */
+  readonly times: Readonly<Record<string, number>>;
   /** What a reader should know: measurements that failed or did not settle. One sentence each. */
   readonly notes: readonly string[];
 }
@@ -90,6 +92,7 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   return {
     model: kept === undefined ? model : steadied(model, kept),
     measured: [...new Set(cases.flatMap(({ figures }) => figures))].sort(),
+    times: Object.fromEntries(cases.map(({ name, ms }) => [name, ms])),
     notes,
   };
 }

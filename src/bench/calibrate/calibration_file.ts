@@ -5,6 +5,9 @@ import { VERSION } from "../../version.ts";
 import type { Calibrated } from "./calibrate.ts";
 import { jsonObject, parseDeviceModel } from "./model_file.ts";
 
+/** Of files: figures of a model that are not what they were make it another. */
+const SCHEMA = 2;
+
 /** What tells devices apart. */
 export type CalibratedDevice = Pick<DeviceDescription, "backend" | "adapter" | "driver">;
 
@@ -18,10 +21,10 @@ export interface Calibration {
 /** The text of a calibration's file, dated now. */
 export function printCalibration(
   { backend, adapter, driver, limits }: DeviceDescription,
-  { model, measured, notes }: Calibrated,
+  { model, measured, times, notes }: Calibrated,
 ): string {
   const record = {
-    schema: 1,
+    schema: SCHEMA,
     kind: "calibration",
     version: VERSION,
     date: new Date().toISOString(),
@@ -30,6 +33,7 @@ export function printCalibration(
     driver,
     limits,
     measured,
+    times,
     scaled: "all other rates keep their ratio to those that were measured, shares are an H200's",
     notes,
     model,
@@ -52,7 +56,7 @@ export function parseCalibration(
   if (json?.kind !== "calibration") {
     throw new InputSyntaxError(`Cannot read ${source}: it is no calibration`);
   }
-  if (json.schema !== 1 || json.version !== VERSION) {
+  if (json.schema !== SCHEMA || json.version !== VERSION) {
     throw new InputTypeError(`Cannot read ${source}: another version of wgconv wrote it`);
   }
   if (json.backend !== backend || json.device !== adapter || json.driver !== driver) {

@@ -11,11 +11,18 @@ const DEVICE = {
   limits: { maxBufferSize: 4 },
 };
 const MODEL = { ...H200, name: "Some GPU, calibrated", multiprocessors: 20 };
-const TEXT = printCalibration(DEVICE, { model: MODEL, measured: ["times"], notes: ["a note"] });
+const TIMES = { "copy 134217728": 0.06 };
+const TEXT = printCalibration(DEVICE, {
+  model: MODEL,
+  measured: ["times"],
+  times: TIMES,
+  notes: ["a note"],
+});
 
 Deno.test("parseCalibration() reads what printCalibration() wrote, and so does --device-model", () => {
   const { model, date } = parseCalibration(TEXT, "x.json", DEVICE);
   assert.deepEqual(model, MODEL);
+  assert.deepEqual(JSON.parse(TEXT).times, TIMES);
   assert.ok(Math.abs(Date.parse(date) - Date.now()) < 60_000);
   const path = Deno.makeTempFileSync({ suffix: ".json" });
   try {
@@ -34,7 +41,7 @@ Deno.test("parseCalibration() refuses what is damaged, older or of another devic
   refused(TEXT.slice(0, 200), /it is no calibration$/);
   refused("[]", /it is no calibration$/);
   refused(changed({ kind: "tuning" }), /it is no calibration$/);
-  refused(changed({ schema: 2 }), /^TypeError: .*another version of wgconv wrote it$/);
+  refused(changed({ schema: 1 }), /^TypeError: .*another version of wgconv wrote it$/);
   refused(changed({ version: `${VERSION}-old` }), /another version of wgconv wrote it$/);
   refused(TEXT, /it is of another device or driver$/, { ...DEVICE, driver: "1.3" });
   refused(changed({ date: "yesterday" }), /it has no date$/);

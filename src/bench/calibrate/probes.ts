@@ -1,4 +1,4 @@
-import type { DeviceModel } from "../../algorithms/device/model.ts";
+import { type DeviceModel, moveTime, passTime } from "../../algorithms/device/model.ts";
 import type { AlgorithmName } from "../../algorithms/names.ts";
 import type { DeviceLimits, Plan } from "../../algorithms/plan.ts";
 import { tryPlanConv } from "../../algorithms/planner.ts";
@@ -39,12 +39,13 @@ export interface ProbedDevice {
 type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "flush" | "dtype">>;
 
 /**
- * A problem's sizes on a device: `mb` without a number is a batch that makes a few waves of workgroups; a CPU gets a quarter of
- * the channels and half of the images' sides.
+ * A problem's sizes on a device: `mb` without a number is a batch that makes many waves of workgroups, lest what the last of them
+ * leaves idle is taken for a rate, and tensors that no cache holds; a CPU gets one image, a quarter of the channels and half
+ * of the images' sides.
  */
 function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): string {
-  const images = 2 ** Math.round(Math.log2(multiprocessors / 4));
-  const batch = software ? 1 : Math.min(128, Math.max(1, images));
+  const images = 2 ** Math.round(Math.log2(multiprocessors));
+  const batch = software ? 1 : Math.min(256, Math.max(4, images));
   const sized = sizes.replace(/mb(?=ic)/, `mb${batch}`);
   if (!software) return sized;
   const less = (count: number, share: number) => count < 16 ? count : count / share;
@@ -53,12 +54,21 @@ function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): st
     .replace(/ih(\d+)/, (_, count) => `ih${Math.ceil(less(Number(count), 2))}`);
 }
 
-/** Policies that are mostly empty but where results have few rows or columns, and a problem for each. */
-const THIN = {
-  sliver: ["nchw", "ic64ih56oc4kh3ph1"],
-  flat: ["nchw", "ic64ih56oc16kh3ph1"],
-  narrow: ["nhwc", "ic64ih56oc16kh3ph1"],
-} as const;
+/** Passes in a row that say what a dispatch takes. */
+const CHAINED = 4;
+/** Policies that are mostly empty but where results have few rows or columns, and products that have. */
+const THIN = [
+  ["sliver", "implicit-gemm", "nchw", "mbic64ih56oc4kh3ph1"],
+  ["flat", "implicit-gemm", "nchw", "mbic64ih56oc16kh3ph1"],
+  ["flat", "winograd2d-nonfused", "nchw", "mbic64ih56oc16kh3ph1"],
+  // Rows are channels but for tiles with channels innermost.
+  ["narrow", "winograd2d-nonfused", "nhwc", "mbic64ih56oc16kh3ph1"],
+] as const;
+/** Kernels of WinRS that are measured where channels do not lie innermost. */
+const WINRS_ACROSS = [
+  ["small", "mbic64ih56oc64kh3ph1", "a8n3r6"],
+  ["large", "mbic64ih56oc64kh5ph2", "a16n5r12"],
+] as const;
 /** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
 const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
 const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
@@ -71,15 +81,14 @@ const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
 export function calibrationProbes(device: ProbedDevice): Probe[] {
   const { limits, matrixUnits, model } = device;
   const probes: Probe[] = [];
-  const add = (
+  const probeOf = (
     figures: string,
     algorithm: AlgorithmName,
     op: Operation,
     layout: Layout,
     sizes: string,
     { dtype = "f32", ...pins }: Pins = {},
-  ) => {
-    if (model.software && UNWEIGHED.includes(algorithm)) return;
+  ): Probe => {
     const request: PlanRequest = {
       problem: parseDescriptor(sizesFor(model, sizes), op),
       dtype,
@@ -94,17 +103,20 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     const splits = pins.splits ?? winrsSegments(request, model);
     const pinned = { ...request, ...(splits === undefined ? {} : { splits }) };
     const plan = tryPlanConv({ ...pinned, device: model });
-    probes.push({
+    return {
       name: [algorithm, op, layout, sizes, dtype, ...Object.values(pins)].join(" "),
       figures: figures.split(" "),
       dtype,
       plan: isRefusal(plan) ? undefined : plan,
       predict: (one) => predictRequest(pinned, one),
-    });
+    };
+  };
+  const add = (...what: Parameters<typeof probeOf>) => {
+    if (!model.software || !UNWEIGHED.includes(what[1])) probes.push(probeOf(...what));
   };
   const whole = { splits: 1 };
 
-  add("times", "direct", "fwd", "nchw", "ic1oc1ih4kh1");
+  probes.push(chained(probeOf("times", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
   const bytes = copiedBytes(model, limits);
   probes.push({
     name: `copy ${bytes}`,
@@ -118,13 +130,11 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
       ...whole,
       policy: "tall",
     });
-    for (const tile of ["F(4x4,3x3)", "F(2x2,3x3)"]) {
-      add("rates.packed", "winograd2d-nonfused", "fwd", layout, "mbic256ih28oc256kh3ph1", {
-        ...whole,
-        policy: "tall",
-        tile,
-      });
-    }
+    add("rates.packed", "winograd2d-nonfused", "fwd", layout, "mbic256ih28oc256kh3ph1", {
+      ...whole,
+      policy: "tall",
+      tile: "F(4x4,3x3)",
+    });
     add("shares.policies.tiny", "winograd2d-nonfused", "fwd", layout, "mbic32ih56oc32kh3ph1", {
       ...whole,
       policy: "tiny",
@@ -138,20 +148,23 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
   });
   for (const policy of SQUARE) {
     if (policy === "tall") continue;
-    const outputs = policy === "broad" ? 192 : 128;
-    add(
-      `shares.policies.${policy}`,
-      "implicit-gemm",
-      "fwd",
-      "nchw",
-      `mbic128ih28oc${outputs}kh3ph1`,
-      { ...whole, policy },
-    );
+    const sizes = `mbic128ih28oc${policy === "broad" ? 192 : 128}kh3ph1`;
+    const pins = { ...whole, policy };
+    const figure = `shares.policies.${policy}`;
+    if (policy !== "broad") {
+      add(figure, "implicit-gemm", "fwd", "nchw", sizes, pins);
+      continue;
+    }
+    // Its threads share out rows of a filter that they load by fours, not those of single elements.
+    add(figure, "implicit-gemm", "fwd", "nhwc", sizes, pins);
+    add("shares.dealtUnevenly", "implicit-gemm", "fwd", "nchw", sizes, pins);
   }
-  for (const [policy, [layout, sizes]] of Object.entries(THIN)) {
-    add(`shares.policies.${policy}`, "implicit-gemm", "fwd", layout, `mb${sizes}`, {
+  for (const [policy, algorithm, layout, sizes] of THIN) {
+    const tile = algorithm === "implicit-gemm" ? {} : { tile: "F(4x4,3x3)" };
+    add(`shares.policies.${policy}`, algorithm, "fwd", layout, sizes, {
       ...whole,
       policy,
+      ...tile,
     });
   }
   for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
@@ -179,14 +192,16 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     policy: "wide",
   });
   for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
-    const pins = { ...whole, policy: "wide" };
-    add(`shares.windows.${side}`, "im2win", "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
-    add(`shares.matrices.${side}`, "im2col", "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
+    written(`shares.windows.${side}`, "im2win", layout, ({ shares }) => shares.windows[side]);
+    written(`shares.matrices.${side}`, "im2col", layout, ({ shares }) => shares.matrices[side]);
     const single = "g128mbic128ih56oc128kh3ph1";
     add(`rates.depthwise.${side}`, "depthwise", "fwd", layout, single);
     add(`rates.depthwise.${side} shares.depthwiseTaps`, "depthwise", "fwd", layout, long(single));
     add(`rates.depthwiseGradient.${side}`, "depthwise", "bwd-filter", layout, single);
-    add("rates.few", "depthwise", "fwd", layout, "mbic32ih56oc4kh3ph1");
+    // With channels innermost what few results sum takes loads.
+    const last = layout === "nhwc" ? "shares.fewSources" : "rates.few";
+    add(last, "depthwise", "fwd", layout, "mbic64ih112oc4kh3ph1");
+    add("rates.few", "depthwise", "fwd", layout, "mbic1ih56oc32kh7ph3");
     add("rates.fewGradient", "depthwise", "bwd-filter", layout, "mbic3ih112oc32kh3ph1");
   }
   add("rates.direct", "direct", "fwd", "nchw", "mbic32ih28oc32kh3ph1");
@@ -195,9 +210,9 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     const sizes = `mbic64ih56oc64kh${omega.n}ph${omega.n >> 1}`;
     add(`rates.winrs.${pair}`, "winrs", "bwd-filter", "nhwc", sizes, { pair });
   }
-  add("shares.winrsAcross", "winrs", "bwd-filter", "nchw", "mbic64ih56oc64kh5ph2", {
-    pair: "a16n5r12",
-  });
+  for (const [alpha, sizes, pair] of WINRS_ACROSS) {
+    add(`shares.winrsAcross.${alpha}`, "winrs", "bwd-filter", "nchw", sizes, { pair });
+  }
   add("rates.dot4", "implicit-gemm", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
     ...whole,
     dtype: "i8",
@@ -205,6 +220,25 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
   });
   matrices();
   return probes;
+
+  /** The pass alone that writes windows or matrices, at a share of the stream. */
+  function written(
+    figure: string,
+    algorithm: AlgorithmName,
+    layout: Layout,
+    share: (model: DeviceModel) => number,
+  ): void {
+    const pins = { ...whole, policy: "tiny" };
+    const probe = probeOf(figure, algorithm, "fwd", layout, "mbic32ih56oc32kh3ph1", pins);
+    const transform = probe.plan?.passes.find(({ kernel }) => kernel.name.startsWith(algorithm));
+    if (probe.plan === undefined || transform === undefined) return;
+    const bytes = transform.bindings.reduce((sum, { size }) => sum + size, 0);
+    probes.push({
+      ...probe,
+      plan: { ...probe.plan, passes: [transform] },
+      predict: (one) => passTime(0, moveTime(bytes, share(one) * one.rates.stream), one) / 1e3,
+    });
+  }
 
   /** Every policy of fused Winograd that is known, and what its results take to store. */
   function slices(): void {
@@ -245,6 +279,17 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
       });
     }
   }
+}
+
+/** Several times the same, each of which waits for the one before, as passes of real plans do. */
+function chained(probe: Probe): Probe {
+  const { plan } = probe;
+  if (plan === undefined) return probe;
+  return {
+    ...probe,
+    plan: { ...plan, passes: new Array(CHAINED).fill(plan.passes).flat() },
+    predict: (one) => CHAINED * probe.predict(one)!,
+  };
 }
 
 /** As many segments as a kernel of WinRS would have by a model; undefined of other requests. */
