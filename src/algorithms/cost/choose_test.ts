@@ -75,7 +75,7 @@ Deno.test("rankRivals() leaves a first layer of three channels to implicit GEMM"
   assert.equal(rankRivals(request(first, { layout: "nhwc" }))[0]!.predictedMs! < 0.4, true);
 });
 
-Deno.test("rankRivals() is in the order of times, but for less error within 3 %, or none within a tenth", () => {
+Deno.test("rankRivals() is in the order of times, but for less error within 3 %, or none within 5 %", () => {
   const ranked = rankRivals(request(CONV4)).filter(({ reason }) => reason === undefined);
   assert.equal(ranked.pop()!.algorithm, "direct");
   const times = ranked.map(({ predictedMs }) => predictedMs!);
@@ -276,7 +276,7 @@ Deno.test("int8 costs by the words and bytes that it is, padding and passes of i
   assert.ok(time("mb64ic64ih56oc66kh1", scaled) > time("mb64ic64ih56oc68kh1", scaled));
 });
 
-Deno.test("rankRivals() takes an exact algorithm up to a tenth slower than the fastest, and no slower one", () => {
+Deno.test("rankRivals() takes an exact algorithm up to 5 % slower than the fastest, and no slower one", () => {
   /** With gathered products so slow that what is exact takes `over` times as long as the fastest. */
   const ranked = (over: number) => {
     const given = (gathered: number) => {
@@ -302,8 +302,8 @@ Deno.test("rankRivals() takes an exact algorithm up to a tenth slower than the f
     assert.ok(Math.abs(found.over - over) < 1e-3, `${found.over}`);
     return found.first.amplification;
   };
-  for (const over of [0.99, 1.02, 1.05, 1.08, 1.095]) assert.equal(ranked(over), 1, `${over}`);
-  for (const over of [1.105, 1.15, 1.3]) assert.ok(ranked(over) > 1, `${over}`);
+  for (const over of [0.99, 1.02, 1.045]) assert.equal(ranked(over), 1, `${over}`);
+  for (const over of [1.055, 1.08, 1.15, 1.3]) assert.ok(ranked(over) > 1, `${over}`);
 });
 
 Deno.test("predictMs() stores whole lines of nhwc at one rate, single elements of nchw at another", () => {
