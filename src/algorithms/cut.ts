@@ -305,7 +305,8 @@ export function cutProduct(
         }
         return refusal(
           "limit",
-          `policy ${request.policy} wants matrix units, which there are none of`,
+          `policy ${request.policy} wants matrix units, and there are none: wgconv devices --backend ` +
+            "dawn lists a device's",
         );
       }
       const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name);

@@ -27,6 +27,6 @@ export function refuseSplitMath(
   }
   return hasUnit ? undefined : refusal(
     "limit",
-    "math f16x3 wants matrix units of f16 with f32 sums, which there are none of",
+    "math f16x3 wants matrix units of f16 with f32 sums, and there are none: wgconv devices --backend dawn lists a device's",
   );
 }

@@ -43,7 +43,7 @@ import { BufferList } from "../tensors.ts";
 import { cutGemm } from "./cut.ts";
 import { chooseMath } from "./math.ts";
 import type { GemmRequest } from "./request.ts";
-import { gemmEpilogue } from "./epilogue.ts";
+import { gemmEpilogue, resultMap } from "./epilogue.ts";
 import { type OperandShape, operandShapes, packingPays, packOperandPass } from "./operands.ts";
 import { SPLIT_NOTE, splitProduct } from "./split.ts";
 import { splitScales } from "../../kernels/split_scales.ts";
@@ -217,19 +217,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     const out = module.tensor("result", "write", width, buffers.split(target), element);
     const epilogue = whole ? split?.epilogue(scales) ?? ending : NO_STEPS;
     const epilogueSteps = epilogue(module, width, (row) => row);
-    const columns = module.size("n", n);
-    const map = inTiles ? tilePartialsMap(module, tail) : {
-      rows: module.size("m", m),
-      columns,
-      rowStride: columns,
-      period: columns,
-      outerStride: module.size("zero", 0),
-      innerStride: module.size("one", 1),
-      base: `group * ${module.size("out_batch", m * n)}${
-        whole ? "" : ` + split * ${module.size("out_split", elements)}`
-      }`,
-      vector,
-    };
+    const map = inTiles
+      ? tilePartialsMap(module, tail)
+      : resultMap(module, problem, vector, whole ? 1 : splits);
     const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
       streamed || (whole ? "" : "_split")
     }${epilogueTrait(epilogueSteps)}${

@@ -1,4 +1,3 @@
-import type { EpilogueFactory } from "../../kernels/epilogue.ts";
 import { loadedTensor, type TileLoader } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
@@ -11,7 +10,7 @@ import {
 } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
-import { epilogueTrait } from "../../kernels/epilogue.ts";
+import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import {
   rescaleStep,
   scaledLoader,
@@ -32,6 +31,7 @@ import { isSmallCpu } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { BufferList } from "../tensors.ts";
+import { resultMap } from "./epilogue.ts";
 import type { OperandShape } from "./operands.ts";
 
 /** What a product of f32 in halves is made of. */
@@ -113,11 +113,11 @@ export function splitProduct(request: SplitRequest): SplitProduct {
 
 /** The pass that computes flagged tiles in f32, as a whole: of others its workgroups do nothing. */
 function restPass(
-  { problem: { m, n, k, batch, transpose }, limits, mode, buffers, place, shapes, epilogue }:
-    SplitRequest,
+  { problem, limits, mode, buffers, place, shapes, epilogue }: SplitRequest,
   policy: TilePolicy,
   flags: number,
 ): Pass {
+  const { m, n, k, batch, transpose } = problem;
   const module = moduleBuilder(mode);
   const types = elementsOf({ dtype: "f32" });
   const loader = (name: "a" | "b") => {
@@ -132,17 +132,7 @@ function restPass(
   const out = module.tensor("result", "write", width, buffers.split(result));
   const steps = epilogue(module, width, (row) => row);
   const flag = module.tensor("flags", "read", 1, buffers.split(flags), "u32");
-  const columns = module.size("n", n);
-  const map = {
-    rows: module.size("m", m),
-    columns,
-    rowStride: columns,
-    period: columns,
-    outerStride: module.size("zero", 0),
-    innerStride: module.size("one", 1),
-    base: `group * ${module.size("out_batch", m * n)}`,
-    vector,
-  };
+  const map = resultMap(module, problem, vector);
   const shape = { rows: m, columns: n, depth: k, batches: batch, splits: 1 };
   const suffix = `${transpose}_a${shapes.a.vector}b${shapes.b.vector}_o${width}_flagged${
     k > SPLIT_ROUNDING.chain ? "_chains" : ""
