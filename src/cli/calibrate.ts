@@ -35,7 +35,7 @@ Examples:
 
 /** A calibration is made of short samples: there are many of them. A CPU is slower, and says less. */
 const PROTOCOL = {
-  samples: 11,
+  samples: 9,
   fillMs: 4,
   spread: 0.01,
   warmUpMs: { first: 250, next: 40 },

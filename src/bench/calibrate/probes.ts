@@ -67,7 +67,7 @@ const THIN = [
 /** Kernels of WinRS that are measured where channels do not lie innermost. */
 const WINRS_ACROSS = [
   ["small", "mbic64ih56oc64kh3ph1", "a8n3r6"],
-  ["large", "mbic64ih56oc64kh5ph2", "a16n5r12"],
+  ["large", "mbic128ih28oc128kh5ph2", "a16n5r12"],
 ] as const;
 /** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
 const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
