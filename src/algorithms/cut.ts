@@ -52,7 +52,7 @@ export interface Cut {
 export function cutArithmetic(
   { policy, splits, head = 0 }: Cut,
   steps: number,
-  result: Scalar = "f32",
+  result: Scalar,
 ): PlanArithmetic {
   const whole = splits === 1 || head > 0;
   const longest = whole ? steps : Math.ceil(steps / splits);

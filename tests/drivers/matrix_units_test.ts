@@ -149,10 +149,10 @@ const problems = randomSizes({
   groupOut: channels,
 });
 
-Deno.test("random convolutions of f16 as implicit products on matrix units agree with the reference", async () => {
+Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {
   using gpu = await open();
   if (gpu === undefined) return;
-  let [ran, eights] = [0, 0];
+  let [ran, eights, built] = [0, 0, 0];
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -162,9 +162,10 @@ Deno.test("random convolutions of f16 as implicit products on matrix units agree
       fc.constantFrom(...ACTIVATIONS),
       fc.constantFrom(1, 1, 3),
       sizeModes,
-      async (init, op, layout, outDtype, activation, splits, sizes) => {
+      fc.boolean(),
+      async (init, op, layout, outDtype, activation, splits, sizes, windows) => {
         const request = convRequest(gpu, convProblem({ ...init, op }), {
-          algorithm: "implicit-gemm",
+          algorithm: windows && op === "fwd" ? "im2win-fused" : "implicit-gemm",
           layout,
           epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
           dtype: "f16",
@@ -177,12 +178,16 @@ Deno.test("random convolutions of f16 as implicit products on matrix units agree
         const { plan } = await checkedResult(gpu, request);
         if (plan.passes.length > 0) assert.match(plan.kernel, /_mma/);
         if (/b8_/.test(plan.kernel)) eights++;
+        if (plan.kernel.startsWith("im2win_fused")) built++;
         ran++;
       },
     ),
-    { numRuns: full ? 600 : 80, seed: 20261122 },
+    { numRuns: full ? 600 : 100, seed: 20261122 },
   );
-  assert.ok(ran >= 80 && eights >= 8, `${ran} problems, ${eights} that load eights`);
+  assert.ok(
+    ran >= 100 && eights >= 8 && built >= 8,
+    `${ran} problems, ${eights} that load eights, ${built} that build windows`,
+  );
 });
 
 Deno.test("products are the same where the device checks indices itself", async () => {

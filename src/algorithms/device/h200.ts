@@ -27,6 +27,8 @@ import { softwareFigures } from "./software.ts";
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
  * - `shares.policies` on matrix units, `depthRows` and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md). Of `matrix-ahead` and rows of 32 bytes: a kernel of the same schedule.
+ * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
+ *   (geomean; docs/performance/matrix_units.md).
  * - `shares.f16x3` is not measured yet: 0 keeps `auto` from it.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
@@ -111,6 +113,7 @@ export const H200: DeviceModel = {
     single: 0.297,
     interleaved: 0.2,
     depthRows: { 64: 0.91, 32: 0.78 },
+    narrowLoads: 0.49,
     f16x3: 0,
     flushed: { kept: 0.52, spilled: 0.216 },
     sliced: {

@@ -76,6 +76,8 @@ export interface DeviceShares {
   readonly interleaved: number;
   /** Of matrix units: a tile's side that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
+  /** Of matrix units: loads of fewer than eight halves. */
+  readonly narrowLoads: number;
   /** f32 in two halves, three products, of f16 on matrix units with f32 results, `flushed` included; 0 where `auto` takes it never. */
   readonly f16x3: number;
   /** Of matrix units whose sums move to registers every few steps: where these hold both, and where they do not. */

@@ -69,6 +69,7 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       : cutArithmetic(
         { ...cut.cut, splits: cut.cut.splits * chunks.length },
         needs.product(problem.batch).steps(policy),
+        tensors.elements.result,
       ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,

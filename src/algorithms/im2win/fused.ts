@@ -8,7 +8,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { packFilterPass, productPass, tapDepth } from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
-import type { Product } from "../product.ts";
+import { type Product, productUnit } from "../product.ts";
 import { cutNotes } from "../cut_note.ts";
 import { cutPasses, cutTiles, type ProductPart, streamsOf } from "../cut_passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -56,6 +56,7 @@ export function fusedProduct(request: PlanRequest) {
     elements: resultElements(problem),
     streams: streamsOf(request),
     workspaceBytes: (policy) => operandBytes(request) * packedElements(filter(policy)),
+    matrix: productUnit(request),
     a: { along: "place", vector: 4 },
     b: access,
   };
@@ -107,7 +108,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
     algorithm: "im2win-fused",
     passes: resultElements(problem) === 0 ? [] : passes,
     multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: cutArithmetic(cut, whole.steps(policy)),
+    arithmetic: cutArithmetic(cut, whole.steps(policy), elements.result),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +

@@ -88,7 +88,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     algorithm: "im2win",
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: chunked ? {} : cutArithmetic(cut, Math.ceil(depth / policy.depth)),
+    arithmetic: chunked ? {} : cutArithmetic(cut, Math.ceil(depth / policy.depth), elements.result),
     notes: [
       `windows of ${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${depth}` +

@@ -22,7 +22,9 @@ export function im2winFusedTime(request: PlanRequest): Planned<number> {
   const alone = geometry.interleave === 1 ||
     request.layout === "nhwc" && geometry.channels % 4 === 0;
   const share = linear && alone ? device.shares.linear : 1;
-  const time = productTime(cost, share * device.rates.gathered);
+  // Windows are read by fours at most.
+  const units = policy.matrix === undefined ? 1 : device.shares.narrowLoads;
+  const time = productTime(cost, share * units * device.rates.gathered);
   const store = targetStore(windowTarget(geometry), geometry.rows, request.variant);
   return gatheredTime(request, time, filter(policy), store === "none" ? device.shares.single : 1);
 }
