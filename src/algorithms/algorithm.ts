@@ -13,7 +13,8 @@ export type HeededOption =
   | "tile"
   | "pair"
   | "variant"
-  | "half-transforms";
+  | "half-transforms"
+  | "output-layout";
 
 /** A convolution algorithm: all that the planner, `auto`, commands and tables know of it. */
 export interface Algorithm {

@@ -1,6 +1,6 @@
 import type { ConvOutDType } from "../problem/conv_problem.ts";
 import type { Algorithm, HeededOption } from "./algorithm.ts";
-import { variesLoop } from "../kernels/main_loop_variant.ts";
+import { fullVariant, TUNED_VARIANT, variesLoop } from "../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "./request.ts";
 
 /** Choices that only some algorithms have, and what they choose among. */
@@ -30,9 +30,12 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   // Whole sums are of operands that the algorithm takes, or does not.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
-  const { halfTransforms = false } = request.variant ?? {};
+  const { halfTransforms, outputLayout } = fullVariant(request.variant);
   if (halfTransforms && !heeds.includes("half-transforms")) return "it keeps no transformed data";
   if (halfTransforms && dtype !== "f16") return "half-transforms is of f16";
+  if (outputLayout !== TUNED_VARIANT.outputLayout && !heeds.includes("output-layout")) {
+    return "it has no other layout of sums";
+  }
   return variesLoop(request.variant) && !heeds.includes("variant")
     ? "its kernels come in one variant only"
     : refuse(request);

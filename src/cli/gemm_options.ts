@@ -1,4 +1,4 @@
-import { variantNames } from "../kernels/main_loop_variant.ts";
+import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
@@ -29,7 +29,10 @@ import { TIMINGS_HELP } from "./timings.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
-const named = (on: boolean) => variantNames(on).filter((name) => name !== "half-transforms");
+const named = (on: boolean) =>
+  variantNames(on).filter((name) =>
+    name !== "half-transforms" && !Object.hasOwn(OUTPUT_LAYOUTS, name)
+  );
 const ON = named(true);
 const OFF = named(false);
 

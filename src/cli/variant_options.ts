@@ -1,6 +1,11 @@
 import { InputTypeError } from "../errors.ts";
 import { InvalidArgumentError } from "#cli-types";
-import { type MainLoopVariant, parseVariant, variantNames } from "../kernels/main_loop_variant.ts";
+import {
+  type MainLoopVariant,
+  outputLayoutName,
+  parseVariant,
+  variantNames,
+} from "../kernels/main_loop_variant.ts";
 import { reporter } from "./output.ts";
 
 /** The main loop's optimisations that a product can be without, or with. */
@@ -25,7 +30,7 @@ export function parseRaster(text: string): number {
  * The variant that `--without`, `--with` and `--raster` name; says on stderr which of the names change nothing.
  *
  * @throws {TypeError} if f16 tiles are asked for where nothing is f16 and summed in f32, or transforms in half the bytes where
- * there are none, or nothing is f16.
+ * there are none, or nothing is f16, or layouts of sums before an output transform of a product.
  */
 export function variantOption(
   options: {
@@ -55,6 +60,11 @@ export function variantOption(
   }
   if (product && variant?.halfTransforms) {
     throw new InputTypeError("Cannot vary the main loop: half-transforms is of convolutions");
+  }
+  if (product && variant?.outputLayout !== undefined) {
+    throw new InputTypeError(
+      `Cannot vary the main loop: ${outputLayoutName(variant.outputLayout)} is of convolutions`,
+    );
   }
   if (variant?.halfTransforms && !dtypes.includes("f16")) {
     throw new InputTypeError("Cannot vary the transforms: half-transforms is of f16");

@@ -17,3 +17,12 @@ Deno.test("--raster joins the variant of the main loop, and rows is the tuned on
   });
   assert.equal(variantOption({ raster: 0 }, { dtypes }), undefined);
 });
+
+Deno.test("layouts of sums before an output transform are of convolutions", () => {
+  const options = { with: ["output-sts64"] };
+  assert.deepEqual(variantOption(options, { dtypes: ["f32"] }), { outputLayout: "sts64" });
+  assert.throws(
+    () => variantOption(options, { dtypes: ["f32"], product: true }),
+    /^TypeError: Cannot vary the main loop: output-sts64 is of convolutions$/,
+  );
+});

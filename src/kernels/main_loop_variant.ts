@@ -1,6 +1,15 @@
 import { InputRangeError } from "../errors.ts";
 
 /**
+ * How the sums of a tile's slices lie in workgroup memory on their way to the output transform of fused Winograd. `threads`: each
+ * thread's vectors of four columns as threads follow each other, without gaps. The others are openCNN's (section 4.1): `reference`,
+ * of Yan et al., is rows of the result, padded, to which half of each warp's threads store four columns at once (Figure 5);
+ * `sts64` is pairs of rows in halves of vectors, padded, to which all threads store two columns (Figure 7); `sts64-compact` turns
+ * the places of each line in place of padding (Figure 8).
+ */
+export type OutputLayout = "threads" | "reference" | "sts64" | "sts64-compact";
+
+/**
  * The main loop's optimisations, each of which an ablation can take away or add. What is left out is as
  * the tuned kernel has it.
  */
@@ -29,10 +38,12 @@ export interface MainLoopVariant {
   readonly halfTransforms?: boolean;
   /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0, for all rows, where absent. */
   readonly raster?: number;
+  /** Layout of the sums before fused Winograd's output transform. */
+  readonly outputLayout?: OutputLayout;
 }
 
 /** What is on or off. */
-export type MainLoopSwitch = Exclude<keyof MainLoopVariant, "raster">;
+export type MainLoopSwitch = Exclude<keyof MainLoopVariant, "raster" | "outputLayout">;
 
 /** Every choice of the main loop made. */
 export type FullMainLoopVariant = Required<MainLoopVariant>;
@@ -51,6 +62,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   packedFilter: false,
   halfTransforms: false,
   raster: 0,
+  outputLayout: "threads",
 };
 
 /** A variant's optimisations by the names of the command line and of kernels. */
@@ -68,10 +80,22 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "half-transforms": "halfTransforms",
 };
 
+/** Layouts that the tuned kernel has not, by the names of the command line; at most one is asked for. */
+export const OUTPUT_LAYOUTS: Readonly<Record<string, OutputLayout>> = Object.fromEntries(
+  (["reference", "sts64", "sts64-compact"] as const)
+    .map((layout) => [outputLayoutName(layout), layout]),
+);
+
+/** `output-sts64`: the layout's name on the command line. */
+export function outputLayoutName(layout: OutputLayout): string {
+  return `output-${layout}`;
+}
+
 /** Names of the optimisations that the tuned kernel has, or has not. */
 export function variantNames(on: boolean): string[] {
-  return Object.entries(VARIANT_TRAITS)
+  const switches = Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => TUNED_VARIANT[key] === on).map(([name]) => name);
+  return on ? switches : [...switches, ...Object.keys(OUTPUT_LAYOUTS)];
 }
 
 /** The variant with what it leaves out as {@linkcode TUNED_VARIANT} has it. */
@@ -80,7 +104,9 @@ export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant 
 }
 
 /** Whether anything of the main loop itself is not as tuned. */
-export function variesLoop({ halfTransforms: _, ...loop }: MainLoopVariant = {}): boolean {
+export function variesLoop(
+  { halfTransforms: _, outputLayout: __, ...loop }: MainLoopVariant = {},
+): boolean {
   return Object.keys(loop).length > 0;
 }
 
@@ -90,7 +116,14 @@ export function variantTrait(variant: MainLoopVariant = {}): string {
   return Object.entries(VARIANT_TRAITS)
     .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
-    .join("") + rasterTrait(full.raster);
+    .join("") + outputLayoutTrait(full.outputLayout) + rasterTrait(full.raster);
+}
+
+/** `_output_sts64_compact`: the layout as it stands in names; empty where it is as tuned. */
+export function outputLayoutTrait(layout: OutputLayout = TUNED_VARIANT.outputLayout): string {
+  return layout === TUNED_VARIANT.outputLayout
+    ? ""
+    : `_${outputLayoutName(layout).replaceAll("-", "_")}`;
 }
 
 /** `_grouped8`: how tiles are ordered, as it stands in names; empty where that is as tuned. */
@@ -101,7 +134,7 @@ export function rasterTrait(raster = 0): string {
 /**
  * The variant without and with the named optimisations, and with an order of tiles; undefined where that is the tuned kernel.
  *
- * @throws {RangeError} for a name that is none, or that stands in both lists.
+ * @throws {RangeError} for a name that is none, or that stands in both lists, and for two layouts.
  */
 export function parseVariant(
   without: readonly string[],
@@ -109,24 +142,40 @@ export function parseVariant(
   raster = 0,
 ): MainLoopVariant | undefined {
   const variant: { -readonly [key in MainLoopSwitch]?: boolean } = {};
+  const asked: string[] = [];
   for (const [names, value] of [[without, false], [withs, true]] as const) {
     for (const name of names) {
+      if (Object.hasOwn(OUTPUT_LAYOUTS, name)) {
+        if (value && without.includes(name)) throw bothWays(name);
+        if (value && !asked.includes(name)) asked.push(name);
+        continue;
+      }
       const key = Object.hasOwn(VARIANT_TRAITS, name) ? VARIANT_TRAITS[name] : undefined;
       if (key === undefined) {
+        const names = [...Object.keys(VARIANT_TRAITS), ...Object.keys(OUTPUT_LAYOUTS)];
         throw new InputRangeError(
-          `Cannot vary the main loop: ${name} is none of ${Object.keys(VARIANT_TRAITS).join(", ")}`,
+          `Cannot vary the main loop: ${name} is none of ${names.join(", ")}`,
         );
       }
-      if (variant[key] === !value) {
-        throw new InputRangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
-      }
+      if (variant[key] === !value) throw bothWays(name);
       variant[key] = value;
     }
   }
+  if (asked.length > 1) {
+    throw new InputRangeError(
+      `Cannot vary the main loop: ${asked.join(" and ")} are layouts of the same sums`,
+    );
+  }
   const changed = Object.values(VARIANT_TRAITS)
     .filter((key) => variant[key] !== undefined && variant[key] !== TUNED_VARIANT[key]);
-  return changed.length === 0 && raster === 0 ? undefined : {
+  const outputLayout = asked[0] === undefined ? undefined : OUTPUT_LAYOUTS[asked[0]];
+  return changed.length === 0 && raster === 0 && outputLayout === undefined ? undefined : {
     ...Object.fromEntries(changed.map((key) => [key, variant[key]])),
     ...(raster === 0 ? {} : { raster }),
+    ...(outputLayout === undefined ? {} : { outputLayout }),
   };
+}
+
+function bothWays(name: string): InputRangeError {
+  return new InputRangeError(`Cannot vary the main loop: ${name} is asked for and left out`);
 }

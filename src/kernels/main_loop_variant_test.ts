@@ -1,11 +1,13 @@
 import assert from "#assert";
 import {
   fullVariant,
+  OUTPUT_LAYOUTS,
   parseVariant,
   TUNED_VARIANT,
   VARIANT_TRAITS,
   variantNames,
   variantTrait,
+  variesLoop,
 } from "./main_loop_variant.ts";
 
 Deno.test("parseVariant() turns names on and off, and says nothing where none is given", () => {
@@ -27,6 +29,24 @@ Deno.test("parseVariant() refuses unknown names, and one that is on and off", ()
   assert.throws(() => parseVariant(["unroll"], ["unroll"]), /unroll is asked for and left out$/);
 });
 
+Deno.test("parseVariant() takes one layout of sums, which names say and the loop does not depend on", () => {
+  assert.deepEqual(parseVariant([], ["output-sts64"]), { outputLayout: "sts64" });
+  const compact = parseVariant(["unroll"], ["output-sts64-compact", "output-sts64-compact"], 8)!;
+  assert.deepEqual(compact, { unroll: false, raster: 8, outputLayout: "sts64-compact" });
+  assert.equal(variantTrait(compact), "_no_unroll_output_sts64_compact_grouped8");
+  assert.equal(variantTrait({ outputLayout: "reference" }), "_output_reference");
+  assert.equal(parseVariant(["output-reference"], []), undefined);
+  assert.deepEqual([variesLoop({ outputLayout: "sts64" }), variesLoop(compact)], [false, true]);
+  assert.throws(
+    () => parseVariant([], ["output-reference", "output-sts64"]),
+    /output-reference and output-sts64 are layouts of the same sums$/,
+  );
+  assert.throws(
+    () => parseVariant(["output-sts64"], ["output-sts64"]),
+    /output-sts64 is asked for and left out$/,
+  );
+});
+
 Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   assert.equal(variantTrait(), "");
   assert.equal(variantTrait(TUNED_VARIANT), "");
@@ -43,5 +63,6 @@ Deno.test("every optimisation is on or off in the tuned kernel", () => {
   assert.deepEqual(fullVariant({}), TUNED_VARIANT);
   const [on, off] = [variantNames(true), variantNames(false)];
   assert.ok(on.includes("prefetch") && off.includes("half-transforms"));
-  assert.deepEqual([...on, ...off].sort(), Object.keys(VARIANT_TRAITS).sort());
+  const names = [...Object.keys(VARIANT_TRAITS), ...Object.keys(OUTPUT_LAYOUTS)];
+  assert.deepEqual([...on, ...off].sort(), names.sort());
 });

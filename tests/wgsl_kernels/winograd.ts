@@ -54,7 +54,7 @@ export function nonfusedKernels(): Kernel[] {
 
 /**
  * Fused Winograd of one and two tiled axes and every layout: with outer axes, pieces of the filter, remainders, stores
- * by fours, second accumulators, tensors in parts and every policy that is taken by itself.
+ * by fours, second accumulators, tensors in parts, the papers' layouts of sums and every policy that is taken by itself.
  */
 export function fusedKernels(): Kernel[] {
   const kernels: Kernel[] = [];
@@ -66,6 +66,12 @@ export function fusedKernels(): Kernel[] {
     { algorithm: "winograd2d", inputSize: [9, 7], filter: 3, flush: 4 },
     { algorithm: "winograd2d", inputSize: [9, 8], filter: 4, tile: "F(4x2,2x4)" },
     { algorithm: "winograd2d", inputSize: [4, 9, 8], filter: 5, policy: "8x8x2_4x4" },
+    ...(["reference", "sts64", "sts64-compact"] as const).map((outputLayout) => ({
+      algorithm: "winograd1d" as const,
+      inputSize: [9, 13],
+      filter: 3,
+      variant: { outputLayout },
+    })),
   ] as const;
   for (
     const { inputSize, filter, stride, ...more } of shapes.map((shape) => ({

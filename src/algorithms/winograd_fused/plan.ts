@@ -37,7 +37,7 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, flushEvery, imageAcross } from "./policies.ts";
+import { choosePolicy, flushEvery, imageAcross, outputLayoutOf } from "./policies.ts";
 import { fusedRuns } from "./price.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
@@ -178,6 +178,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       slices,
       across,
       scalar: sumOf(elements),
+      outputLayout: outputLayoutOf(request),
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,

@@ -142,6 +142,51 @@ Deno.test("plans take the policy and the tile they are told, or refuse them", ()
   );
 });
 
+Deno.test("sums before the output transform lie as asked for, where they can, and only in fused Winograd", () => {
+  const conv2 = resnet[0]!;
+  const planned = (more: Partial<PlanRequest>) => planConv(request(conv2, more));
+  const variant = { outputLayout: "sts64" } as const;
+  for (const layout of LAYOUTS) {
+    for (const outputLayout of ["reference", "sts64", "sts64-compact"] as const) {
+      const { kernel } = planned({ layout, variant: { outputLayout } });
+      const trait = outputLayout.replace("-", "_");
+      assert.match(kernel, new RegExp(`_\\d+x\\d+x\\d+_\\d+x\\d+_output_${trait}_${layout}_`));
+    }
+  }
+  assert.equal(planned({ variant: { outputLayout: "threads" } }).kernel, planned({}).kernel);
+  assert.match(planned({ algorithm: "auto", variant }).kernel, /^winograd[12]d_.*_output_sts64_/);
+  const fails = (more: Partial<PlanRequest>, expected: RegExp) =>
+    assert.throws(() => planned({ variant, ...more }), expected);
+  // The tile alone takes an H200's 48 KiB; the reference lies in it.
+  const policy = "64x32x8_8x16";
+  assert.match(planned({ policy, variant: { outputLayout: "reference" } }).kernel, /_reference_/);
+  fails(
+    { policy },
+    /16 slices of policy 64x32x8_8x16 with output-sts64 do not fit the device's 49152/,
+  );
+  fails(
+    { tile: "F(8x8,3x3)", limits: { ...h200, maxComputeInvocationsPerWorkgroup: 64 } },
+    /the 100 products of a tile with output-sts64 fit no policy/,
+  );
+  fails(
+    { policy: "8x8x4_8x4" },
+    /policy 8x8x4_8x4 has 1 row of threads, output-sts64 takes pairs of them/,
+  );
+  const deep = { algorithm: "winograd1d", tile: "F(2,3)", policy: "64x64x1_4x4" } as const;
+  fails(
+    { ...deep, variant: { outputLayout: "reference" } },
+    /tile of policy 64x64x1_4x4 has no room for a row of each thread's sums in output-reference/,
+  );
+  for (const algorithm of ["direct", "implicit-gemm", "winograd2d-nonfused"] as const) {
+    fails({ algorithm }, /it has no other layout of sums/);
+  }
+  const filter = { ...conv2, op: "bwd-filter" } as const;
+  assert.throws(
+    () => planConv(request(filter, { algorithm: "winrs", variant })),
+    /it has no other layout of sums/,
+  );
+});
+
 Deno.test("long sums move to second accumulators, unless the user says otherwise", () => {
   const kernel = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
     planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more })).kernel;

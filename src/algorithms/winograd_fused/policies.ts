@@ -1,8 +1,13 @@
 import type { Scalar } from "../../elements/scalar.ts";
 import {
+  fullVariant,
+  type OutputLayout,
+  outputLayoutName,
+} from "../../kernels/main_loop_variant.ts";
+import { sliceBytes, unfitSums } from "../../kernels/slices/memory.ts";
+import {
   type AcrossSides,
   parseSlicePolicy,
-  sliceBytes,
   type SlicePolicy,
   slicePolicyName,
   sliceThreads,
@@ -33,6 +38,11 @@ export function imageAcross({ layout }: Pick<PlanRequest, "layout">): AcrossSide
   return layout === "nhwc" ? ["a"] : [];
 }
 
+/** How a request's sums lie before the output transform. */
+export function outputLayoutOf({ variant }: Pick<PlanRequest, "variant">): OutputLayout {
+  return fullVariant(variant).outputLayout;
+}
+
 /** Whether a device can run `slices` of a policy, whose tile holds `scalar`. */
 export function slicePolicyFits(
   policy: SlicePolicy,
@@ -40,10 +50,12 @@ export function slicePolicyFits(
   across: AcrossSides,
   limits: DeviceLimits,
   scalar: Scalar = "f32",
+  layout: OutputLayout = "threads",
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    sliceBytes(policy, slices, across, scalar) <= limits.maxComputeWorkgroupStorageSize;
+    unfitSums(policy, layout) === undefined &&
+    sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
 /** Longer sums are flushed: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */
@@ -94,26 +106,30 @@ export function choosePolicy(
   const { limits } = request;
   const { slices, flushed } = product;
   const across = imageAcross(request);
+  const layout = outputLayoutOf(request);
+  const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
-    if (slicePolicyFits(policy, slices, across, limits)) return policy;
+    if (slicePolicyFits(policy, slices, across, limits, "f32", layout)) return policy;
+    const unfit = unfitSums(policy, layout);
+    if (unfit !== undefined) return refusal("problem", unfit);
     return refusal(
       "limit",
-      `${slices} slices of policy ${slicePolicyName(policy)} do not fit the device's ` +
+      `${slices} slices of policy ${slicePolicyName(policy)}${laid} do not fit the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );
   }
   const fits = (one: SlicePolicy) =>
-    slicePolicyFits(one, slices, across, limits) &&
+    slicePolicyFits(one, slices, across, limits, "f32", layout) &&
     (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
     return refusal(
       "limit",
-      `the ${slices} products of a tile fit no policy in the device's ` +
+      `the ${slices} products of a tile${laid} fit no policy in the device's ` +
         `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
         `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
     );

@@ -1,6 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes } from "./correlation.ts";
-import type { SliceStore } from "./loop.ts";
+import type { SliceStore } from "./exchange.ts";
 
 /**
  * Stores n columns of ∇W for four input channels of an output channel: into ∇W itself for bucket 0, into the

@@ -2,7 +2,7 @@ import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
 import { type SliceGeometry, tileCount, type TiledAxis } from "./geometry.ts";
-import type { SliceStore } from "./loop.ts";
+import type { SliceStore } from "./exchange.ts";
 
 /**
  * Stores transformed results of a forward-like product, whose one side is target channels and whose other is tiles.

@@ -1,39 +1,35 @@
-import exchangeTemplate from "../../../shaders/exchange.wgsl" with { type: "text" };
-import { type Scalar, typeName } from "../../elements/scalar.ts";
-import { eachSum, innerProduct, type SumName } from "../loop/inner_product.ts";
+import { typeName } from "../../elements/scalar.ts";
+import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
 import { threadProducts } from "../loop/thread_products.ts";
-import { fragmentPlaces, type ThreadGrid, threadPlace } from "../loop/threads.ts";
+import { fragmentPlaces, threadPlace } from "../loop/threads.ts";
 import type { WorkgroupTile } from "../loop/workgroup_tile.ts";
+import { outputLayoutTrait } from "../main_loop_variant.ts";
 import {
   loopIterations,
   type ModuleBuilder,
-  render,
   type SizedKernel,
   sizedKernel,
   type SizeMode,
 } from "../module.ts";
-import { type PatchTransform, transformText } from "./patch.ts";
+import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
+import { sliceBytes } from "./memory.ts";
+import type { PatchTransform } from "./patch.ts";
 import {
   type AcrossSides,
   isSwizzled,
-  sliceBytes,
+  sliceGrid,
   type SlicePolicy,
   slicePolicyName,
   sliceRowVectors,
   sliceThreads,
-  sumLines,
-  sumsPerRound,
   SWIZZLE,
 } from "./policy.ts";
 
 /** A sliced product as the loop iterates over it. */
-export interface SliceLoopShape {
-  readonly slices: number;
+export interface SliceLoopShape extends SliceSums {
   /** Operands whose loaders store along the depth. */
   readonly across: AcrossSides;
-  /** What transformed operands are in workgroup memory; sums are f32. */
-  readonly scalar: Scalar;
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
@@ -45,20 +41,8 @@ export interface SliceLoopShape {
   readonly steps: number;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
-  /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
-  readonly partial?: number;
   /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
   readonly anyBatches?: boolean;
-}
-
-/** Stores the transformed results of four columns of a row. */
-export interface SliceStore {
-  readonly declarations: string;
-  /**
-   * Statements; `row` and `column` (of the first of four) are in scope as u32, and where sums are stored in parts
-   * `again`: whether a part is there already.
-   */
-  text(outputs: readonly string[]): string;
 }
 
 /** Workgroups of the loop. */
@@ -95,13 +79,13 @@ export function sliceLoopKernel(
   const partial = shape.partial ?? 0;
   const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
     partial === 0 ? "" : "_partial"
-  }_${suffix}`;
+  }${outputLayoutTrait(shape.outputLayout)}_${suffix}`;
   const grid = sliceGrid(policy);
   const fragments = policy.threadColumns / 4;
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  const exchange = exchangeText(shape, policy, grid, output, store, sumIndex);
+  const exchange = exchangeText(shape, policy, output, store, sumIndex);
   const workgroups = (shape.anyBatches ? module.parameter : module.size)(
     "workgroups",
     sliceWorkgroups(shape, policy),
@@ -169,16 +153,11 @@ export function sliceLoopKernel(
   );
 }
 
-/** How the threads of a slice lie on its results: by warps where there are whole ones of four rows. */
-function sliceGrid(policy: SlicePolicy): ThreadGrid {
-  const rows = policy.rows / policy.threadRows;
-  const columns = policy.columns / policy.threadColumns;
-  const wide = Math.min(8, columns);
-  return { rows, columns, warp: rows * columns >= 32 && rows >= 4 ? [32 / wide, wide] : undefined };
-}
-
 /** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */
-function sliceTile({ slices, across, scalar }: SliceLoopShape, policy: SlicePolicy): WorkgroupTile {
+function sliceTile(
+  { slices, across, scalar, outputLayout }: SliceLoopShape,
+  policy: SlicePolicy,
+): WorkgroupTile {
   const vectors = sliceRowVectors(policy, across);
   const full = policy.buffers === 2 ? "full" : "0";
   return {
@@ -186,7 +165,7 @@ function sliceTile({ slices, across, scalar }: SliceLoopShape, policy: SlicePoli
     declaration:
       `var<workgroup> tile: array<array<array<array<${typeName(scalar, 4)}, ${vectors}>, ` +
       `${policy.depth}>, ${slices}>, ${policy.buffers}>;`,
-    bytes: sliceBytes(policy, slices, across, scalar),
+    bytes: sliceBytes(policy, slices, across, scalar, outputLayout),
     at: (depth, vector) => `tile[${full}][slice][${depth}][${vector}]`,
   };
 }
@@ -224,50 +203,4 @@ function swizzledPlaces(
       (_, i) => rows.map((m) => `  let ${name}${i}_${m} = ${text(i, m)};`),
     ).flat(),
   ].join("\n");
-}
-
-/** Where sums of f32 go on their way to the output transform, where the tile cannot hold them. */
-function sumsDeclaration({ slices, scalar }: SliceLoopShape, policy: SlicePolicy): string[] {
-  if (scalar === "f32") return [];
-  return [
-    `var<workgroup> sums: array<array<array<vec4f, ${sliceRowVectors(policy, [])}>, ` +
-    `${sumLines(policy, scalar)}>, ${slices}>;`,
-  ];
-}
-
-/** Sums of all slices through the tile's memory, or their own, round by round, to threads that transform and store results. */
-function exchangeText(
-  shape: SliceLoopShape,
-  policy: SlicePolicy,
-  grid: ThreadGrid,
-  output: PatchTransform,
-  store: SliceStore,
-  sumIndex: SumName,
-): string {
-  const perSlice = sliceThreads(policy);
-  const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
-  const round = sumsPerRound(policy, shape.scalar);
-  const columns = output.columns[0]!.length;
-  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
-  // Where sums are stored in parts, the other tile holds the step that comes next.
-  const free = shape.scalar === "f32" && (shape.partial ?? 0) > 0 && policy.buffers === 2;
-  const memory = shape.scalar === "f32" ? `tile[${free ? "free" : "0"}]` : "sums";
-  const slices = Array.from({ length: shape.slices }, (_, slice) => slice);
-  return (free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "") +
-    render(exchangeTemplate, {
-      sums,
-      round,
-      perSlice,
-      threads: perSlice * shape.slices,
-      threadsX: grid.columns,
-      threadsY: grid.rows,
-      fragments: policy.threadColumns / 4,
-      width: sliceRowVectors(policy, []),
-      memory,
-      positions: perSlice * round,
-      places: threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
-      products: slices.map((s) => `      let m${s} = ${memory}[${s}][line][vector];`)
-        .concat(text.statements).join("\n"),
-      stored: store.text(text.outputs),
-    });
 }

@@ -1,5 +1,6 @@
 import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { TileLoad } from "../loader.ts";
+import type { ThreadGrid } from "../loop/threads.ts";
 import { parseTileSizes, tileSizesText } from "../tile_text.ts";
 
 /**
@@ -38,6 +39,14 @@ export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
+/** How the threads of a slice lie on its results: by warps where there are whole ones of four rows. */
+export function sliceGrid(policy: SlicePolicy): ThreadGrid {
+  const rows = policy.rows / policy.threadRows;
+  const columns = policy.columns / policy.threadColumns;
+  const wide = Math.min(8, columns);
+  return { rows, columns, warp: rows * columns >= 32 && rows >= 4 ? [32 / wide, wide] : undefined };
+}
+
 /** Operands whose neighbouring threads store neighbouring rows of the tile: the same place of several depths. */
 export type AcrossSides = readonly ("a" | "b")[];
 
@@ -64,23 +73,6 @@ export function isSwizzled(policy: SlicePolicy, across: AcrossSides): boolean {
 export function sliceRowVectors(policy: SlicePolicy, across: AcrossSides): number {
   const padded = across.length > 0 && !isSwizzled(policy, across);
   return (policy.rows + policy.columns) / 4 + (padded ? 1 : 0);
-}
-
-/**
- * Bytes of workgroup memory of a product of `slices`, whose tile holds `scalar`. A tile of f16 has no room for the sums of
- * f32 on their way to the output transform, which then have memory of their own.
- */
-export function sliceBytes(
-  policy: SlicePolicy,
-  slices: number,
-  across: AcrossSides,
-  scalar: Scalar,
-): number {
-  const tile = 4 * scalarBytes(scalar) * policy.buffers * slices * policy.depth *
-    sliceRowVectors(policy, across);
-  const sums = scalar === "f32" ? 0 : 16 * slices * sumLines(policy, scalar) *
-    sliceRowVectors(policy, []);
-  return tile + sums;
 }
 
 /** Vectors of sums that each thread passes on in one round: as many as take no more bytes than the tile, one at least. */

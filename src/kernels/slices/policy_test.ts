@@ -1,9 +1,9 @@
 import assert from "#assert";
+import { sliceBytes } from "./memory.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
   scheduleItems,
-  sliceBytes,
   slicePolicyName,
   sliceRowVectors,
   sumLines,

@@ -1,0 +1,277 @@
+import template from "../../../shaders/exchange.wgsl" with { type: "text" };
+import type { Scalar } from "../../elements/scalar.ts";
+import { eachSum, type SumName } from "../loop/inner_product.ts";
+import { threadPlace } from "../loop/threads.ts";
+import type { OutputLayout } from "../main_loop_variant.ts";
+import { render } from "../module.ts";
+import { type LineLayout, type SumLines, sumLinesOf } from "./output_layout.ts";
+import { type PatchTransform, transformText } from "./patch.ts";
+import {
+  sliceGrid,
+  type SlicePolicy,
+  sliceRowVectors,
+  sliceThreads,
+  sumLines,
+  sumsPerRound,
+} from "./policy.ts";
+
+/** What of a sliced product its sums depend on. */
+export interface SliceSums {
+  readonly slices: number;
+  /** What transformed operands are in workgroup memory; sums are f32. */
+  readonly scalar: Scalar;
+  /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
+  readonly partial?: number;
+  /** How sums lie in workgroup memory before the output transform, of f32 that is not stored in parts; as tuned where absent. */
+  readonly outputLayout?: OutputLayout;
+}
+
+/** Stores the transformed results of four columns of a row. */
+export interface SliceStore {
+  readonly declarations: string;
+  /**
+   * Statements; `row` and `column` (of the first of four) are in scope as u32, and where sums are stored in parts
+   * `again`: whether a part is there already.
+   */
+  text(outputs: readonly string[]): string;
+}
+
+/** A round of sums that pass through workgroup memory. */
+export interface ExchangeRound {
+  /** Statements that store a thread's sums. */
+  readonly stores: string;
+  /** Declares `row` and `column`, where `position` lies in the result, and what `load` takes. */
+  readonly place: string;
+}
+
+/** How sums pass from threads that multiply a slice to threads that transform all of them, as text. */
+export interface Exchange {
+  /** Declares what stores of all rounds take. */
+  readonly begin: string;
+  readonly rounds: readonly ExchangeRound[];
+  /** Vectors of a slice in a round. */
+  readonly positions: number;
+  /** The sum of a slice at `position`. */
+  load(slice: number): string;
+}
+
+/** Where sums of f32 go on their way to the output transform, where the tile cannot hold them, or not as its layout has them. */
+export function sumsDeclaration(
+  { slices, scalar, outputLayout = "threads" }: SliceSums,
+  policy: SlicePolicy,
+): string[] {
+  if (outputLayout !== "threads" && outputLayout !== "reference") {
+    const { elements } = linesOf(policy, outputLayout);
+    return [`var<workgroup> sums: array<array<vec2f, ${elements}>, ${slices}>;`];
+  }
+  if (scalar === "f32") return [];
+  return [
+    `var<workgroup> sums: array<array<array<vec4f, ${sliceRowVectors(policy, [])}>, ` +
+    `${sumLines(policy, scalar)}>, ${slices}>;`,
+  ];
+}
+
+/** Sums of all slices through the tile's memory, or their own, round by round, to threads that transform and store results. */
+export function exchangeText(
+  shape: SliceSums,
+  policy: SlicePolicy,
+  output: PatchTransform,
+  store: SliceStore,
+  sumIndex: SumName,
+): string {
+  const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
+  const columns = output.columns[0]!.length;
+  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
+  const { begin, rounds, positions, load } = sumExchange(shape, policy, sums);
+  const slices = Array.from({ length: shape.slices }, (_, slice) => slice);
+  return begin + render(template, {
+    rounds,
+    positions,
+    threads: sliceThreads(policy) * shape.slices,
+    products: slices.map((slice) => `      let m${slice} = ${load(slice)};`)
+      .concat(text.statements).join("\n"),
+    stored: store.text(text.outputs),
+  });
+}
+
+/** How sums of a thread, vectors of four columns by these names, rows first, pass in the layout that is asked for. */
+export function sumExchange(
+  shape: SliceSums,
+  policy: SlicePolicy,
+  sums: readonly string[],
+): Exchange {
+  const { outputLayout = "threads" } = shape;
+  return outputLayout === "threads"
+    ? byThreads(shape, policy, sums)
+    : byLines(policy, outputLayout, sums);
+}
+
+/** Vectors of sums as threads follow each other: neighbours store and load neighbouring vectors, without gaps. */
+function byThreads(
+  shape: SliceSums,
+  policy: SlicePolicy,
+  sums: readonly string[],
+): Exchange {
+  const perSlice = sliceThreads(policy);
+  const grid = sliceGrid(policy);
+  const round = sumsPerRound(policy, shape.scalar);
+  const width = sliceRowVectors(policy, []);
+  const fragments = policy.threadColumns / 4;
+  // Where sums are stored in parts, the other tile holds the step that comes next.
+  const free = shape.scalar === "f32" && (shape.partial ?? 0) > 0 && policy.buffers === 2;
+  const memory = shape.scalar === "f32" ? `tile[${free ? "free" : "0"}]` : "sums";
+  const roundFrom = (first: number): ExchangeRound => ({
+    stores: sums.slice(first, first + round).map((sum, v) =>
+      [
+        "    {",
+        `      let at = ${v * perSlice}u + u;`,
+        `      ${memory}[slice][at / ${width}u][at % ${width}u] = ${sum};`,
+        "    }",
+      ].join("\n")
+    ).join("\n"),
+    place: [
+      `      let member = position % ${perSlice}u;`,
+      `      let sum = ${first}u + position / ${perSlice}u;`,
+      threadPlace(grid, "member", "of_", ["of_lane", "of_warp"]),
+      `      let of_row = sum / ${fragments}u;`,
+      rowText(policy),
+      `      let column = first_column + (of_x + (sum % ${fragments}u) * ${grid.columns}u) * 4u;`,
+      `      let line = position / ${width}u;`,
+      `      let vector = position % ${width}u;`,
+    ].join("\n"),
+  });
+  return {
+    begin: free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "",
+    rounds: Array.from({ length: sums.length / round }, (_, i) => roundFrom(i * round)),
+    positions: perSlice * round,
+    load: (slice) => `${memory}[${slice}][line][vector]`,
+  };
+}
+
+/** Sums as rows of the result, or pairs of them, lie in lines ({@linkcode SumLines}). */
+function byLines(policy: SlicePolicy, layout: LineLayout, sums: readonly string[]): Exchange {
+  const lines = linesOf(policy, layout);
+  const firsts = Array.from(
+    { length: policy.threadRows / lines.rows },
+    (_, i) => i * lines.rows,
+  );
+  return layout === "reference"
+    ? byRows(policy, lines, sums, firsts)
+    : byPairs(policy, lines, sums, firsts);
+}
+
+/**
+ * The reference: rows of the result in vectors, of every other row of threads in a round. The threads of the others, half of each
+ * warp, rest.
+ */
+function byRows(
+  policy: SlicePolicy,
+  { rows, lines, pairs, width, stride }: SumLines,
+  sums: readonly string[],
+  firsts: readonly number[],
+): Exchange {
+  const { columns } = sliceGrid(policy);
+  const tileWidth = sliceRowVectors(policy, []);
+  const round = (first: number, half: number): ExchangeRound => ({
+    stores: [
+      `    if (ty % 2u == ${half}u) {`,
+      ...eachOf(policy, rows, (row, j) => [
+        "      {",
+        `        let at = (${row * pairs}u + ty / 2u) * ${stride}u + tx + ${j * columns}u;`,
+        `        tile[0][slice][at / ${tileWidth}u][at % ${tileWidth}u] = ${
+          sumAt(policy, sums, first + row, j)
+        };`,
+        "      }",
+      ]),
+      "    }",
+    ].join("\n"),
+    place: [
+      `      let place = position % ${width}u;`,
+      `      let line = position / ${width}u;`,
+      `      let at = line * ${stride}u + place;`,
+      `      let of_y = (line % ${pairs}u) * 2u + ${half}u;`,
+      `      let of_row = ${first}u + line / ${pairs}u;`,
+      rowText(policy),
+      "      let column = first_column + place * 4u;",
+    ].join("\n"),
+  });
+  return {
+    begin: "",
+    rounds: [0, 1].flatMap((half) => firsts.map((first) => round(first, half))),
+    positions: lines * width,
+    load: (slice) => `tile[0][${slice}][at / ${tileWidth}u][at % ${tileWidth}u]`,
+  };
+}
+
+/** STS64: pairs of rows in halves of vectors, which all threads store to. */
+function byPairs(
+  policy: SlicePolicy,
+  { rows, lines, pairs, run, width, stride, turn }: SumLines,
+  sums: readonly string[],
+  firsts: readonly number[],
+): Exchange {
+  const { columns } = sliceGrid(policy);
+  const half = width / 2;
+  const at = (line: string, place: string) =>
+    turn === 0
+      ? `${line} * ${stride}u + ${place}`
+      : `${line} * ${stride}u + (${place} + ${line} * ${turn}u) % ${half}u`;
+  const round = (first: number): ExchangeRound => ({
+    stores: eachOf(policy, rows, (row, j) => [
+      "    {",
+      `      let line = ${row * pairs}u + ty / 2u;`,
+      `      let at = ${at("line", `(pair_place + ${2 * j * columns}u)`)};`,
+      `      sums[slice][at] = ${sumAt(policy, sums, first + row, j)}.xy;`,
+      `      sums[slice][at + ${half}u] = ${sumAt(policy, sums, first + row, j)}.zw;`,
+      "    }",
+    ]).join("\n"),
+    place: [
+      `      let place = position % ${half}u;`,
+      `      let line = position / ${half}u;`,
+      `      let at = ${at("line", "place")};`,
+      `      let of_y = (line % ${pairs}u) * 2u + (place / ${run}u) % 2u;`,
+      `      let of_row = ${first}u + line / ${pairs}u;`,
+      rowText(policy),
+      `      let column = first_column + ((place / ${2 * run}u) * ${run}u + place % ${run}u) * 4u;`,
+    ].join("\n"),
+  });
+  return {
+    begin: `  let pair_place = (tx / ${run}u * 2u + ty % 2u) * ${run}u + tx % ${run}u;\n`,
+    rounds: firsts.map(round),
+    positions: lines * half,
+    load: (slice) => `vec4f(sums[${slice}][at], sums[${slice}][at + ${half}u])`,
+  };
+}
+
+/** Declares `row` of the result, of a thread's row `of_row` and the row of threads `of_y`. */
+function rowText(policy: SlicePolicy): string {
+  return `      let row = first_row + (of_y + (of_row / 4u) * ${
+    sliceGrid(policy).rows
+  }u) * 4u + of_row % 4u;`;
+}
+
+/** Lines for each vector of the first `rows` of a thread. */
+function eachOf(
+  { threadColumns }: SlicePolicy,
+  rows: number,
+  text: (row: number, fragment: number) => string[],
+): string[] {
+  return eachSum({ threadRows: rows, threadColumns }, (row, j) => text(row, j).join("\n"));
+}
+
+/** A thread's sum of a row and a vector of its columns, rows first. */
+function sumAt(
+  { threadColumns }: SlicePolicy,
+  sums: readonly string[],
+  row: number,
+  fragment: number,
+): string {
+  return sums[row * threadColumns / 4 + fragment]!;
+}
+
+/** The lines of a policy that has them: planning refuses the others. */
+function linesOf(policy: SlicePolicy, layout: LineLayout): SumLines {
+  const lines = sumLinesOf(policy, layout);
+  if (lines === undefined) throw new Error(`The policy has no sums in the layout ${layout}`);
+  return lines;
+}
