@@ -187,6 +187,18 @@ Deno.test("sums before the output transform lie as asked for, where they can, an
   );
 });
 
+Deno.test("a tile without room for a vector of each thread's sums is refused", () => {
+  const deep = { algorithm: "winograd1d", tile: "F(2,3)" } as const;
+  assert.throws(
+    () => planConv(request(resnet[0]!, { ...deep, policy: "64x64x1_4x4" })),
+    /the tile of policy 64x64x1_4x4 has no room for a vector of each thread's sums/,
+  );
+  assert.match(
+    planConv(request(resnet[0]!, { ...deep, policy: "64x64x2_8x8" })).kernel,
+    /_64x64x2_8x8_/,
+  );
+});
+
 Deno.test("long sums move to second accumulators, unless the user says otherwise", () => {
   const kernel = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
     planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more })).kernel;

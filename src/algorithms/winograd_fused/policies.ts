@@ -54,7 +54,7 @@ export function slicePolicyFits(
 ): boolean {
   const threads = sliceThreads(policy) * slices;
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    unfitSums(policy, layout) === undefined &&
+    unfitSums(policy, scalar, layout) === undefined &&
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
@@ -112,7 +112,7 @@ export function choosePolicy(
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
     if (slicePolicyFits(policy, slices, across, limits, "f32", layout)) return policy;
-    const unfit = unfitSums(policy, layout);
+    const unfit = unfitSums(policy, "f32", layout);
     if (unfit !== undefined) return refusal("problem", unfit);
     return refusal(
       "limit",

@@ -7,6 +7,7 @@ import {
   type SlicePolicy,
   slicePolicyName,
   sliceRowVectors,
+  sliceThreads,
   sumLines,
 } from "./policy.ts";
 
@@ -31,10 +32,15 @@ export function sliceBytes(
 /** Why a policy's sums cannot pass through workgroup memory in a layout, whatever the device has of it; undefined if they can. */
 export function unfitSums(
   policy: SlicePolicy,
+  scalar: Scalar,
   outputLayout: OutputLayout,
 ): string | undefined {
   const name = `policy ${slicePolicyName(policy)}`;
-  if (outputLayout === "threads") return undefined;
+  if (outputLayout === "threads") {
+    return scalar !== "f32" || sliceThreads(policy) <= policy.depth * sliceRowVectors(policy, [])
+      ? undefined
+      : `the tile of ${name} has no room for a vector of each thread's sums`;
+  }
   if (sumLinesOf(policy, outputLayout) !== undefined) return undefined;
   const { rows } = sliceGrid(policy);
   const layout = outputLayoutName(outputLayout);
