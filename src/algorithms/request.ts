@@ -41,7 +41,7 @@ export interface PlanRequest {
   readonly flush?: number;
   /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`, in place of the planner's choice. */
   readonly tile?: string;
-  /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`, in place of the planner's choice. */
+  /** Kernels of WinRS, e.g. `a8n3r6,a4n3r2`, or `exact` for the fastest that end at the gradient's edge, in place of the planner's choice. */
   readonly pair?: string;
   /** Bytes of workspace a plan may allocate; algorithms work in chunks of the batch to stay below. */
   readonly maxWorkspaceBytes?: number;

@@ -75,9 +75,13 @@ export function pairCost(
   return k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
 }
 
+/** The word that stands for the fastest pair with k0·r0 + k1·r1 = O_W; Ω2(1,1) makes one of any width. */
+export const EXACT_PAIR = "exact";
+
 /**
  * The pair that `a8n3r6,a4n3r2` names, or one kernel alone, whose last tile may be filled with zeros. Of the
- * ways to share the columns it takes the cheapest by the rates.
+ * ways to share the columns it takes the cheapest by the rates. {@linkcode EXACT_PAIR} is the fastest pair that covers
+ * nothing beyond the edge.
  *
  * @throws {RangeError} if a kernel is unknown, or its n does not divide the filter's width.
  * @throws {SyntaxError} if the text names none or more than two kernels, or one twice.
@@ -89,6 +93,9 @@ export function parsePair(
   rates: ThroughputTable = deviceOf({}).rates.winrs,
 ): KernelPair {
   checkWidths(filterWidth, outputWidth);
+  if (text === EXACT_PAIR) {
+    return fastestPair(filterWidth, outputWidth, throughputOf(rates), { exact: true });
+  }
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
     if (filterWidth % omega.n !== 0) {
@@ -101,6 +108,11 @@ export function parsePair(
     outputWidth,
     throughputOf(rates),
   );
+}
+
+/** The kernels that {@linkcode parsePair} may take: those that a text names, or all that fit the filter's width. */
+export function kernelsOf(text: string, filterWidth: number): Omega[] {
+  return text === EXACT_PAIR ? admissible(filterWidth) : parseKernels(text);
 }
 
 /**

@@ -22,6 +22,30 @@ Deno.test("fastestPair() gives F_W = 3, O_W = 16 to Ω8(3,6) and Ω4(3,2), 12 an
   assert.equal(pair.n, 3);
 });
 
+Deno.test("parsePair() takes exact for the fastest pair that ends at the edge", () => {
+  const padded = parsePair("a16n9r8", 9, 7, NOMINAL_THROUGHPUT);
+  assert.equal(padded.width, 8);
+  assert.equal(spell(parsePair("exact", 9, 7, NOMINAL_THROUGHPUT)), "1 x a8n3r6 + 1 x a2n1r1");
+  const widths = Array.from({ length: 14 }, (_, i) => i + 1);
+  for (const filterWidth of widths) {
+    for (const outputWidth of widths) {
+      const { width } = parsePair("exact", filterWidth, outputWidth);
+      assert.equal(width, outputWidth, `${filterWidth} over ${outputWidth}`);
+    }
+  }
+});
+
+Deno.test("parsePair() takes two kernels in either order, whichever is faster", () => {
+  assert.equal(spell(parsePair("a8n3r6,a4n3r2", 3, 16)), "2 x a8n3r6 + 2 x a4n3r2");
+  const [first, second] = ["a4n3r2", "a8n3r6"];
+  const turned = parsePair(`${first},${second}`, 3, 16);
+  assert.deepEqual([turned.first, turned.second].map((omega) => omegaName(omega!)), [
+    first,
+    second,
+  ]);
+  assert.equal(turned.width, 16);
+});
+
 Deno.test("fastestPair() takes one kernel where its tiles fill the row", () => {
   assert.equal(spell(fastestPair(3, 24, nominal)), "4 x a8n3r6");
   assert.equal(spell(fastestPair(9, 112, nominal)), "14 x a16n9r8");

@@ -19,7 +19,7 @@ import { type Configuration, configure, type ConfigureOptions } from "./configur
 import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
-import { parseKernels, parsePair, unfitKernel } from "./pair.ts";
+import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { cacheBlock, policyOf, refusePolicies, slicesOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
@@ -31,7 +31,7 @@ export function winrsReason({ problem, pair, variant }: PlanRequest): string | u
   const { filterWidth, outputRows, outputWidth } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
-  const wrong = parseKernels(pair).find(({ n }) => filterWidth % n !== 0);
+  const wrong = kernelsOf(pair, filterWidth).find(({ n }) => filterWidth % n !== 0);
   return wrong && unfitKernel(wrong, filterWidth);
 }
 
@@ -46,8 +46,11 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   const device = deviceOf(request);
   const axes = reduceAxes(problem);
   const strided = problem.stride[axes.widthAxis] !== 1 || problem.dilation[axes.widthAxis] !== 1;
-  const pair = request.pair ?? (strided ? omegaName(DIRECT) : undefined);
-  const kernels = pair === undefined ? admissible(axes.filterWidth) : parseKernels(pair);
+  const direct = strided && (request.pair === undefined || request.pair === EXACT_PAIR);
+  const pair = direct ? omegaName(DIRECT) : request.pair;
+  const kernels = pair === undefined
+    ? admissible(axes.filterWidth)
+    : kernelsOf(pair, axes.filterWidth);
   const refused = refusePolicies(request, kernels);
   if (refused !== undefined) return refused;
   const room = Math.min(

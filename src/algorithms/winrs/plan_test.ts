@@ -118,3 +118,23 @@ Deno.test("winrsReason() is given for everything but filter gradients", () => {
   const forward = convProblem({ ...request().problem, op: "fwd" });
   assert.match(winrsReason(request({ problem: forward }))!, /bwd-filter/);
 });
+
+Deno.test("planWinrs() plans exact pairs, of a stride along the width the direct kernel", () => {
+  const sized = (more: Partial<Parameters<typeof convProblem>[0]>) =>
+    request({
+      pair: "exact",
+      problem: convProblem({
+        op: "bwd-filter",
+        batch: 2,
+        inChannels: 8,
+        outChannels: 8,
+        inputSize: [15, 15],
+        filterSize: [9, 9],
+        ...more,
+      }),
+    });
+  const exact = planWinrs(sized({}), "constant");
+  assert.match(exact.kernel, /a8n3r6/);
+  const strided = planWinrs(sized({ stride: [2, 2] }), "constant");
+  assert.match(strided.kernel, /a2n1r1/);
+});
