@@ -13,6 +13,8 @@ export interface TunedChoice {
   readonly tile?: string;
   /** Kernels of WinRS; the planner's choice where absent. */
   readonly pair?: string;
+  /** Segments of WinRS, as `--segments` takes them; the planner's choice where absent. */
+  readonly segments?: number;
   /** Names of its plan's kernels: their hashes stand for the text that was measured and found exact. */
   readonly kernels: readonly string[];
 }

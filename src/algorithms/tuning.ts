@@ -72,6 +72,7 @@ export function planTuned(
     ...(choice.policy === undefined ? {} : { policy: choice.policy }),
     ...(choice.tile === undefined ? {} : { tile: choice.tile }),
     ...(choice.pair === undefined ? {} : { pair: choice.pair }),
+    ...(choice.segments === undefined ? {} : { splits: choice.segments }),
   };
   const measured = measuredKernels(named, choice, tryPlanConv);
   if (measured !== choice.kernels.join()) return OUTDATED_TUNING;

@@ -102,3 +102,32 @@ Deno.test("planConv() keeps what was measured to be fastest within the workspace
     assert.deepEqual(planConv({ ...measured, ...none }), planConv({ ...REQUEST, ...none }));
   }
 });
+
+Deno.test("planConv() takes the segments of WinRS that were measured, unless others are said or they do not fit", () => {
+  const problem = parseDescriptor("mb4ic16ih14oc32kh3ph1", "bwd-filter");
+  const request = { ...REQUEST, problem };
+  const named = { algorithm: "winrs", pair: "a4n3r2" } as const;
+  const segmentsOf = (asked: PlanRequest) =>
+    /Z = (\d+)/.exec(planConv(asked).notes.join("\n"))?.[1] ?? "";
+  const chosen = Number(segmentsOf({ ...request, ...named }));
+  const segments = 2 * chosen + 1;
+  const measured = planConv({ ...request, ...named, splits: segments });
+  const choice = { problem, ...named, segments, kernels: kernelNames(measured) };
+  const tuning = new Map([[problemClass(request), choice]]);
+  const tunedRequest = { ...request, tuning };
+  const plan = planConv(tunedRequest);
+  assert.equal(segmentsOf(tunedRequest), segmentsOf({ ...request, ...named, splits: segments }));
+  assert.notEqual(segmentsOf(tunedRequest), `${chosen}`);
+  assert.deepEqual(kernelNames(plan), choice.kernels);
+  assert.match(plan.notes.at(-1)!, /^measured to be the fastest/);
+  for (const said of [{ splits: 2 }, { pair: "a8n3r6" }]) {
+    const asked = { ...request, ...said };
+    assert.deepEqual(planConv({ ...asked, tuning }), planConv(asked));
+  }
+  const less = { maxWorkspaceBytes: measured.workspaceBytes - 1 };
+  assert.deepEqual(planConv({ ...tunedRequest, ...less }), planConv({ ...request, ...less }));
+  const elsewhere = new Map([[problemClass(request), { ...choice, algorithm: "direct" as const }]]);
+  const usual = planConv(request);
+  const outdated = { ...usual, notes: [...usual.notes, OUTDATED_TUNING] };
+  assert.deepEqual(planConv({ ...request, tuning: elsewhere }), outdated);
+});

@@ -117,7 +117,7 @@ function subjectId(
 /** What tells a case from all others of a run. */
 export function caseId(
   { subject }: Pick<RunGroup, "subject">,
-  { algorithm, policy, tile, pair = "auto" }: Omit<RunCase, "caches">,
+  { algorithm, policy, tile, pair = "auto", segments }: Omit<RunCase, "caches">,
   cache: CacheState,
 ): string {
   return [
@@ -126,6 +126,7 @@ export function caseId(
     policy,
     tile,
     pair,
+    segments ?? "auto",
     cache,
   ]
     .join("|");
@@ -138,16 +139,17 @@ export function recordId(
       ReadCase,
       "problem" | "op" | "layout" | "dtype" | "out_dtype" | "accumulate" | "epilogue"
     >
-    & Pick<ReadCase, "requested" | "algorithm" | "policy" | "tile" | "pair" | "cache">,
+    & Pick<ReadCase, "requested" | "algorithm" | "policy" | "tile" | "pair" | "segments" | "cache">,
 ): string {
   const { requested, algorithm, policy = "auto", tile = "auto", pair = "auto" } = record;
-  const { cache = "hot" } = record;
+  const { segments = "auto", cache = "hot" } = record;
   return [
     subjectId({ ...record, outDtype: record.out_dtype }),
     requested ?? algorithm,
     policy,
     tile,
     pair,
+    segments,
     cache,
   ].join("|");
 }

@@ -7,7 +7,7 @@ import { type Tensor, tensor, unravelIndex, zeros } from "../tensor/tensor.ts";
 /** A command that runs a case again, for a POSIX shell. */
 export function reproLine(record: CaseRecord, backend = "wgpu"): string {
   const { problem, op, requested, algorithm, layout, policy, tile, pair, fill, seed } = record;
-  const { dtype, loss_scale } = record;
+  const { segments, dtype, loss_scale } = record;
   const options = Object.entries({
     op,
     ...(algorithm === "reference" ? { device: "cpu" } : { algorithm: requested ?? algorithm }),
@@ -16,6 +16,7 @@ export function reproLine(record: CaseRecord, backend = "wgpu"): string {
     policy,
     tile,
     pair,
+    segments,
     fill,
     seed,
     "loss-scale": loss_scale,

@@ -1,9 +1,7 @@
-import { rivalPairs } from "../algorithms/winrs/configure.ts";
-import { parseDescriptor } from "../problem/descriptor.ts";
 import { CPU_DEVICE, type DeviceDescription } from "../report/environment.ts";
 import type { CaseRecord, TuningRecord } from "../report/record.ts";
 import type { Executor } from "../run/executor.ts";
-import type { RanCase, RunCase, RunGroup } from "../run/run_group.ts";
+import { caseChoices, type RanCase, type RunCase, type RunGroup } from "../run/run_group.ts";
 import { benchGroups, type BenchPlan, caseId, recordId } from "./bench_plan.ts";
 import { runSuite } from "./run_suite.ts";
 import { tuningRecord } from "./tuning_record.ts";
@@ -26,8 +24,8 @@ const MARGIN = 0.02;
 const UNTUNED: Omit<RunCase, "caches"> = { algorithm: "auto", policy: "auto", tile: "auto" };
 
 /**
- * Measures every algorithm, policy, tile and pair of WinRS on every problem: all of them briefly, then the fastest and the planner's
- * choice in turn and with a check. Yields each problem's outcome as soon as it is known.
+ * Measures every algorithm, policy, tile, pair and number of segments of WinRS on every problem: all of them briefly, then the
+ * fastest and the planner's choice in turn and with a check. Yields each problem's outcome as soon as it is known.
  *
  * @param bench What covers the rivals; `auto` is added.
  * @param open Opens the device: for each of the two rounds, and again after it was lost.
@@ -37,13 +35,20 @@ export async function* tuneSuite(
   open: () => Promise<Executor>,
   onCase: (index: number, count: number, what: string) => void,
 ): AsyncGenerator<TunedGroup, void, undefined> {
-  const groups = benchGroups(bench).map((group) => withPairs(group, bench));
+  let first: Executor | undefined = await open();
+  const executor = first;
+  const groups = benchGroups(bench).map((group) => withWinrs(group, bench, executor));
+  const openFirst = async () => {
+    const opened = first ?? await open();
+    first = undefined;
+    return opened;
+  };
   const medians = new Map<string, number>();
   const look = { ...bench, check: "none" as const, protocol: FIRST_LOOK };
   const briefly = tries((index, count, what, trying) =>
     onCase(index, count, `${what}, a first look${trying}`)
   );
-  for await (const record of runSuite(look, groups, open, briefly.onCase, briefly)) {
+  for await (const record of runSuite(look, groups, openFirst, briefly.onCase, briefly)) {
     if (record.time_ms) medians.set(recordId(record), record.time_ms.median);
   }
   const finals = groups.map((group) => finalGroup(group, medians));
@@ -80,21 +85,23 @@ function tries(tell: (index: number, count: number, what: string, trying: string
       group = begun;
       tell(...group, "");
     },
-    onTry({ algorithm, policy, tile, pair = "auto" }: RunCase, place: number, count: number) {
-      const choices = [policy, tile, pair].filter((choice) => choice !== "auto");
-      tell(...group, `: ${place} of ${count}, ${[algorithm, ...choices].join(" ")}`);
+    onTry(one: RunCase, place: number, count: number) {
+      tell(...group, `: ${place} of ${count}, ${[one.algorithm, ...caseChoices(one)].join(" ")}`);
     },
   };
 }
 
-/** A group with a case more for each pair of kernels that WinRS may take, where that is among the rivals. */
-function withPairs(group: RunGroup, { algorithms, caches }: BenchPlan): RunGroup {
-  const { problem, op } = group.subject.traits;
-  if (!algorithms.includes("winrs") || op !== "bwd-filter") return group;
-  const pairs = rivalPairs(parseDescriptor(problem, op)).map((pair) => (
-    { ...UNTUNED, algorithm: "winrs" as const, pair, caches }
+/** A group with a case more for each choice of WinRS that is worth measuring on the device, where that is among the rivals. */
+function withWinrs(
+  group: RunGroup,
+  { algorithms, caches, planning = {} }: BenchPlan,
+  executor: Executor,
+): RunGroup {
+  if (!algorithms.includes("winrs")) return group;
+  const rivals = executor.winrsRivals(group.subject, planning).map((rival) => (
+    { ...UNTUNED, algorithm: "winrs" as const, ...rival, caches }
   ));
-  return { ...group, cases: [...group.cases, ...pairs] };
+  return { ...group, cases: [...group.cases, ...rivals] };
 }
 
 /** A group with its finalists alone. */

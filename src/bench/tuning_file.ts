@@ -25,6 +25,7 @@ const TunedSchema = v.object({
   policy: v.optional(v.string()),
   tile: v.optional(v.string()),
   pair: v.optional(v.string()),
+  segments: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1))),
   kernels: v.array(v.string()),
   winner: v.boolean(),
   verdict: v.string(),
@@ -115,13 +116,14 @@ export function tuningTable(lines: readonly TuningLine[], device: TunedDevice): 
   const table = new Map<string, TunedChoice>();
   for (const tuned of tunedOf(lines)) {
     if (!isOf(tuned, device) || !tuned.winner || tuned.verdict !== "pass") continue;
-    const { algorithm, policy, tile, pair, kernels } = tuned;
+    const { algorithm, policy, tile, pair, segments, kernels } = tuned;
     table.set(classOf(tuned), {
       problem: parseDescriptor(tuned.problem, tuned.op),
       algorithm,
       ...(policy === undefined ? {} : { policy }),
       ...(tile === undefined ? {} : { tile }),
       ...(pair === undefined ? {} : { pair }),
+      ...(segments === undefined ? {} : { segments }),
       kernels,
     });
   }

@@ -54,6 +54,18 @@ Deno.test("tuningTable() takes a device's winners that were found exact", () => 
   assert.equal(otherDevice([], DEVICE), undefined);
 });
 
+Deno.test("tuningTable() takes segments of WinRS where a record has them", () => {
+  const winrs = { op: "bwd-filter", algorithm: "winrs", pair: "a4n3r2" };
+  const choiceOf = (
+    change: Record<string, unknown>,
+  ) => [...tuningTable(parseTuning(line({ ...winrs, ...change }), "t").lines, DEVICE).values()];
+  assert.deepEqual(choiceOf({ segments: 6 }).map(({ segments }) => segments), [6]);
+  assert.deepEqual(choiceOf({}).map((choice) => "segments" in choice), [false]);
+  for (const segments of [0, 1.5, "6"]) {
+    assert.throws(() => choiceOf({ segments }), /^SyntaxError: .*t:1: segments is /);
+  }
+});
+
 Deno.test("mergeTuning() replaces a class of problems on its device, and nothing else", () => {
   const old = parseTuning(
     [line(), line({ driver: "2.0" }), line({ op: "bwd-data" })].join("\n"),

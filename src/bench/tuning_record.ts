@@ -17,7 +17,7 @@ export function tuningRecord(
 ): TuningRecord {
   const { problem, op, dtype, outDtype, accumulate, layout, filterLayout, epilogue } =
     group.subject.traits;
-  const { algorithm, policy, tile, pair, message } = record;
+  const { algorithm, policy, tile, pair, segments, message } = record;
   return {
     schema: 1,
     kind: "tuning",
@@ -37,6 +37,7 @@ export function tuningRecord(
     ...(policy === undefined ? {} : { policy }),
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
+    ...(segments === undefined ? {} : { segments }),
     ...said,
     kernel: record.kernel!,
     kernels: kernelNames(plan!),

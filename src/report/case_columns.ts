@@ -93,8 +93,9 @@ export type CaseColumnName = keyof typeof CASE_COLUMNS;
 export const CASE_COLUMN_NAMES = Object.keys(CASE_COLUMNS) as CaseColumnName[];
 
 /** What was asked for and, where `auto` chose, what it took: `auto: winograd2d F(4x4,3x3)`. */
-function algorithmText({ requested, algorithm, policy, tile, pair }: ReadCase): string {
-  const choices = [policy, tile, pair].filter((choice) => choice !== undefined);
+function algorithmText({ requested, algorithm, policy, tile, pair, segments }: ReadCase): string {
+  const counted = segments === undefined ? undefined : `Z=${segments}`;
+  const choices = [policy, tile, pair, counted].filter((choice) => choice !== undefined);
   return [requested === undefined ? algorithm : `${requested}: ${algorithm}`, ...choices].join(" ");
 }
 

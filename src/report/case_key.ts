@@ -69,12 +69,14 @@ export function settingKey(record: ReadCase): string {
     policy = "",
     tile = "",
     pair = "",
+    segments = "",
     cache = "hot",
     math = "",
   } = record;
   // A product's layout is its transposes, which its problem has.
   const layouts = op === "gemm" ? "" : `${layout} ${filter_layout}`;
-  return [questionKey(record), provider, layouts, policy, tile, pair, cache, math].join("|");
+  return [questionKey(record), provider, layouts, policy, tile, pair, segments, cache, math]
+    .join("|");
 }
 
 /** The case: its setting and its algorithm, as it was asked for. */

@@ -145,6 +145,8 @@ export interface CaseRecord {
   readonly tile?: string;
   /** Kernels of WinRS that were asked for. */
   readonly pair?: string;
+  /** Segments of WinRS that were asked for. */
+  readonly segments?: number;
   /** Whether calls found their data in the cache; unknown where absent. */
   readonly cache?: "hot" | "cold";
   /** `null` on the CPU backend, and where planning failed. */
@@ -239,6 +241,8 @@ export interface TuningRecord {
   readonly tile?: string;
   /** Kernels of WinRS. */
   readonly pair?: string;
+  /** Segments of WinRS, as `--segments` takes them; the planner's choice where absent. */
+  readonly segments?: number;
   /** Of a product; of stream-K those of the tiles beyond whole waves. */
   readonly splits?: number;
   /** Of a product: how tiles are spread over the device. */

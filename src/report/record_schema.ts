@@ -86,6 +86,7 @@ export const CaseSchema = v.object({
   policy: text,
   tile: text,
   pair: text,
+  segments: v.optional(finiteNumber),
   cache: text,
   cuda_graph: v.optional(v.boolean()),
   time_ms: v.nullish(TimeSchema, null),

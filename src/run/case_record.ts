@@ -26,10 +26,11 @@ export interface CaseTraits {
 export interface CaseSetup extends CaseTraits {
   /** As asked for; the plan's own name takes its place. */
   readonly algorithm: string;
-  /** Policy, tile and WinRS kernels that were asked for, where they are not the planner's choice. */
+  /** Policy, tile, kernels and segments of WinRS that were asked for, where they are not the planner's choice. */
   readonly policy?: string;
   readonly tile?: string;
   readonly pair?: string;
+  readonly segments?: number;
   readonly cache?: "hot" | "cold";
   /** `wgconv` where absent. */
   readonly provider?: string;
@@ -54,8 +55,19 @@ export interface CaseOutcome {
 
 /** The record of a case. */
 export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
-  const { flops, made, filterLayout, outDtype, accumulate, epilogue, policy, tile, pair, cache } =
-    setup;
+  const {
+    flops,
+    made,
+    filterLayout,
+    outDtype,
+    accumulate,
+    epilogue,
+    policy,
+    tile,
+    pair,
+    segments,
+    cache,
+  } = setup;
   const { plan, time, accuracy, projection, stream, verdict, message } = outcome;
   return {
     schema: 1,
@@ -68,6 +80,7 @@ export function caseRecord(setup: CaseSetup, outcome: CaseOutcome): CaseRecord {
     ...(policy === undefined ? {} : { policy }),
     ...(tile === undefined ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
+    ...(segments === undefined ? {} : { segments }),
     ...(cache === undefined ? {} : { cache }),
     kernel: plan?.kernel ?? null,
     device: setup.device,

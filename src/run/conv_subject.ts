@@ -7,6 +7,7 @@ import {
   storedInQuads,
 } from "../accuracy/mod.ts";
 import { supportedAlgorithms, tryPlanConv } from "../algorithms/planner.ts";
+import { winrsRivals } from "../algorithms/winrs/rivals.ts";
 import { elementFeatures } from "../elements/elements.ts";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import {
@@ -203,6 +204,8 @@ export function convSubject(
     strata: { channelAxis, run: op === "bwd-data" ? C : K, inner: layout === "chwn" },
     exact: integers,
     plan: (planning) => tryPlanConv(request(planning)),
+    winrsRivals: (planning) =>
+      elementsFault === undefined && !integers ? winrsRivals(request(planning)) : [],
     // Of lists of types, layouts and operations not all go together.
     unsupported: (planning) =>
       elementsFault ??

@@ -2,6 +2,7 @@ import { modelOf } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
+import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
 import { nsPerTick } from "../gpu/calibrate.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import {
@@ -63,6 +64,8 @@ export interface Executor extends Disposable {
   readonly isOpen: boolean;
   /** A plan of the subject; none where it takes none. */
   plan(subject: Subject, planning: Partial<Planning>): Planned<Plan | undefined>;
+  /** Choices of WinRS that are worth measuring, of a subject that it may compute. */
+  winrsRivals(subject: Subject, planning: Partial<Planning>): readonly WinrsRival[];
   /** Why it cannot do the subject with the algorithm that is named. */
   unsupported(subject: Subject, planning: Partial<Planning>): string | undefined;
   /**
@@ -110,6 +113,7 @@ export function gpuExecutor(gpu: GpuDevice, model?: DeviceModel): Executor {
       return gpu.isOpen;
     },
     plan: (subject, planning) => subject.plan(full(planning)),
+    winrsRivals: (subject, planning) => subject.winrsRivals?.(full(planning)) ?? [],
     unsupported: (subject, planning) => subject.unsupported?.(full(planning)),
     compile: (plan) => compileKernels(gpu, plan),
     load: (subject, operands, during) => loadOnGpu(gpu, subject, operands, during),
@@ -171,6 +175,7 @@ export function cpuExecutor(onProgress: (fraction: number) => void = () => {}): 
     isReference: true,
     isOpen: true,
     plan: () => undefined,
+    winrsRivals: () => [],
     unsupported: () => undefined,
     load: (subject, operands) => {
       const held = operands as HostOperands;

@@ -50,6 +50,9 @@ export interface RunCase {
   readonly tile: string;
   /** Kernels of WinRS; the planner's choice where absent, as are the others. */
   readonly pair?: string;
+  /** Segments of WinRS. */
+  readonly segments?: number;
+  /** Of a product. */
   readonly splits?: number;
   readonly balance?: Balance;
   readonly caches: readonly CacheState[];
@@ -149,11 +152,7 @@ export async function* runGroup(
       yield* failedRecords(run, group, [one], executor.device.adapter, message);
     } else {
       // A policy, tile or workspace that does not go with a named algorithm is one combination too many.
-      const { algorithm, policy, tile, pair = "auto" } = one;
-      hooks.onSkip?.(
-        [algorithm, policy, tile, pair].filter((part) => part !== "auto").join(" "),
-        message,
-      );
+      hooks.onSkip?.([one.algorithm, ...caseChoices(one)].join(" "), message);
     }
   }
   if (plans.every(({ plan }) => plan?.passes.length === 0)) {
@@ -332,9 +331,17 @@ function fitting<C extends RunPlan>(
   return parts;
 }
 
+/** What a case says beside its algorithm. */
+export function caseChoices({ policy, tile, pair = "auto", segments }: RunCase): string[] {
+  return [
+    ...[policy, tile, pair].filter((choice) => choice !== "auto"),
+    ...(segments === undefined ? [] : [`Z=${segments}`]),
+  ];
+}
+
 function planningOf(
   { planning }: RunOptions,
-  { algorithm, policy, tile, pair, splits, balance }: RunCase,
+  { algorithm, policy, tile, pair, segments, splits = segments, balance }: RunCase,
 ): Partial<Planning> {
   return {
     ...planning,
@@ -350,7 +357,7 @@ function planningOf(
 function caseSetup(
   { provider, fill, seed, lossScale }: RunOptions,
   { subject }: RunGroup,
-  { algorithm, policy, tile, pair }: RunCase,
+  { algorithm, policy, tile, pair, segments }: RunCase,
   cache: CacheState,
   device: string,
 ): CaseSetup {
@@ -360,6 +367,7 @@ function caseSetup(
     ...(policy === "auto" ? {} : { policy }),
     ...(tile === "auto" ? {} : { tile }),
     ...(pair === undefined ? {} : { pair }),
+    ...(segments === undefined ? {} : { segments }),
     cache,
     device,
     ...(provider === undefined ? {} : { provider }),

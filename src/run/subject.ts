@@ -3,6 +3,7 @@ import type { ProjectionNoise } from "../accuracy/projection.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
+import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
@@ -105,6 +106,8 @@ export interface Subject extends Coverable {
   /** What becomes of a sum of `linear` at a place in memory, where results are int8. */
   finish?(operands: HostOperands): (sum: number, at: number) => number;
   plan(planning: Planning): Planned<Plan>;
+  /** Choices of WinRS that are worth measuring. */
+  winrsRivals?(planning: Planning): readonly WinrsRival[];
   /** Why the algorithm that is named cannot do it. */
   unsupported?(planning: Planning): string | undefined;
   /**

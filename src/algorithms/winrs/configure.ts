@@ -47,7 +47,7 @@ export interface ConfigureOptions {
 }
 
 /** Pairs up to this much slower by their rates alone are tried: segments may suit them better. */
-const PAIR_SLACK = 1.15;
+export const PAIR_SLACK = 1.15;
 /** And the share within which pairs are worth measuring: other devices have other rates. */
 const RIVAL_SLACK = 1.5;
 /** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
