@@ -112,6 +112,8 @@ const TOGETHER: readonly Mistake[] = [
   [`plan --problem ${CASE} --algorithm direct --policy small`, "--policy", "direct", "implicit"],
   [`plan --problem ${CASE} --algorithm direct --splits 4`, "--splits", "direct", "implicit-gemm"],
   [`plan --problem ${CASE} --algorithm im2col --pair a8n3r6`, "--pair", "im2col", "winrs"],
+  [`plan --problem ${CASE} --segments few`, "--segments", "few", "auto or a whole number"],
+  [`plan --problem ${CASE} --tuning none`, "--tuning", "--device gpu", "must go"],
   [`plan --problem ${CASE} --limits limits.json`, "limits.json", "Cannot read", "a JSON object"],
   [`plan --problem ${CASE} --limits none.json`, "none.json", "Cannot read", "no such file"],
   [`plan --problem ${CASE} --limits defualt`, "defualt", "no such file", 'mean "default"?'],

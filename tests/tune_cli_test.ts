@@ -148,6 +148,45 @@ Deno.test("wgconv tune measures WinRS with each of its pairs, which auto then ta
   assert.equal(JSON.parse(auto.stdout).kernel, last.kernel, auto.stderr);
 });
 
+Deno.test("wgconv tune measures WinRS with other numbers of segments, which auto then takes", async () => {
+  using temporary = temporaryDirectory();
+  const env = { XDG_CACHE_HOME: temporary.path };
+  const path = `${temporary.path}/wgconv/tuning.jsonl`;
+  const problem = "mb4ic8ih16oc8kh3sh2ph1";
+  const run = ["--op", "bwd-filter", "--algorithm", "winrs", "--policy", "auto"];
+  const tuned = await wgconv(["tune", problem, ...run, "--runs", "3"], { env });
+  assert.equal(tuned.code, 0, tuned.stderr);
+  const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
+    JSON.parse(line)
+  );
+  const counted = records.filter(({ segments }) => segments !== undefined);
+  assert.ok(counted.length > 0, tuned.stdout);
+  assert.ok(counted.every(({ algorithm, verdict }) => algorithm === "winrs" && verdict === "pass"));
+  const winner = counted.at(-1);
+  const lines = records.map((record) => JSON.stringify({ ...record, winner: record === winner }));
+  await Deno.writeTextFile(path, lines.join("\n"));
+  const plan = async (...args: string[]) => {
+    const asked = ["plan", "--problem", problem, "--op", "bwd-filter", "--device", "gpu"];
+    const { code, stdout, stderr } = await wgconv([...asked, ...args], { env });
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const named = ["--algorithm", "winrs", "--segments"];
+  const counts = (text: string) => /^note +segments of the gradient.*$/m.exec(text)?.[0];
+  const auto = await plan();
+  assert.match(auto, /measured to be the fastest on this device/);
+  assert.equal(counts(auto), counts(await plan(...named, `${winner.segments}`)));
+  assert.equal(await plan("--segments", "auto", "--tuning", path), auto);
+  assert.doesNotMatch(await plan("--tuning", "none"), /measured to be/);
+  const model = await plan(...named, "auto");
+  assert.notEqual(counts(auto), counts(model));
+  const conv = await wgconv(
+    ["conv", "--problem", problem, "--op", "bwd-filter", "--segments", "auto", "--json"],
+    { env },
+  );
+  assert.equal(JSON.parse(conv.stdout).kernel, winner.kernel, conv.stderr);
+});
+
 Deno.test("wgconv tune refuses to run on nothing", async () => {
   const none = await wgconv(["tune"]);
   assert.equal(none.code, 2);

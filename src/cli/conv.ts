@@ -86,7 +86,7 @@ function refuseOnCpu(options: ConvOptions): void {
     splits: splits !== undefined,
     tile,
     pair,
-    segments: segments !== undefined,
+    segments: segments !== undefined && segments !== "auto",
     flush: flush !== undefined,
     "max-workspace": maxWorkspace !== undefined,
     "device-model": deviceModel,

@@ -7,6 +7,7 @@ import { type PlanMemory, planMemory } from "../algorithms/memory.ts";
 import { tryPlanConv } from "../algorithms/planner.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import type { PlanRequest } from "../algorithms/request.ts";
+import type { TuningTable } from "../algorithms/tuned_choice.ts";
 import { InputSyntaxError, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import {
@@ -24,7 +25,8 @@ import { printer, reporter } from "./output.ts";
 import { allPlans, allTable, rivalLines, rivalRecords } from "./plan_rivals.ts";
 import { planningOptions, problemCommand, type ProblemOptions } from "./problem_options.ts";
 import { openConv, type OpenedConv, operandFlags } from "./conv_files.ts";
-import { oneOf, pathOr, readPathOr, refuseWords } from "./values.ts";
+import { readTuning, tuningOf } from "./tuning_options.ts";
+import { oneOf, pathOr, readPathOr, refuseOptions, refuseWords } from "./values.ts";
 
 const EXAMPLES = `
 A plan is data: it is made without a GPU, from the limits that every WebGPU device has, from those of a
@@ -52,17 +54,25 @@ export function planCommand() {
     )
     .option(
       "--device <name>",
-      "gpu: use this machine's limits",
+      "gpu: use this machine's limits, and what was measured of it",
       oneOf(["none", "gpu"] as const),
       "none" as const,
     )
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
+    .option(
+      "--tuning <file>",
+      "what wgconv tune measured on --device gpu, for auto; none for none (the user's own)",
+      pathOr("none"),
+    )
     .option("--all", "list what every algorithm would do")
     .option("--wgsl", "print the shaders")
     .addHelpText("after", EXAMPLES)
     .action(async (options, { args }) => {
       refuseWords("Cannot plan", args, operandFlags(options.op));
+      if (options.device !== "gpu") {
+        refuseOptions("Cannot plan: a tuning is of --device gpu", { tuning: options.tuning });
+      }
       using subject = await openConv(options);
       const device = options.device === "gpu"
         ? await thisDevice(options)
@@ -112,7 +122,7 @@ function planOrNote(request: PlanRequest): Plan {
 function planRequest(
   subject: OpenedConv,
   options: ProblemOptions,
-  { limits, matrixUnits, workgroupsInFlight, model, adapter }: ThisDevice,
+  { limits, matrixUnits, workgroupsInFlight, model, adapter, tuning }: ThisDevice,
 ): PlanRequest {
   const planning = planningOptions(options);
   const { problem, layout, filterLayout, epilogue } = subject;
@@ -127,6 +137,7 @@ function planRequest(
     limits,
     ...(matrixUnits && { matrixUnits }),
     ...planning,
+    ...(tuning === undefined ? {} : { tuning }),
     device: modelOf(workgroupsInFlight, planning.device ?? model, adapter),
   };
 }
@@ -139,9 +150,13 @@ interface ThisDevice {
   /** What was measured of it. */
   readonly model?: DeviceModel | undefined;
   readonly adapter?: string;
+  /** What was measured to be fastest on it. */
+  readonly tuning?: TuningTable | undefined;
 }
 
-async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevice> {
+async function thisDevice(
+  options: ProblemOptions & GpuChoice & { readonly tuning?: string | undefined },
+): Promise<ThisDevice> {
   const { gpuExecutorOf } = await import("./open_gpu.ts");
   const { openDevice } = await import("../gpu/device.ts");
   using gpu = await openDevice({
@@ -149,7 +164,7 @@ async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevi
     adapter: options.adapter,
     robust: false,
   });
-  const { model } = gpuExecutorOf(gpu, planningOptions(options));
+  const { model, device } = gpuExecutorOf(gpu, planningOptions(options));
   const { limits, matrixUnits, workgroupsInFlight } = gpu;
   return {
     limits,
@@ -157,6 +172,7 @@ async function thisDevice(options: ProblemOptions & GpuChoice): Promise<ThisDevi
     workgroupsInFlight,
     model,
     adapter: gpu.info.adapter,
+    tuning: options.algorithm === "auto" ? tuningOf(readTuning(options.tuning), device) : undefined,
   };
 }
 

@@ -12,6 +12,7 @@ import {
   oneOf,
   parsePadding,
   parsePolicy,
+  parseSegments,
   parseSizes,
   parseWorkspace,
   positiveNumber,
@@ -79,8 +80,16 @@ export function problemCommand(name: string) {
       "products that one accumulator of fused Winograd sums before it is added to another; 0 for all",
       wholeNumber(0),
     )
-    .option("--pair <kernels>", "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2")
-    .option("--segments <z>", "WinRS segments, as --splits", wholeNumber(1))
+    .option(
+      "--pair <kernels>",
+      "WinRS kernels in place of the planner's choice: a8n3r6,a4n3r2, or exact for the fastest that end at " +
+        "the gradient's edge",
+    )
+    .option(
+      "--segments <z>",
+      "WinRS segments, as --splits; auto is the planner's choice",
+      parseSegments,
+    )
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option("--exact", "no Winograd algorithm")
@@ -140,10 +149,11 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 export function planningOptions(options: ProblemOptions) {
   const { policy, splits, flush, tile, pair, segments } = options;
   const { maxWorkspace, exact, maxBoundRatio } = options;
+  const count = splits ?? (segments === "auto" ? undefined : segments);
   const variant = variantOption(options, { dtypes: [options.dtype] });
   return {
     ...(policy === undefined || policy === "auto" ? {} : { policy }),
-    ...(splits === undefined && segments === undefined ? {} : { splits: splits ?? segments }),
+    ...(count === undefined ? {} : { splits: count }),
     ...(flush === undefined ? {} : { flush }),
     ...deviceOption(options.deviceModel),
     ...(pair === undefined ? {} : { pair }),

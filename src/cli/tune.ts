@@ -32,10 +32,10 @@ import {
 } from "./values.ts";
 
 const EXAMPLES = `
-Every algorithm, tile policy, tile and pair of WinRS' kernels is looked at briefly; the four fastest and
-the planner's choice are then sampled in turn and checked. The winner is kept for its device, driver and
-class of problems (batches of about the same power of two), in a file that auto heeds from then on: the
-user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
+Every algorithm, tile policy, tile, pair of WinRS' kernels and a few numbers of its segments are looked at
+briefly; the four fastest and the planner's choice are then sampled in turn and checked. The winner is kept
+for its device, driver and class of problems (batches of about the same power of two), in a file that auto
+heeds from then on: the user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one that --tuning names. A winner counts as long as
 its kernels are the ones that were measured and found exact.
 
 Examples:

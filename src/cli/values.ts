@@ -40,6 +40,19 @@ export function wholeNumber(minimum: number): (text: string) => number {
   };
 }
 
+/** Parses `auto` or a whole number of at least 1. */
+function autoOrCount(text: string): number | "auto" {
+  if (text.toLowerCase() === "auto") return "auto";
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1) {
+    throw new InvalidArgumentError("expected auto or a whole number >= 1.");
+  }
+  return value;
+}
+
+/** {@linkcode autoOrCount} that tells completions its word. */
+export const parseSegments = Object.assign(autoOrCount, { choices: ["auto"], list: false });
+
 /** Parses a finite number above 0. */
 export function positiveNumber(text: string): number {
   const value = Number(text);

@@ -7,6 +7,7 @@ import {
   parsePadding,
   parsePattern,
   parsePolicies,
+  parseSegments,
   parseShard,
   parseShare,
   parseSizes,
@@ -35,6 +36,14 @@ Deno.test("wholeNumber() refuses what is too small or no number", () => {
   assert.equal(wholeNumber(1)("12"), 12);
   for (const bad of ["0", "", "1e3", "-2", "99999999999999999999"]) {
     assert.throws(() => wholeNumber(1)(bad), bad);
+  }
+});
+
+Deno.test("parseSegments() reads auto and numbers", () => {
+  assert.equal(parseSegments("6"), 6);
+  assert.equal(parseSegments("Auto"), "auto");
+  for (const bad of ["0", "-1", "", "1.5", "automatic"]) {
+    assert.throws(() => parseSegments(bad), { message: "expected auto or a whole number >= 1." });
   }
 });
 
