@@ -26,13 +26,23 @@ import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts"
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const { halfTile: _, ...others } = variant ?? {};
-  if (variesLoop(others)) return "its kernels differ by half-tile alone";
-  const { filterWidth, outputRows, outputWidth } = reduceAxes(problem);
+  const { halfTile: _, ...varied } = variant ?? {};
+  if (variesLoop(varied)) return "its kernels differ by half-tile alone";
+  const { filterWidth, outputRows, outputWidth, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
-  const wrong = kernelsOf(pair, filterWidth).find(({ n }) => filterWidth % n !== 0);
-  return wrong && unfitKernel(wrong, filterWidth);
+  const kernels = kernelsOf(pair, filterWidth);
+  const wrong = kernels.find(({ n }) => filterWidth % n !== 0);
+  if (wrong !== undefined) return unfitKernel(wrong, filterWidth);
+  const others = pair !== EXACT_PAIR && kernels.some((omega) => omega !== DIRECT);
+  return others && isStrided(problem, widthAxis)
+    ? `its width has a stride or dilation, of which only ${omegaName(DIRECT)} is capable`
+    : undefined;
+}
+
+/** Whether neighbouring products of a row are not of neighbouring columns of X, as Winograd needs; Ω2(1,1) does not. */
+function isStrided({ stride, dilation }: ConvProblem, widthAxis: number): boolean {
+  return stride[widthAxis] !== 1 || dilation[widthAxis] !== 1;
 }
 
 /** What {@linkcode configure} takes for a request: blocks, what is forced, and the room that buckets have. */
@@ -45,8 +55,8 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   const { problem, limits } = request;
   const device = deviceOf(request);
   const axes = reduceAxes(problem);
-  const strided = problem.stride[axes.widthAxis] !== 1 || problem.dilation[axes.widthAxis] !== 1;
-  const direct = strided && (request.pair === undefined || request.pair === EXACT_PAIR);
+  const direct = isStrided(problem, axes.widthAxis) &&
+    (request.pair === undefined || request.pair === EXACT_PAIR);
   const pair = direct ? omegaName(DIRECT) : request.pair;
   const kernels = pair === undefined
     ? admissible(axes.filterWidth)

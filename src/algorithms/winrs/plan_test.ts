@@ -137,4 +137,9 @@ Deno.test("planWinrs() plans exact pairs, of a stride along the width the direct
   assert.match(exact.kernel, /a8n3r6/);
   const strided = planWinrs(sized({ stride: [2, 2] }), "constant");
   assert.match(strided.kernel, /a2n1r1/);
+  for (const steps of [{ stride: [2, 2] }, { dilation: [2, 2], inputSize: [30, 30] }]) {
+    const { problem } = sized(steps);
+    assert.match(winrsReason(request({ problem, pair: "a8n3r6" }))!, /only a2n1r1 is capable$/);
+    assert.equal(winrsReason(request({ problem, pair: "a2n1r1" })), undefined);
+  }
 });
