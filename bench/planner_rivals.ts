@@ -86,6 +86,14 @@ const { values } = parseArgs({
   },
 });
 
+refuseUnknown("op", values.op, OPERATIONS);
+refuseUnknown("layout", values.layout, LAYOUTS);
+refuseUnknown("backend", values.backend, BACKENDS);
+if (!/^([1-9]\d*)\/([1-9]\d*)$/.test(values.shard)) refuse(`--shard is 1/4, not ${values.shard}`);
+if (values.third !== undefined && !/^\d+$/.test(values.third)) {
+  refuse(`--third is a seed, a whole number, not ${values.third}`);
+}
+
 interface Case {
   readonly problem: ConvProblem;
   readonly layout: Layout;
@@ -100,7 +108,7 @@ const models =
 using gpu = await openDevice({ backend: BACKENDS.find((name) => name === values.backend)! });
 console.log(`${gpu.info.adapter}, ${gpu.info.backend}, ${models[0]?.name ?? "the model built in"}`);
 const ratios: number[] = [];
-let [asked, alike] = [0, 0];
+let [asked, alike, alone] = [0, 0, 0];
 for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
   const request = requestOf(one);
   const auto = planConv(request);
@@ -137,6 +145,7 @@ for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
   const best = taken.reduce((a, b) => b.ms < a.ms ? b : a);
   const ratio = own.ms / best.ms;
   ratios.push(ratio);
+  if (taken.length === 1) alone++;
   const { problem, layout } = one;
   console.log(
     `${ratio.toFixed(3)}  ${problem.op} ${layout} ${problem.name ?? printDescriptor(problem)}: ` +
@@ -155,16 +164,28 @@ for (const one of values.small ? SMALL.map(smallCase) : suiteCases()) {
   }
 }
 if (values.compile) Deno.exit();
+if (ratios.length === 0) refuse("no case is in this part");
 const good = ratios.filter((ratio) => ratio <= rule.good).length;
 const worst = Math.max(...ratios);
 console.log(
   `${good} of ${ratios.length} choices (${(100 * good / ratios.length).toFixed(1)} %) within ` +
-    `${rule.good} times the best, the worst ${worst.toFixed(3)}`,
+    `${rule.good} times the best, the worst ${worst.toFixed(3)}; ${alone} of them had no rival`,
 );
 if (asked > 0) {
   console.log(`${alike} of ${asked} choices (${(100 * alike / asked).toFixed(1)} %) the same`);
 }
 if (good < rule.share * ratios.length || worst > rule.worst) Deno.exitCode = 1;
+
+/** Ends with a sentence and exit code 2. */
+function refuse(reason: string): never {
+  console.error(`planner_rivals: ${reason}`);
+  Deno.exit(2);
+}
+
+function refuseUnknown(option: string, list: string, known: readonly string[]): void {
+  const wrong = list.split(",").find((one) => !known.includes(one));
+  if (wrong !== undefined) refuse(`--${option} ${wrong} is none of ${known.join(", ")}`);
+}
 
 function smallCase(text: string): Case {
   const [op, layout, descriptor] = text.split(" ");

@@ -3,7 +3,8 @@
  *   deno run -A bench/rivals_check.ts [-v] [--device-model FILE] RIVALS...
  * A line a choice that takes more than 5 % longer than the best rival (-v: every choice), then how many there are, and the
  * predicted over the measured times of each algorithm, operation and layout: geometric mean and spread (RMS of the logarithm
- * about it). Choices whose kernel was not timed are counted apart. An H200 where no model is given.
+ * about it). Choices whose kernel was not timed, and those without a rival that was, are counted apart. An H200 where no model is
+ * given; plans are for an H200's limits. Exit 1 where fewer than 90 % of the choices with rivals are good, or one is far off.
  */
 import { parseArgs } from "node:util";
 import { rankRivals, requestFor } from "../src/algorithms/cost/choose.ts";
@@ -38,7 +39,9 @@ const { values, positionals } = parseArgs({
 const file = values["device-model"];
 const device = file === undefined ? H200 : readDeviceModel(file);
 
+const SHARE = 0.9;
 const ratios: number[] = [];
+let alone = 0;
 const errors = new Map<string, number[]>();
 let unknown = 0;
 for (const path of positionals) {
@@ -46,12 +49,23 @@ for (const path of positionals) {
     check(JSON.parse(line) as RivalsRecord);
   }
 }
+if (ratios.length === 0) {
+  console.error(
+    "rivals_check: no choice was timed, give files that planner_rivals.ts --jsonl wrote",
+  );
+  Deno.exit(2);
+}
 const good = ratios.filter((ratio) => ratio <= GOOD).length;
+const worst = Math.max(...ratios);
 console.log(
   `${good} of ${ratios.length} choices within ${GOOD} times the best, ` +
     `${ratios.filter((ratio) => ratio > FAR).length} beyond ${FAR}, the worst ` +
-    `${Math.max(...ratios).toFixed(3)}; of ${unknown} more the kernel was not timed`,
+    `${
+      worst.toFixed(3)
+    }; ${alone} of them had no rival; of ${unknown} more the kernel was not timed`,
 );
+const rivals = ratios.length - alone;
+if (good - alone < SHARE * rivals || worst > FAR) Deno.exitCode = 1;
 for (const [name, logs] of [...errors].sort()) {
   const mean = logs.reduce((sum, one) => sum + one, 0) / logs.length;
   const spread = rms(logs.map((one) => one - mean));
@@ -71,6 +85,7 @@ function check({ problem, op, layout, taken }: RivalsRecord): void {
   if (ms === undefined) unknown++;
   else {
     ratios.push(ms / best);
+    if (timed.size === 1) alone++;
     if (values.verbose || ms > GOOD * best) {
       const [fastest] = [...timed].find(([, time]) => time === best)!;
       console.log(

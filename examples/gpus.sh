@@ -7,6 +7,7 @@
 # Writes results/part1.jsonl and so on, and beside each the log of its GPU. Parts that ended early go on where they did when
 # the same is run again.
 set -eu
+[ $# -ge 3 ] || { echo "usage: examples/gpus.sh WGCONV SUITE RESULTS [GPUs, such as 0,1] [options ...]" >&2; exit 2; }
 here=$(dirname "$0")
 wgconv=$1
 suite=$2
@@ -14,7 +15,8 @@ results=$3
 shift 3
 gpus=
 case "${1:-}" in [0-9]* | - | -,*) gpus=$1; shift ;; esac
-[ -n "$gpus" ] || gpus=$(for device in /dev/nvidia[0-9]*; do echo "${device#/dev/nvidia}"; done | paste -sd ,)
+[ -n "$gpus" ] || gpus=$(for device in /dev/nvidia[0-9]*; do [ ! -e "$device" ] || echo "${device#/dev/nvidia}"; done | paste -sd ,)
+[ -n "$gpus" ] || { echo "gpus.sh: this host has no NVIDIA GPU, give - for whichever WebGPU takes" >&2; exit 2; }
 parts=$(echo "$gpus" | tr , '\n' | wc -l)
 mkdir -p "$results"
 echo "$gpus" | tr , '\n' | parallel --quote --jobs "$parts" \

@@ -8,6 +8,7 @@
 # (ConstrainDevices=yes) and containers do as much: there this script has nothing to cover.
 # The log gets each /dev/nvidia* that can be opened, what the driver says of its GPUs, and every second their use.
 set -eu
+[ $# -ge 3 ] || { echo "usage: examples/one_gpu.sh GPU LOG COMMAND ..." >&2; exit 2; }
 gpu=$1
 log=$2
 shift 2

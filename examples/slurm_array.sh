@@ -13,6 +13,10 @@
 #SBATCH --time=01:00:00
 #SBATCH --requeue
 set -eu
+[ -n "${2:-}" ] && [ -n "${SLURM_ARRAY_TASK_ID:-}" ] || {
+  echo "usage: sbatch --array=1-8 examples/slurm_array.sh SUITE RESULTS" >&2
+  exit 2
+}
 suite=$1
 results=$2
 mkdir -p "$results"

@@ -104,6 +104,8 @@ Deno.test("a pattern that matches nothing, and outputs that collide or are input
     "--output",
     at("x"),
   );
+  const inside = ["--output", at("x/out")];
+  await refused("x/**/*.npy", /: the next run would take it for an input, /, ...inside);
   await refused("x/a.npy", /--resume is of many files/, "--resume", ...out);
   await Deno.copyFile(at("x/a.npy"), at("x/a.npz"));
   await refused(

@@ -99,6 +99,12 @@ const TOGETHER: readonly Mistake[] = [
   ["conv --input a.npz:x --filter w.npy --output a.npz:x", "a.npz:x", "member x", "--force"],
   ["conv --input x.npy --filter w.npy --output a.npz", "a.npz", "Cannot write", "a.npz:y"],
   ["conv --input *.npy --filter w.npy --output a.npz:y", "a.npz:y", "--output", "a folder"],
+  [
+    "conv --op bwd-filter --input *.npy --grad-output x.npy --output y.npy",
+    "*.npy",
+    "bwd-filter takes one file",
+    "patterns are for fwd and bwd-data",
+  ],
   ["transform F(2,3) --output a.npz", "a.npz", "it is not empty", "--force"],
   ["conv --input x.npy --filter w.npy --input-size 8,8", "8,8", "--input-size", "bwd-data"],
   ["conv --input x.npy --filter w.npy --filter-size 3", "3", "--filter-size", "bwd-filter"],

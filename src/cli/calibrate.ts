@@ -2,16 +2,17 @@ import { Command } from "#cli-types";
 import { H200 } from "../algorithms/device/h200.ts";
 import type { DeviceModel } from "../algorithms/device/model.ts";
 import { calibrate, type Calibrated } from "../bench/calibrate/calibrate.ts";
-import { printCalibration } from "../bench/calibrate/calibration_file.ts";
+import { type CalibratedDevice, printCalibration } from "../bench/calibrate/calibration_file.ts";
 import { figure, figurePaths } from "../bench/calibrate/fit.ts";
 import { InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
+import { writeOutput } from "../npy/mod.ts";
 import { formatDuration } from "../report/format.ts";
 import { textTable } from "../report/table.ts";
 import { gpuExecutor } from "../run/executor.ts";
 import { timePlans } from "../run/time_plans.ts";
 import { calibrationPath, keptCalibration } from "./calibration.ts";
-import { commandWrites } from "./failure.ts";
+import { commandWrites, oneSentence } from "./failure.ts";
 import { mergeFile } from "./merge_file.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpu } from "./open_gpu.ts";
@@ -57,10 +58,7 @@ export function calibrateCommand() {
       const start = performance.now();
       using gpu = await openGpu(options);
       const { device } = gpuExecutor(gpu);
-      const path = calibrationPath(device);
-      if (path === undefined && options.output === undefined) {
-        throw new InputTypeError("Cannot calibrate: there is no cache directory, give --output");
-      }
+      const path = await keptPath(device, options.output !== undefined);
       await proveOutputs([
         { option: "the calibration", path, kind: "merged" },
         { option: "--output", path: options.output, kind: "file", endings: [".json"] },
@@ -86,9 +84,12 @@ export function calibrateCommand() {
       shown.done();
       const text = printCalibration(device, found);
       const writes = commandWrites();
-      for (const target of [path, options.output]) {
-        if (target !== undefined) await writes.attempt(() => mergeFile(target, () => text));
+      const { output } = options;
+      if (output !== undefined) {
+        const bytes = new TextEncoder().encode(text);
+        await writes.attempt(() => writeOutput(output, (write) => write(bytes)));
       }
+      if (path !== undefined) await writes.attempt(() => mergeFile(path, () => text));
       const out = reporter("stdout");
       if (options.json) {
         printer("stdout").line(JSON.stringify(JSON.parse(text)));
@@ -105,6 +106,28 @@ export function calibrateCommand() {
       if (more > 0) note.message(`note: ${more} more are in the calibration's notes`);
       writes.conclude(0);
     });
+}
+
+/**
+ * Where a calibration is to be kept; undefined, with a note where that can be told, where it is written elsewhere too and the
+ * cache directory takes none.
+ *
+ * @throws {TypeError} where there is no cache directory, and nowhere else to write.
+ */
+async function keptPath(device: CalibratedDevice, elsewhere: boolean): Promise<string | undefined> {
+  const path = calibrationPath(device);
+  if (path === undefined) {
+    if (elsewhere) return undefined;
+    throw new InputTypeError("Cannot calibrate: there is no cache directory, give --output");
+  }
+  if (!elsewhere) return path;
+  try {
+    await proveOutputs([{ option: "the calibration", path, kind: "merged" }]);
+    return path;
+  } catch (error) {
+    reporter("stderr").message(`not kept for auto: ${oneSentence(error)}`);
+    return undefined;
+  }
 }
 
 /** Figures that people compare devices by. */

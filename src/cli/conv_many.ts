@@ -1,4 +1,4 @@
-import { dirname, join, relative } from "#path";
+import { dirname, join, matchesGlob, relative, resolve } from "#path";
 import { glob } from "node:fs/promises";
 import { elementFeatures } from "../elements/elements.ts";
 import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";
@@ -47,13 +47,16 @@ const AHEAD_BYTES = 256 * 2 ** 20;
  * The files that a pattern such as `frames/*.npy` in place of the input, or of bwd-data's gradient, stands for; undefined
  * where there is no pattern. Results keep the folders below the pattern's.
  *
- * @throws {TypeError} where no file matches, two results would have one name, or there is no folder for them.
+ * @throws {TypeError} where no file matches, two results would have one name, one would be an input, or there is no folder for them.
  */
 export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | undefined> {
   const option = options.op === "bwd-data" ? "gradOutput" : "input";
   const pattern = options[option];
-  if (pattern === undefined || options.op === "bwd-filter" || !await isPattern(pattern)) {
-    return undefined;
+  if (pattern === undefined || !await isPattern(pattern)) return undefined;
+  if (options.op === "bwd-filter") {
+    throw new InputTypeError(
+      `Cannot convolve ${pattern}: bwd-filter takes one file, patterns are for fwd and bwd-data`,
+    );
   }
   const { output: folder } = options;
   if (folder === undefined || folder === "-") {
@@ -84,6 +87,15 @@ export async function filesOfPattern(options: ConvOptions): Promise<ManyFiles | 
     taken.set(output, input);
     return { input, output };
   });
+  const read = new Set(inputs.map((input) => resolve(input)));
+  const met = pairs.find(({ output }) =>
+    !read.has(resolve(output)) && matchesGlob(resolve(output), resolve(pattern))
+  );
+  if (met !== undefined) {
+    throw new InputTypeError(
+      `Cannot write ${met.output}: the next run would take it for an input, since it matches ${pattern}`,
+    );
+  }
   return { option, pairs, manifest: join(folder, "failures.jsonl") };
 }
 

@@ -58,11 +58,13 @@ export function findListed(listed: readonly ListedAdapter[], wanted: string): Li
     ? listed.slice(Number(wanted), Number(wanted) + 1)
     : exact.length > 0
     ? exact
+    : lower.trim() === ""
+    ? []
     : listed.filter(({ adapter }) => adapter.toLowerCase().includes(lower));
   const [first] = found;
   if (first === undefined) {
     throw new UnsupportedError(
-      `Cannot choose adapter ${wanted}: ` +
+      `Cannot choose adapter ${wanted || '""'}: ` +
         (names === "" ? "there is none" : `expected an index or a part of a name of ${names}`),
     );
   }

@@ -25,6 +25,7 @@ Deno.test("findListed() says what there is, and that equal GPUs cannot be told a
     "AMD",
     /^UnsupportedError: Cannot choose adapter AMD: expected an index or a part of a name of 0: NVIDIA H200/,
   );
+  refused("", /^UnsupportedError: Cannot choose adapter "": expected an index or a part of a name/);
   refused("a", /^UnsupportedError: Cannot choose adapter a: it may be any of 0: NVIDIA H200/);
   refused("1", /takes the first of equal GPUs; give each process one of its own, by .* cgroups/);
   refused("0", /^UnsupportedError: Cannot choose adapter 0: there is none$/, []);

@@ -3,10 +3,7 @@ import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import type { DeviceDescription } from "../../report/environment.ts";
 import { VERSION } from "../../version.ts";
 import type { Calibrated } from "./calibrate.ts";
-import { jsonObject, parseDeviceModel } from "./model_file.ts";
-
-/** Of files: figures of a model that are not what they were make it another. */
-const SCHEMA = 2;
+import { CALIBRATION_SCHEMA, jsonObject, parseDeviceModel } from "./model_file.ts";
 
 /** What tells devices apart. */
 export type CalibratedDevice = Pick<DeviceDescription, "backend" | "adapter" | "driver">;
@@ -24,7 +21,7 @@ export function printCalibration(
   { model, measured, times, notes }: Calibrated,
 ): string {
   const record = {
-    schema: SCHEMA,
+    schema: CALIBRATION_SCHEMA,
     kind: "calibration",
     version: VERSION,
     date: new Date().toISOString(),
@@ -56,7 +53,7 @@ export function parseCalibration(
   if (json?.kind !== "calibration") {
     throw new InputSyntaxError(`Cannot read ${source}: it is no calibration`);
   }
-  if (json.schema !== SCHEMA || json.version !== VERSION) {
+  if (json.schema !== CALIBRATION_SCHEMA || json.version !== VERSION) {
     throw new InputTypeError(`Cannot read ${source}: another version of wgconv wrote it`);
   }
   if (json.backend !== backend || json.device !== adapter || json.driver !== driver) {

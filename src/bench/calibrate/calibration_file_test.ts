@@ -47,5 +47,5 @@ Deno.test("parseCalibration() refuses what is damaged, older or of another devic
   refused(changed({ date: "yesterday" }), /it has no date$/);
   refused(changed({ model: { rates: { packed: -1 } } }), /rates\.packed is -1, expected >=/);
   refused(changed({ model: { rates: { speed: 1 } } }), /a device model has no rates\.speed$/);
-  refused(changed({ model: undefined }), /expected Object of a device model$/);
+  refused(changed({ model: undefined }), /x\.json: it has no model of a device$/);
 });

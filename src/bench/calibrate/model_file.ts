@@ -4,6 +4,9 @@ import type { DeviceModel } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import { readText } from "../../read_text.ts";
 
+/** Of calibrations' files: figures of a model that are not what they were make it another. */
+export const CALIBRATION_SCHEMA = 2;
+
 /** Fields that count something. */
 const COUNTS = ["multiprocessors", "registers"];
 
@@ -39,14 +42,20 @@ function merged<T>(base: T, over: unknown): T {
  * The model that a file holds: a JSON object of {@linkcode DeviceModel}'s fields, or what a calibration wrote. What it lacks is an
  * H200's.
  *
- * @throws {SyntaxError} for text that is no JSON, {TypeError} for a field that a model does not have, or other than it has it.
+ * @throws {SyntaxError} for text that is no JSON, {TypeError} for a calibration of another version, or a field that a model does not have, or other than it has it.
  */
 export function readDeviceModel(path: string): DeviceModel {
   const json = jsonObject(readText(path));
   if (json === undefined) {
     throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of a device model`);
   }
-  return parseDeviceModel(json.kind === "calibration" ? json.model : json, path);
+  if (json.kind !== "calibration") return parseDeviceModel(json, path);
+  if (json.schema !== CALIBRATION_SCHEMA) {
+    throw new InputTypeError(
+      `Cannot read ${path}: another version of wgconv wrote it, wgconv calibrate measures anew`,
+    );
+  }
+  return parseDeviceModel(json.model, path);
 }
 
 /**
@@ -55,6 +64,9 @@ export function readDeviceModel(path: string): DeviceModel {
  * @throws {TypeError} as {@linkcode readDeviceModel}.
  */
 export function parseDeviceModel(json: unknown, source: string): DeviceModel {
+  if (typeof json !== "object" || json === null) {
+    throw new InputTypeError(`Cannot read ${source}: it has no model of a device`);
+  }
   const result = v.safeParse(schemaLike(H200), json);
   if (result.success) return merged(H200, result.output);
   const issue = result.issues[0];
