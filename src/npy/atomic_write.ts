@@ -10,6 +10,9 @@ const SIGNALS: readonly (readonly [signal: Deno.Signal, exitCode: number])[] =
     ? [["SIGINT", 130]]
     : [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]];
 
+/** Signals that would end the process where its write can fail: a file beyond `ulimit -f`. */
+const FAILING: readonly Deno.Signal[] = Deno.build.os === "windows" ? [] : ["SIGXFSZ"];
+
 /** Files that a signal must not leave behind. */
 const pending = new Set<string>();
 let removeListeners: () => void = () => {};
@@ -167,12 +170,18 @@ export function refuseWrite(path: string, error: unknown): never {
   throw writeError(path, error);
 }
 
-/** Says what could not be written, keeping the error's class but for a full disk, which has none. */
+/** Says what could not be written, keeping the error's class but for a full disk and a file that grows too large, which have none. */
 export function writeError(path: string, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { code } = error as { code?: unknown };
   if (code === "ENOSPC" || code === "EDQUOT") {
     return new Deno.errors.WriteZero(`Cannot write ${path}: the disk is full`);
+  }
+  // Deno gives it no code.
+  if (/^File too large\b/.test(error.message)) {
+    return new Deno.errors.WriteZero(
+      `Cannot write ${path}: it is larger than a file may be here (ulimit -f)`,
+    );
   }
   // Deno's message ends with the call and its path, which is the temporary's.
   error.message = `Cannot write ${path}: ${error.message.split(": ")[0]}`;
@@ -190,6 +199,11 @@ function removeOnSignal(path: string): void {
       Deno.addSignalListener(signal, onSignal);
       return () => Deno.removeSignalListener(signal, onSignal);
     });
+    for (const signal of FAILING) {
+      const onSignal = () => {};
+      Deno.addSignalListener(signal, onSignal);
+      listeners.push(() => Deno.removeSignalListener(signal, onSignal));
+    }
     removeListeners = () => listeners.splice(0).forEach((remove) => remove());
   }
   pending.add(path);

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { join } from "#path";
-import { ROOT, startDeno } from "../../tests/cli.ts";
+import { ROOT, run, startDeno } from "../../tests/cli.ts";
 import { proveWritable, writeAtomically } from "./atomic_write.ts";
 
 async function inTempDir(body: (dir: string) => Promise<void>): Promise<void> {
@@ -139,6 +139,35 @@ for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]
     },
   });
 }
+
+Deno.test({
+  name:
+    "writeAtomically() says that a file is larger than the process may write, and leaves nothing",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    await inTempDir(async (dir) => {
+      const script = join(dir, "child.ts");
+      const large = `
+        import { writeAtomically } from ${JSON.stringify(import.meta.resolve("./atomic_write.ts"))};
+        const chunk = new Uint8Array(8 << 20);
+        await writeAtomically(Deno.args[0], async (write) => {
+          for (let piece = 0; piece < 8; piece++) await write(chunk);
+        }).catch(({ name, message }) => console.log(name, message));`;
+      await Deno.writeTextFile(script, large);
+      const path = join(dir, "out.npy");
+      // In KiB: caches of the runtime are smaller.
+      const limited = 'ulimit -f 32768; exec "$@"';
+      const deno = [Deno.execPath(), "run", "-A", "--no-check", "--config", CONFIG, script, path];
+      const { code, stdout } = await run("bash", ["-c", limited, "bash", ...deno]);
+      assert.equal(code, 0);
+      assert.equal(
+        stdout,
+        `WriteZero Cannot write ${path}: it is larger than a file may be here (ulimit -f)\n`,
+      );
+      assert.deepEqual(names(dir), ["child.ts"]);
+    });
+  },
+});
 
 Deno.test({
   name: "a signal that comes while a file is written without a pause is heard when it is",
