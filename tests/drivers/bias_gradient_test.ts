@@ -11,9 +11,7 @@ import { fillTensor } from "../../src/tensor/fill.ts";
 import { type Layout, LAYOUTS, shapeInLayout, stridesInLayout } from "../../src/tensor/layout.ts";
 import { tensorShape } from "../../src/problem/conv_problem.ts";
 import { sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** Sums of a gradient over all but its channels, and of its magnitudes, in FP64. */
 function sumsOf(problem: ConvProblem, layout: Layout, gradient: HostData) {

@@ -7,8 +7,7 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+import { backend } from "./driver.ts";
 
 /** Sizes that fours divide, so that results leave in vectors, and sizes that nothing divides. */
 const EVEN = { batch: 4, inChannels: 40, outChannels: 72, inputSize: [8, 12], filterSize: [3, 3] };

@@ -16,9 +16,7 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** A device that small problems fill: runs are as long as on a large one with large problems. */
 const SMALL_DEVICE = { ...H200, multiprocessors: 1 / 64 };

@@ -7,7 +7,7 @@ import assert from "#assert";
 import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";
 import { type GemmProblem, gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
@@ -19,23 +19,12 @@ import { runPlan } from "../../src/run/run_plan.ts";
 import type { HostData, Planning } from "../../src/run/subject.ts";
 import { epiloguesOf } from "../gemm_matrix.ts";
 import { sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { full, openMatrixUnits } from "./driver.ts";
 
 type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
 /** Puts other values into A or B: rows of A, columns of B, each `k` long. */
 type Spoil = (set: Setter) => void;
 type Setter = (operand: "a" | "b", place: number, depth: number, value: number) => void;
-
-/** Opens the device as commands do; undefined where it has no matrix units. */
-async function open(robust = false): Promise<GpuDevice | undefined> {
-  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"], robust });
-  if (gpu.matrixUnits !== undefined) return gpu;
-  gpu.close();
-  console.log(`left out: ${gpu.info.adapter} (${backend}) has no matrix units`);
-  return undefined;
-}
 
 /** Runs a product once and holds all of it against FP64. */
 async function multiply(
@@ -74,7 +63,7 @@ async function multiply(
 }
 
 Deno.test("every policy of products in halves agrees with the reference", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const sizes = [[67, 73, 45], [68, 84, 52], [136, 72, 80]] as const;
   const epilogues = epiloguesOf("f32");
@@ -102,7 +91,7 @@ Deno.test("every policy of products in halves agrees with the reference", async 
 });
 
 Deno.test("small, long, empty and batched products in halves, and the loop's variants", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const all = epiloguesOf("f32").at(-1)!;
   for (const transpose of ["nn", "tt"] as const) {
@@ -126,7 +115,7 @@ Deno.test("small, long, empty and batched products in halves, and the loop's var
 });
 
 Deno.test("sums in halves leave the units every 112 products, and err by less than 7e-7", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   for (const fill of ["uniform01", "normal"] as const) {
     const { plan, accuracy } = await multiply(gpu, { m: 36, n: 40, k: 2000 }, { splits: 1 }, {
@@ -203,7 +192,7 @@ const SPOILT: Readonly<Record<string, (k: number) => Spoil>> = {
 };
 
 Deno.test("what halves do not hold is computed in f32", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   let turn = 0;
   for (const [name, spoil] of Object.entries(SPOILT)) {
@@ -221,7 +210,7 @@ Deno.test("what halves do not hold is computed in f32", async () => {
 });
 
 Deno.test("rows beyond halves are those of f32, bit for bit", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   // What a device makes of subnormal numbers is its own.
   const spoil: Spoil = (set) => {
@@ -255,7 +244,7 @@ Deno.test("rows beyond halves are those of f32, bit for bit", async () => {
 });
 
 Deno.test("random products in halves of data of any range agree with the reference", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const special = fc.constantFrom(0, -0, 1, -(2 ** -126), 1e-30, 65504, 2 ** 100, 1e30);
   const value = fc.oneof(
@@ -294,8 +283,8 @@ Deno.test("random products in halves of data of any range agree with the referen
 });
 
 Deno.test("products in halves are the same where the device checks indices itself", async () => {
-  using gpu = await open();
-  using checked = await open(true);
+  using gpu = await openMatrixUnits();
+  using checked = await openMatrixUnits(true);
   if (gpu === undefined || checked === undefined) return;
   const results = [];
   for (const device of [gpu, checked]) {

@@ -18,9 +18,8 @@ import {
   multiply as run,
   policiesOf,
 } from "../gemm_matrix.ts";
+import { backend, full } from "./driver.ts";
 
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const ALL = EPILOGUES.at(-1)!;
 
 async function multiply(

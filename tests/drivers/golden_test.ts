@@ -8,9 +8,8 @@ import { OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
+import { backend, full } from "./driver.ts";
 
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const cases = loadGoldenCases();
 /** A stride that leaves a remainder, groups, and channels that divide nothing. */
 const FEW = ["stride2_3x3", "groups_4", "odd_channels"];

@@ -14,9 +14,7 @@ import { convSubject } from "../../src/run/conv_subject.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** Algorithms that the main loop's options do not reach. */
 const OWN_LOOPS: readonly AlgorithmName[] = ["direct", "winograd1d", "winograd2d", "winrs"];

@@ -20,8 +20,7 @@ import { tensor } from "../../src/tensor/tensor.ts";
 import { parseTile } from "../../src/winograd/tile.ts";
 import { checkRun, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+import { backend } from "./driver.ts";
 
 /** Tiles that f16 results take unasked, and F(6x6,3x3), which is asked for. */
 const TILES: readonly (readonly [string, readonly Operation[]])[] = [

@@ -17,9 +17,8 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
 
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
 const golden = loadGoldenCases();
 const FEW = ["stride2_3x3", "groups_4", "dilated_2", "odd_channels"];
 

@@ -22,9 +22,7 @@ import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, stridesInLayout } from "../../src/tensor/layout.ts";
 import { elementCount } from "../../src/tensor/tensor.ts";
 import { randomAxes, spatialSizes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** Runs the transform of a request's plan on one input and gives that and a workspace buffer, by name. */
 async function transformed(gpu: GpuDevice, request: PlanRequest, name: string) {

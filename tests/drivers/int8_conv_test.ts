@@ -17,9 +17,7 @@ import { fillOperands } from "../../src/run/operands.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** Seeded operands; scales that leave all of int8's range, and reach both of its ends. */
 function operandsFor(request: PlanRequest): HostOperands {

@@ -5,7 +5,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
@@ -18,23 +18,12 @@ import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { full, openMatrixUnits } from "./driver.ts";
 
 type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
 
 /** Nothing divides the first; fours and eights the others. */
 const SIZES = [[67, 73, 45], [68, 84, 52], [136, 72, 80]] as const;
-
-/** Opens the device as commands do; undefined where it has no matrix units. */
-async function open(robust = false): Promise<GpuDevice | undefined> {
-  const gpu = await openDevice({ backend, optionalFeatures: ["shader-f16"], robust });
-  if (gpu.matrixUnits !== undefined) return gpu;
-  gpu.close();
-  console.log(`left out: ${gpu.info.adapter} (${backend}) has no matrix units`);
-  return undefined;
-}
 
 /** Every policy that the device's unit for these operands can be cut by. */
 function policyNames({ matrixUnits }: GpuDevice, dtype: "f16" | "i8"): string[] {
@@ -62,7 +51,7 @@ async function multiply(gpu: GpuDevice, problem: Sizes, choice: Choice) {
 
 for (const dtype of ["f16", "i8"] as const) {
   Deno.test(`every policy on matrix units of ${dtype} agrees with the reference`, async () => {
-    using gpu = await open();
+    using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     const epilogues = epiloguesOf(dtype);
     let turn = 0;
@@ -82,7 +71,7 @@ for (const dtype of ["f16", "i8"] as const) {
   });
 
   Deno.test(`small, deep, empty and batched products of ${dtype} on matrix units`, async () => {
-    using gpu = await open();
+    using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     const all = epiloguesOf(dtype).at(-1)!;
     for (const transpose of ["nn", "tt"] as const) {
@@ -98,7 +87,7 @@ for (const dtype of ["f16", "i8"] as const) {
   });
 
   Deno.test(`the loop's variants on matrix units of ${dtype} agree with the reference`, async () => {
-    using gpu = await open();
+    using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     for (const sizes of ["constant", "uniform"] as const) {
       // A last step of less than a matrix, of one, and of a whole step.
@@ -124,7 +113,7 @@ for (const dtype of ["f16", "i8"] as const) {
   });
 
   Deno.test(`the planner takes matrix units for ${dtype} where nothing says otherwise`, async () => {
-    using gpu = await open();
+    using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     const free = { dtype, policy: undefined, splits: undefined, device: softwareDevice(4) };
     const kernel = async (choice: Choice) =>
@@ -150,7 +139,7 @@ const problems = randomSizes({
 });
 
 Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   let [ran, eights, built] = [0, 0, 0];
   await fc.assert(
@@ -191,8 +180,8 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
 });
 
 Deno.test("products are the same where the device checks indices itself", async () => {
-  using gpu = await open();
-  using checked = await open(true);
+  using gpu = await openMatrixUnits();
+  using checked = await openMatrixUnits(true);
   if (gpu === undefined || checked === undefined) return;
   for (const [m, n, k] of SIZES) {
     const results = [];
@@ -204,7 +193,7 @@ Deno.test("products are the same where the device checks indices itself", async 
 });
 
 Deno.test("f32 results of f16 products leave the units every 128 products, f16 ones far later", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const all = epiloguesOf("f16").at(-1)!;
   const f32 = { dtype: "f16", outDtype: "f32" } as const;
@@ -234,7 +223,7 @@ Deno.test("f32 results of f16 products leave the units every 128 products, f16 o
 });
 
 Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {
-  using gpu = await open();
+  using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   await fc.assert(
     fc.asyncProperty(

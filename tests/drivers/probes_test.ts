@@ -9,8 +9,7 @@ import {
   ways,
 } from "../../bench/probes/workgroup_memory.ts";
 import { openDevice } from "../../src/gpu/device.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+import { backend } from "./driver.ts";
 
 Deno.test("loads and stores of every width, stride and half leave what they should", async () => {
   using gpu = await openDevice({ backend });

@@ -22,9 +22,7 @@ import { fillTensor } from "../../src/tensor/fill.ts";
 import { filterLayoutFor, type Layout, LAYOUTS, shapeInLayout } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
+import { backend, full } from "./driver.ts";
 
 /** Problems whose filter fits, with every option of the definition. */
 const problems = randomSizes({

@@ -9,8 +9,7 @@ import { BufferList } from "../../src/algorithms/tensors.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
 import { roundQuads } from "../../src/simulate/quads.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
-
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+import { backend } from "./driver.ts";
 
 /** A plan that packs `count` values, and unpacks them by fours or one by one. */
 function roundTrip(count: number, vector: 1 | 4): Plan {

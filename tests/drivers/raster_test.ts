@@ -7,8 +7,8 @@ import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { multiply } from "../gemm_matrix.ts";
+import { backend } from "./driver.ts";
 
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 /** Bands of one row of tiles, of some that do not divide them, and of more than there are. */
 const RASTERS = [1, 4, 9];
 const STREAMED = { splits: undefined, balance: "stream-k", device: softwareDevice(4) } as const;

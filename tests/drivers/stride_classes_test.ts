@@ -6,8 +6,8 @@ import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { backend } from "./driver.ts";
 
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const SIZES = ["uniform", "constant"] as const;
 
 type Shape = Omit<Parameters<typeof convProblem>[0], "op" | "outputSize">;

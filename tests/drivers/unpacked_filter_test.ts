@@ -5,8 +5,8 @@ import { openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
+import { backend } from "./driver.ts";
 
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const SIZES = ["constant", "uniform"] as const;
 
 /** Filters that are small enough to be read as they lie in every layout, and vectors of which fit or do not. */

@@ -14,9 +14,8 @@ import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkedResult, operandsFor } from "../checked_plan.ts";
 import { sizeModes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
 
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
 const OPS = ["fwd", "bwd-data"] as const;
 /** Fits every device with 64 slices, and compiles fast. */

@@ -14,9 +14,8 @@ import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkedResult, operandsFor } from "../checked_plan.ts";
 import { sizeModes } from "../random_axes.ts";
+import { backend, full } from "./driver.ts";
 
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const algorithm = "winograd2d-nonfused";
 /** Stride and dilation 1. */
 const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>

@@ -16,9 +16,7 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { sizeModes } from "../random_axes.ts";
 import { filterProblem, randomGradients, SMALLEST } from "../winrs_conv.ts";
-
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
+import { backend, full } from "./driver.ts";
 
 /** A device with f16; undefined where the driver has none. */
 async function openHalf(): Promise<GpuDevice | undefined> {

@@ -17,9 +17,8 @@ import {
   SMALLEST,
   winrsRequest,
 } from "../winrs_conv.ts";
+import { backend, full } from "./driver.ts";
 
-const full = Deno.env.get("WGCONV_TEST_MATRIX") === "full";
-const backend = Deno.env.get("WGCONV_TEST_BACKEND") === "dawn" ? "dawn" : "wgpu";
 const open = (): Promise<GpuDevice> => openDevice({ backend });
 
 for (const width of [...Array.from({ length: 8 }, (_, i) => i + 2), 1]) {
