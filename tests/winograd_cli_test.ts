@@ -1,10 +1,10 @@
-/** Fused Winograd from the command line: tiles, policies, second accumulators, and what is refused. */
+/** Fused Winograd from the command line: tiles, policies, sums in parts, and what is refused. */
 import assert from "#assert";
 import { wgconv } from "./cli.ts";
 
 const PROBLEM = ["--problem", "mb1ic256ih14oc32kh3ph1"];
 
-Deno.test("wgconv plan shows a row's tiles, the policy and when sums move on", async () => {
+Deno.test("wgconv plan shows a row's tiles, the policy and when sums are stored", async () => {
   const tile = ["--algorithm", "winograd1d", "--tile", "F(6,3)", "--policy", "32x32x8_8x8"];
   const { code, stdout } = await wgconv([
     ...["plan", "--problem", "mb64ic256ih14oc256kh3ph1", ...tile, "--flush", "96"],
@@ -12,7 +12,7 @@ Deno.test("wgconv plan shows a row's tiles, the policy and when sums move on", a
   assert.equal(code, 0);
   assert.match(stdout, /note +F\(6,3\): 2 tiles of a row of 14, 8 products in place of 18\n/);
   assert.match(stdout, /note +F\(2,3\): 1 tile of a row of 14, 4 products in place of 6\n/);
-  assert.match(stdout, /32x32x8_8x8: .* second accumulators every 96 products/);
+  assert.match(stdout, /32x32x8_8x8: .* sums are stored every 96 products/);
   // 8·3·256·256 floats of F(6,3) and 4·3·256·256 of F(2,3).
   assert.match(stdout, /workspace 9\.000 MiB/);
 });
@@ -25,7 +25,7 @@ Deno.test("wgconv conv computes with fused Winograd, checked whole", async () =>
   const record = JSON.parse(stdout);
   assert.equal(record.verdict, "pass");
   assert.equal(record.accuracy.checked, 256 * 14 * 14);
-  assert.match(record.kernel, /^winograd2d_bwd_data_f32_a16n2x2r3x3_16x16x4_4x4_flush4_/);
+  assert.match(record.kernel, /^winograd2d_bwd_data_f32_a16n2x2r3x3_16x16x4_4x4_partial_/);
 });
 
 Deno.test("what fused Winograd cannot do exits 2 and says what is expected", async () => {

@@ -2,18 +2,19 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
+import { planConv, tryPlanConv } from "../../src/algorithms/planner.ts";
+import { isRefusal } from "../../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
-import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 import { type GoldenRun, runGolden } from "../golden_conv.ts";
-import { checkedResult, operandsFor } from "../checked_plan.ts";
-import { sizeModes } from "../random_axes.ts";
+import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
+import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
 
 const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
@@ -118,6 +119,46 @@ Deno.test("policies, two tiles in turn, second accumulators, baked sizes and bin
       }
     }
   }
+});
+
+Deno.test("sums stored in parts are whole, and the epilogue follows the last part", async () => {
+  using gpu = await openDevice({ backend });
+  const problems = randomSizes({
+    // Filters of other lengths are kernels of their own, which take seconds to compile on a CPU.
+    axes: randomAxes({ more: 7, stride: 1, dilation: 1 })
+      .map((axes) => axes.slice(0, 2).map((axis) => ({ ...axis, filter: 3 }))),
+    batch: fc.integer({ min: 1, max: 5 }),
+    groups: fc.constantFrom(1, 1, 2),
+    groupIn: fc.integer({ min: 1, max: 40 }),
+    groupOut: fc.integer({ min: 1, max: 12 }),
+  });
+  let stored = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      problems,
+      fc.constantFrom(...OPS),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom("16x8x4_4x4", "16x8x4_4x4d", "32x32x4_8x8"),
+      fc.constantFrom(1, 4, 8, 20),
+      fc.constantFrom(...ACTIVATIONS),
+      fc.constantFrom({}, { maxStorageBufferBindingSize: 1024 }),
+      sizeModes,
+      async (init, op, layout, policy, flush, activation, limits, sizes) => {
+        const problem = convProblem({ ...init, op });
+        const algorithm = problem.filterSize.length === 1 ? "winograd1d" : "winograd2d";
+        const epilogue = op === "fwd" ? { bias: flush > 4, activation } : NO_EPILOGUE;
+        const request = convRequest(gpu, problem, {
+          ...{ algorithm, layout, policy, flush, epilogue, sizes },
+          limits: { ...gpu.limits, ...limits },
+        });
+        if (isRefusal(tryPlanConv(request))) return;
+        const { plan } = await checkedResult(gpu, request);
+        if (plan.kernel.includes("_partial")) stored++;
+      },
+    ),
+    { numRuns: full ? 200 : 14, seed: 20261123 },
+  );
+  assert.ok(stored >= (full ? 60 : 4), `${stored} had parts`);
 });
 
 function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {

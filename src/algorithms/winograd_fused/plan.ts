@@ -8,16 +8,11 @@ import {
   filterTransformWorkgroups,
 } from "../../kernels/slices/filter_transform.ts";
 import { filterLoader } from "../../kernels/slices/filter_loader.ts";
-import {
-  type SliceGeometry,
-  stepCount,
-  tapCount,
-  tileCount,
-} from "../../kernels/slices/geometry.ts";
+import { type SliceGeometry, stepCount } from "../../kernels/slices/geometry.ts";
 import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
-import { tileTransforms, transformResults } from "../../kernels/slices/patch.ts";
+import { tileTransforms } from "../../kernels/slices/patch.ts";
 import {
   filledTile,
   isSwizzled,
@@ -37,8 +32,9 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, flushEvery, imageAcross, outputLayoutOf } from "./policies.ts";
+import { choosePolicy, imageAcross } from "./policies.ts";
 import { fusedRuns } from "./price.ts";
+import { outputLayoutOf, slicedProduct } from "./product.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (
@@ -93,26 +89,20 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         ? amplification(transforms[0]!)
         : amplification2d(transforms[0]!, transforms[1]!),
     );
-    const slices = transformResults(input);
     const across = imageAcross(request);
     const geometry = sliceGeometry(request, runs);
-    const flush = flushEvery(request, slices, tapCount(geometry) * geometry.channels);
-    const policy = choosePolicy(request, {
-      tile: runTile(runs),
-      slices,
-      targets: geometry.targets,
-      tiles: tileCount(geometry),
-      flushed: flush > 0,
-    });
+    const sliced = slicedProduct(request, runs);
+    const { slices, tiles } = sliced;
+    const policy = choosePolicy(request, sliced);
     if (isRefusal(policy)) return policy;
+    const chain = Math.ceil(sliced.flush / policy.depth);
+    const parts = sliced.parts && chain > 0;
     // The first kernel has the largest tiles.
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));
       arithmetic = {
         tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
-        ...(flush === 0
-          ? {}
-          : { chain: Math.max(1, Math.round(flush / policy.depth)) * policy.depth }),
+        ...(chain === 0 ? {} : { chain: chain * policy.depth }),
       };
     }
     const filterSide = layout === "nhwc" ? "columns" : "rows";
@@ -173,7 +163,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : []),
       ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
     ];
-    const tiles = tileCount(geometry);
     const loop = {
       slices,
       across,
@@ -186,6 +175,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       firstStep: "0u",
       endStep: module.size("steps", stepCount(geometry, policy.depth)),
       batchText: "  let group = batch;",
+      partial: parts ? chain : 0,
     };
     const [a, b] = filterSide === "rows"
       ? [loaders.filter, loaders.image]
@@ -206,8 +196,16 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       a,
       b,
       output,
-      imageStore(module, out, geometry, filterSide, steps, spread ? policy.columns : undefined),
-      flush === 0 ? 0 : Math.max(1, Math.round(flush / policy.depth)),
+      imageStore(
+        module,
+        out,
+        geometry,
+        filterSide,
+        steps,
+        parts,
+        spread ? policy.columns : undefined,
+      ),
+      parts ? 0 : chain,
     );
     const workgroups = sliceWorkgroups(loop, policy);
     const products = workgroups * policy.rows * policy.columns * slices *
@@ -231,7 +229,11 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     notes.push(
       runsNote(runs, geometry),
       `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
-        (flush === 0 ? "" : `, sums move to second accumulators every ${flush} products`),
+        (chain === 0
+          ? ""
+          : `, sums ${parts ? "are stored" : "move to second accumulators"} every ${
+            chain * policy.depth
+          } products`),
     );
     return canonicalName(kernel.kernel);
   }

@@ -199,25 +199,48 @@ Deno.test("a tile without room for a vector of each thread's sums is refused", (
   );
 });
 
-Deno.test("long sums move to second accumulators, unless the user says otherwise", () => {
-  const kernel = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
-    planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more })).kernel;
+Deno.test("long sums are stored in parts of equal length, unless the user says otherwise", () => {
+  const plan = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
+    planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more }));
+  const parts = (base: ConvProblem, more: Partial<PlanRequest> = {}) => {
+    const { kernel, notes, arithmetic } = plan(base, more);
+    const stored = / are stored every (\d+) products/.exec(notes[1]!)?.[1];
+    assert.equal(kernel.includes("_partial"), stored !== undefined);
+    assert.equal(arithmetic.chain, stored === undefined ? undefined : Number(stored));
+    return stored === undefined ? 0 : Number(stored);
+  };
   const [conv2, , conv4, conv5] = resnet as [ConvProblem, ConvProblem, ConvProblem, ConvProblem];
-  assert.doesNotMatch(kernel(conv4), /_flush/);
-  assert.match(kernel(conv5), /_64x32x8_8x8_flush16_nchw/);
-  assert.doesNotMatch(kernel(conv5, { algorithm: "winograd2d" }), /_flush/);
+  assert.equal(parts(conv4), 0);
+  assert.equal(parts(conv5), 512);
+  assert.equal(parts(conv5, { algorithm: "winograd2d" }), 0);
   const large = { algorithm: "winograd2d", tile: "F(6x6,3x3)", policy: "16x16x2_4x4" } as const;
-  assert.match(kernel(conv5, large), /_flush64_/);
-  assert.doesNotMatch(kernel(conv4, large), /_flush/);
-  assert.doesNotMatch(kernel(conv5, { flush: 0 }), /_flush/);
-  assert.match(kernel(conv2, { flush: 96 }), /_flush12_/);
-  assert.match(kernel(conv2, { flush: 3 }), /_flush1_/);
-  assert.doesNotMatch(kernel(conv2, { flush: 192 }), /_flush/);
-  // Thread tiles of 8 x 16 leave no registers for second accumulators.
+  assert.equal(parts(conv5, large), 256);
+  assert.equal(parts(conv4, large), 0);
+  assert.equal(parts(conv5, { flush: 0 }), 0);
+  assert.equal(parts(conv2, { flush: 96 }), 96);
+  // Whole steps.
+  assert.equal(parts(conv2, { flush: 3 }), 8);
+  assert.equal(parts(conv2, { flush: 192 }), 0);
+  // They take no registers, and so the same tile.
   const chosen = request(conv5, { algorithm: "winograd1d", tile: "F(6,3)" });
-  assert.match(planConv({ ...chosen, flush: 0 }).kernel, /_8x16_nchw/);
-  assert.match(planConv(chosen).kernel, /_64x32x8_8x8_flush16_nchw/);
-  assert.match(planConv(chosen).notes[1]!, /second accumulators every 128 products/);
+  const tileOf = (kernel: string) => /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)?.[1];
+  assert.equal(tileOf(planConv(chosen).kernel), tileOf(planConv({ ...chosen, flush: 0 }).kernel));
+});
+
+Deno.test("sums that cannot be stored in parts move to second accumulators", () => {
+  const conv5 = resnet[3]!;
+  const of = { algorithm: "winograd1d", policy: "64x32x8_8x8" } as const;
+  for (
+    const more of [
+      // A part would be rounded to f16.
+      { dtype: "f16" },
+      { variant: { outputLayout: "sts64" } },
+    ] as const
+  ) {
+    const { kernel, notes } = planConv(request(conv5, { ...of, ...more }));
+    assert.match(kernel, /_flush64_/);
+    assert.match(notes[1]!, /sums move to second accumulators every 512 products/);
+  }
 });
 
 Deno.test("plans count the products they multiply, and describe themselves", () => {

@@ -1,9 +1,5 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import {
-  fullVariant,
-  type OutputLayout,
-  outputLayoutName,
-} from "../../kernels/main_loop_variant.ts";
+import { type OutputLayout, outputLayoutName } from "../../kernels/main_loop_variant.ts";
 import { sliceBytes, unfitSums } from "../../kernels/slices/memory.ts";
 import {
   type AcrossSides,
@@ -12,10 +8,11 @@ import {
   slicePolicyName,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
-import { deviceOf } from "../device/h200.ts";
 import type { DeviceLimits } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { loopTime, policyShares } from "./loop_time.ts";
+import { outputLayoutOf, type SlicedProduct } from "./product.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
 const POLICIES = [
@@ -38,11 +35,6 @@ export function imageAcross({ layout }: Pick<PlanRequest, "layout">): AcrossSide
   return layout === "nhwc" ? ["a"] : [];
 }
 
-/** How a request's sums lie before the output transform. */
-export function outputLayoutOf({ variant }: Pick<PlanRequest, "variant">): OutputLayout {
-  return fullVariant(variant).outputLayout;
-}
-
 /** Whether a device can run `slices` of a policy, whose tile holds `scalar`. */
 export function slicePolicyFits(
   policy: SlicePolicy,
@@ -58,21 +50,8 @@ export function slicePolicyFits(
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
-/** Longer sums are flushed: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */
-const FLUSH_ABOVE = 768;
-/** Slices of a large tile, above those of F(4x4,3x3). */
-const LARGE_SLICES = 37;
-/** Products between flushes where the user does not say. */
-const FLUSH_EVERY = 128;
 /** Results of a thread, and of a workgroup, above which a second set of accumulators does not stay in registers. */
 const FLUSHED_RESULTS = { thread: 64, workgroup: 24_576 };
-
-/** Products between flushes for sums of `length`; 0 for none. */
-export function flushEvery({ flush }: PlanRequest, slices: number, length: number): number {
-  const most = slices < LARGE_SLICES ? FLUSH_ABOVE : FLUSH_ABOVE / 2;
-  const every = flush ?? (length > most ? FLUSH_EVERY : 0);
-  return every < length ? every : 0;
-}
 
 /** Refuses a name that is no policy of sliced products. */
 export function unknownPolicy(text: string): Refusal {
@@ -83,28 +62,17 @@ export function unknownPolicy(text: string): Refusal {
   );
 }
 
-/** A sliced product for which a policy is chosen. */
-export interface SlicedProduct {
-  /** "F(2x2,3x3)", and its slices. */
-  readonly tile: string;
-  readonly slices: number;
-  /** Target channels of a group, and tiles of all images. */
-  readonly targets: number;
-  readonly tiles: number;
-  /** Whether there are second accumulators. */
-  readonly flushed: boolean;
-}
-
 /**
- * The policy of the request; or the one that the device is measured to be fastest with, tiles that are partly empty counted; or
- * the first that fits. Refused if it, or none, fits.
+ * The policy of the request; or the one that is predicted to be fastest of those that are measured; or the first that fits.
+ * Refused if it, or none, fits.
  */
 export function choosePolicy(
   request: PlanRequest,
   product: SlicedProduct,
 ): Planned<SlicePolicy> {
   const { limits } = request;
-  const { slices, flushed } = product;
+  const { slices } = product;
+  const flushed = product.flush > 0 && !product.parts;
   const across = imageAcross(request);
   const layout = outputLayoutOf(request);
   const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;
@@ -137,31 +105,18 @@ export function choosePolicy(
   return policy;
 }
 
-/** What policies reach of each other where that is measured, by name. */
-export function policyShares(
-  request: PlanRequest,
-  tile: string,
-): Readonly<Record<string, number>> {
-  const { policies } = deviceOf(request).shares.sliced;
-  return policies[request.layout === "nhwc" ? "lines" : "scattered"][tile] ?? {};
-}
-
-/** The fastest of the measured policies that fit, by its rate and by what of its tiles is results. */
+/** The fastest of the measured policies that fit. */
 function measuredPolicy(
   request: PlanRequest,
-  { tile, targets, tiles }: SlicedProduct,
+  product: SlicedProduct,
   fits: (policy: SlicePolicy) => boolean,
 ): SlicePolicy | undefined {
-  const lines = request.layout === "nhwc";
-  const rates = policyShares(request, tile);
-  const [rows, columns] = lines ? [tiles, targets] : [targets, tiles];
-  const share = (count: number, extent: number) => count / (Math.ceil(count / extent) * extent);
-  let best: SlicePolicy | undefined, most = 0;
-  for (const [name, rate] of Object.entries(rates)) {
+  let best: SlicePolicy | undefined, least = Infinity;
+  for (const name of Object.keys(policyShares(request, product.tile))) {
     const policy = parseSlicePolicy(name);
     if (policy === undefined || !fits(policy)) continue;
-    const used = rate * share(rows, policy.rows) * share(columns, policy.columns);
-    if (used > most) [best, most] = [policy, used];
+    const time = loopTime(request, product, policy);
+    if (time < least) [best, least] = [policy, time];
   }
   return best;
 }

@@ -9,6 +9,7 @@ import type { SliceStore } from "./exchange.ts";
  * Four columns leave in one vector where they lie together: channels of a place, or images of one (chwn).
  *
  * @param channels The side of the target channels.
+ * @param parts Whether the loop stores its sums in parts: each is added to what is there `again`, the epilogue follows the last.
  * @param spread Columns of a workgroup, where tiles of a vector lie a quarter of them apart.
  */
 export function imageStore(
@@ -17,6 +18,7 @@ export function imageStore(
   geometry: SliceGeometry,
   channels: "rows" | "columns",
   steps: readonly EpilogueStep[],
+  parts: boolean,
   spread?: number,
 ): SliceStore {
   const { outer, tiled } = geometry;
@@ -70,17 +72,28 @@ export function imageStore(
             : [`(to0 + ${i}u) * ${size("tiled_target0", rows.targetStride)}`]),
           `(to${d} + ${j}u) * ${size(`tiled_target${d}`, columns.targetStride)}`,
         ].join(" + ");
-        const result = applyEpilogue(steps, value(i * columns.n + j), {
-          width: vector ? 4 : 1,
-          side: "columns",
-          row: channels === "rows" ? channel : tile,
-          column: channels === "rows" ? tile : channel,
-          offset: "to",
-        });
+        const finished = (text: string) =>
+          applyEpilogue(steps, text, {
+            width: vector ? 4 : 1,
+            side: "columns",
+            row: channels === "rows" ? channel : tile,
+            column: channels === "rows" ? tile : channel,
+            offset: "to",
+          });
+        const sum = value(i * columns.n + j);
         lines.push(
           inside === "" ? "        {" : `        if (${inside}) {`,
           `          let to = ${vector ? `(${offset}) / 4u` : offset};`,
-          `          ${target.store("to", result)}`,
+          ...(parts
+            ? [
+              `          var sum = ${sum};`,
+              `          if (again) { sum += ${target.load("to")}; }`,
+              ...(steps.length === 0
+                ? []
+                : [`          if (next_step >= end_step) { sum = ${finished("sum")}; }`]),
+              `          ${target.store("to", "sum")}`,
+            ]
+            : [`          ${target.store("to", finished(sum))}`]),
           "        }",
         );
       }

@@ -1,0 +1,68 @@
+import { elementsOf } from "../../elements/elements.ts";
+import { fullVariant, type OutputLayout } from "../../kernels/main_loop_variant.ts";
+import { tapCount, tileCount } from "../../kernels/slices/geometry.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { PlanRequest } from "../request.ts";
+import { runTile, sliceGeometry, type TileRun } from "./geometry.ts";
+
+/** Longer sums are added up in chains: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */
+const LONGEST_SUM = 768;
+/** Slices of a large tile, above those of F(4x4,3x3). */
+const LARGE_SLICES = 37;
+/** Most products of a chain where the user does not say. */
+const LONGEST_CHAIN = 512;
+
+/** The product of a kernel of fused Winograd, of which policies and prices depend. */
+export interface SlicedProduct {
+  /** "F(2x2,3x3)", its axes, slices and results. */
+  readonly tile: string;
+  readonly axes: number;
+  readonly slices: number;
+  readonly results: number;
+  /** Target channels of a group, and tiles of all images. */
+  readonly targets: number;
+  readonly tiles: number;
+  readonly groups: number;
+  /** Source channels of a group, and taps that are no part of the tile. */
+  readonly channels: number;
+  readonly taps: number;
+  /** Products of a chain; 0 for all. */
+  readonly flush: number;
+  /** Whether chains are added up in the result, and not in second accumulators. */
+  readonly parts: boolean;
+}
+
+/** The product of a cut's kernel. */
+export function slicedProduct(request: PlanRequest, runs: readonly TileRun[]): SlicedProduct {
+  const geometry = sliceGeometry(request, runs);
+  const { targets, channels } = geometry;
+  const slices = elementCount(runs.map(({ n, r }) => n + r - 1));
+  const taps = tapCount(geometry);
+  return {
+    tile: runTile(runs),
+    axes: runs.length,
+    slices,
+    results: elementCount(runs.map(({ n }) => n)),
+    targets,
+    tiles: tileCount(geometry),
+    groups: request.problem.groups,
+    channels,
+    taps,
+    flush: flushEvery(request, slices, taps * channels),
+    // What is stored is rounded to the result's type; and another layout of sums takes the memory of the step that comes next.
+    parts: elementsOf(request).result === "f32" && outputLayoutOf(request) === "threads",
+  };
+}
+
+/** Products of a chain for sums of `length`: chains of equal length, which are added up; 0 for none. */
+function flushEvery({ flush }: PlanRequest, slices: number, length: number): number {
+  const most = slices < LARGE_SLICES ? LONGEST_SUM : LONGEST_SUM / 2;
+  const chains = length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
+  const every = flush ?? Math.ceil(length / chains);
+  return every < length ? every : 0;
+}
+
+/** How a request's sums lie before the output transform. */
+export function outputLayoutOf({ variant }: Pick<PlanRequest, "variant">): OutputLayout {
+  return fullVariant(variant).outputLayout;
+}
