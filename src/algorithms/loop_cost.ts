@@ -36,9 +36,8 @@ function efficiencyOf(
     if (access.packing?.(policy) !== undefined) return 1;
     const across = vectorSide(access) === "depth" ? depthShare(shares, policy, extent) : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
-    return dealsRows(loader, extent, policy.depth, threads)
-      ? across
-      : across * shares.dealtUnevenly;
+    if (dealsRows(loader, extent, policy.depth, threads)) return across;
+    return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const rate = (shares.policies[policy.name] ?? 1) *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
@@ -48,12 +47,13 @@ function efficiencyOf(
 /** Share that is left where a side of a policy's tile is read along its depth. */
 export function depthShare(
   { storedAcross, depthRows }: DeviceModel["shares"],
-  { matrix, depth }: TilePolicy,
+  { matrix, depth, rows, columns }: TilePolicy,
   extent: number,
 ): number {
   if (matrix === undefined) return extent >= 128 ? storedAcross : 1;
-  // Tiles of matrix units lie as their operands do.
-  return depthRows[depth * scalarBytes(unitScalar(matrix.unit))] ?? 1;
+  // Tiles of matrix units lie as their operands do: the more of a tile has short rows, the more it takes.
+  const share = depthRows[depth * scalarBytes(unitScalar(matrix.unit))] ?? 1;
+  return share ** (2 * extent / (rows + columns));
 }
 
 /** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */

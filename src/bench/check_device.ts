@@ -60,6 +60,7 @@ export const CHECK_DEVICE: DeviceModel = {
     },
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
+    dealtUnevenlyOnUnits: 0.6,
     packing: { single: 0.1, across: 0.08 },
     unpacking: 0.95,
     linear: 0.9,

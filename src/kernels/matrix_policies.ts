@@ -25,8 +25,9 @@ function policy(
 }
 
 /**
- * Policies on matrix units, smallest tile first. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32,
- * 128x128x32 of four subgroups, as much 16 deep, of eight, 128x256x32. All fit 48 KiB of workgroup memory.
+ * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 128x128x32 of four subgroups,
+ * as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
+ * 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-small", [2, 2], [2, 2], 2, [2, 2]),
@@ -34,10 +35,17 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // For results of 64 rows, of which higher tiles would be half empty.
   policy("matrix-wide", [1, 4], [4, 4], 2, [1, 4]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
-  // One matrix deep: those of the next step are collected while these are multiplied.
+  // One matrix deep, as other `ahead` are: those of the next step are collected while these are multiplied.
   policy("matrix-ahead", [2, 2], [4, 4], 1, [1, 4]),
   policy("matrix-eight", [2, 4], [4, 2], 2, [1, 2]),
+  // Between these and the largest, for products whose tiles would make half a wave more.
+  policy("matrix-96-columns", [4, 2], [4, 3], 2, [2, 1]),
+  policy("matrix-96-rows", [2, 4], [3, 4], 2, [1, 2]),
+  policy("matrix-192-columns", [2, 4], [4, 3], 2, [2, 1]),
+  policy("matrix-192-rows", [4, 2], [3, 4], 2, [1, 2]),
   policy("matrix-large", [2, 4], [4, 4], 2, [1, 2]),
+  policy("matrix-ahead-tall", [4, 2], [4, 4], 1, [1, 2]),
+  policy("matrix-ahead-wide", [2, 4], [4, 4], 1, [1, 2]),
 ];
 
 /** The one whose two tiles of each operand fit where it is two matrices deep. */

@@ -4,7 +4,7 @@
  */
 import assert from "#assert";
 import fc from "fast-check";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";
@@ -136,6 +136,29 @@ const problems = randomSizes({
   groups: fc.constantFrom(1, 1, 2),
   groupIn: channels,
   groupOut: channels,
+});
+
+Deno.test("operands of f16 that lie along the depth are packed on matrix units where that pays", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  // Of a device where it costs nothing, and short rows much.
+  const device = {
+    ...H200,
+    costs: { ...H200.costs, element: 0, dispatch: 0 },
+    shares: { ...H200.shares, depthRows: { 16: 0.5, 32: 0.5, 64: 0.5 } },
+  };
+  const packed = { nn: "ap", nt: "apbp", tn: "", tt: "bp" };
+  for (const [m, n, k] of SIZES.slice(1, 2)) {
+    for (const transpose of TRANSPOSES) {
+      for (const policy of ["matrix-small", "matrix-ahead", "matrix-ahead-wide"]) {
+        const choice = { dtype: "f16", device, policy } as const;
+        const { plan } = await multiply(gpu, { m, n, k, transpose, batch: 2 }, choice);
+        const passes = packed[transpose].length / 2;
+        assert.equal(plan.passes.length, 1 + passes, plan.kernel);
+        assert.ok(plan.kernel.includes(packed[transpose]), plan.kernel);
+      }
+    }
+  }
 });
 
 Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {

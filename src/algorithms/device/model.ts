@@ -46,6 +46,8 @@ export interface DeviceShares {
   readonly storedAcross: number;
   /** A side that the threads do not share row by row: every load has its own place. */
   readonly dealtUnevenly: number;
+  /** The same of matrix units. */
+  readonly dealtUnevenlyOnUnits: number;
   /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
   readonly packing: { readonly single: number; readonly across: number };
   /** What of the main loop's rate is left where it unpacks both operands, four values with a scale in common. */
@@ -74,7 +76,7 @@ export interface DeviceShares {
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
-  /** Of matrix units: a tile's side that is read along its depth, by the bytes of such a row; 1 where absent. */
+  /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;

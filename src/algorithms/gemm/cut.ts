@@ -15,12 +15,15 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   const device = deviceOf(request);
   const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
+  const valueBytes = scalarBytes(types.storage);
   const words = Math.ceil(k / depthOfValue(types));
   const tile = (shape: OperandShape, side: "rows" | "columns", other: number) => ({
     ...shape,
     value: types.tile,
     packing: (policy: TilePolicy) =>
-      packingPays(device, shape, policy, side, other) ? packingCost(device, shape) : undefined,
+      packingPays(device, request.limits, valueBytes, shape, policy, side, other)
+        ? packingCost(device, shape)
+        : undefined,
   });
   return cutProduct(request, {
     rows: m,

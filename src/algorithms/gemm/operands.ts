@@ -5,6 +5,7 @@ import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import type { DeviceModel } from "../device/model.ts";
+import { depthShare } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { BufferList } from "../tensors.ts";
@@ -49,28 +50,47 @@ export function operandShapes(
 
 /**
  * What the main loop gains by a packed operand, as a share of its time (docs/performance/gemm.md): stores across a
- * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do.
+ * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do, those of int8
+ * along the depth.
  */
 function packingGain(
-  { shares: { packing } }: DeviceModel,
+  { shares }: DeviceModel,
   { along, vector }: OperandShape,
-  { matrix }: TilePolicy,
+  policy: TilePolicy,
   extent: number,
 ): number {
+  const { packing } = shares;
   if (vector === 1) return packing.single;
-  if (matrix !== undefined) return 0;
-  return along === "depth" && extent >= 128 ? packing.across : 0;
+  if (along === "place" || policy.matrix?.unit.component === "i8") return 0;
+  if (policy.matrix !== undefined) return 1 - depthShare(shares, policy, extent);
+  return extent >= 128 ? packing.across : 0;
+}
+
+/** Places and depth of a packed operand, whole tiles. */
+export function packedSize(
+  { places, depth }: OperandShape,
+  policy: TilePolicy,
+  side: "rows" | "columns",
+): { places: number; depth: number } {
+  const extent = policy[side];
+  return {
+    places: Math.ceil(places / extent) * extent,
+    depth: Math.ceil(depth / policy.depth) * policy.depth,
+  };
 }
 
 /**
- * Whether an operand is packed first: where it has to be, and where that gains more than reading and
+ * Whether an operand is packed first: where it has to be, and where it fits a buffer and that gains more than reading and
  * writing it once more costs.
  *
+ * @param valueBytes Of a value as it is stored.
  * @param side Which side of a policy's tile it is.
  * @param other Places of the other operand.
  */
 export function packingPays(
   device: DeviceModel,
+  { maxBufferSize }: DeviceLimits,
+  valueBytes: number,
   matrix: OperandShape,
   policy: TilePolicy,
   side: "rows" | "columns",
@@ -78,6 +98,8 @@ export function packingPays(
 ): boolean {
   if (matrix.bytes !== undefined) return true;
   const { places, depth, batches } = matrix;
+  const packed = packedSize(matrix, policy, side);
+  if (batches * packed.places * packed.depth * valueBytes > maxBufferSize) return false;
   const products = batches * places * depth * other;
   const gain = packingGain(device, matrix, policy, policy[side]);
   // Fast products have less to gain.

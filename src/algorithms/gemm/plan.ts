@@ -39,12 +39,19 @@ import { pass, reducePass, reduceTilesPass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
 import { BufferList } from "../tensors.ts";
 import { cutGemm } from "./cut.ts";
 import { chooseMath } from "./math.ts";
 import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue, resultMap } from "./epilogue.ts";
-import { type OperandShape, operandShapes, packingPays, packOperandPass } from "./operands.ts";
+import {
+  type OperandShape,
+  operandShapes,
+  packedSize,
+  packingPays,
+  packOperandPass,
+} from "./operands.ts";
 import { SPLIT_NOTE, splitProduct } from "./split.ts";
 import { splitScales } from "../../kernels/split_scales.ts";
 
@@ -259,10 +266,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
     const tileDepth = policy.depth;
     const side = name === "a" ? "rows" : "columns";
-    const extent = policy[side];
     const access = (module: ModuleBuilder, from: number, vector: TileLoader["vector"]) =>
       loadedTensor(module, name, vector, buffers.split(from), types);
-    if (!packingPays(device, matrix, policy, side, other)) {
+    if (!packingPays(device, limits, scalarBytes(types.storage), matrix, policy, side, other)) {
       const { along, places, depth, batchStride } = matrix;
       const contiguous = along === "place" ? places : depth;
       const vector = variant.vectorLoads
@@ -276,10 +282,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
         });
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
-    const padded = {
-      places: Math.ceil(matrix.places / extent) * extent,
-      depth: Math.ceil(matrix.depth / tileDepth) * tileDepth,
-    };
+    const padded = packedSize(matrix, policy, side);
     const packedBuffer = buffers.add(
       `packed ${name}`,
       "workspace",
