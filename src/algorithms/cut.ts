@@ -162,7 +162,8 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
-    const loop = loopCost(asked.device, product, policy, tiles * splits, perSplit);
+    const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
+    const loop = loopCost(asked.device, product, policy, tiles * splits, multiplied);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }

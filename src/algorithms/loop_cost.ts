@@ -84,14 +84,21 @@ export function loopCost(
   const { share = 1 } = product;
   const few = isSmallCpu(device);
   const { fill, store } = few ? SMALL_DEVICE : device.costs;
-  const one = (steps: number) =>
-    policy.rows * policy.columns * (policy.depth * (steps + fill) + store);
-  if (few) return multiprocessors * one(steps * share) * Math.ceil(workgroups / multiprocessors);
+  const tile = policy.rows * policy.columns;
+  const one = (steps: number) => tile * (policy.depth * steps + store);
+  const filling = tile * policy.depth * fill;
+  if (few) {
+    return multiprocessors * (one(steps * share) + filling) *
+      Math.ceil(workgroups / multiprocessors);
+  }
   const warps = policyWarps(policy);
   const met = policyDevice(device, policy);
-  const time = (count: number) => waveTime(met, count, residentWorkgroups(met, warps), warps);
+  const resident = residentWorkgroups(met, warps);
+  const time = (count: number) => waveTime(met, count, resident, warps);
+  // Tiles of the first wave fill at once; those of later ones while their neighbours multiply.
+  const first = filling * time(Math.min(workgroups, resident * multiprocessors));
   // Of uneven tiles none is done before the deepest is.
-  const work = Math.max(
+  const work = first + Math.max(
     one(steps * share) * time(workgroups),
     one(steps) * time(Math.min(workgroups, 1)),
   );

@@ -1,6 +1,7 @@
 import type { TileLoader } from "../kernels/loader.ts";
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
+import { multipliedSteps } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { type MatrixUnit, matrixUnitFor, type MatrixUnits } from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
@@ -13,6 +14,8 @@ export interface Product {
   readonly batches: number;
   /** Depth in steps of a policy: padding depends on the tile's depth. */
   steps(policy: TilePolicy): number;
+  /** Of a tile with its whole depth: its steps but for what the last one leaves out; `steps` where absent. */
+  wholeSteps?(policy: TilePolicy): number;
   /** Mean steps of a tile over the most, where rows differ in depth; 1 where absent. */
   readonly share?: number;
   /** Elements of the result, all batches. */
@@ -35,6 +38,17 @@ export interface Product {
     | undefined;
   readonly a: TileAccess;
   readonly b: TileAccess;
+}
+
+/** Steps of a product that is so deep, by the policy, where all of its rows are. */
+export function stepsOf(
+  depth: (policy: TilePolicy) => number,
+  variant: MainLoopVariant | undefined,
+): Pick<Product, "steps" | "wholeSteps"> {
+  return {
+    steps: (policy) => Math.ceil(depth(policy) / policy.depth),
+    wholeSteps: (policy) => multipliedSteps(depth(policy), policy, variant),
+  };
 }
 
 /** The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16. */

@@ -3,7 +3,7 @@ import { packedElements, type PackShape } from "../kernels/pack_strided.ts";
 import { type ConvTensor, resultTensor, tensorShape } from "../problem/conv_problem.ts";
 import { elementCount } from "../tensor/tensor.ts";
 import { type Cut, cutProduct } from "./cut.ts";
-import { moveTime, passTime, productTime } from "./device/model.ts";
+import { moveTime, overlappedTime, passTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
 import { operandBytes, resultBytes } from "./tensors.ts";
 import { expectPlanned, isRefusal } from "./refusal.ts";
@@ -102,5 +102,5 @@ export function gatheredTime(
     moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
     device,
   );
-  return packing + passTime(product, tensorsTime(request, stored), device);
+  return packing + passTime(overlappedTime(product, tensorsTime(request, stored)), 0, device);
 }

@@ -109,7 +109,7 @@ const WORTH_PEELING = 0.03;
 
 /** Products of the last step, where it is a text of its own; the text must know the depth. */
 function peeledDepth(
-  { depth, splits, uneven }: MainLoopShape,
+  { depth, splits, uneven }: Pick<MainLoopShape, "depth" | "splits" | "uneven">,
   policy: TilePolicy,
   mode: SizeMode,
   variant?: MainLoopVariant,
@@ -124,6 +124,17 @@ function peeledDepth(
   const last = Math.ceil((depth - (steps - 1) * policy.depth) / whole) * whole;
   const skipped = policy.depth - last;
   return skipped >= WORTH_PEELING * steps * policy.depth ? last : undefined;
+}
+
+/** Steps of a loop with its whole depth; of a last one that is a text of its own the part that is multiplied. */
+export function multipliedSteps(
+  depth: number,
+  policy: TilePolicy,
+  variant?: MainLoopVariant,
+): number {
+  const last = peeledDepth({ depth, splits: 1 }, policy, "constant", variant);
+  const steps = Math.ceil(depth / policy.depth);
+  return last === undefined ? steps : steps - 1 + last / policy.depth;
 }
 
 /** Multiplications of the loop, those with padding included. */

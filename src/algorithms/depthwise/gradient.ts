@@ -71,12 +71,17 @@ interface FilterSums {
   readonly own: DepthwiseFilterShape["own"];
 }
 
-/** How much longer than its products backward-filter takes, by the loads of a thread that sums so much. */
+/**
+ * How much longer than its products backward-filter takes, by the loads of a thread that sums so much.
+ *
+ * @param apart Parts of a warp that read places of their own, and with them lines.
+ */
 export function gradientSlowness(
   request: PlanRequest,
   { stride, dilation }: Axis,
   places: number,
   { taps: { run, others }, own: { filters, inputs } }: FilterSums,
+  apart = 1,
 ): number {
   const products = places * run * others * filters * inputs;
   const met = (places - 1) * stride + (run - 1) * dilation + 1;
@@ -85,7 +90,7 @@ export function gradientSlowness(
   const loads = filters * places + inputs * others * Math.min(met, places * run) * lines;
   const far = 1 / (run * others * inputs) + 1 / (run * others * filters);
   const { gradientLoad, gradientFar } = deviceOf(request).shares;
-  return Math.max(1 + gradientLoad * loads / products, gradientFar * far);
+  return Math.max(1 + gradientLoad * loads * apart / products, gradientFar * far);
 }
 
 /**

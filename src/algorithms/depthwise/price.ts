@@ -6,7 +6,7 @@ import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime, productTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
-import { groupOf } from "./geometry.ts";
+import { groupOf, RUN } from "./geometry.ts";
 import { depthwiseFilterShape, gradientSlowness } from "./gradient.ts";
 import { depthwiseShape, packsFilter } from "./results.ts";
 
@@ -56,6 +56,12 @@ function tapsRate(request: PlanRequest, which: "depthwise" | "depthwiseGradient"
   return taps / (taps + shares.depthwiseTaps) * rates[which][side];
 }
 
+/**
+ * What a thread does beside its rounds, in products: it finds its places, tests which there are, and stores; and brings its
+ * part of a filter to workgroup memory.
+ */
+const BESIDE = { thread: 20, staging: 20 };
+
 /** Forward and backward-data. */
 function resultsWork(request: PlanRequest): Work {
   const shape = depthwiseShape(request, "uniform");
@@ -78,17 +84,20 @@ function resultsWork(request: PlanRequest): Work {
   const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1);
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
-  // Places of a warp lie a pixel apart: the more warps, the fewer lines stay until their other channels are wanted.
-  const apart = shares.fewSources * Math.max(1, shares.fewApart / warps) * rates.stream *
+  // Places of a warp lie a pixel apart: the more warps, the fewer lines stay until their other channels are wanted. Short runs
+  // have fewer lines.
+  const lines = warps * Math.min(1, places / RUN);
+  const apart = shares.fewSources * Math.max(1, shares.fewApart / lines) * rates.stream *
     (lanes > 1 ? shares.fewNeighbours : 1);
   // Neighbouring places of a strided input's gradient meet the same ones of the output's.
   const shared = request.problem.op === "fwd"
     ? 1
     : otherAxes(shape).reduce((all, d) => all * shape.axes[d]!.stride, 1);
   const rounds = threads / segments * sources * hits;
+  const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0);
   return {
     // With those of taps that a stride leaves out.
-    products: rounds * products * images,
+    products: rounds * products * images + beside * threads,
     rate: share * rates.few,
     passes,
     partials,
@@ -113,7 +122,9 @@ function gradientWork(request: PlanRequest): Work {
     };
   }
   const partials = partialsOf(request, segments);
+  // Fewer channels than a warp has lanes: the rest of it walks other places.
+  const apart = shape.lanesInner ? Math.max(1, 32 / shape.lanes) : 1;
   const rate = deviceOf(request).rates.fewGradient /
-    gradientSlowness(request, axes[run]!, places, shape);
+    gradientSlowness(request, axes[run]!, places, shape, apart);
   return { products, rate, passes, partials };
 }

@@ -4,7 +4,7 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
-import { productUnit } from "../product.ts";
+import { productUnit, stepsOf } from "../product.ts";
 import type { Planned } from "../refusal.ts";
 import { type OperandShape, operandShapes, packingCost, packingPays } from "./operands.ts";
 import type { GemmRequest } from "./request.ts";
@@ -29,7 +29,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     rows: m,
     columns: n,
     batches: batch,
-    steps: ({ depth }) => Math.ceil(words / depth),
+    ...stepsOf(() => words, request.variant),
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.

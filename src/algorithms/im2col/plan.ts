@@ -10,6 +10,7 @@ import { cutArithmetic } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { streamsOf } from "../cut_passes.ts";
 import type { Plan } from "../plan.ts";
+import { stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
@@ -120,7 +121,7 @@ function needsOf(request: PlanRequest, geometry: Im2colGeometry): Im2colNeeds {
         streams: op === "fwd" && streamsOf(request),
         rows: op === "bwd-data" ? taps * inChannels : outChannels,
         columns: op === "bwd-filter" ? taps * inChannels : columns,
-        steps: ({ depth }) => Math.ceil(depths[op] / depth),
+        ...stepsOf(() => depths[op], request.variant),
         a: op === "bwd-filter" ? matrixAccess(gradient(images), value, true) : packed,
         b: op === "fwd"
           ? matrixAccess(windows(images), value)

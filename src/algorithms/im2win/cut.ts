@@ -3,7 +3,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
 import { type Cut, cutProduct, partialResultElements } from "../cut.ts";
-import type { Product } from "../product.ts";
+import { type Product, stepsOf } from "../product.ts";
 import { streamsOf } from "../cut_passes.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -48,7 +48,7 @@ export function windowProduct(
     rows: geometry.rows,
     columns: windowColumns(geometry, images),
     batches: request.problem.groups,
-    steps: (policy) => Math.ceil(depth / policy.depth),
+    ...stepsOf(() => depth, request.variant),
     elements: resultElements(request.problem),
     streams: streamsOf(request),
     a: { along: "place", vector: 4 },

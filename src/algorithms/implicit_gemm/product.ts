@@ -3,7 +3,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
-import { type Product, productUnit } from "../product.ts";
+import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
@@ -86,7 +86,9 @@ function productOf(request: PlanRequest, operands: Operands, padded: number): Pr
     rows: operands.rows,
     columns: operands.columns,
     batches: operands.batches,
-    steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
+    ...(operands.uneven === undefined ? stepsOf(operands.depth, request.variant) : {
+      steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
+    }),
     ...(operands.share === undefined ? {} : { share: operands.share }),
     elements,
     workspaceBytes: (policy) => {

@@ -8,7 +8,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
-import { moveTime, passTime, productTime } from "../device/model.ts";
+import { moveTime, overlappedTime, passTime, productTime } from "../device/model.ts";
 
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
@@ -42,8 +42,8 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
   each += passTime(
-    productTime(cost, rate),
-    moveTime(moved, device.rates.stream),
+    overlappedTime(productTime(cost, rate), moveTime(moved, device.rates.stream)),
+    0,
     device,
   );
   const results = resultBytes(request) * resultElements(problem);
