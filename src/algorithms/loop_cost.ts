@@ -1,7 +1,7 @@
 import { scalarBytes } from "../elements/scalar.ts";
 import { dealsRows, vectorSide } from "../kernels/loader.ts";
 import { unitChain, unitScalar } from "../kernels/matrix_units.ts";
-import { policyThreads, type TilePolicy } from "../kernels/policy.ts";
+import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
   type DeviceModel,
   policyDevice,
@@ -34,7 +34,9 @@ function efficiencyOf(
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
-    const across = vectorSide(access) === "depth" ? depthShare(shares, policy, extent) : 1;
+    const across = vectorSide(access) === "depth"
+      ? depthShare(shares, policy, extent) * (access.gathered ? gatheredShare(shares, policy) : 1)
+      : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     if (dealsRows(loader, extent, policy.depth, threads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
@@ -47,13 +49,24 @@ function efficiencyOf(
 /** Share that is left where a side of a policy's tile is read along its depth. */
 export function depthShare(
   { storedAcross, depthRows }: DeviceModel["shares"],
-  { matrix, depth, rows, columns }: TilePolicy,
+  policy: TilePolicy,
   extent: number,
 ): number {
+  const { matrix, rows, columns } = policy;
   if (matrix === undefined) return extent >= 128 ? storedAcross : 1;
   // Tiles of matrix units lie as their operands do: the more of a tile has short rows, the more it takes.
-  const share = depthRows[depth * scalarBytes(unitScalar(matrix.unit))] ?? 1;
+  const share = depthRows[rowBytes(policy, matrix)] ?? 1;
   return share ** (2 * extent / (rows + columns));
+}
+
+/** Share that is left where an operand of matrix units is gathered in short rows. */
+function gatheredShare({ gatheredRows }: DeviceModel["shares"], policy: TilePolicy): number {
+  return policy.matrix === undefined ? 1 : gatheredRows[rowBytes(policy, policy.matrix)] ?? 1;
+}
+
+/** Bytes of a row along the depth of a tile. */
+function rowBytes({ depth }: TilePolicy, { unit }: MatrixTile): number {
+  return depth * scalarBytes(unitScalar(unit));
 }
 
 /** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */

@@ -76,6 +76,8 @@ export type TileAccess =
   & Pick<TileLoader, "along">
   & Partial<Pick<TileLoader, "vector" | "vectorAlong" | "value">>
   & {
+    /** Whether each step finds anew where it lies. */
+    readonly gathered?: boolean;
     /** What packing the operand for a policy costs, in multiply-adds; undefined where it is read as it is. */
     packing?(policy: TilePolicy): number | undefined;
   };

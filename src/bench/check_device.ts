@@ -75,6 +75,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientFar: 18,
     single: 1,
     depthRows: {},
+    gatheredRows: {},
     narrowLoads: 1,
     f16x3: 0,
     flushed: { kept: 0.5, spilled: 0.2 },

@@ -119,6 +119,7 @@ export const H200: DeviceModel = {
     single: 0.297,
     interleaved: 0.2,
     depthRows: { 64: 0.89, 32: 0.8 },
+    gatheredRows: { 32: 0.87 },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
     f16x3: 0,

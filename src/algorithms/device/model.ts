@@ -78,6 +78,8 @@ export interface DeviceShares {
   readonly interleaved: number;
   /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
+  /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
+  readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
   /** f32 in two halves, three products, of f16 on matrix units with f32 results, `flushed` included; 0 where `auto` takes it never. */

@@ -15,6 +15,8 @@ export interface Access {
   readonly along: TileLoader["along"];
   readonly value: Scalar;
   readonly vector: 1 | 4;
+  /** Whether each step finds anew where it lies. */
+  readonly gathered?: boolean;
 }
 
 /** The product a problem becomes, and how its operands and result lie in memory. */

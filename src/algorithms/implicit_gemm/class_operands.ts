@@ -92,7 +92,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
   const batchInner = layout === "chwn";
   const inner = layout === "nhwc" ? "channels" : "classes";
   const b: Access = layout === "nhwc"
-    ? { along: "depth", vector: four(channels), value: tile }
+    ? { along: "depth", vector: four(channels), value: tile, gathered: true }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
   const results: ClassResults = {
     channels: rowChannels,

@@ -35,7 +35,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
   const spots = elementCount(places);
   const batchInner = layout === "chwn";
   const b: Access = layout === "nhwc"
-    ? { along: "depth", vector: four(channels), value: tile }
+    ? { along: "depth", vector: four(channels), value: tile, gathered: true }
     : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
   const axes = places.map((_, d): Axis => ({
     places: places[d]!,
