@@ -57,7 +57,10 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
     const request = { policy: "matrix-small", ...(split && { math: "f16x3" as const }), ...more };
     const planned = tryPlanGemm({ problem, dtype, limits, matrixUnits, ...request });
     // Two tiles an operand of single halves are too many for the larger ones.
-    if (split && isRefusal(planned) && /matrix-(large|wide|\d+-(rows|columns)) does not fit/.test(planned.text)) {
+    if (
+      split && isRefusal(planned) &&
+      /matrix-(large|wide|\d+-(rows|columns)) does not fit/.test(planned.text)
+    ) {
       return;
     }
     const plan = expectPlanned(planned);

@@ -39,6 +39,29 @@ function ways(op: "fwd" | "bwd-data"): string {
   );
 }
 
+const FUSED: readonly [string, string][] = [
+  ["implicit GEMM", "implicit-gemm"],
+  ["1-D fused", "winograd1d"],
+  ["2-D fused", "winograd2d"],
+];
+
+/** What ships of the fused kernels beside implicit GEMM, the better layout of each. */
+function fused(): string {
+  const cases = readCases("../h200-2026-11-23/fused.jsonl");
+  return meanTable(
+    ["layer", ...FUSED.map(([title]) => title), "1-D / implicit", "2-D / implicit"],
+    [...new Set(cases.map(nameOf))].map((name) => {
+      const [gemm, ...others] = FUSED.map(([, algorithm]) =>
+        rateOf(
+          fastest(cases.filter((one) => nameOf(one) === name && one.algorithm === algorithm)),
+        )
+      ) as [number, number, number];
+      return [name, gemm, ...others, ...others.map((rate) => rate / gemm)] as const;
+    }),
+    [1, 1, 1, 2, 2],
+  );
+}
+
 const PARTS: readonly [string, string][] = [
   ["", "whole"],
   ["F", "without products"],
@@ -113,6 +136,7 @@ function trials(): string {
 export const WINOGRAD_TABLES = {
   "winograd-fwd": () => ways("fwd"),
   "winograd-bwd-data": () => ways("bwd-data"),
+  fused,
   "fused-parts": parts,
   "fused-trials": trials,
 } as const;
