@@ -50,8 +50,7 @@ export function memberToWrite(path: string): ArchiveMember | undefined {
   }
   const name = memberName(member);
   const places = name.split("/").some((part) => part === "" || part === "." || part === "..");
-  // deno-lint-ignore no-control-regex
-  if (places || /[\x00-\x1f\x7f\\]/.test(name)) {
+  if (places || /\p{Cc}|\\/u.test(name)) {
     throw new InputTypeError(
       `Cannot write ${path}: expected a member such as y or layer/y, without control characters, ` +
         "backslashes and parts that are empty or dots",

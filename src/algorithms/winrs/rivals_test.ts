@@ -1,6 +1,6 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { request } from "../../../tests/plan_request.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -9,40 +9,31 @@ import type { Configuration } from "./configure.ts";
 import { configured, configureOptions } from "./plan.ts";
 import { winrsRivals } from "./rivals.ts";
 
-function request(text: string, more: Partial<PlanRequest> = {}): PlanRequest {
-  return {
-    problem: parseDescriptor(text, "bwd-filter"),
-    dtype: "f32",
-    layout: "nchw",
-    filterLayout: "kcrs",
-    epilogue: NO_EPILOGUE,
-    algorithm: "auto",
-    limits: DEFAULT_LIMITS,
-    ...more,
-  };
+function asked(text: string, more: Partial<PlanRequest> = {}): PlanRequest {
+  return request(parseDescriptor(text, "bwd-filter"), { limits: DEFAULT_LIMITS, ...more });
 }
 
-function configuredAs(asked: PlanRequest): Configuration {
-  return expectPlanned(configured(asked));
+function configuredAs(wanted: PlanRequest): Configuration {
+  return expectPlanned(configured(wanted));
 }
 
 const LAYER = "mb32ic64ih28oc64kh3ph1";
 
 Deno.test("winrsRivals() has half and twice the model's segments, each of another grid, and each pair without", () => {
-  const asked = request(LAYER);
-  const rivals = winrsRivals(asked);
+  const layer = asked(LAYER);
+  const rivals = winrsRivals(layer);
   const bySegments = Map.groupBy(rivals, ({ segments }) => segments === undefined);
   const pairs = bySegments.get(true)!.map(({ pair }) => pair);
   assert.ok(pairs.length > 1 && !pairs.includes(undefined));
   const counted = bySegments.get(false)!;
   assert.ok(counted.every(({ pair }) => pairs.includes(pair)));
   for (const [pair, several] of Map.groupBy(counted, ({ pair }) => pair!)) {
-    const { segmentation } = configuredAs({ ...asked, pair });
+    const { segmentation } = configuredAs({ ...layer, pair });
     const model = segmentation.rows * segmentation.firstColumns;
     const grids = [
       segmentation,
       ...several.map(({ segments }) =>
-        configuredAs({ ...asked, pair, splits: segments! }).segmentation
+        configuredAs({ ...layer, pair, splits: segments! }).segmentation
       ),
     ];
     const distinct = grids.map(({ rows, columns, firstColumns, shared }) =>
@@ -58,27 +49,27 @@ Deno.test("winrsRivals() has half and twice the model's segments, each of anothe
 });
 
 Deno.test("winrsRivals() keeps buckets within the workspace", () => {
-  const free = request(LAYER);
-  const tight = request(LAYER, { maxWorkspaceBytes: 4 * 9 * 64 * 64 * 2 });
+  const free = asked(LAYER);
+  const tight = asked(LAYER, { maxWorkspaceBytes: 4 * 9 * 64 * 64 * 2 });
   const { parameters } = expectPlanned(configureOptions(tight));
   const most = mostSegments(tight.problem, parameters);
   assert.equal(most, 3);
-  const counts = (asked: PlanRequest) =>
-    winrsRivals(asked).filter(({ segments }) => segments !== undefined)
+  const counts = (layer: PlanRequest) =>
+    winrsRivals(layer).filter(({ segments }) => segments !== undefined)
       .map(({ pair, segments }) =>
-        configuredAs({ ...asked, pair: pair!, splits: segments! }).segmentation.count
+        configuredAs({ ...layer, pair: pair!, splits: segments! }).segmentation.count
       );
   assert.ok(counts(free).some((count) => count > most));
   assert.ok(counts(tight).every((count) => count <= most), counts(tight).join());
 });
 
 Deno.test("winrsRivals() counts segments of the direct kernel where there is no choice of pairs", () => {
-  const rivals = winrsRivals(request("mb32ic64ih28oc64kh3sh2ph1"));
+  const rivals = winrsRivals(asked("mb32ic64ih28oc64kh3sh2ph1"));
   assert.ok(rivals.length > 0);
   assert.ok(rivals.every(({ pair, segments }) => pair === undefined && segments! >= 1));
 });
 
 Deno.test("winrsRivals() has none of what WinRS cannot do", () => {
   const problem = parseDescriptor(LAYER, "fwd");
-  assert.deepEqual(winrsRivals({ ...request(LAYER), problem }), []);
+  assert.deepEqual(winrsRivals({ ...asked(LAYER), problem }), []);
 });
