@@ -18,8 +18,8 @@ import { softwareFigures } from "./software.ts";
  *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
  * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
  *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
- *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsAcross.large` and `winrsUneven` are; `small` is of the
- *   three resnet3x3 and densenet layers in `rivals.jsonl` of 2026-11-22.
+ *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsUneven` are; `winrsAcross` is of the probes of two
+ *   calibrations, whose segments are a tile wide.
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
@@ -144,7 +144,7 @@ export const H200: DeviceModel = {
     },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
-    winrsAcross: { large: 1.5, small: 1.45 },
+    winrsAcross: { large: 2.33, small: 2.74 },
     winrsHalf: 0.88,
     winrsUneven: 0.05,
   },

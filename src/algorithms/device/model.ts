@@ -105,7 +105,10 @@ export interface DeviceShares {
   readonly windows: { readonly along: number; readonly across: number };
   /** The same of matrices (im2col). */
   readonly matrices: { readonly along: number; readonly across: number };
-  /** Time of WinRS over the predicted one where channels do not lie innermost: with α = 16, and with smaller ones. */
+  /**
+   * Time of WinRS' kernels over that with channels innermost where they lie elsewhere and no two tiles of a segment lie in a row:
+   * with α = 16, and with smaller ones.
+   */
   readonly winrsAcross: { readonly large: number; readonly small: number };
   /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
   readonly winrsHalf: number;

@@ -41,6 +41,10 @@ export interface ConfigureOptions {
   /** The cache block a kernel runs with. */
   readonly block?: (omega: Omega) => CacheBlock;
   readonly parameters?: SegmentParameters;
+  /** How much longer a kernel takes where channels do not lie innermost and no two of its tiles lie in a row; 1 where absent. */
+  readonly across?: (omega: Omega) => number;
+  /** TB/s at which workgroups store their sums, as each does at its end; they cost nothing where absent. */
+  readonly storeRate?: number;
   readonly pair?: KernelPair;
   /** Ẑ in place of Algorithm 1's; Algorithm 2 then gives the segments. */
   readonly segments?: number;
@@ -54,6 +58,8 @@ const RIVAL_SLACK = 1.5;
 const TIME_SLACK = 1.02;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
 const BUCKET_SLACK = 1.1;
+/** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
+export const LONGEST_SUM = 2048;
 /** Segment counts are tried up to this multiple of Ẑ. */
 const COUNT_SLACK = 2;
 
@@ -66,7 +72,7 @@ const COUNT_SLACK = 2;
  */
 export function configure(problem: ConvProblem, options: ConfigureOptions = {}): Configuration {
   const axes = reduceAxes(problem);
-  const { throughput, parameters, block } = figuresOf(options);
+  const { throughput, parameters, block, across, storeRate } = figuresOf(options);
   const { segments } = options;
   const pairs = options.pair
     ? [options.pair]
@@ -82,7 +88,17 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
       pair,
       baseline,
       segmentation,
-      predictedMs: predictMs(problem, axes, pair, segmentation, throughput, block, parameters),
+      predictedMs: predictMs(
+        problem,
+        axes,
+        pair,
+        segmentation,
+        throughput,
+        block,
+        parameters,
+        across,
+        storeRate,
+      ),
     }));
   });
   const fastest = Math.min(...choices.map(({ predictedMs }) => predictedMs));
@@ -102,12 +118,14 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 
 /** What a configuration goes by. */
 function figuresOf(options: ConfigureOptions) {
-  const { block = paperBlock } = options;
+  const { block = paperBlock, across = () => 1, storeRate = Infinity } = options;
   const device = deviceOf(options);
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
     parameters: options.parameters ?? segmentParameters(device),
     block,
+    across,
+    storeRate,
   };
 }
 
@@ -119,7 +137,7 @@ export function configureAs(
   options: ConfigureOptions = {},
 ): Configuration {
   const axes = reduceAxes(problem);
-  const { throughput, parameters, block } = figuresOf(options);
+  const { throughput, parameters, block, across, storeRate } = figuresOf(options);
   const { first, second } = pair;
   return {
     axes,
@@ -131,13 +149,23 @@ export function configureAs(
       second ? blockCount(problem, second, block(second)) : 0,
     ],
     workspaceElements: bucketElements(segmentation, filterElements(problem)),
-    predictedMs: predictMs(problem, axes, pair, segmentation, throughput, block, parameters),
+    predictedMs: predictMs(
+      problem,
+      axes,
+      pair,
+      segmentation,
+      throughput,
+      block,
+      parameters,
+      across,
+      storeRate,
+    ),
   };
 }
 
 /**
- * Milliseconds of the kernels and the reduction: a round of workgroups in flight takes as long as its largest
- * segment, so a last round that is not full costs a whole one.
+ * Milliseconds of the kernels and the reduction: the last round of workgroups in flight, full or not, takes as long as the
+ * largest segment, those before it as long as the mean.
  */
 export function predictMs(
   problem: ConvProblem,
@@ -147,8 +175,10 @@ export function predictMs(
   throughput: (omega: Omega) => number,
   block: (omega: Omega) => CacheBlock,
   parameters: SegmentParameters,
+  across: (omega: Omega) => number,
+  storeRate: number,
 ): number {
-  const { rows, columns, firstColumns, count } = segmentation;
+  const { rows, columns, firstColumns, count, shared } = segmentation;
   const kept = keptShare(axes);
   const height = Math.ceil(axes.outputRows / rows);
   const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
@@ -156,18 +186,30 @@ export function predictMs(
     const inFlight = workgroupsInFlight(block(omega), parameters);
     const rowMs = 2 * problem.batch * omega.r * omega.n * outChannels * inChannels * inFlight /
       (throughput(omega) * 1e9);
-    const blocks = blockCount(problem, omega, block(omega));
-    const even = blocks / inFlight * axes.outputRows * tiles;
-    const rounds = blocks * rows * segmentColumns / inFlight;
-    const idle = (Math.ceil(rounds) - rounds + parameters.unevenness) * height *
-      Math.ceil(tiles / segmentColumns);
-    return rowMs * kept * (even + idle) + parameters.launch;
+    const rounds = Math.ceil(
+      blockCount(problem, omega, block(omega)) * rows * segmentColumns / inFlight,
+    );
+    const mean = axes.outputRows * tiles / (rows * segmentColumns);
+    const wide = Math.ceil(tiles / segmentColumns);
+    const largest = (1 + parameters.unevenness) * height * wide;
+    // Tiles that lie in a row share its lines.
+    const lines = 1 + (across(omega) - 1) / wide;
+    return rowMs * kept * lines * ((rounds - 1) * mean + largest) + parameters.launch;
   };
   const reduction = count === 1
     ? 0
     : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
-  return kernelMs(pair.first, pair.k0, firstColumns) + reduction +
-    (pair.second ? kernelMs(pair.second, pair.k1, columns - firstColumns) : 0);
+  // Each part of a sum but the first is added to what is there, which is read, as a second kernel's are to the first one's.
+  const moves = (tiles: number, segmentColumns: number) => {
+    const length = height * Math.ceil(tiles / segmentColumns) * problem.batch;
+    return segmentColumns * (2 * Math.ceil(length / LONGEST_SUM) - 1);
+  };
+  const second = columns - firstColumns;
+  const moved = moves(pair.k0, firstColumns) +
+    (second === 0 ? 0 : moves(pair.k1, second) + (shared ? second : 0));
+  const storing = rows * moved * 4 * filterElements(problem) / (storeRate * 1e9);
+  return kernelMs(pair.first, pair.k0, firstColumns) + reduction + storing +
+    (pair.second ? kernelMs(pair.second, pair.k1, second) : 0);
 }
 
 function nearlyFastest(

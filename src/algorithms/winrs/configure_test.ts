@@ -11,9 +11,10 @@ import {
   paperBlock,
   segmentParameters,
 } from "./baseline.ts";
-import { configure, type ConfigureOptions, rivalPairs } from "./configure.ts";
+import { configure, configureAs, type ConfigureOptions, rivalPairs } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { parsePair } from "./pair.ts";
+import { gridSegments } from "./segments.ts";
 import { NOMINAL_THROUGHPUT } from "./throughput.ts";
 
 const SUITE = parseSuite(
@@ -146,4 +147,31 @@ Deno.test("a last round of one workgroup takes as long as a full one", () => {
   near(predicted(2 * blocks).predictedMs, 2);
   // Uneven workgroups lengthen the last round.
   near(predicted(blocks, 0.1).predictedMs, 1.1);
+});
+
+Deno.test("the only round takes as long as its largest segment; tiles apart take longer where channels do not lie innermost", () => {
+  const problem = parseDescriptor("mb64ic64ih56oc64kh3ph1", "bwd-filter");
+  const pair = parsePair("a8n3r6", 3, 56);
+  const predicted = (rows: number, columns: number, options: ConfigureOptions = {}) =>
+    configureAs(problem, pair, gridSegments(56, 56, pair, rows, columns), {
+      block: () => ({ outChannels: 64, inChannels: 64, perMultiprocessor: 1 }),
+      parameters: {
+        ...segmentParameters(H200),
+        workgroupsInFlight: 1000,
+        unevenness: 0,
+        launch: 0,
+        bandwidth: Infinity,
+      },
+      ...options,
+    }).predictedMs;
+  const near = (a: number, b: number) => assert.ok(Math.abs(a / b - 1) < 1e-9, `${a}, not ${b}`);
+  // 56 rows in 44 parts are one or two each, in 28 two.
+  near(predicted(44, 2), predicted(28, 2));
+  near(predicted(28, 2), 2 * predicted(56, 2));
+  const across = () => 3;
+  near(predicted(28, 10, { across }), 3 * predicted(28, 10));
+  near(predicted(28, 2, { across }), (1 + 2 / 5) * predicted(28, 2));
+  // Each segment leaves a bucket.
+  const stored = (rows: number) => predicted(rows, 2, { storeRate: 1 }) - predicted(rows, 2);
+  near(stored(56), 2 * stored(28));
 });

@@ -70,6 +70,8 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     Math.max(0, (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request)),
   );
   const defaults = segmentParameters(device);
+  const { large, small } = device.shares.winrsAcross;
+  const { slicedStore } = device.rates;
   const workspaceShare = Math.min(
     defaults.workspaceShare,
     room / (4 * Math.max(1, dataElements(problem))),
@@ -83,6 +85,10 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
       : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, kernelRates(request)) }),
     ...(request.splits === undefined ? {} : { segments: request.splits }),
     parameters: { ...defaults, workspaceShare },
+    ...(request.layout === "nhwc" ? { storeRate: slicedStore.lines } : {
+      storeRate: slicedStore.scattered,
+      across: ({ alpha }) => alpha === LARGE_ALPHA ? large : small,
+    }),
   };
 }
 
@@ -100,12 +106,7 @@ const LARGE_ALPHA = 16;
 export function configured(request: PlanRequest): Planned<Configuration> {
   const options = configureOptions(request);
   if (isRefusal(options)) return options;
-  const configuration = configure(request.problem, options);
-  const { layout } = request;
-  if (layout === "nhwc") return configuration;
-  const { large, small } = deviceOf(request).shares.winrsAcross;
-  const factor = configuration.pair.first.alpha === LARGE_ALPHA ? large : small;
-  return { ...configuration, predictedMs: factor * configuration.predictedMs };
+  return configure(request.problem, options);
 }
 
 /** {@linkcode planConfiguration}, on software devices with as many segments as keep loops short, unless their number is said. */

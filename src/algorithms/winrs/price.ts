@@ -8,7 +8,7 @@ import { reduceAxes } from "./axes.ts";
 import { enlarged, kernelRates, NEVER } from "./half.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
-import { partialBytes, resultBytes } from "../tensors.ts";
+import { resultBytes } from "../tensors.ts";
 import { configured, targetBytes } from "./plan.ts";
 import { throughputOf } from "./throughput.ts";
 
@@ -49,21 +49,16 @@ export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   return KEPT * directFlops(problem) / (rate * 1e6);
 }
 
-/** Microseconds of WinRS as it would be configured; each block ends with the storing of its results, sums are rounded in a pass. */
+/** Microseconds of WinRS as it would be configured; sums are rounded in a pass. */
 export function winrsTime(request: PlanRequest): Planned<number> {
   const configuration = configured(request);
   if (isRefusal(configuration)) return configuration;
-  const { problem, layout } = request;
+  const { problem } = request;
   const device = deviceOf(request);
-  const { slicedStore } = device.rates;
-  // A second kernel adds to what the first stored.
-  const passes = configuration.pair.second === undefined ? 1 : 3;
   const summed = targetBytes(request);
   const elements = elementCount(tensorShape(problem, "filter"));
-  const rate = slicedStore[layout === "nhwc" ? "lines" : "scattered"];
   const rounding = summed === 0
     ? 0
     : passTime(0, moveTime(summed + resultBytes(request) * elements, device.rates.stream), device);
-  return 1e3 * configuration.predictedMs +
-    moveTime(partialBytes(request) * elements * passes, rate) + rounding;
+  return 1e3 * configuration.predictedMs + rounding;
 }

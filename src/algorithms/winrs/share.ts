@@ -26,7 +26,7 @@ import { identity } from "../../winograd/matrix.ts";
 import { tileTransform } from "../../winograd/transform.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
-import type { Configuration } from "./configure.ts";
+import { type Configuration, LONGEST_SUM } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { operandsAcross, policyOf, slicesOf } from "./policies.ts";
 
@@ -75,9 +75,6 @@ export interface ShareKernel {
   readonly flush: number;
   readonly multiplications: number;
 }
-
-/** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
-const LONGEST_SUM = 2048;
 
 /** Products of a part for sums of `length`; 0 for all of them. */
 function flushEvery({ flush }: PlanRequest, length: number): number {
