@@ -72,7 +72,8 @@ const COUNT_SLACK = 2;
  */
 export function configure(problem: ConvProblem, options: ConfigureOptions = {}): Configuration {
   const axes = reduceAxes(problem);
-  const { throughput, parameters, block, across, storeRate } = figuresOf(options);
+  const figures = figuresOf(options);
+  const { throughput, parameters, block } = figures;
   const { segments } = options;
   const pairs = options.pair
     ? [options.pair]
@@ -88,17 +89,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
       pair,
       baseline,
       segmentation,
-      predictedMs: predictMs(
-        problem,
-        axes,
-        pair,
-        segmentation,
-        throughput,
-        block,
-        parameters,
-        across,
-        storeRate,
-      ),
+      predictedMs: predictMs(problem, axes, pair, segmentation, figures),
     }));
   });
   const fastest = Math.min(...choices.map(({ predictedMs }) => predictedMs));
@@ -117,7 +108,11 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 }
 
 /** What a configuration goes by. */
-function figuresOf(options: ConfigureOptions) {
+type Figures =
+  & Required<Pick<ConfigureOptions, "block" | "parameters" | "across" | "storeRate">>
+  & { readonly throughput: (omega: Omega) => number };
+
+function figuresOf(options: ConfigureOptions): Figures {
   const { block = paperBlock, across = () => 1, storeRate = Infinity } = options;
   const device = deviceOf(options);
   return {
@@ -137,7 +132,8 @@ export function configureAs(
   options: ConfigureOptions = {},
 ): Configuration {
   const axes = reduceAxes(problem);
-  const { throughput, parameters, block, across, storeRate } = figuresOf(options);
+  const figures = figuresOf(options);
+  const { block } = figures;
   const { first, second } = pair;
   return {
     axes,
@@ -149,17 +145,7 @@ export function configureAs(
       second ? blockCount(problem, second, block(second)) : 0,
     ],
     workspaceElements: bucketElements(segmentation, filterElements(problem)),
-    predictedMs: predictMs(
-      problem,
-      axes,
-      pair,
-      segmentation,
-      throughput,
-      block,
-      parameters,
-      across,
-      storeRate,
-    ),
+    predictedMs: predictMs(problem, axes, pair, segmentation, figures),
   };
 }
 
@@ -167,16 +153,12 @@ export function configureAs(
  * Milliseconds of the kernels and the reduction: the last round of workgroups in flight, full or not, takes as long as the
  * largest segment, those before it as long as the mean.
  */
-export function predictMs(
+function predictMs(
   problem: ConvProblem,
   axes: ReducedAxes,
   pair: KernelPair,
   segmentation: Segmentation,
-  throughput: (omega: Omega) => number,
-  block: (omega: Omega) => CacheBlock,
-  parameters: SegmentParameters,
-  across: (omega: Omega) => number,
-  storeRate: number,
+  { throughput, block, parameters, across, storeRate }: Figures,
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
   const kept = keptShare(axes);
