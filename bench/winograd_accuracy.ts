@@ -1,5 +1,5 @@
 /**
- * Errors of fused and non-fused Winograd on the GPU at hand, with and without second accumulators, beside direct's:
+ * Errors of fused and non-fused Winograd on the GPU at hand, with sums whole and in parts, beside direct's:
  *   deno run -A bench/winograd_accuracy.ts [CHANNELS] [TILES]
  * Comma lists. A square filter of the tile's length, one image of 14 x 14 places, 16 output channels. MARE is of
  * uniform01 data; relative L2 and the bound ratio are of normal data. Ends with exit code 1 where what is planned

@@ -78,11 +78,6 @@ const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
-/**
- * What of a workgroup's time multiprocessors wait between the whole tiles of stream-K and the split ones where each runs one
- * workgroup, as with large tiles of matrix units (f16 8192³ on an H200: 9 % for the 3 % that it was to gain).
- */
-const DRAIN = 1;
 
 /** Whether a device can run the main loop with this policy and these tile loaders. */
 export function policyFits(
@@ -178,8 +173,11 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const slots = residentWorkgroups(policyDevice(device, policy), policyWarps(policy)) *
-    device.multiprocessors;
+  const resident = residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
+  const slots = resident * device.multiprocessors;
+  // Where each multiprocessor runs one workgroup, as with large tiles of matrix units, it waits for the slowest between whole
+  // tiles and split ones (f16 8192³ on an H200: 9 % lost for the 3 % that it was to gain).
+  const alone = policy.matrix !== undefined && resident === 1;
   const whole = Math.floor(tiles / slots) * slots;
   for (const head of [whole, whole - slots]) {
     const tail = tiles - head;
@@ -188,9 +186,7 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
     const before = loopCost(device, product, policy, head, steps) +
-      (head === 0 || policy.matrix === undefined
-        ? 0
-        : DRAIN * loopCost(device, product, policy, 1, steps));
+      (head > 0 && alone ? loopCost(device, product, policy, 1, steps) : 0);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;

@@ -102,5 +102,5 @@ export function gatheredTime(
     moveTime(operandBytes(request) * 2 * packedElements(pack), device.rates.filterStream),
     device,
   );
-  return packing + passTime(overlappedTime(product, tensorsTime(request, stored)), 0, device);
+  return packing + overlappedTime(product, tensorsTime(request, stored)) + device.times.dispatch;
 }

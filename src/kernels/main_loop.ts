@@ -126,7 +126,7 @@ function peeledDepth(
   return skipped >= WORTH_PEELING * steps * policy.depth ? last : undefined;
 }
 
-/** Steps of a loop with its whole depth; of a last one that is a text of its own the part that is multiplied. */
+/** Steps of a loop with its whole depth, sizes in its text; of a last one that is a text of its own the part that is multiplied. */
 export function multipliedSteps(
   depth: number,
   policy: TilePolicy,

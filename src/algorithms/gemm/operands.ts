@@ -89,7 +89,7 @@ export function packedSize(
  */
 export function packingPays(
   device: DeviceModel,
-  { maxBufferSize }: DeviceLimits,
+  { maxBufferSize, maxStorageBufferBindingSize }: DeviceLimits,
   valueBytes: number,
   matrix: OperandShape,
   policy: TilePolicy,
@@ -99,7 +99,15 @@ export function packingPays(
   if (matrix.bytes !== undefined) return true;
   const { places, depth, batches } = matrix;
   const packed = packedSize(matrix, policy, side);
-  if (batches * packed.places * packed.depth * valueBytes > maxBufferSize) return false;
+  const bytes = batches * packed.places * packed.depth * valueBytes;
+  const lying = batches * places * depth * valueBytes;
+  // Padding is to bring neither a larger buffer than there is nor more bindings.
+  if (
+    bytes > maxBufferSize ||
+    bytes > maxStorageBufferBindingSize && lying <= maxStorageBufferBindingSize
+  ) {
+    return false;
+  }
   const products = batches * places * depth * other;
   const gain = packingGain(device, matrix, policy, policy[side]);
   // Fast products have less to gain.

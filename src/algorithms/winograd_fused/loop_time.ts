@@ -1,11 +1,10 @@
-import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { type SlicePolicy, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { resultBytes } from "../tensors.ts";
-import type { SlicedProduct } from "./product.ts";
+import { chainSteps, type SlicedProduct } from "./product.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */
 const REGISTERS = { thin: 64, few: 128, many: 256 };
@@ -33,7 +32,7 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, tiles, targets, axes, flush } = product;
+  const { slices, tiles, targets, axes, chains } = product;
   const device = deviceOf(request);
   const lines = request.layout === "nhwc";
   const workgroups = sliceWorkgroups({
@@ -55,14 +54,14 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
-    (flush > 0 && !product.parts ? shares.sliced.flushed : 1) *
+    (chains === "registers" ? shares.sliced.flushed : 1) *
     (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
-  const length = product.taps * paddedChannels(product.channels, policy.depth);
+  const { steps, chain } = chainSteps(request, product, policy.depth);
   const multiply = productTime(
-    multiprocessors * places * slices * (length + FILL_STEPS * policy.depth),
+    multiprocessors * places * slices * (steps + FILL_STEPS) * policy.depth,
     rate,
   );
-  const parts = flush > 0 && product.parts ? Math.ceil(length / flush) : 1;
+  const parts = chains === "stored" ? Math.ceil(steps / chain) : 1;
   const store = parts * moveTime(
     resultBytes(request) * multiprocessors * places * product.results,
     lines ? rates.slicedStore.lines : rates.slicedStore.scattered,

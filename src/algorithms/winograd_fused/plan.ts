@@ -8,7 +8,7 @@ import {
   filterTransformWorkgroups,
 } from "../../kernels/slices/filter_transform.ts";
 import { filterLoader } from "../../kernels/slices/filter_loader.ts";
-import { type SliceGeometry, stepCount } from "../../kernels/slices/geometry.ts";
+import type { SliceGeometry } from "../../kernels/slices/geometry.ts";
 import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
@@ -34,7 +34,7 @@ import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 import { choosePolicy, imageAcross } from "./policies.ts";
 import { fusedRuns } from "./price.ts";
-import { outputLayoutOf, slicedProduct } from "./product.ts";
+import { chainSteps, outputLayoutOf, slicedProduct } from "./product.ts";
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (
@@ -95,14 +95,16 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const { slices, tiles } = sliced;
     const policy = choosePolicy(request, sliced);
     if (isRefusal(policy)) return policy;
-    const chain = Math.ceil(sliced.flush / policy.depth);
-    const parts = sliced.parts && chain > 0;
+    const { steps: depthSteps, chain } = chainSteps(request, sliced, policy.depth);
+    // Padding of the depth may leave a chain of all steps.
+    const chains = chain < depthSteps ? sliced.chains : "whole";
     // The first kernel has the largest tiles.
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));
       arithmetic = {
         tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
-        ...(chain === 0 ? {} : { chain: chain * policy.depth }),
+        ...(chains === "whole" ? {} : { chain: chain * policy.depth }),
+        ...(chains === "stored" ? { fold: "results" } : {}),
       };
     }
     const filterSide = layout === "nhwc" ? "columns" : "rows";
@@ -171,11 +173,11 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups,
-      steps: stepCount(geometry, policy.depth),
+      steps: depthSteps,
       firstStep: "0u",
-      endStep: module.size("steps", stepCount(geometry, policy.depth)),
+      endStep: module.size("steps", depthSteps),
       batchText: "  let group = batch;",
-      partial: parts ? chain : 0,
+      partial: chains === "stored" ? chain : 0,
     };
     const [a, b] = filterSide === "rows"
       ? [loaders.filter, loaders.image]
@@ -202,14 +204,14 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         geometry,
         filterSide,
         steps,
-        parts,
+        chains === "stored",
         spread ? policy.columns : undefined,
       ),
-      parts ? 0 : chain,
+      chains === "registers" ? chain : 0,
     );
     const workgroups = sliceWorkgroups(loop, policy);
     const products = workgroups * policy.rows * policy.columns * slices *
-      stepCount(geometry, policy.depth) * policy.depth;
+      depthSteps * policy.depth;
     multiplications += products;
     const transformers = filterTransformWorkgroups(shape);
     if (transformers > 0) {
@@ -229,9 +231,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     notes.push(
       runsNote(runs, geometry),
       `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
-        (chain === 0
+        (chains === "whole"
           ? ""
-          : `, sums ${parts ? "are stored" : "move to second accumulators"} every ${
+          : `, sums ${chains === "stored" ? "are stored" : "move to second accumulators"} every ${
             chain * policy.depth
           } products`),
     );

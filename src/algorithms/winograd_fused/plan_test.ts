@@ -207,6 +207,7 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
     const stored = / are stored every (\d+) products/.exec(notes[1]!)?.[1];
     assert.equal(kernel.includes("_partial"), stored !== undefined);
     assert.equal(arithmetic.chain, stored === undefined ? undefined : Number(stored));
+    assert.equal(arithmetic.fold, stored === undefined ? undefined : "results");
     return stored === undefined ? 0 : Number(stored);
   };
   const [conv2, , conv4, conv5] = resnet as [ConvProblem, ConvProblem, ConvProblem, ConvProblem];
@@ -221,6 +222,13 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
   // Whole steps.
   assert.equal(parts(conv2, { flush: 3 }), 8);
   assert.equal(parts(conv2, { flush: 192 }), 0);
+  // 256 channels are 768 products; one more a tap makes 99 steps, of two chains.
+  const channels = (inChannels: number) => ({ ...conv2, inChannels });
+  assert.equal(parts(channels(256)), 0);
+  assert.equal(parts(channels(257)), 8 * 50);
+  assert.equal(parts(channels(769)), 8 * 59);
+  // A chain of all steps is none.
+  assert.equal(parts({ ...channels(20), filterSize: [1, 1] }, { flush: 18 }), 0);
   // They take no registers, and so the same tile.
   const chosen = request(conv5, { algorithm: "winograd1d", tile: "F(6,3)" });
   const tileOf = (kernel: string) => /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)?.[1];

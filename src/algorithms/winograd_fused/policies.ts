@@ -72,7 +72,7 @@ export function choosePolicy(
 ): Planned<SlicePolicy> {
   const { limits } = request;
   const { slices } = product;
-  const flushed = product.flush > 0 && !product.parts;
+  const flushed = product.chains === "registers";
   const across = imageAcross(request);
   const layout = outputLayoutOf(request);
   const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;

@@ -1,11 +1,14 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { fullVariant, type OutputLayout } from "../../kernels/main_loop_variant.ts";
-import { tapCount, tileCount } from "../../kernels/slices/geometry.ts";
+import { paddedChannels, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
 import { runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 
-/** Longer sums are added up in chains: up to here one accumulator has a MARE of 4e-7 (docs/accuracy.md), of large tiles half. */
+/**
+ * Longer sums are added up in chains: up to here one accumulator has a MARE near 4e-7 (docs/accuracy.md), of large tiles
+ * half.
+ */
 const LONGEST_SUM = 768;
 /** Slices of a large tile, above those of F(4x4,3x3). */
 const LARGE_SLICES = 37;
@@ -26,10 +29,8 @@ export interface SlicedProduct {
   /** Source channels of a group, and taps that are no part of the tile. */
   readonly channels: number;
   readonly taps: number;
-  /** Products of a chain; 0 for all. */
-  readonly flush: number;
-  /** Whether chains are added up in the result, and not in second accumulators. */
-  readonly parts: boolean;
+  /** Where chains of a sum are added up: in the stored result, or in second accumulators; a sum of one chain is whole. */
+  readonly chains: "whole" | "stored" | "registers";
 }
 
 /** The product of a cut's kernel. */
@@ -48,18 +49,35 @@ export function slicedProduct(request: PlanRequest, runs: readonly TileRun[]): S
     groups: request.problem.groups,
     channels,
     taps,
-    flush: flushEvery(request, slices, taps * channels),
-    // What is stored is rounded to the result's type; and another layout of sums takes the memory of the step that comes next.
-    parts: elementsOf(request).result === "f32" && outputLayoutOf(request) === "threads",
+    chains: chainCount(request, slices, taps * channels) === 1
+      ? "whole"
+      // What is stored is rounded to the result's type; another layout of sums takes the memory of the step that comes next.
+      : elementsOf(request).result === "f32" && outputLayoutOf(request) === "threads"
+      ? "stored"
+      : "registers",
   };
 }
 
-/** Products of a chain for sums of `length`: chains of equal length, which are added up; 0 for none. */
-function flushEvery({ flush }: PlanRequest, slices: number, length: number): number {
+/** Chains of a sum of `length` products. */
+function chainCount({ flush }: PlanRequest, slices: number, length: number): number {
+  if (flush !== undefined) return flush === 0 ? 1 : Math.max(1, Math.ceil(length / flush));
   const most = slices < LARGE_SLICES ? LONGEST_SUM : LONGEST_SUM / 2;
-  const chains = length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
-  const every = flush ?? Math.ceil(length / chains);
-  return every < length ? every : 0;
+  return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
+}
+
+/** Steps of a product with tiles so deep, and of each of its chains: of equal length, where the user does not say how long. */
+export function chainSteps(
+  request: PlanRequest,
+  { slices, taps, channels, chains }: SlicedProduct,
+  depth: number,
+): { readonly steps: number; readonly chain: number } {
+  const steps = taps * paddedChannels(channels, depth) / depth;
+  if (chains === "whole") return { steps, chain: steps };
+  const { flush } = request;
+  const chain = flush === undefined
+    ? Math.ceil(steps / chainCount(request, slices, taps * channels))
+    : Math.ceil(flush / depth);
+  return { steps, chain: Math.min(steps, chain) };
 }
 
 /** How a request's sums lie before the output transform. */

@@ -41,11 +41,8 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   });
   const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
-  each += passTime(
-    overlappedTime(productTime(cost, rate), moveTime(moved, device.rates.stream)),
-    0,
-    device,
-  );
+  each += overlappedTime(productTime(cost, rate), moveTime(moved, device.rates.stream)) +
+    device.times.dispatch;
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
     0,

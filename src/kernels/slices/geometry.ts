@@ -57,8 +57,3 @@ export function tapCount({ outer, tiled }: Pick<SliceGeometry, "outer" | "tiled"
 export function paddedChannels(channels: number, depth: number): number {
   return Math.ceil(channels / depth) * depth;
 }
-
-/** Steps of the loop. */
-export function stepCount(geometry: SliceGeometry, depth: number): number {
-  return tapCount(geometry) * paddedChannels(geometry.channels, depth) / depth;
-}

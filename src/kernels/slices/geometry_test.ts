@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { paddedChannels, type SliceGeometry, stepCount, tapCount, tileCount } from "./geometry.ts";
+import { paddedChannels, type SliceGeometry, tapCount, tileCount } from "./geometry.ts";
 
 const outer = {
   size: 56,
@@ -49,8 +49,7 @@ Deno.test("tapCount() has outer taps and pieces of tiled ones", () => {
   assert.equal(tapCount({ outer: [], tiled: [tiled, tiled] }), 1);
 });
 
-Deno.test("stepCount() fills the channels of every tap up to whole steps", () => {
+Deno.test("paddedChannels() fills whole steps", () => {
   assert.equal(paddedChannels(20, 8), 24);
-  assert.equal(stepCount(geometry, 8), 3 * 3);
-  assert.equal(stepCount({ ...geometry, channels: 0 }, 8), 0);
+  assert.equal(paddedChannels(0, 8), 0);
 });
