@@ -10,13 +10,21 @@ const PATHNAME =
   "A URL's pathname is percent-encoded: use fileURLToPath() of node:url or import.meta.dirname for files";
 const COMMAND = "Tests start processes through tests/cli.ts: with a deadline, quiet and offline";
 
+/** `new URL(request.url)`: an address that was asked for, which names no file of this machine. */
+function isAddress(node: Deno.lint.Expression | Deno.lint.Super): boolean {
+  if (node.type !== "NewExpression" || node.arguments.length !== 1) return false;
+  const [of] = node.arguments;
+  return of?.type === "MemberExpression" && of.object.type === "Identifier" &&
+    of.object.name === "request" && of.property.type === "Identifier" && of.property.name === "url";
+}
+
 const plugin: Deno.lint.Plugin = {
   name: "wgconv",
   rules: {
     "no-pathname": {
       create: (context) => ({
         'MemberExpression[property.name="pathname"]'(node) {
-          context.report({ node, message: PATHNAME });
+          if (!isAddress(node.object)) context.report({ node, message: PATHNAME });
         },
         'ObjectPattern > Property[key.name="pathname"]'(node) {
           context.report({ node, message: PATHNAME });

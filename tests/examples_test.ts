@@ -193,8 +193,7 @@ Deno.test("one_gpu.sh refuses a GPU that is not there, and ends as its command d
 function serve(folder: string) {
   const types: Record<string, string> = { html: "text/html", js: "text/javascript" };
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
-    // deno-lint-ignore wgconv/no-pathname
-    const name = new URL(request.url).pathname.slice(1) || "index.html";
+    const name = decodeURIComponent(new URL(request.url).pathname).slice(1) || "index.html";
     try {
       const type = types[name.split(".").at(-1)!] ?? "application/octet-stream";
       return new Response(await Deno.readFile(`${folder}/${name}`), {

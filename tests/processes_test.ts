@@ -37,6 +37,11 @@ Deno.test("lint finds paths that are percent-encoded and processes without a dea
   ]);
   assert.deepEqual(messages("x.ts", "const { pathname: name } = url;"), [[path, "pathname: name"]]);
   assert.deepEqual(messages("x.ts", 'read(fileURLToPath(new URL("x", here)));'), []);
+  // An address that was asked for is no file.
+  assert.deepEqual(messages("x.ts", "serve(new URL(request.url).pathname);"), []);
+  for (const text of ["new URL(import.meta.url).pathname", "new URL(request.url, here).pathname"]) {
+    assert.deepEqual(messages("x.ts", `read(${text});`), [[path, text]]);
+  }
   const start = 'new Deno.Command("x");';
   const command = "wgconv/no-command-in-tests";
   for (const file of ["/a b/src/x_test.ts", "/a b/tests/x.ts"]) {

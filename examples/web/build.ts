@@ -45,8 +45,7 @@ console.log(`${values.output}: index.html, main.js, photo.png`);
 
 if (port !== undefined) {
   Deno.serve({ port, hostname: "127.0.0.1" }, async (request) => {
-    // deno-lint-ignore wgconv/no-pathname
-    const { pathname } = new URL(request.url);
+    const pathname = decodeURIComponent(new URL(request.url).pathname);
     const name = pathname === "/" ? "index.html" : pathname.slice(1);
     const type = TYPES[/\.(\w+)$/.exec(name)?.[1] ?? ""];
     if (type === undefined || name.includes("/")) return new Response(null, { status: 404 });

@@ -32,7 +32,8 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, tiles, targets, axes, chains } = product;
+  const { slices, tiles, targets, axes } = product;
+  const { steps, chain, chains } = chainSteps(request, product, policy.depth);
   const device = deviceOf(request);
   const lines = request.layout === "nhwc";
   const workgroups = sliceWorkgroups({
@@ -56,7 +57,6 @@ export function loopTime(
     (registers > device.registers ? shares.sliced.spilled : 1) *
     (chains === "registers" ? shares.sliced.flushed : 1) *
     (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
-  const { steps, chain } = chainSteps(request, product, policy.depth);
   const multiply = productTime(
     multiprocessors * places * slices * (steps + FILL_STEPS) * policy.depth,
     rate,

@@ -95,9 +95,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const { slices, tiles } = sliced;
     const policy = choosePolicy(request, sliced);
     if (isRefusal(policy)) return policy;
-    const { steps: depthSteps, chain } = chainSteps(request, sliced, policy.depth);
-    // Padding of the depth may leave a chain of all steps.
-    const chains = chain < depthSteps ? sliced.chains : "whole";
+    const { steps: depthSteps, chain, chains } = chainSteps(request, sliced, policy.depth);
     // The first kernel has the largest tiles.
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));

@@ -65,19 +65,23 @@ function chainCount({ flush }: PlanRequest, slices: number, length: number): num
   return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
 }
 
-/** Steps of a product with tiles so deep, and of each of its chains: of equal length, where the user does not say how long. */
+/**
+ * Steps of a product with tiles so deep, and of each of its chains: of equal length, where the user does not say how long.
+ * Padding of the depth may leave a chain of all steps.
+ */
 export function chainSteps(
   request: PlanRequest,
   { slices, taps, channels, chains }: SlicedProduct,
   depth: number,
-): { readonly steps: number; readonly chain: number } {
+): { readonly steps: number; readonly chain: number; readonly chains: SlicedProduct["chains"] } {
   const steps = taps * paddedChannels(channels, depth) / depth;
-  if (chains === "whole") return { steps, chain: steps };
   const { flush } = request;
   const chain = flush === undefined
     ? Math.ceil(steps / chainCount(request, slices, taps * channels))
     : Math.ceil(flush / depth);
-  return { steps, chain: Math.min(steps, chain) };
+  return chains === "whole" || chain >= steps
+    ? { steps, chain: steps, chains: "whole" }
+    : { steps, chain, chains };
 }
 
 /** How a request's sums lie before the output transform. */

@@ -178,11 +178,6 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     );
   }
   slices();
-  add("shares.sliced.flushed", "winograd2d", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
-    tile: "F(2x2,3x3)",
-    policy: "32x32x8_8x8",
-    flush: 64,
-  });
   add("shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", {
     ...whole,
     policy: "wide",
