@@ -80,22 +80,39 @@ const step = (last) => { -%>
 <% } -%>
 <% }; -%>
 <% if (it.parts) { -%>
-  // Sums go to memory every few steps, which keeps what one accumulator adds up short.
+  // Sums move on every few steps, which keeps what one accumulator adds up short.
   var next_step = first_step;
+<% if (it.multiplyLast) { -%>
+  let last_step = end_step - 1u;
+<% } -%>
   loop {
   let part_step = next_step;
   next_step = min(end_step, part_step + <%= it.parts.steps %>);
+<% if (it.parts.stored) { -%>
   let again = part_step > first_step;
+<% } -%>
 <%= it.parts.clear %>
-  for (var step = part_step; step < next_step; step++) {
+  for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; step++) {
 <% step(false) -%>
   }
+<% if (it.multiplyLast) { -%>
+  if (next_step == end_step) {
+    let step = last_step;
+<% step(true) -%>
+  }
+<% } -%>
 <%= it.finish %>
 
+<% if (it.parts.stored) { -%>
 <%= it.output %>
+<% } -%>
   if (next_step >= end_step) { break; }
   workgroupBarrier();
   }
+<% if (!it.parts.stored) { -%>
+
+<%= it.output %>
+<% } -%>
 <% } else { -%>
 <% if (it.multiplyLast) { -%>
   let last_step = end_step - 1u;

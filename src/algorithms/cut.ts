@@ -303,7 +303,9 @@ export function cutProduct(
             `policy ${request.policy} is no tile of ${
               unitShape(matrix.unit)
             } matrices, expected one ` +
-              "such as 128x256x32_64x64m (rows x columns x depth of a workgroup, rows x columns of " +
+              `such as 128x256x32_64x64m (rows x columns x depth of a workgroup${
+                matrix.split ? ", high and low halves of whole matrices" : ""
+              }, rows x columns of ` +
               "a subgroup: whole matrices, up to 256 results a thread, whose sums fall to whole " +
               "vectors of its threads, in 16 KiB)",
           );

@@ -51,7 +51,7 @@ export function policyVector(
   vector: 1 | 4,
   steps: readonly number[],
 ): TileLoader["vector"] {
-  const halves = matrix?.unit.component === "f16" && !matrix.split && vector === 4;
+  const halves = matrix?.unit.component === "f16" && vector === 4;
   return halves && steps.every((elements) => elements % 8 === 0) ? 8 : vector;
 }
 

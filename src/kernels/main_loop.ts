@@ -88,16 +88,21 @@ type LoaderSides =
   & Pick<TileLoader, "along" | "vectorAlong" | "value">
   & Partial<Pick<TileLoader, "vector">>;
 
-/** Bytes of workgroup memory of the main loop with these loaders. */
+/**
+ * Bytes of workgroup memory of the main loop with these loaders.
+ *
+ * @param flushed Whether sums leave matrix units every few steps, which may take less.
+ */
 export function mainLoopBytes(
   policy: TilePolicy,
   a: LoaderSides,
   b: LoaderSides,
   variant: Pick<MainLoopVariant, "doubleBuffer" | "prefetch"> = {},
+  flushed = false,
 ): number {
   if (isMatrixPolicy(policy)) {
     const sides = [{ vector: 1 as const, ...a }, { vector: 1 as const, ...b }] as const;
-    return matrixMemory(policy, sides, fullVariant(variant)).bytes;
+    return matrixMemory(policy, sides, fullVariant(variant), flushed).bytes;
   }
   const { doubleBuffer } = variant;
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
@@ -217,7 +222,7 @@ export function mainLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    mainLoopBytes(policy, a, b, variant),
+    mainLoopBytes(policy, a, b, variant, flush > 0),
     loopIterations(Math.ceil(steps / shape.splits), stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );

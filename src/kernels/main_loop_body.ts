@@ -98,8 +98,8 @@ export function threadBody(
   };
 }
 
-/** Products in halves that units may add up at once where there are no more: above, f32's error is a fourth of theirs. */
-const SPLIT_ALONE = 96;
+/** Values in halves (two a product) that units may add up at once where there are no more: above, f32's error is a fourth of theirs. */
+const SPLIT_ALONE = 192;
 
 /** Steps whose products matrix units add up; 0 where those are all. */
 export function flushSteps(
@@ -126,7 +126,7 @@ export function matrixBody(
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const memory = matrixMemory(policy, [a, b], variant);
+  const memory = matrixMemory(policy, [a, b], variant, flush > 0);
   return {
     trait: flush === 0 ? "" : `_flush${flush}`,
     summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,

@@ -8,7 +8,7 @@ interface MatrixPolicy {
   readonly subgroups: readonly [number, number];
   /** Matrices of sums of a subgroup along rows and columns. */
   readonly matrices: readonly [number, number];
-  /** Matrices along the depth of a step; of split operands, whose tiles are two, one but of the smallest. */
+  /** Matrices along the depth of a step. */
   readonly depth: number;
   /** Matrices of sums that a subgroup passes through workgroup memory at once. */
   readonly stage: readonly [number, number];
@@ -48,9 +48,6 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-ahead-wide", [2, 4], [4, 4], 1, [1, 2]),
 ];
 
-/** The one whose two tiles of each operand fit where it is two matrices deep. */
-const SMALLEST = MATRIX_POLICIES[0]!.name;
-
 /** Names of all policies on matrix units. */
 export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ name }) => name);
 
@@ -58,15 +55,13 @@ export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ nam
  * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
  * along the columns.
  *
- * @param split Of f32 operands in two halves.
+ * @param split Of f32 operands in two halves, one matrix of each.
  */
 export function matrixPolicies(unit: MatrixUnit, lanes: number, split = false): TilePolicy[] {
   const wide = unit.m / unit.n;
-  // Split operands' are one matrix deep anyway.
-  const own = MATRIX_POLICIES.filter(({ depth }) => !split || depth > 1);
+  const own = MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
-    depth: split && policy.name !== SMALLEST ? 1 : policy.depth,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
     stage: [policy.stage[0], policy.stage[1] * wide],
   }))
@@ -112,6 +107,7 @@ export function parseMatrixPolicy(
   const matrices = [high / unit.m, wide / unit.n] as const;
   const counts = [...subgroups, ...matrices, depth / unit.k];
   if (!counts.every((count) => Number.isInteger(count) && count > 0)) return undefined;
+  if (split && depth / unit.k % 2 !== 0) return undefined;
   if (high * wide > MOST_SUMS * lanes || depth / unit.k * unitDepth(unit) % LOADED !== 0) {
     return undefined;
   }

@@ -60,13 +60,13 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
 }
 
 /**
- * Products that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits instead
+ * Values along the depth that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits instead
  * of rounding them, so that sums of L products of one sign lose about 0.07 L units of their last place
  * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums; whole numbers are exact.
  *
- * @param split Of f32 in halves, whose three products a step are cut off three times: 6e-7 of a sum of one sign.
+ * @param split Of f32 in halves, two values each: 112 products, 6e-7 of a sum of one sign.
  */
 export function unitChain(result: Scalar, split = false): number {
-  if (split) return 112;
+  if (split) return 224;
   return result === "f16" ? 16_384 : result === "f32" ? 128 : Infinity;
 }

@@ -1,7 +1,6 @@
 import template from "../../shaders/split_scales.wgsl" with { type: "text" };
 import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { EpilogueStep } from "./epilogue.ts";
-import { type TileLoader, vectorSide } from "./loader.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -89,34 +88,9 @@ export function splitScalesKernel(
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 3 * 8 * 4, iterations);
 }
 
-/** Binds scales, for {@linkcode scaledLoader} and {@linkcode rescaleStep}. */
+/** Binds scales, for what reads them. */
 export function splitScales(module: ModuleBuilder): TensorAccess {
   return module.tensor("scales", "read", 4, WHOLE, "i32");
-}
-
-/** The loader with its values multiplied by their places' powers of two. */
-export function scaledLoader(
-  loader: TileLoader,
-  module: ModuleBuilder,
-  operand: "a" | "b",
-  scales: TensorAccess,
-  { places, first }: Pick<SplitOperand, "places" | "first">,
-): TileLoader {
-  const all = module.size(`${operand}_places`, places);
-  const begin = module.size(`${operand}_first_scale`, first);
-  const factor = (place: string) =>
-    `bitcast<f32>(${scales.load(`${begin} + group * ${all} + min(${place}, ${all} - 1u)`)}.w)`;
-  const four = loader.vector === 4 && vectorSide(loader) === "place";
-  return {
-    ...loader,
-    place: (slot, place) =>
-      `${loader.place(slot, place)}\n  let ${operand}_scale${slot} = ${
-        four
-          ? `vec4f(${[0, 1, 2, 3].map((i) => factor(`${place} + ${i}u`)).join(", ")})`
-          : factor(place)
-      };`,
-    mask: (slot, value) => `${loader.mask?.(slot, value) ?? value} * ${operand}_scale${slot}`,
-  };
 }
 
 /** A product of which every result is looked at. */

@@ -30,7 +30,7 @@ import { softwareFigures } from "./software.ts";
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
- * - `shares.f16x3`: as fast as f32 (`bench/results/h200-2026-11-23/trials.txt`), so 0 keeps `auto` from it.
+ * - `shares.f16x3`: `tall` and `eight` at 4096³ (`bench/results/h200-2026-11-23/trials.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
@@ -123,8 +123,8 @@ export const H200: DeviceModel = {
     gatheredRows: { 32: 0.87 },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
-    f16x3: 0,
-    flushed: { kept: 0.52, spilled: 0.216 },
+    f16x3: 1.08,
+    flushed: { kept: 0.68, spilled: 0.33 },
     sliced: {
       flushed: 0.75,
       small: 0.78,

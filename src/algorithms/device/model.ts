@@ -82,7 +82,7 @@ export interface DeviceShares {
   readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
-  /** f32 in two halves, three products, of f16 on matrix units with f32 results, `flushed` included; 0 where `auto` takes it never. */
+  /** f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it never. */
   readonly f16x3: number;
   /** Of matrix units whose sums move to registers every few steps: where these hold both, and where they do not. */
   readonly flushed: { readonly kept: number; readonly spilled: number };

@@ -1,12 +1,20 @@
-import { depthOfValue, elementsOf, sumOf } from "../../elements/elements.ts";
+import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
-import { productUnit, stepsOf } from "../product.ts";
+import { type Product, productUnit, stepsOf } from "../product.ts";
 import type { Planned } from "../refusal.ts";
-import { type OperandShape, operandShapes, packingCost, packingPays } from "./operands.ts";
+import {
+  type OperandShape,
+  operandShapes,
+  packingCost,
+  packingPays,
+  splittingCost,
+  storedDepth,
+} from "./operands.ts";
+import { HALVES } from "./split.ts";
 import type { GemmRequest } from "./request.ts";
 
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
@@ -16,25 +24,37 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
   const valueBytes = scalarBytes(types.storage);
-  const words = Math.ceil(k / depthOfValue(types));
-  const tile = (shape: OperandShape, side: "rows" | "columns", other: number) => ({
-    ...shape,
-    value: types.tile,
-    packing: (policy: TilePolicy) =>
-      packingPays(device, request.limits, valueBytes, shape, policy, side, other)
-        ? packingCost(device, shape)
-        : undefined,
-  });
+  const matrix = productUnit(request);
+  const depth = storedDepth(k, types, matrix);
+  const tile = (
+    shape: OperandShape,
+    side: "rows" | "columns",
+    other: number,
+  ): Product["a"] =>
+    matrix?.split ? inHalves(shape) : ({
+      ...shape,
+      value: types.tile,
+      packing: (policy: TilePolicy) =>
+        packingPays(device, request.limits, valueBytes, shape, policy, side, other)
+          ? packingCost(device, shape)
+          : undefined,
+    });
+  const inHalves = (shape: OperandShape) => ({
+    along: "place",
+    vector: 4,
+    value: HALVES.tile,
+    packing: () => splittingCost(device, shape),
+  } as const);
   return cutProduct(request, {
     rows: m,
     columns: n,
     batches: batch,
-    ...stepsOf(() => words, request.variant),
+    ...stepsOf(() => depth, request.variant),
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
-    matrix: productUnit(request),
+    matrix,
     a: tile(a, "rows", n),
     b: tile(b, "columns", m),
   });

@@ -2,7 +2,9 @@ import { matrixVector } from "../../kernels/loaders/matrix.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
 import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
+import { unitDepth } from "../../kernels/matrix_units.ts";
+import type { MatrixTile, TilePolicy } from "../../kernels/policy.ts";
+import { halvesDepth } from "../../kernels/split_halves.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { depthShare } from "../loop_cost.ts";
@@ -23,6 +25,17 @@ export interface OperandShape {
   readonly vector: 1 | 4;
   /** Depth in bytes, where words do not lie along it and have to be made first. */
   readonly bytes?: { readonly depth: number; readonly along: "place" | "depth" };
+}
+
+/** Values along the depth of what the main loop loads: in halves high and low ones of whole matrices. */
+export function storedDepth(
+  k: number,
+  elements: Pick<Elements, "storage">,
+  matrix: Pick<MatrixTile, "unit" | "split"> | undefined,
+): number {
+  return matrix?.split
+    ? halvesDepth(k, unitDepth(matrix.unit))
+    : Math.ceil(k / depthOfValue(elements));
 }
 
 /** How both operands lie. */
@@ -121,6 +134,14 @@ export function packingCost(
   { places, depth, batches }: OperandShape,
 ): number {
   return 2 * batches * places * depth * costs.element + costs.dispatch;
+}
+
+/** Finding an operand's scales, and splitting it: it is read three times and written once, in multiply-adds. */
+export function splittingCost(
+  { costs }: DeviceModel,
+  { places, depth, batches }: OperandShape,
+): number {
+  return 4 * batches * places * depth * costs.element + 2 * costs.dispatch;
 }
 
 /** The pass that packs an operand to [batch][padded depth][padded places]. */

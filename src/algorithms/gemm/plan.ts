@@ -2,7 +2,7 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { unitChain, unitScalar } from "../../kernels/matrix_units.ts";
 import { THIN_POLICIES } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
-import { loadedTensor, policyVector, type TileLoader } from "../../kernels/loader.ts";
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
@@ -51,8 +51,9 @@ import {
   packedSize,
   packingPays,
   packOperandPass,
+  storedDepth,
 } from "./operands.ts";
-import { SPLIT_NOTE, splitProduct } from "./split.ts";
+import { HALVES, SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
 import { splitScales } from "../../kernels/split_scales.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
@@ -126,7 +127,6 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const { problem, limits } = request;
   const device = deviceOf(request);
   const asStored = elementsOf(request);
-  const packed = depthOfValue(asStored);
   const variant = fullVariant(request.variant);
   const { m, n, k, batch, transpose } = problem;
   // Literal zero divisors do not compile; in a uniform they are harmless.
@@ -140,7 +140,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   const types = matrix === undefined || matrix.split
     ? asStored
     : { ...asStored, tile: unitScalar(matrix.unit) };
-  const depth = Math.ceil(k / packed);
+  // Products of a value along the depth of what the loop loads: halves are two values a product.
+  const packed = matrix?.split ? 1 / 2 : depthOfValue(asStored);
+  const depth = storedDepth(k, asStored, matrix);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   const buffers = new BufferList(limits);
@@ -148,7 +150,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   for (const which of [...gemmOperands(problem), "output"] as const) {
     const count = elementCount(gemmShape(problem, which));
     place[which] = which === "a" || which === "b"
-      ? buffers.add(which, which, Math.ceil(count / packed), types.storage)
+      ? buffers.add(which, which, Math.ceil(count / depthOfValue(types)), types.storage)
       : buffers.add(which, which, count, types.result);
   }
   const result = place.output!;
@@ -172,12 +174,15 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     sumOf(types),
   );
   const packs: Pass[] = [];
-  const a = operand("a", shapes.a, place.a!, n);
-  const b = operand("b", shapes.b, place.b!, m);
   const ending = gemmEpilogue(problem, types, buffers, place);
-  const split = matrix?.split && elements > 0
-    ? splitProduct({ problem, limits, device, mode, buffers, place, shapes, epilogue: ending })
+  const split = matrix?.split
+    ? splitProduct({
+      ...{ problem, policy, limits, device, mode, buffers, place, shapes },
+      epilogue: ending,
+    })
     : undefined;
+  const a = split === undefined ? operand("a", shapes.a, place.a!, n) : inHalves("a", split);
+  const b = split === undefined ? operand("b", shapes.b, place.b!, m) : inHalves("b", split);
   const products = tail === undefined ? [product(shape, partials)] : [
     ...(head === 0 ? [] : [
       product({ ...shape, splits: 1, range: { first: 0, count: head! } }, undefined, "_streamk"),
@@ -212,11 +217,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
     const target = partials ?? result;
     const module = moduleBuilder(mode);
     const scales = split && splitScales(module);
-    const loaderOf = (operand: "a" | "b") => {
-      const loader = (operand === "a" ? a : b).loader(module);
-      return split === undefined ? loader : split.loader(loader, module, operand, scales!);
-    };
-    const [aLoader, bLoader] = [loaderOf("a"), loaderOf("b")];
+    const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
     const whole = partials === undefined;
     const inTiles = !whole && tail !== undefined;
     const width = vector === "none" && !inTiles ? 1 : 4;
@@ -264,10 +265,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
 
   /** An operand as it is, or packed first. */
   function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
-    const tileDepth = policy.depth;
     const side = name === "a" ? "rows" : "columns";
-    const access = (module: ModuleBuilder, from: number, vector: TileLoader["vector"]) =>
-      loadedTensor(module, name, vector, buffers.split(from), types);
     if (!packingPays(device, limits, scalarBytes(types.storage), matrix, policy, side, other)) {
       const { along, places, depth, batchStride } = matrix;
       const contiguous = along === "place" ? places : depth;
@@ -275,11 +273,16 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
         ? policyVector(policy, matrix.vector, [contiguous, batchStride])
         : 1;
       const loader = (module: ModuleBuilder) =>
-        matrixLoader(module, name, access(module, unpacked, vector), {
-          ...matrix,
-          vector,
-          tileDepth,
-        });
+        matrixLoader(
+          module,
+          name,
+          loadedTensor(module, name, vector, buffers.split(unpacked), types),
+          {
+            ...matrix,
+            vector,
+            tileDepth: policy.depth,
+          },
+        );
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
     const padded = packedSize(matrix, policy, side);
@@ -293,14 +296,31 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       unpacked,
       packed: packedBuffer,
     }));
+    return paddedOperand(name, packedBuffer, padded, types, "p");
+  }
+
+  /** An operand in halves. */
+  function inHalves(name: "a" | "b", { halves }: SplitProduct) {
+    const { buffer, padded } = halves[name];
+    return paddedOperand(name, buffer, padded, HALVES, "h");
+  }
+
+  /** An operand that was written for the loop, padded. */
+  function paddedOperand(
+    name: "a" | "b",
+    buffer: number,
+    padded: { readonly places: number; readonly depth: number },
+    types: Pick<Elements, "storage" | "tile">,
+    trait: string,
+  ) {
     const vector = variant.vectorLoads ? policyVector(policy, 4, []) : 1;
     const loader = (module: ModuleBuilder) =>
-      packedLoader(module, name, access(module, packedBuffer, vector), {
+      packedLoader(module, name, loadedTensor(module, name, vector, buffers.split(buffer), types), {
         ...padded,
-        tileDepth,
+        tileDepth: policy.depth,
         vector,
       });
-    return { buffer: packedBuffer, loader, trait: "p" };
+    return { buffer, loader, trait };
   }
 
   /** Two tiles of each operand may be more than the planner reckoned with. */

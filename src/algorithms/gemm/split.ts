@@ -1,8 +1,7 @@
-import { loadedTensor, type TileLoader } from "../../kernels/loader.ts";
+import { loadedTensor } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import {
-  type ModuleBuilder,
   moduleBuilder,
   type SizeMode,
   splitTrait,
@@ -11,9 +10,15 @@ import {
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
 import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
+import { unitDepth } from "../../kernels/matrix_units.ts";
+import {
+  halvesDepth,
+  type SplitHalves,
+  splitHalvesKernel,
+  splitHalvesWorkgroups,
+} from "../../kernels/split_halves.ts";
 import {
   rescaleStep,
-  scaledLoader,
   splitFlags,
   type SplitOperand,
   type SplitResults,
@@ -32,7 +37,7 @@ import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { BufferList } from "../tensors.ts";
 import { resultMap } from "./epilogue.ts";
-import type { OperandShape } from "./operands.ts";
+import { type OperandShape, packedSize } from "./operands.ts";
 
 /** What a product of f32 in halves is made of. */
 export interface SplitRequest {
@@ -43,40 +48,55 @@ export interface SplitRequest {
   readonly buffers: BufferList;
   readonly place: Readonly<Partial<Record<GemmTensor, number>>>;
   readonly shapes: { readonly a: OperandShape; readonly b: OperandShape };
+  /** Of the product: on a matrix unit. */
+  readonly policy: TilePolicy;
   /** What follows the sums. */
   readonly epilogue: EpilogueFactory;
 }
 
+/** An operand in halves: its buffer, and its places and depth there. */
+export interface SplitOperandHalves {
+  readonly buffer: number;
+  readonly padded: SplitHalves["padded"];
+}
+
 /** What a product in halves has beside a product of halves. */
 export interface SplitProduct {
-  /** Before the product: finds the scales of both operands, and clears the flags. */
+  /** Before the product: finds the scales of both operands, clears the flags, and splits both. */
   readonly before: readonly Pass[];
   /** After it: computes flagged tiles in f32. */
   readonly after: readonly Pass[];
   /** Buffers by the names that kernels bind. */
   readonly places: { readonly scales: number; readonly flags: number };
-  /** A loader with what it loads scaled. */
-  loader(
-    loader: TileLoader,
-    module: ModuleBuilder,
-    operand: "a" | "b",
-    scales: TensorAccess,
-  ): TileLoader;
+  readonly halves: { readonly a: SplitOperandHalves; readonly b: SplitOperandHalves };
   /** The epilogue behind what takes sums back to their size. */
   epilogue(known?: TensorAccess): EpilogueFactory;
 }
 
 /** What a plan says of it. */
 export const SPLIT_NOTE =
-  "f16x3: of f32 in two halves three products; two passes before it find powers of two for rows and columns, one after it " +
-  "computes in f32 what halves do not hold";
+  "f16x3: of f32 in two halves three products; four passes before it find powers of two for rows and columns and split " +
+  "both, one after it computes in f32 what halves do not hold";
+
+/** What the loop loads of them. */
+export const HALVES = { storage: "f16", tile: "f16" } as const;
 
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
 const REST_POLICIES = ["small", "tiny"] as const;
 
+/** Places and depth of an operand in halves, padded for a policy. */
+export function halvesSize(
+  shape: OperandShape,
+  policy: TilePolicy,
+  name: "a" | "b",
+): SplitHalves["padded"] {
+  const depth = halvesDepth(shape.depth, unitDepth(policy.matrix!.unit));
+  return packedSize({ ...shape, depth }, policy, name === "a" ? "rows" : "columns");
+}
+
 /** Plans what a product in halves needs beside itself. */
 export function splitProduct(request: SplitRequest): SplitProduct {
-  const { problem: { m, n, k, batch }, limits, mode, buffers, place, shapes } = request;
+  const { problem: { m, n, k, batch }, policy, limits, mode, buffers, place, shapes } = request;
   const device = deviceOf(request);
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
   const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
@@ -98,12 +118,26 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     const bound = { operand: buffer, ...places };
     return pass(kernel, buffers, bound, splitScalesWorkgroups(shape), limits);
   };
+  const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
+    const padded = halvesSize(shapes[name], policy, name);
+    const elements = batch * padded.places * padded.depth;
+    return { buffer: buffers.add(`halves of ${name}`, "workspace", elements, "f16"), padded };
+  };
+  const halves = { a: halvesOf("a"), b: halvesOf("b") };
+  const splitting = (name: "a" | "b") => {
+    const { buffer, padded } = halves[name];
+    const deep = unitDepth(policy.matrix!.unit);
+    const shape: SplitHalves = { ...sides[name], unitDepth: deep, padded };
+    const operand = place[name]!;
+    const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(buffer));
+    const bound = { operand, scales: places.scales, halves: buffer };
+    return pass(kernel, buffers, bound, splitHalvesWorkgroups(shape), limits);
+  };
   return {
-    before: [scan("a"), scan("b")],
+    before: [scan("a"), scan("b"), splitting("a"), splitting("b")],
     after: [restPass(request, rest, places.flags)],
     places,
-    loader: (loader, module, operand, scales) =>
-      scaledLoader(loader, module, operand, scales, sides[operand]),
+    halves,
     epilogue: (known) => (module, width, rowIndex) => [
       rescaleStep(module, known ?? splitScales(module), results),
       ...request.epilogue(module, width, rowIndex),

@@ -9,7 +9,6 @@ import {
   matrixTile,
   type MatrixTileShape,
   matrixTileShape,
-  splitText,
 } from "./matrix_tile.ts";
 
 /** A policy whose products run on matrix units. */
@@ -24,14 +23,12 @@ export interface MatrixMemory {
   readonly bytes: number;
   readonly buffers: StepSchedule["buffers"];
   readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
-  /** The array through which sums pass, its elements that four of them take, and how they are read by their place. */
-  readonly stage: { readonly array: string; readonly each: 1 | 2; read(place: string): string };
+  /** The array through which sums pass, vectors of four, and how they are read by their place. */
+  readonly stage: { readonly array: string; read(place: string): string };
 }
 
 /** Bytes of a vector of four sums, in which they pass. */
 const STAGED_BYTES = 16;
-/** Bytes of four halves. */
-const HALVES_BYTES = 8;
 
 /** Vectors between rows of the memory through which sums pass: one more than they have, against bank conflicts. */
 export function stageStride({ unit, stage }: MatrixTile): number {
@@ -54,27 +51,29 @@ export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [numb
  * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
  * ones do not (docs/performance/matrix_units.md).
  *
- * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; those
- * of split operands have enough products, and no registers left.
+ * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; not
+ * where sums move on every few steps, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
+ *
+ * @param flushed Whether sums move on every few steps.
  */
 export function matrixMemory(
   policy: MatrixTilePolicy,
   [a, b]: readonly [MatrixLoader, MatrixLoader],
   { doubleBuffer, prefetch }: Pick<FullMainLoopVariant, "doubleBuffer" | "prefetch">,
+  flushed: boolean,
 ): MatrixMemory {
   const { matrix, rows, columns, depth } = policy;
   const { unit } = matrix;
   const shapes = [
-    matrixTileShape("a", unit, rows, depth, a, matrix.split),
-    matrixTileShape("b", unit, columns, depth, b, matrix.split),
+    matrixTileShape("a", unit, rows, depth, a),
+    matrixTileShape("b", unit, columns, depth, b),
   ] as const;
   const [down, across] = subgroupGrid(policy);
   const staged = down * across * stageVectors(matrix);
-  const sharedBytes = matrix.split ? HALVES_BYTES : STAGED_BYTES;
-  const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === sharedBytes);
+  const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
   const buffers = doubleBuffer
     ? "alternate"
-    : shared && prefetch && depth === unitDepth(unit) && !matrix.split
+    : shared && prefetch && !flushed && depth === unitDepth(unit)
     ? "collected"
     : "one";
   const copies = buffers === "one" ? 1 : 2;
@@ -82,11 +81,9 @@ export function matrixMemory(
   const which = buffers === "alternate" ? "half" : "fill";
   const first = (size: number) => copies === 1 ? "" : `${which} * ${size}u + `;
   const result = typeName(unit.result, 4);
-  const functions = matrix.split ? shapes.map(({ width }) => splitText(width)) : [];
   if (!shared) {
     return {
       declarations: [
-        ...functions,
         ...shapes.map((shape) =>
           `var<workgroup> ${shape.operand}_tile: array<${shape.type}, ${copies * shape.size}>;`
         ),
@@ -99,30 +96,19 @@ export function matrixMemory(
         matrixTile(shapes[0], "a_tile", first(shapes[0].size)),
         matrixTile(shapes[1], "b_tile", first(shapes[1].size)),
       ],
-      stage: { array: "stage", each: 1, read: (place) => `stage[${place}]` },
+      stage: { array: "stage", read: (place) => `stage[${place}]` },
     };
   }
-  const each = matrix.split ? 2 : 1;
   const both = shapes[0].size + shapes[1].size;
-  const vectors = Math.max(copies * both, each * staged);
+  const vectors = Math.max(copies * both, staged);
   return {
-    declarations: [
-      ...functions,
-      `var<workgroup> tiles: array<${shapes[0].type}, ${vectors}>;`,
-    ],
-    bytes: sharedBytes * vectors,
+    declarations: [`var<workgroup> tiles: array<${shapes[0].type}, ${vectors}>;`],
+    bytes: STAGED_BYTES * vectors,
     buffers,
     tiles: [
       matrixTile(shapes[0], "tiles", first(both)),
       matrixTile(shapes[1], "tiles", `${first(both)}${shapes[0].size}u + `),
     ],
-    stage: {
-      array: "tiles",
-      each,
-      read: (place) =>
-        each === 1
-          ? `bitcast<${result}>(tiles[${place}])`
-          : `bitcast<${result}>(vec4u(tiles[2u * (${place})], tiles[2u * (${place}) + 1u]))`,
-    },
+    stage: { array: "tiles", read: (place) => `bitcast<${result}>(tiles[${place}])` },
   };
 }

@@ -76,7 +76,7 @@ function stagedVectors(
 /** The statements that bring a round's matrices to where all threads of the subgroup read them. */
 function stageText(
   tile: MatrixTile,
-  { array, each }: MatrixMemory["stage"],
+  { array }: MatrixMemory["stage"],
   [firstRow, firstColumn]: readonly [number, number],
 ): string[] {
   const { unit, stage } = tile;
@@ -85,10 +85,9 @@ function stageText(
   for (let i = 0; i < stage[0]; i++) {
     for (let j = 0; j < stage[1]; j++) {
       const place = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
-      const at = each === 1 ? place : `${each}u * (${place})`;
       const sum = sumName(firstRow + i, firstColumn + j);
       lines.push(
-        `    subgroupMatrixStore<row_major>(&${array}, ${at}, ${sum}, ${each * stride}u);`,
+        `    subgroupMatrixStore<row_major>(&${array}, ${place}, ${sum}, ${stride}u);`,
       );
     }
   }
@@ -114,7 +113,7 @@ interface LoadedMatrix {
   readonly load: string;
 }
 
-/** Matrices of an operand that a subgroup multiplies at once: one each, of split operands that of high halves and that of low ones. */
+/** Matrices of an operand that a subgroup multiplies at once: one each, of split operands high halves and the low ones that follow them down the depth. */
 function operandsOf(
   operand: "a" | "b",
   { type, load }: MatrixOperandTile,
@@ -125,9 +124,10 @@ function operandsOf(
 ): LoadedMatrix[][] {
   return Array.from({ length: count }, (_, i) => {
     const name = `${operand}${i}`;
-    const high = { name, type, load: load(i * places, step) };
-    if (!split) return [high];
-    return [high, { name: `${name}_low`, type, load: load(i * places, step, "low") }];
+    const loaded = (name: string, step: number) => ({ name, type, load: load(i * places, step) });
+    return split
+      ? [loaded(name, 2 * step), loaded(`${name}_low`, 2 * step + 1)]
+      : [loaded(name, step)];
   });
 }
 
@@ -147,6 +147,7 @@ export function matrixProducts(
   const { unit, matrices: [rows, columns] } = matrix;
   const { tiles: [a, b], stage } = memory;
   const collected = memory.buffers === "collected";
+  const matricesDeep = (depth: number) => depth / unitDepth(unit) / (matrix.split ? 2 : 1);
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   const left = (step: number) => operandsOf("a", a, rows, unit.m, step, matrix);
   const right = (step: number) => operandsOf("b", b, columns, unit.n, step, matrix);
@@ -172,7 +173,7 @@ export function matrixProducts(
   const steps =
     (collected
       ? [collecting]
-      : Array.from({ length: policy.depth / unitDepth(unit) }, (_, at) => step(at)))
+      : Array.from({ length: matricesDeep(policy.depth) }, (_, at) => step(at)))
       .map((lines) => ["    {", ...lines, "    }"].join("\n"));
   const moved = rounds(matrix).flatMap((first, round) => [
     ...stageText(matrix, stage, first),
@@ -184,32 +185,26 @@ export function matrixProducts(
     sums: [
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
-      ...(flush === 0 ? [] : [
-        ...rounds(matrix).flatMap((_, round) =>
+      ...(flush === 0
+        ? []
+        : rounds(matrix).flatMap((_, round) =>
           stagedVectors(matrix, stage).map(({ sum }) =>
             `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`
           )
-        ),
-        `  var until_flush = ${flush}u;`,
-      ]),
+        )),
     ].join("\n"),
     ...(collected
       ? { collect: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }
       : {}),
     multiply: steps.join("\n"),
-    multiplyLast: last === undefined ? "" : steps.slice(0, last / unitDepth(unit)).join("\n"),
-    fold: flush === 0 ? "" : [
-      "    until_flush--;",
-      "    if (until_flush == 0u) {",
-      `    until_flush = ${flush}u;`,
-      ...moved,
-      ...eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`),
-      // The next tile is stored where sums have passed.
-      ...(collected ? ["    workgroupBarrier();"] : []),
-      "    }",
-    ].join("\n"),
+    multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
+    fold: "",
     finish: flush === 0 ? "" : moved.join("\n"),
-    parts: false,
+    parts: flush > 0 && {
+      steps: `${flush}u`,
+      clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
+      stored: false,
+    },
   };
 }
 

@@ -12,11 +12,8 @@ export interface MatrixOperandTile extends FilledTile {
   readonly type: string;
   /** Declares where the subgroup's first matrix lies, given `unit_row` or `unit_column`. */
   readonly places: string;
-  /**
-   * WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile: of split
-   * operands that of high halves, or of low ones.
-   */
-  load(index: number, step: number, half?: "high" | "low"): string;
+  /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
+  load(index: number, step: number): string;
 }
 
 type Sides = Pick<TileLoader, "along" | "vectorAlong">;
@@ -35,21 +32,18 @@ export interface MatrixTileShape {
   readonly type: string;
   /** Vectors from one row to the next. */
   readonly stride: number;
-  /** Vectors of a tile; of split operands of its high halves, which those of the low ones follow. */
-  readonly plane: number;
   /** Vectors of all of it. */
   readonly size: number;
   readonly vectorBytes: number;
 }
 
-/** How the tile of a loader lies; of f32 that is split in two halves, as two tiles of these. Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
+/** How the tile of a loader lies. Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
 export function matrixTileShape(
   operand: "a" | "b",
   unit: MatrixUnit,
   extent: number,
   depth: number,
   loader: MatrixLoader,
-  split = false,
 ): MatrixTileShape {
   const scalar = unitScalar(unit);
   const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
@@ -63,10 +57,9 @@ export function matrixTileShape(
     unit,
     side,
     width,
-    type: width === 8 ? "vec4<u32>" : split && width === 4 ? "vec2<u32>" : typeName(scalar, width),
+    type: width === 8 ? "vec4<u32>" : typeName(scalar, width),
     stride,
-    plane: rows * stride,
-    size: (split ? 2 : 1) * rows * stride,
+    size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
   };
 }
@@ -77,7 +70,7 @@ export function matrixTileShape(
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride, plane, size }: MatrixTileShape,
+  { operand, unit, side, width, stride }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -93,31 +86,19 @@ export function matrixTile(
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
-    load(index, step, half = "high") {
+    load(index, step) {
       const [row, column] = side === "depth"
         ? [index, step * unitDepth(unit)]
         : [step * unitDepth(unit), index];
-      const low = half === "low" ? plane : 0;
-      const offset = `${first}${operand}_first + ${low + row * stride + column / width}u`;
+      const offset = `${first}${operand}_first + ${row * stride + column / width}u`;
       return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },
     store: ({ place, depth, value, vector, side: along }: LoadedValue) => {
       const [row, column] = side === "depth" ? [place, depth] : [depth, place];
-      const at = (row: string, column: string, plane = "") =>
-        `${array}[${first}${plane}(${row}) * ${stride}u + ${
+      const at = (row: string, column: string) =>
+        `${array}[${first}(${row}) * ${stride}u + ${
           width === 1 ? `(${column})` : `(${column}) / ${width}u`
         }]`;
-      if (size > plane) {
-        const { high, halves } = splitNames(width);
-        return [
-          "    {",
-          `      let whole = ${value};`,
-          `      let high = ${high}(whole);`,
-          `      ${at(row, column)} = ${halves}(high);`,
-          `      ${at(row, column, `${plane}u + `)} = ${halves}(whole - high);`,
-          "    }",
-        ];
-      }
       if (vector === width) return [`    ${at(row, column)} = ${value};`];
       return [..."xyzw"].map((one, i) =>
         along === side
@@ -126,31 +107,4 @@ export function matrixTile(
       );
     },
   };
-}
-
-/** Functions that split values of f32 for a tile of vectors of so many. */
-function splitNames(width: MatrixTileShape["width"]): { high: string; halves: string } {
-  return width === 4 ? { high: "high4", halves: "halves4" } : { high: "high1", halves: "f16" };
-}
-
-/**
- * What of an f32 is its high half: 11 bits, rounded, by whole numbers, since compilers take `x - f32(f16(x))` for 0. What it
- * leaves has 13 bits and a sign, of which a low half keeps 11.
- */
-export function splitText(width: MatrixTileShape["width"]): string {
-  const { high } = splitNames(width);
-  return width === 4
-    ? [
-      `fn ${high}(x: vec4f) -> vec4f {`,
-      "  return bitcast<vec4f>((bitcast<vec4u>(x) + vec4u(0x1000u)) & vec4u(0xffffe000u));",
-      "}",
-      "fn halves4(x: vec4f) -> vec2u {",
-      "  return bitcast<vec2u>(vec4<f16>(x));",
-      "}",
-    ].join("\n")
-    : [
-      `fn ${high}(x: f32) -> f32 {`,
-      "  return bitcast<f32>((bitcast<u32>(x) + 0x1000u) & 0xffffe000u);",
-      "}",
-    ].join("\n");
 }

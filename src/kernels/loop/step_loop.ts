@@ -45,10 +45,14 @@ export interface StepProducts {
   readonly multiplyLast: string;
   /** After each step: moves finished chains on. */
   readonly fold: string;
-  /** After the loop: what has not been moved on yet. */
+  /** After the loop, or after each of its parts: what has not been moved on yet. */
   readonly finish: string;
-  /** Where sums go to the store every few steps: WGSL of how many, and what sets them to zero. */
-  readonly parts: false | { readonly steps: string; readonly clear: string };
+  /** Where sums move on every few steps: WGSL of how many, what sets them to zero, and whether they go to the store each time. */
+  readonly parts: false | {
+    readonly steps: string;
+    readonly clear: string;
+    readonly stored: boolean;
+  };
 }
 
 /** A product in steps: all that its kernel is made of. */

@@ -54,6 +54,10 @@ export function threadProducts(
     fold: sums.fold,
     finish: sums.finish,
     parts: accumulate.into === "store" &&
-      { steps: accumulate.every, clear: clearSums(threadTile, sums.sum, inner.sum) },
+      {
+        steps: accumulate.every,
+        clear: clearSums(threadTile, sums.sum, inner.sum),
+        stored: true,
+      },
   };
 }
