@@ -14,6 +14,7 @@ import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 const limits = {
   ...DEFAULT_LIMITS,
   maxBufferSize: 2 ** 32 - 4,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
   maxComputeWorkgroupStorageSize: 49_152,
   maxComputeInvocationsPerWorkgroup: 1024,
 };

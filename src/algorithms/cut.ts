@@ -26,8 +26,8 @@ import { suggestion } from "../problem/closest.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
-import { type DeviceModel, policyDevice, policyWarps, residentWorkgroups } from "./device/model.ts";
-import { isSmallCpu, loopCost } from "./loop_cost.ts";
+import type { DeviceModel } from "./device/model.ts";
+import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
 import type { Product, TileAccess } from "./product.ts";
@@ -153,12 +153,13 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   const forced = asked.splits === undefined
     ? asked.balance === "none" ? least : undefined
     : Math.min(most, asked.splits);
+  const loopOf = loopCost(asked.device, product, policy);
   for (const splits of splitsBetween(forced ?? least, forced ?? most)) {
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const loop = loopCost(asked.device, product, policy, tiles * splits, multiplied);
+    const loop = loopOf(tiles * splits, multiplied);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
@@ -173,7 +174,8 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   const steps = product.steps(policy);
   if (steps > mostSteps(policy, asked)) return;
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const resident = residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
+  const resident = residentTiles(device, policy, product);
+  const loopOf = loopCost(device, product, policy);
   const slots = resident * device.multiprocessors;
   // Where each multiprocessor runs one workgroup, as with large tiles of matrix units, it waits for the slowest between whole
   // tiles and split ones (f16 8192³ on an H200: 9 % lost for the 3 % that it was to gain).
@@ -185,12 +187,12 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const elements = tail * policy.rows * policy.columns;
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
-    const before = loopCost(device, product, policy, head, steps) +
-      (head > 0 && alone ? loopCost(device, product, policy, 1, steps) : 0);
+    const before = loopOf(head, steps) +
+      (head > 0 && alone ? loopOf(1, steps) : 0);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const cost = before + loopCost(device, product, policy, tail * splits, perSplit) +
+      const cost = before + loopOf(tail * splits, perSplit) +
         reduceCost(device, splits, elements) + device.costs.dispatch + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }

@@ -1,5 +1,6 @@
 import { scalarBytes } from "../elements/scalar.ts";
-import { dealsRows, vectorSide } from "../kernels/loader.ts";
+import { dealsRows, policyVector, vectorSide } from "../kernels/loader.ts";
+import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { unitChain, unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
@@ -85,14 +86,34 @@ function flushedShare(
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }
 
-/** Cost, in multiply-adds of a fully used device, of workgroups of at most so many steps, and of filling and storing a tile. */
+/** Bytes of workgroup memory that workgroups of a multiprocessor have together: two of 24 KiB share one, two of 25 do not. */
+const SHARED_BYTES = 49_152;
+
+/** Workgroups of a product that a multiprocessor runs side by side. */
+export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
+  const resident = residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
+  if (policy.matrix === undefined || resident === 1) return resident;
+  const bytes = mainLoopBytes(policy, tileSide(policy, a), tileSide(policy, b));
+  return Math.max(1, Math.min(resident, Math.floor(SHARED_BYTES / bytes)));
+}
+
+/** How a side of a tile lies: packed ones along their places. */
+function tileSide(policy: TilePolicy, { packing, vector = 1, ...access }: TileAccess): TileAccess {
+  if (packing?.(policy) !== undefined) {
+    return { along: "place", vector: policyVector(policy, 4, []) };
+  }
+  return { ...access, vector: vector === 8 ? vector : policyVector(policy, vector, []) };
+}
+
+/**
+ * Cost, in multiply-adds of a fully used device, of so many workgroups of at most so many steps, and of filling and storing
+ * their tiles.
+ */
 export function loopCost(
   device: DeviceModel,
   product: Product,
   policy: TilePolicy,
-  workgroups: number,
-  steps: number,
-): number {
+): (workgroups: number, steps: number) => number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
@@ -101,21 +122,22 @@ export function loopCost(
   const one = (steps: number) => tile * (policy.depth * steps + store);
   const filling = tile * policy.depth * fill;
   if (few) {
-    return multiprocessors * (one(steps * share) + filling) *
-      Math.ceil(workgroups / multiprocessors);
+    return (workgroups, steps) =>
+      multiprocessors * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors);
   }
   const warps = policyWarps(policy);
   const met = policyDevice(device, policy);
-  const resident = residentWorkgroups(met, warps);
+  const resident = residentTiles(device, policy, product);
   const time = (count: number) => waveTime(met, count, resident, warps);
-  // Tiles of the first wave fill at once; those of later ones while their neighbours multiply.
-  const first = filling * time(Math.min(workgroups, resident * multiprocessors));
-  // Of uneven tiles none is done before the deepest is.
-  const work = first + Math.max(
-    one(steps * share) * time(workgroups),
-    one(steps) * time(Math.min(workgroups, 1)),
-  );
-  return multiprocessors *
-    (work / efficiencyOf(device, policy, product) /
-      flushedShare(device, policy, product, steps));
+  const efficiency = efficiencyOf(device, policy, product);
+  return (workgroups, steps) => {
+    // Tiles of the first wave fill at once; those of later ones while their neighbours multiply.
+    const first = filling * time(Math.min(workgroups, resident * multiprocessors));
+    // Of uneven tiles none is done before the deepest is.
+    const work = first + Math.max(
+      one(steps * share) * time(workgroups),
+      one(steps) * time(Math.min(workgroups, 1)),
+    );
+    return multiprocessors * (work / efficiency / flushedShare(device, policy, product, steps));
+  };
 }

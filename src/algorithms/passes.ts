@@ -12,8 +12,8 @@ import {
 import type { EpilogueFactory } from "../kernels/epilogue.ts";
 import type { Scalar } from "../elements/scalar.ts";
 import { canonicalName } from "../kernels/kernel.ts";
-import type { DeviceLimits, Pass, PlanBinding } from "./plan.ts";
-import { refusal } from "./refusal.ts";
+import type { DeviceLimits, Pass, Plan, PlanBinding } from "./plan.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 import type { BufferList } from "./tensors.ts";
 
 /**
@@ -94,4 +94,17 @@ export function reduceTilesPass(
   };
   const kernel = reduceTilesKernel(shape, mode, epilogue, splits, element, rowIndex);
   return pass(kernel, buffers, places, reduceTilesWorkgroups(shape), limits);
+}
+
+/** Refuses a plan whose kernels have more bindings than the device. */
+export function refuseBindings(
+  { passes }: Pick<Plan, "passes">,
+  { maxStorageBuffersPerShaderStage: most }: DeviceLimits,
+): Refusal | undefined {
+  const one = passes.find(({ bindings }) => bindings.length > most);
+  return one && refusal(
+    "limit",
+    `kernel ${one.kernel.name} binds ${one.bindings.length} storage buffers, ` +
+      `the device's maxStorageBuffersPerShaderStage is ${most}`,
+  );
 }

@@ -1,6 +1,5 @@
 import { unheeded, unsupported } from "./unsupported.ts";
 import { algorithmNames, algorithmOf, algorithms } from "./registry.ts";
-import type { Kernel } from "../kernels/kernel.ts";
 import { expectPlanned, isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 import { convElementsFault } from "../problem/conv_elements.ts";
 import {
@@ -20,6 +19,7 @@ import { planFastest } from "./cost/plan_fastest.ts";
 import { variesLoop } from "../kernels/main_loop_variant.ts";
 import { refuseSplits } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
+import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
 import type { AlgorithmName } from "./names.ts";
@@ -207,18 +207,6 @@ function refuseWorkspace(
   );
 }
 
-/** Refuses kernels with more bindings than the device has. */
-function refuseBindings({ limits }: PlanRequest, { passes }: Plan): Refusal | undefined {
-  const most = limits.maxStorageBuffersPerShaderStage;
-  const count = ({ bindings }: Kernel) => bindings.filter((kind) => kind !== "uniform").length;
-  const kernel = passes.map((one) => one.kernel).find((one) => count(one) > most);
-  return kernel && refusal(
-    "limit",
-    `kernel ${kernel.name} binds ${count(kernel)} storage buffers, ` +
-      `the device's maxStorageBuffersPerShaderStage is ${most}`,
-  );
-}
-
 /**
  * {@linkcode tryPlanConv} where a refusal is an error.
  *
@@ -344,6 +332,6 @@ function planNamed(request: PlanRequest): Planned<Plan> {
     refuseAboveCeiling(request, plan) ??
     (isSoftware(request) ? refuseLongLoops(plan) : undefined) ??
     refuseWorkspace(request, plan) ??
-    refuseBindings(request, plan) ??
+    refuseBindings(plan, request.limits) ??
     plan;
 }

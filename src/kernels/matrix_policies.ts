@@ -25,7 +25,7 @@ function policy(
 }
 
 /**
- * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 128x128x32 of four subgroups,
+ * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32 of four subgroups,
  * as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
  * 48 KiB of workgroup memory.
  */
@@ -34,6 +34,8 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-tall", [2, 2], [4, 2], 2, [2, 2]),
   // For results of 64 rows, of which higher tiles would be half empty.
   policy("matrix-wide", [1, 4], [4, 4], 2, [1, 4]),
+  // Where `wide` takes more than 24 KiB, as of columns along their depth, and so runs alone.
+  policy("matrix-192-wide", [1, 4], [4, 3], 2, [4, 1]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
   // One matrix deep, as other `ahead` are: those of the next step are collected while these are multiplied.
   policy("matrix-ahead", [2, 2], [4, 4], 1, [1, 4]),

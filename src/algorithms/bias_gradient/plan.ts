@@ -14,7 +14,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { refuseLongLoops } from "../loops.ts";
-import { pass, reducePass } from "../passes.ts";
+import { pass, reducePass, refuseBindings } from "../passes.ts";
 import type { DeviceLimits, Plan } from "../plan.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { BufferList } from "../tensors.ts";
@@ -142,5 +142,7 @@ export function tryPlanBiasGradient(request: BiasGradientRequest): Planned<Plan>
     arithmetic: {},
     notes: [`${segments} workgroups share the places of a channel`],
   });
-  return isRefusal(plan) || !device.software ? plan : refuseLongLoops(plan) ?? plan;
+  if (isRefusal(plan)) return plan;
+  return refuseBindings(plan, limits) ?? (device.software ? refuseLongLoops(plan) : undefined) ??
+    plan;
 }

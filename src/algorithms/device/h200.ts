@@ -28,6 +28,7 @@ import { softwareFigures } from "./software.ts";
  * - `shares.policies` on matrix units, `depthRows` and `flushed`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
+ *   That of `192-wide` is between those of its neighbours, and not measured.
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
  * - `shares.f16x3`: `tall` and `eight` at 4096³ (`bench/results/h200-2026-11-23/trials.txt`).
@@ -92,6 +93,7 @@ export const H200: DeviceModel = {
       "matrix-small": 3.06,
       "matrix-tall": 4.2,
       "matrix-wide": 5.2,
+      "matrix-192-wide": 4.9,
       "matrix-square": 5.9,
       "matrix-ahead": 6.63,
       "matrix-eight": 3.97,

@@ -3,12 +3,8 @@ import { isMatrixPolicyName } from "../../kernels/matrix_policies.ts";
 import { deviceOf } from "../device/h200.ts";
 import { LEAST_SPLIT_DEPTH, type MathChoice, refuseSplitMath } from "../math.ts";
 import { productUnit } from "../product.ts";
-import { elementsOf } from "../../elements/elements.ts";
-import type { Cut } from "../cut.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import { cutGemm } from "./cut.ts";
-import { operandShapes } from "./operands.ts";
-import { halvesSize } from "./split.ts";
 import type { GemmRequest } from "./request.ts";
 
 /**
@@ -44,18 +40,8 @@ export function chooseMath(
     return "f32";
   }
   const [halves, whole] = [cutGemm(split), cutGemm({ ...request, math: "f32" })];
-  if (isRefusal(halves) || !halvesFit(request, halves)) return "f32";
+  if (isRefusal(halves)) return "f32";
   // Beside what the cut reckons with there is the pass over flagged tiles.
   const flagged = deviceOf(request).costs.dispatch;
   return isRefusal(whole) || halves.cost + flagged < whole.cost ? "f16x3" : "f32";
-}
-
-/** Whether buffers hold both operands in halves, padded for a cut. */
-function halvesFit(request: GemmRequest, { policy }: Cut): boolean {
-  const { problem, limits: { maxBufferSize } } = request;
-  const shapes = operandShapes(problem, elementsOf(request));
-  return (["a", "b"] as const).every((name) => {
-    const { places, depth } = halvesSize(shapes[name], policy, name);
-    return 2 * problem.batch * places * depth <= maxBufferSize;
-  });
 }

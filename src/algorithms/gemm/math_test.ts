@@ -70,6 +70,39 @@ Deno.test("products of f32 are in halves where that is asked for, and of auto wh
   assert.match(half.kernel, /^gemm_f16_\d+x\d+x\d+_mma/);
 });
 
+Deno.test("auto takes f32 where halves want more bindings or larger buffers than there are", () => {
+  const large = [4096, 4096, 4096] as const;
+  const bytes = 4 * 4096 ** 2;
+  const few = { ...limits, maxStorageBuffersPerShaderStage: 4 };
+  // 4097 rows are more in whole tiles.
+  const small = { ...limits, maxBufferSize: 4 * 4097 * 4096 };
+  for (
+    const [size, less, reason] of [
+      [large, few, /^kernel gemm_f32_f16x3_.* binds 5 storage buffers, .*ShaderStage is 4$/],
+      [[4097, 4096, 4096], small, /^halves of a takes \d+ bytes, the device's maxBufferSize is/],
+    ] as const
+  ) {
+    assert.ok(inHalves(size));
+    assert.ok(!inHalves(size, { limits: less }));
+    const refused = plan(size, { limits: less, math: "f16x3" });
+    assert.match(isRefusal(refused) ? refused.text : refused.kernel, reason);
+  }
+  assert.ok(inHalves(large, { limits: { ...limits, maxBufferSize: bytes } }));
+});
+
+Deno.test("a product of more bindings than the device has is refused when it is planned", () => {
+  const few = {
+    ...limits,
+    maxStorageBufferBindingSize: 2 ** 25,
+    maxStorageBuffersPerShaderStage: 5,
+  };
+  const refused = plan([4096, 4096, 4096], { math: "f32", limits: few });
+  assert.match(
+    isRefusal(refused) ? refused.text : refused.kernel,
+    /^kernel gemm_f32_.* binds 6 storage/,
+  );
+});
+
 Deno.test("what cannot be in halves is refused with a sentence that says why", () => {
   const size = [64, 64, 64] as const;
   const cases: (readonly [Partial<GemmRequest>, RegExp, (readonly [number, number, number])?])[] = [

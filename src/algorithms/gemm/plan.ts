@@ -35,7 +35,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { type Cut, cutArithmetic, refuseSplits } from "../cut.ts";
 import { cutNotes } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
-import { pass, reducePass, reduceTilesPass } from "../passes.ts";
+import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
@@ -123,7 +123,16 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   if (splitless !== undefined) return splitless;
   const math = chooseMath(asked);
   if (isRefusal(math)) return math;
-  const request = { ...withTile(asked), math };
+  const plan = planMath({ ...asked, math });
+  // Halves take buffers and bindings that f32 does without.
+  return isRefusal(plan) && math === "f16x3" && asked.math !== math
+    ? planMath({ ...asked, math: "f32" })
+    : plan;
+}
+
+/** Plans a product whose kind of multiplication is chosen. */
+function planMath(asked: GemmRequest): Planned<Plan> {
+  const request = withTile(asked);
   const { problem, limits } = request;
   const device = deviceOf(request);
   const asStored = elementsOf(request);
@@ -209,8 +218,9 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
       ...(split === undefined ? [] : [SPLIT_NOTE]),
     ],
   });
-  const long = device.software && !isRefusal(plan) ? refuseLongLoops(plan) : undefined;
-  return long ?? plan;
+  if (isRefusal(plan)) return plan;
+  return refuseBindings(plan, limits) ?? (device.software ? refuseLongLoops(plan) : undefined) ??
+    plan;
 
   /** The main loop over all tiles or a range of them, to the result or to partial results. */
   function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {

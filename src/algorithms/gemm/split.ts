@@ -84,16 +84,6 @@ export const HALVES = { storage: "f16", tile: "f16" } as const;
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
 const REST_POLICIES = ["small", "tiny"] as const;
 
-/** Places and depth of an operand in halves, padded for a policy. */
-export function halvesSize(
-  shape: OperandShape,
-  policy: TilePolicy,
-  name: "a" | "b",
-): SplitHalves["padded"] {
-  const depth = halvesDepth(shape.depth, unitDepth(policy.matrix!.unit));
-  return packedSize({ ...shape, depth }, policy, name === "a" ? "rows" : "columns");
-}
-
 /** Plans what a product in halves needs beside itself. */
 export function splitProduct(request: SplitRequest): SplitProduct {
   const { problem: { m, n, k, batch }, policy, limits, mode, buffers, place, shapes } = request;
@@ -118,15 +108,16 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     const bound = { operand: buffer, ...places };
     return pass(kernel, buffers, bound, splitScalesWorkgroups(shape), limits);
   };
+  const deep = unitDepth(policy.matrix!.unit);
   const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
-    const padded = halvesSize(shapes[name], policy, name);
+    const shape = { ...shapes[name], depth: halvesDepth(k, deep) };
+    const padded = packedSize(shape, policy, name === "a" ? "rows" : "columns");
     const elements = batch * padded.places * padded.depth;
     return { buffer: buffers.add(`halves of ${name}`, "workspace", elements, "f16"), padded };
   };
   const halves = { a: halvesOf("a"), b: halvesOf("b") };
   const splitting = (name: "a" | "b") => {
     const { buffer, padded } = halves[name];
-    const deep = unitDepth(policy.matrix!.unit);
     const shape: SplitHalves = { ...sides[name], unitDepth: deep, padded };
     const operand = place[name]!;
     const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(buffer));
