@@ -110,6 +110,24 @@ Deno.test("wgconv report compares with the baseline that is asked for", async ()
   assert.equal(none.stderr, 'wgconv: Cannot report: no record is of the baseline "miopen"\n');
 });
 
+Deno.test("wgconv report shows speed against error where there are several precisions", async () => {
+  const [problem, other] = LAYERS;
+  const ours = [{ problem }, { problem, dtype: "f16", accuracy: { rel_l2: 2e-4 } }];
+  const theirs = { ...PEER, problem, dtype: "tf32", accuracy: { rel_l2: 3e-4 } };
+  const unchecked = { ...theirs, problem: other, dtype: "f16", accuracy: null };
+  const { stdout } = await report([...ours, theirs, unchecked], "--format", "html");
+  assert.match(stdout, /<h2 id="speed-against-error">/);
+  assert.match(stdout, /<h3>Speed against error, convolutions, uniform01 data<\/h3>/);
+  assert.match(stdout, /Without errors, and not here: cudnn f16\./);
+  assert.match(stdout, /<th class="n">wgconv f16<\/th><th class="n">cudnn tf32<\/th>/);
+  assert.match(
+    stdout,
+    /<td>Conv2N32 fwd<\/td>(<td class="n">[\d.]+ GFLOP\/s, \d\.00e-\d<\/td>){3}/,
+  );
+  const alone = await report(ours.slice(0, 1), "--format", "html");
+  assert.doesNotMatch(alone.stdout, /speed-against-error|<ul class="key"><\/ul>/);
+});
+
 Deno.test("wgconv report refuses what it cannot read or find", async () => {
   assert.match((await report([])).stderr, /^wgconv: Cannot report: no record of a case in run/);
   const word = await report([{}], "--only", "sideways");

@@ -37,6 +37,29 @@ function cases(count: number, peers: boolean): Changes[] {
   }).flat();
 }
 
+/** Twelve layers in eight precisions of three providers, some as fast and exact as each other. */
+function precisionCases(): Changes[] {
+  const series: [Changes, rate: number, error: number][] = [
+    [{ dtype: "f64" }, 0.5, 0],
+    [{}, 1, 2e-7],
+    [{ math: "f16x3" }, 3, 2.1e-7],
+    [{ dtype: "f16", device: "testgpu" }, 9, 3e-4],
+    [{ dtype: "f16", accumulate: "f16" }, 9.1, 3.1e-4],
+    [{ provider: "cudnn" }, 1.02, 2.2e-7],
+    [{ provider: "cudnn", dtype: "tf32" }, 5, 3e-4],
+    [{ provider: "cudnn", dtype: "f16" }, 9.2, 2.9e-4],
+    [{ provider: "a provider of a long name", dtype: "f16" }, 9, 3e-4],
+  ];
+  return series.flatMap(([changes, rate, error]) =>
+    Array.from({ length: 12 }, (_, i) => ({
+      problem: `mb32ic${16 * (i + 1)}ih28oc64kh3ph1n"Conv${i}N32"`,
+      time_ms: timeOf((1 + i) / rate),
+      accuracy: { rel_l2: error * (0.7 + i % 7 / 10) },
+      ...changes,
+    }))
+  );
+}
+
 /** What is wrong with how the page lies in its window. */
 async function flaws(page: Page): Promise<string[]> {
   return await page.evaluate(`(() => {
@@ -103,6 +126,40 @@ if (chromium !== undefined) {
       }
     });
   }
+
+  Deno.test("speed against error is readable at 500 and 1400 pixels, in light and dark", async () => {
+    using folder = temporaryDirectory();
+    const file = `${folder.path}/report.html`;
+    const records = parseRecords(stream(...precisionCases()), "made.jsonl");
+    await Deno.writeTextFile(
+      file,
+      await reportPage(records, { title: "t", sources: [], ceilings: {} }),
+    );
+    await using page = await openPage(chromium, `file://${file}`);
+    for (const width of [500, 1400]) {
+      for (const scheme of ["light", "dark"] as const) {
+        await page.look(width, scheme);
+        assert.deepEqual(await flaws(page), [], `${width} pixels`);
+        const names = await page.evaluate(`(() => {
+          const svg = document.querySelector("#speed-against-error").parentElement.querySelector("svg");
+          return [...svg.querySelectorAll(".mark-text.role-mark text")].map((text) =>
+            text.textContent + " " + getComputedStyle(text).fill).sort();
+        })()`) as string[];
+        const ink = scheme === "light" ? "rgb(29, 33, 38)" : "rgb(228, 230, 234)";
+        assert.deepEqual(names, [
+          `a provider of a long name f16 ${ink}`,
+          `cudnn f16 ${ink}`,
+          `cudnn f32 ${ink}`,
+          `cudnn tf32 ${ink}`,
+          `wgconv f16 ${ink}`,
+          `wgconv f16 summed in f16 ${ink}`,
+          `wgconv f16x3 ${ink}`,
+          `wgconv f32 ${ink}`,
+          `wgconv f64 ${ink}`,
+        ]);
+      }
+    }
+  });
 
   Deno.test("the page of cases that fail is readable, and says which they are without scrolling", async () => {
     const small = "mb1ic16ih28oc32oh28kh3ph1";

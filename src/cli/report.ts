@@ -40,12 +40,13 @@ const EXAMPLES = `
 Records of several files are put together, the shards of a suite or the runs of several providers; a
 folder stands for the .jsonl files in it. Of two records of one case the later counts.
 
-A word of --only is an operation, provider, algorithm, dtype, layout, verdict or cache; any other is
-a part of names or descriptors. Words of one kind are alternatives, kinds add up.
+A word of --only is an operation, provider, algorithm, dtype, math, layout, verdict or cache; any
+other is a part of names or descriptors. Words of one kind are alternatives, kinds add up.
 
 The page begins with a headline and failures; speed-ups over --baseline (a peer, where the records
-have one), throughput, rooflines, workspace and errors follow as charts, then how each provider
-measured, and every case. It is one file without scripts.
+have one), throughput, speed against error where there are several precisions, rooflines, workspace
+and errors follow as charts, then how each provider measured, and every case. It is one file without
+scripts.
 An H200's ceilings are known to the roofline, without tensor cores; --peak-tflops and --bandwidth say
 those of other devices.
 

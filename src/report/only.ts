@@ -8,13 +8,14 @@ const FIELDS: readonly ((record: ReadCase) => string)[] = [
   ({ provider }) => provider,
   ({ algorithm }) => algorithm,
   ({ dtype }) => dtype,
+  ({ math = "" }) => math,
   ({ layout }) => layout,
   ({ verdict }) => verdict,
   ({ cache = "" }) => cache,
 ];
 
 /**
- * The cases that words ask for. A word is an operation, provider, algorithm, dtype, layout, verdict or cache;
+ * The cases that words ask for. A word is an operation, provider, algorithm, dtype, math, layout, verdict or cache;
  * any other is a part of problems' names or descriptors. Words of one kind are alternatives, kinds add up:
  * `fwd,bwd-data,nhwc` are the forward and backward-data cases in nhwc.
  *

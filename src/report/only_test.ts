@@ -10,6 +10,7 @@ const { cases } = parseRecords(
     { message: "c", op: "bwd-data", layout: "nhwc" },
     { message: "d", op: "bwd-filter", layout: "nhwc", provider: "cudnn" },
     { message: "e", problem: 'ic9ih8oc4kh3n"OtherN2"', op: "bwd-data" },
+    { message: "f", op: "gemm", problem: "64 64 64", math: "f16x3" },
   ),
   "test",
 );
@@ -22,6 +23,7 @@ Deno.test("onlyCases() takes words of one kind as alternatives, and kinds togeth
   assert.equal(kept("cudnn"), "d");
   assert.equal(kept("Other"), "e");
   assert.equal(kept("Layer", "bwd-data"), "c");
+  assert.equal(kept("f16x3"), "f");
   assert.equal(kept("ic9", "nhwc"), "");
 });
 

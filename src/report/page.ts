@@ -6,15 +6,18 @@ import type { Ceilings } from "./charts/device_ceilings.ts";
 import { accumulationCharts, errorHistograms } from "./charts/errors.ts";
 import { chartPoints, distinct, type Point, seriesOf } from "./charts/points.ts";
 import { renderCharts } from "./charts/render.ts";
+import { precisionCharts } from "./charts/precision.ts";
 import { rooflineCharts } from "./charts/roofline.ts";
 import { CHANGE_COLOURS, speedupChart } from "./charts/speedup.ts";
 import { type Chart, colourScale, shapeSign } from "./charts/theme.ts";
 import { conditionRows, environmentLines } from "./conditions.ts";
 import { headlines, verdictLine } from "./headline.ts";
 import { table, text } from "./html.ts";
+import { formatError, formatGflops } from "./format.ts";
 import { PAGE_STYLE } from "./page_style.ts";
 import type { RecordSet } from "./read_records.ts";
 import type { ReadCase, ReadEnvironment } from "./record_schema.ts";
+import { type Precisions, precisionsOf, type SpeedAndError } from "./precisions.ts";
 import { recordTable } from "./record_table.ts";
 import { NOISE_MADS, USUAL_MARGIN } from "./speed_change.ts";
 import { type Speedups, speedupsOf, usualBaselines } from "./speedups.ts";
@@ -37,6 +40,8 @@ interface Section {
   readonly key: string;
   /** What is true of all its charts. */
   readonly note?: string;
+  /** HTML below the charts. */
+  readonly below?: string;
 }
 
 /** Columns of the table of all cases: what a reader looks for first, names of kernels last. */
@@ -114,6 +119,7 @@ function sectionsOf(
   ceilings: Ceilings,
 ): Section[] {
   const series = seriesOf(points);
+  const precisions = precisionsOf(points);
   const key = seriesKey(series);
   const shapes = key + shapeKey(points);
   const neither = `neither: within ${100 * USUAL_MARGIN} % or the noise`;
@@ -131,6 +137,16 @@ function sectionsOf(
       charts: throughputCharts(points, series),
       key,
       note: `Direct flops over median time; of several layouts and kernels the fastest. ${NOISE}`,
+    },
+    {
+      title: "Speed against error",
+      charts: precisionCharts(precisions),
+      key: "",
+      note:
+        "Left is more exact, up is faster. Large: a provider's precision, the geometric mean of its " +
+        "throughputs and its median error; small: its cases, of several layouts and kernels the fastest that was " +
+        "checked. Colours are providers, shapes precisions.",
+      below: precisions.map(precisionTable).join(""),
     },
     {
       title: "Roofline",
@@ -167,16 +183,35 @@ function keyItem(name: string, colour: string): string {
 }
 
 /** A section; takes its drawings from the front. */
-function figures({ title, charts, key, note }: Section, drawn: string[]): string {
+function figures({ title, charts, key, note, below = "" }: Section, drawn: string[]): string {
   const shown = drawn.splice(0, charts.length).map((drawing, i) => {
     const { title, caption } = charts[i]!;
-    const below = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
-    return `<figure>\n<h3>${text(title)}</h3>\n${drawing}\n${below}</figure>`;
+    const said = caption === "" ? "" : `<figcaption>${text(caption)}</figcaption>\n`;
+    return `<figure>\n<h3>${text(title)}</h3>\n${drawing}\n${said}</figure>`;
   });
   return `<section>\n${heading(title)}\n${
     note === undefined ? "" : `<p class="note">${text(note)}</p>\n`
   }` +
-    `<ul class="key">${key}</ul>\n<div class="figures">\n${shown.join("\n")}\n</div>\n</section>`;
+    (key === "" ? "" : `<ul class="key">${key}</ul>\n`) +
+    `<div class="figures">\n${shown.join("\n")}\n</div>\n${below}</section>`;
+}
+
+/** Throughput and error of every series, side by side: in a row what is usual, and a row a case. */
+function precisionTable({ facet, labels, series }: Precisions): string {
+  const cell = (figures?: SpeedAndError) =>
+    figures === undefined ? "-" : `${formatGflops(figures.gflops)}, ${formatError(figures.error)}`;
+  const columns = [
+    { title: "" },
+    ...series.map(({ name }) => ({ title: name, align: "right" as const })),
+  ];
+  const rows = [...labels].map(([key, label]) => [
+    label,
+    ...series.map(({ cases }) => cell(cases.get(key))),
+  ]);
+  const usual = ["geometric mean, median", ...series.map(({ usual }) => cell(usual))];
+  return `<details>\n<summary>Side by side, ${
+    text(facet)
+  }: throughput, relative L2 error</summary>\n${table(columns, [usual, ...rows])}\n</details>\n`;
 }
 
 /** A heading that addresses may point at. */

@@ -24,6 +24,7 @@ h1, h2, h3, p, li, code { overflow-wrap: anywhere; }
 .figures { display: flex; flex-wrap: wrap; gap: 1.6rem 1.5rem; align-items: flex-start; }
 figure { margin: 0; max-width: 100%; }
 figure svg { display: block; max-width: 100%; height: auto; }
+figure svg text { paint-order: stroke; stroke: var(--ground); stroke-width: 3px; stroke-linejoin: round; }
 figcaption { font-size: .82rem; width: 0; min-width: 100%; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .82rem; margin: .6rem 0; }

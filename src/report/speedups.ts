@@ -15,6 +15,7 @@ export interface CaseSpeedup {
 
 /** Cases that a provider and a baseline share, of one facet. */
 export interface Speedups {
+  /** `wgconv`, or `wgconv f16x3` of what was not multiplied as it is. */
   readonly provider: string;
   readonly baseline: string;
   readonly facet: string;
@@ -23,7 +24,7 @@ export interface Speedups {
 
 /** Each provider's throughput over each baseline's, case by case. None where they have no case in common. */
 export function speedupsOf(points: readonly Point[], baselines: readonly string[]): Speedups[] {
-  const others = distinct(points.map(({ record }) => record.provider))
+  const others = distinct(points.map(makerOf))
     .filter((provider) => !baselines.includes(provider));
   return baselines.flatMap((baseline) =>
     facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
@@ -76,19 +77,23 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
   });
 }
 
+/** Who computed; another way to multiply is a rival of its own. */
+function makerOf({ record: { provider, math } }: Point): string {
+  return math === undefined ? provider : `${provider} ${math}`;
+}
+
 function changeOf(ratio: number, [low, high]: Interval): CaseSpeedup["change"] {
   if (Math.max(ratio, 1 / ratio) <= 1 + USUAL_MARGIN) return "same";
   return low > 1 ? "faster" : high < 1 ? "slower" : "same";
 }
 
-/** A provider's right record of the highest throughput. */
+/** The right record of the highest throughput that one made. */
 function best(
   points: readonly Point[],
-  provider: string,
+  maker: string,
 ): Pick<Point, "label" | "noise"> & { readonly gflops: number } | null {
-  const right = points.flatMap(({ record, right, gflops, noise, label }) =>
-    record.provider === provider && right && gflops !== null ? [{ label, gflops, noise }] : []
-  );
+  const right = points.filter((point) => point.right && makerOf(point) === maker)
+    .flatMap(({ gflops, noise, label }) => gflops === null ? [] : [{ label, gflops, noise }]);
   return right.reduce<typeof right[number] | null>(
     (most, one) => most === null || one.gflops > most.gflops ? one : most,
     null,

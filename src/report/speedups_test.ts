@@ -48,6 +48,32 @@ Deno.test("speedupsOf() pairs the best of each and heeds their noise", () => {
   assert.equal(speedupText(cases), "1.29 x, 1 of 5 slower");
 });
 
+Deno.test("speedupsOf() keeps another way to multiply apart", () => {
+  const product = { op: "gemm", problem: "64 64 64", algorithm: "gemm" };
+  const points = chartPoints([
+    read({ ...product, time_ms: timeOf(2) }),
+    read({ ...product, math: "f16x3", time_ms: timeOf(0.5) }),
+    read({ ...peer, ...product, provider: "cublas", time_ms: timeOf(1) }),
+  ]);
+  const found = speedupsOf(points, usualBaselines(points));
+  assert.deepEqual(found.map(({ provider, cases }) => [provider, cases[0]!.ratio]), [
+    ["wgconv", 0.5],
+    ["wgconv f16x3", 2],
+  ]);
+});
+
+Deno.test("one device by several spellings is one", () => {
+  const found = speedupsOf(
+    chartPoints([
+      read({ device: "nvidia-h200" }),
+      read({ ...peer, device: "NVIDIA H200" }),
+      read({ ...peer, device: "NVIDIA H100 80GB HBM3" }),
+    ]),
+    ["cudnn"],
+  );
+  assert.deepEqual(found.map(({ facet }) => facet), ["fwd, f32, NVIDIA H200"]);
+});
+
 Deno.test("the headline is the speed-up, or the rate where there is nothing to compare with", () => {
   const points = chartPoints(CASES);
   const speedups = speedupsOf(points, ["cudnn"]);

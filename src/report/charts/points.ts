@@ -10,6 +10,8 @@ export interface Point extends CaseFigures {
   readonly series: string;
   /** What stands in charts of its own: operation, dtype, device. */
   readonly facet: string;
+  /** Where it ran; empty where all points ran on one device. */
+  readonly device: string;
   /** Whether it ran and was not found wrong. */
   readonly right: boolean;
   /** Where its throughput lies, in GFLOP/s, for the noise of its samples; `null` of fewer than three. */
@@ -23,7 +25,8 @@ const OPERATION_ORDER = ["fwd", "bwd-data", "bwd-filter"];
  * The points of cases: operations as a training step runs them, the layers of each in one order. The device is part of
  * the facet only where there are several.
  */
-export function chartPoints(cases: readonly ReadCase[]): Point[] {
+export function chartPoints(all: readonly ReadCase[]): Point[] {
+  const cases = withOneSpelling(all);
   const devices = new Set(cases.map(({ device }) => device).filter((device) => device !== ""));
   const layers = distinct(cases.map(caseLabel));
   const order = (record: ReadCase) =>
@@ -33,17 +36,30 @@ export function chartPoints(cases: readonly ReadCase[]): Point[] {
     .sort((a, b) => a.key - b.key);
   return ordered.map(({ record }) => {
     const figures = caseFigures(record);
-    const { op, dtype, accumulate, device, time_ms, verdict } = record;
+    const { op, dtype, accumulate, time_ms, verdict } = record;
+    const device = devices.size > 1 ? record.device : "";
     const summed = accumulate === undefined ? dtype : `${dtype} summed in ${accumulate}`;
     return {
       ...figures,
       record,
       series: seriesLabel(record),
-      facet: [op, summed, ...(devices.size > 1 && device !== "" ? [device] : [])].join(", "),
+      facet: [op, summed, ...(device === "" ? [] : [device])].join(", "),
+      device,
       right: time_ms !== null && verdict !== "fail" && verdict !== "error",
       noise: rateInterval(time_ms, figures.gflops),
     };
   });
+}
+
+/**
+ * Cases with one name for each device: wgpu and CUDA say `NVIDIA H200` where Dawn says `nvidia-h200`. Capitals come before
+ * small letters, and are what the table of devices has.
+ */
+function withOneSpelling(cases: readonly ReadCase[]): ReadCase[] {
+  const plain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  const names = distinct(cases.map(({ device }) => device)).sort();
+  const first = (device: string) => names.find((name) => plain(name) === plain(device))!;
+  return cases.map((record) => ({ ...record, device: first(record.device) }));
 }
 
 /** Of the times that samples spread over, as far as there are any; a slow call is a low rate. */
