@@ -145,7 +145,7 @@ function sectionsOf(
       note:
         "Left is more exact, up is faster. Large: a provider's precision, the geometric mean of its " +
         "throughputs and its median error; small: its cases, of several layouts and kernels the fastest that was " +
-        "checked. Colours are providers, shapes precisions.",
+        "checked and is right. Colours are providers, shapes precisions.",
       below: precisions.map(precisionTable).join(""),
     },
     {
@@ -209,7 +209,8 @@ function precisionTable({ facet, labels, series }: Precisions): string {
     ...series.map(({ cases }) => cell(cases.get(key))),
   ]);
   const usual = ["geometric mean, median", ...series.map(({ usual }) => cell(usual))];
-  return `<details>\n<summary>Side by side, ${
+  const open = rows.length <= SHOWN_CASES ? " open" : "";
+  return `<details${open}>\n<summary>Side by side, ${
     text(facet)
   }: throughput, relative L2 error</summary>\n${table(columns, [usual, ...rows])}\n</details>\n`;
 }

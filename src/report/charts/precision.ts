@@ -1,4 +1,4 @@
-import type { Precisions } from "../precisions.ts";
+import type { Precisions, SpeedAndError } from "../precisions.ts";
 import { axisNumber, fittingUnit, logDomain, logTicks, RATE_UNITS, tickedAxis } from "./axes.ts";
 import { ALIGNS, placeLabels } from "./labels.ts";
 import { distinct } from "./points.ts";
@@ -28,73 +28,77 @@ const ZERO_ROOM = 0.12;
  */
 export function precisionCharts(all: readonly Precisions[]): Chart[] {
   const providers = distinct(all.flatMap(({ series }) => series.map(({ provider }) => provider)));
-  const colours = colourScale(providers);
-  return all.flatMap((precisions) => {
-    const { series, facet } = precisions;
-    const figures = series.flatMap(({ cases }) => [...cases.values()]);
-    const errors = figures.map(({ error }) => error).filter((error) => error > 0);
-    if (errors.length === 0) return [];
-    const unit = fittingUnit(figures.map(({ gflops }) => gflops), RATE_UNITS);
-    const across = errorAxis(errors, errors.length < figures.length);
-    const rates = logDomain(figures.map(({ gflops }) => gflops / unit.scale), 4, 1.25);
-    const up = logEncoding("y", { title: `throughput, ${unit.name}`, domain: rates });
-    const at = (one: { readonly gflops: number; readonly error: number }) => ({
-      x: one.error > 0 ? one.error : across.zero,
-      y: one.gflops / unit.scale,
-    });
-    const dots = series.flatMap(({ cases, provider, precision }) =>
-      [...cases.values()].map((one) => ({ ...at(one), provider, precision }))
-    );
-    const marks = series.map(({ usual, name: text, provider, precision }) => ({
-      ...at(usual),
-      text,
-      provider,
-      precision,
-    }));
-    const spec = {
-      ...FIT,
-      height: HEIGHT,
-      params: [across.param, up.param],
-      encoding: { x: across.encoding, y: up.encoding },
-      layer: [
-        ...across.zeroLine,
-        markLayer(dots, { size: 30, opacity: 0.55 }),
-        ...nameLayers(marks, dots, across.domain, rates),
-        markLayer(marks, { size: 130, opacity: 1, stroke: "currentColor", strokeWidth: 1 }),
-      ],
-    };
-    return [{ title: `Speed against error, ${facet}`, caption: captionOf(precisions), spec }];
+  return all.filter(({ series }) => figuresOf(series).some(({ error }) => error > 0))
+    .map((precisions) => precisionChart(precisions, colourScale(providers)));
+}
 
-    function markLayer(values: readonly object[], style: object) {
-      const precisionNames = distinct(series.map(({ precision }) => precision));
-      const shapes = precisionNames.map((_, i) => SHAPES[i % SHAPES.length]!);
-      const shown = distinct(series.map(({ provider }) => provider));
-      const range = shown.map((name) => colours.range[providers.indexOf(name)]!);
-      return {
-        data: { values },
-        mark: { type: "point", filled: true, ...style },
-        encoding: {
-          fill: {
-            field: "provider",
-            type: "nominal",
-            scale: { domain: shown, range },
-            legend: null,
-          },
-          shape: {
-            field: "precision",
-            type: "nominal",
-            scale: { domain: precisionNames, range: shapes },
-            legend: null,
-          },
-        },
-      };
-    }
-  }) as Chart[];
+function precisionChart(
+  precisions: Precisions,
+  colours: { readonly domain: readonly string[]; readonly range: readonly string[] },
+): Chart {
+  const { series, facet } = precisions;
+  const figures = figuresOf(series);
+  const rates = figures.map(({ gflops }) => gflops);
+  const unit = fittingUnit(rates, RATE_UNITS);
+  const across = errorAxis(figures.map(({ error }) => error));
+  const heights = logDomain(rates.map((rate) => rate / unit.scale), 4, 1.25);
+  const up = logEncoding("y", { title: `throughput, ${unit.name}`, domain: heights });
+  const at = ({ gflops, error }: SpeedAndError) => ({
+    x: error > 0 ? error : across.zero,
+    y: gflops / unit.scale,
+  });
+  const dots = series.flatMap(({ cases, provider, precision }) =>
+    [...cases.values()].map((one) => ({ ...at(one), provider, precision }))
+  );
+  const marks = series.map(({ usual, name: text, provider, precision }) => ({
+    ...at(usual),
+    text,
+    provider,
+    precision,
+  }));
+  const shown = distinct(series.map(({ provider }) => provider));
+  const shapes = distinct(series.map(({ precision }) => precision));
+  const looks = {
+    fill: nominal(
+      "provider",
+      shown,
+      shown.map((name) => colours.range[colours.domain.indexOf(name)]!),
+    ),
+    shape: nominal("precision", shapes, shapes.map((_, i) => SHAPES[i % SHAPES.length]!)),
+  };
+  const pointLayer = (values: readonly object[], style: object) => ({
+    data: { values },
+    mark: { type: "point", filled: true, ...style },
+    encoding: looks,
+  });
+  const spec = {
+    ...FIT,
+    height: HEIGHT,
+    params: [across.param, up.param],
+    encoding: { x: across.encoding, y: up.encoding },
+    layer: [
+      ...across.zeroLine,
+      pointLayer(dots, { size: 30, opacity: 0.55 }),
+      ...nameLayers(marks, dots, across.domain, heights),
+      pointLayer(marks, { size: 130, opacity: 1, stroke: "currentColor", strokeWidth: 1 }),
+    ],
+  } as Chart["spec"];
+  return { title: `Speed against error, ${facet}`, caption: captionOf(precisions), spec };
+}
+
+function figuresOf(series: Precisions["series"]): SpeedAndError[] {
+  return series.flatMap(({ cases }) => [...cases.values()]);
+}
+
+function nominal(field: string, domain: readonly string[], range: readonly string[]) {
+  return { field, type: "nominal", scale: { domain, range }, legend: null };
 }
 
 /** Relative L2 errors; where some are 0 these have a place of their own left of the others. */
-function errorAxis(errors: readonly number[], exact: boolean) {
-  const [low, high] = logDomain(errors, 100, 2);
+function errorAxis(errors: readonly number[]) {
+  const positive = errors.filter((error) => error > 0);
+  const exact = positive.length < errors.length;
+  const [low, high] = logDomain(positive, 100, 2);
   const step = (high / low) ** ZERO_ROOM;
   const zero = low / step;
   const domain: [number, number] = exact ? [zero / Math.sqrt(step), high] : [low, high];
@@ -173,15 +177,15 @@ function nameLayers(
 
 function captionOf({ labels, shared, others, series, unchecked }: Precisions): string {
   const cases = labels.size === 1 ? "the one case" : `the ${labels.size} cases`;
-  const exact = series.filter(({ cases }) => [...cases.values()].some(({ error }) => error === 0));
+  const exact = series.flatMap(({ name, cases }) => {
+    const zeros = [...cases.values()].filter(({ error }) => error === 0).length;
+    return zeros === 0 ? [] : [`${name} is exact in ${zeros} of ${cases.size}.`];
+  });
   return [
     shared
       ? `Over ${cases} that every series has${others > 0 ? `, ${others} more left out` : ""}.`
       : "No case is common to all: each series is of its own cases.",
-    ...exact.map(({ name, cases }) => {
-      const zeros = [...cases.values()].filter(({ error }) => error === 0).length;
-      return `${name} is exact in ${zeros} of ${cases.size}.`;
-    }),
+    ...exact,
     ...(unchecked.length === 0 ? [] : [`Without errors, and not here: ${unchecked.join(", ")}.`]),
   ].join(" ");
 }
