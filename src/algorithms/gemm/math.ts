@@ -7,6 +7,9 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import { cutGemm } from "./cut.ts";
 import type { GemmRequest } from "./request.ts";
 
+/** `auto` takes halves only where they are predicted to take less than this share of f32's time. */
+const CLEARLY_LESS = 0.9;
+
 /**
  * How a product is multiplied: what was asked for, or what takes less time where the device's model says that halves may be
  * taken at all. Products of nothing are in f32.
@@ -43,5 +46,5 @@ export function chooseMath(
   if (isRefusal(halves)) return "f32";
   // Beside what the cut reckons with there is the pass over flagged tiles.
   const flagged = deviceOf(request).costs.dispatch;
-  return isRefusal(whole) || halves.cost + flagged < whole.cost ? "f16x3" : "f32";
+  return isRefusal(whole) || halves.cost + flagged < CLEARLY_LESS * whole.cost ? "f16x3" : "f32";
 }
