@@ -24,7 +24,7 @@ const matrixUnits: MatrixUnits = {
     { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
   ],
 };
-/** A device whose matrix units are measured to make such a share of f16's products. */
+/** A device that is measured to take so much of f16's rate for values of halves, of which a product has two. */
 const measured = (f16x3: number) => ({ ...H200, shares: { ...H200.shares, f16x3 } });
 
 function plan(size: readonly [number, number, number], more: Partial<GemmRequest> = {}) {
@@ -48,8 +48,8 @@ Deno.test("products of f32 are in halves where that is asked for, and of auto wh
   assert.ok(inHalves(large, { math: "f16x3" }));
   assert.ok(inHalves(large));
   assert.ok(!inHalves(large, { device: measured(0) }));
-  assert.ok(inHalves(large, { device: measured(0.8) }));
-  assert.ok(inHalves(large, { device: measured(0.8), math: "auto", policy: "matrix-eight" }));
+  assert.ok(inHalves(large, { device: measured(1) }));
+  assert.ok(inHalves(large, { device: measured(1), math: "auto", policy: "matrix-eight" }));
   assert.ok(!inHalves(large, { device: measured(0.01) }));
   for (
     const more of [
@@ -59,14 +59,14 @@ Deno.test("products of f32 are in halves where that is asked for, and of auto wh
       { policy: "huge" },
     ] as const
   ) {
-    assert.ok(!inHalves(large, { device: measured(0.8), ...more }), JSON.stringify(more));
+    assert.ok(!inHalves(large, { device: measured(1), ...more }), JSON.stringify(more));
   }
   // Few products a sum, and tensors that take longer to look at than to multiply.
   assert.ok(!inHalves([4096, 4096, 31], { device: measured(100) }));
-  assert.ok(!inHalves([4096, 8, 4096], { device: measured(0.8) }));
+  assert.ok(!inHalves([4096, 8, 4096], { device: measured(1) }));
   assert.ok(!inHalves([5, 0, 7], { math: "f16x3" }));
   assert.ok(!inHalves([5, 6, 0], { math: "f16x3" }));
-  const half = expectPlanned(plan(large, { dtype: "f16", device: measured(0.8) }));
+  const half = expectPlanned(plan(large, { dtype: "f16", device: measured(1) }));
   assert.match(half.kernel, /^gemm_f16_\d+x\d+x\d+_mma/);
 });
 
