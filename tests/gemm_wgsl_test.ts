@@ -48,7 +48,7 @@ function kernels(): Kernel[] {
     const parts = {
       ...limits,
       maxStorageBufferBindingSize: 1024,
-      maxStorageBuffersPerShaderStage: 64,
+      maxStorageBuffersPerShaderStage: 96,
     };
     add({ size: 64 }, { ...arithmetic, limits: parts });
   }

@@ -11,6 +11,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
 import {
   isMatrixPolicyName,
+  MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
 } from "../kernels/matrix_policies.ts";
@@ -299,6 +300,13 @@ export function cutProduct(
     }
     if (policy === undefined) {
       if (isMatrixPolicyName(request.policy)) {
+        if (matrix?.split && MATRIX_POLICY_NAMES.includes(request.policy)) {
+          return refusal(
+            "problem",
+            `policy ${request.policy} has steps of an odd number of matrices, math f16x3 takes them in pairs, of high and ` +
+              "of low halves",
+          );
+        }
         if (matrix !== undefined) {
           return refusal(
             "problem",
@@ -306,7 +314,7 @@ export function cutProduct(
               unitShape(matrix.unit)
             } matrices, expected one ` +
               `such as 128x256x32_64x64m (rows x columns x depth of a workgroup${
-                matrix.split ? ", high and low halves of whole matrices" : ""
+                matrix.split ? ", of an even number of matrices" : ""
               }, rows x columns of ` +
               "a subgroup: whole matrices, up to 256 results a thread, whose sums fall to whole " +
               "vectors of its threads, in 16 KiB)",

@@ -1,6 +1,7 @@
 import { scalarBytes } from "../elements/scalar.ts";
 import { dealsRows, policyVector, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
+import { flushSteps } from "../kernels/main_loop_body.ts";
 import { unitChain, unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
@@ -81,28 +82,29 @@ function flushedShare(
   steps: number,
 ): number {
   if (matrix === undefined || policy.matrix?.unit.result !== "f32") return 1;
-  if (steps * policy.depth <= unitChain(matrix.result, matrix.split)) return 1;
+  // Of a last step that is multiplied in part the whole one counts.
+  if (flushSteps(policy, unitChain(matrix.result, matrix.split), Math.ceil(steps)) === 0) return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }
-
-/** Bytes of workgroup memory that workgroups of a multiprocessor have together: two of 24 KiB share one, two of 25 do not. */
-const SHARED_BYTES = 49_152;
 
 /** Workgroups of a product that a multiprocessor runs side by side. */
 export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const resident = residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
   if (policy.matrix === undefined || resident === 1) return resident;
   const bytes = mainLoopBytes(policy, tileSide(policy, a), tileSide(policy, b));
-  return Math.max(1, Math.min(resident, Math.floor(SHARED_BYTES / bytes)));
+  return Math.max(1, Math.min(resident, Math.floor(device.sharedBytes / bytes)));
 }
 
 /** How a side of a tile lies: packed ones along their places. */
-function tileSide(policy: TilePolicy, { packing, vector = 1, ...access }: TileAccess): TileAccess {
+function tileSide(
+  policy: TilePolicy,
+  { packing, vector = 1, steps = [], ...access }: TileAccess,
+): TileAccess {
   if (packing?.(policy) !== undefined) {
     return { along: "place", vector: policyVector(policy, 4, []) };
   }
-  return { ...access, vector: vector === 8 ? vector : policyVector(policy, vector, []) };
+  return { ...access, vector: vector === 8 ? vector : policyVector(policy, vector, steps) };
 }
 
 /**

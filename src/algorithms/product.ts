@@ -78,6 +78,8 @@ export type TileAccess =
   & {
     /** Whether each step finds anew where it lies. */
     readonly gathered?: boolean;
+    /** Elements that its loads step over: for matrix units they are of eight halves where all are whole eights. */
+    readonly steps?: readonly number[];
     /** What packing the operand for a policy costs, in multiply-adds; undefined where it is read as it is. */
     packing?(policy: TilePolicy): number | undefined;
   };

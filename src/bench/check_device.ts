@@ -11,6 +11,7 @@ export const CHECK_DEVICE: DeviceModel = {
   multiprocessors: 32,
   registers: 65_536,
   warps: { busy: 12, power: 1.6, onUnits: 8 },
+  sharedBytes: 49_152,
   rates: {
     packed: 52,
     gathered: 46.5,

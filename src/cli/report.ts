@@ -8,6 +8,7 @@ import { latestCases } from "../report/case_key.ts";
 import { onlyCases } from "../report/only.ts";
 import type { RecordSet } from "../report/read_records.ts";
 import { sortCases } from "../report/case_columns.ts";
+import { makerOf } from "../report/speedups.ts";
 import { delimitedTable, recordTable } from "../report/record_table.ts";
 import { markdownTable, textTable } from "../report/table.ts";
 import { reporter } from "./output.ts";
@@ -98,7 +99,7 @@ export function reportCommand() {
         throw new InputTypeError(`Cannot report: no record of a case in ${files.join(", ")}`);
       }
       const { baseline, peakTflops, bandwidth } = options;
-      if (baseline !== undefined && shown.every(({ provider }) => provider !== baseline)) {
+      if (baseline !== undefined && shown.every((one) => makerOf(one) !== baseline)) {
         throw new InputRangeError(`Cannot report: no record is of the baseline "${baseline}"`);
       }
       const records: RecordSet = { ...all, cases: shown };

@@ -98,7 +98,10 @@ export function threadBody(
   };
 }
 
-/** Values in halves (two a product) that units may add up at once where there are no more: above, f32's error is a fourth of theirs. */
+/**
+ * Values in halves (two a product) that units may add up at once where there are no more: above, f32's error is a fourth of
+ * theirs.
+ */
 const SPLIT_ALONE = 192;
 
 /** Steps whose products matrix units add up; 0 where those are all. */

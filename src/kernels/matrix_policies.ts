@@ -25,8 +25,8 @@ function policy(
 }
 
 /**
- * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32 of four subgroups,
- * as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
+ * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32 of four
+ * subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
  * 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [

@@ -60,8 +60,8 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
 }
 
 /**
- * Values along the depth that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits instead
- * of rounding them, so that sums of L products of one sign lose about 0.07 L units of their last place
+ * Values along the depth that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits
+ * instead of rounding them, so that sums of L products of one sign lose about 0.07 L units of their last place
  * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums; whole numbers are exact.
  *
  * @param split Of f32 in halves, two values each: 112 products, 6e-7 of a sum of one sign.

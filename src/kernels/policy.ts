@@ -29,7 +29,10 @@ export interface MatrixTile {
   readonly matrices: readonly [number, number];
   /** Those that it passes on at once, through workgroup memory. */
   readonly stage: readonly [number, number];
-  /** Whether operands are f32 in two halves: along the depth a matrix of high ones, then one of low ones (`src/kernels/split_halves.ts`). */
+  /**
+   * Whether operands are f32 in two halves: along the depth a matrix of high ones, then one of low ones
+   * (`src/kernels/split_halves.ts`).
+   */
   readonly split?: boolean;
 }
 

@@ -13,6 +13,8 @@ export const finiteNumber = v.pipe(
   v.maxValue(Number.MAX_VALUE),
 );
 const figure = v.nullish(finiteNumber);
+/** What a result is off by. */
+const error = v.nullish(v.pipe(finiteNumber, v.minValue(0)));
 const text = v.optional(v.string());
 
 const TimeSchema = v.object({
@@ -26,11 +28,11 @@ const TimeSchema = v.object({
 });
 
 const AccuracySchema = v.object({
-  mare: figure,
-  median_rel: figure,
-  p99_rel: figure,
-  max_rel: figure,
-  rel_l2: figure,
+  mare: error,
+  median_rel: error,
+  p99_rel: error,
+  max_rel: error,
+  rel_l2: error,
   max_bound_ratio: figure,
   bound_limit: figure,
   rel_l2_limit: figure,

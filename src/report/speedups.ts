@@ -24,7 +24,7 @@ export interface Speedups {
 
 /** Each provider's throughput over each baseline's, case by case. None where they have no case in common. */
 export function speedupsOf(points: readonly Point[], baselines: readonly string[]): Speedups[] {
-  const others = distinct(points.map(makerOf))
+  const others = distinct(points.map(({ record }) => makerOf(record)))
     .filter((provider) => !baselines.includes(provider));
   return baselines.flatMap((baseline) =>
     facetsWithBaseline(points, baseline).flatMap(([facet, all]) =>
@@ -38,7 +38,7 @@ export function speedupsOf(points: readonly Point[], baselines: readonly string[
 
 /** What speed-ups are over unless asked for: the peers of wgconv, or else the first of several providers. */
 export function usualBaselines(points: readonly Point[]): string[] {
-  const providers = distinct(points.map(({ record }) => record.provider));
+  const providers = distinct(points.map(({ record }) => makerOf(record)));
   const peers = providers.filter((provider) => !provider.startsWith("wgconv"));
   if (peers.length > 0 && peers.length < providers.length) return peers;
   return providers.length > 1 ? [providers[0]!] : [];
@@ -54,7 +54,7 @@ export function speedupText(cases: readonly CaseSpeedup[]): string {
 /** Facets, those of a device with the baseline's records that do not name one. */
 function facetsWithBaseline(points: readonly Point[], baseline: string): [string, Point[]][] {
   const ofNoDevice = points.filter(({ record }) =>
-    record.provider === baseline && record.device === ""
+    makerOf(record) === baseline && record.device === ""
   );
   return byFacet(points).map(([facet, own]) => {
     const borrowed = ofNoDevice.filter((point) =>
@@ -78,7 +78,7 @@ function casesOf(points: readonly Point[], provider: string, baseline: string): 
 }
 
 /** Who computed; another way to multiply is a rival of its own. */
-function makerOf({ record: { provider, math } }: Point): string {
+export function makerOf({ provider, math }: Point["record"]): string {
   return math === undefined ? provider : `${provider} ${math}`;
 }
 
@@ -92,7 +92,7 @@ function best(
   points: readonly Point[],
   maker: string,
 ): Pick<Point, "label" | "noise"> & { readonly gflops: number } | null {
-  const right = points.filter((point) => point.right && makerOf(point) === maker)
+  const right = points.filter((point) => point.right && makerOf(point.record) === maker)
     .flatMap(({ gflops, noise, label }) => gflops === null ? [] : [{ label, gflops, noise }]);
   return right.reduce<typeof right[number] | null>(
     (most, one) => most === null || one.gflops > most.gflops ? one : most,

@@ -31,6 +31,7 @@ import { softwareFigures } from "./software.ts";
  *   That of `192-wide` is between those of its neighbours, and not measured.
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
+ * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
@@ -44,6 +45,7 @@ export const H200: DeviceModel = {
   multiprocessors: 132,
   registers: 65_536,
   warps: { busy: 12, power: 1.6, onUnits: 8 },
+  sharedBytes: 49_152,
   rates: {
     packed: 52,
     gathered: 46.5,

@@ -82,7 +82,10 @@ export interface DeviceShares {
   readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
-  /** f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it never. */
+  /**
+   * f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it
+   * never.
+   */
   readonly f16x3: number;
   /** Of matrix units whose sums move to registers every few steps: where these hold both, and where they do not. */
   readonly flushed: { readonly kept: number; readonly spilled: number };
@@ -131,6 +134,8 @@ export interface DeviceModel {
    * of the main loop on matrix units, whose sums leave registers for no more.
    */
   readonly warps: { readonly busy: number; readonly power: number; readonly onUnits: number };
+  /** Bytes of workgroup memory that the workgroups of a multiprocessor have together. */
+  readonly sharedBytes: number;
   /** What it reaches, in TFLOP/s and TB/s. */
   readonly rates: DeviceRates;
   /** Microseconds: a dispatch beside its work, and a further kernel of WinRS. */

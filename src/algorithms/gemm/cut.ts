@@ -7,6 +7,7 @@ import { deviceOf } from "../device/h200.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import type { Planned } from "../refusal.ts";
 import {
+  loadSteps,
   type OperandShape,
   operandShapes,
   packingCost,
@@ -34,6 +35,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     matrix?.split ? inHalves(shape) : ({
       ...shape,
       value: types.tile,
+      steps: loadSteps(shape),
       packing: (policy: TilePolicy) =>
         packingPays(device, request.limits, valueBytes, shape, policy, side, other)
           ? packingCost(device, shape)

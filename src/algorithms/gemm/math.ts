@@ -43,7 +43,8 @@ export function chooseMath(
     return "f32";
   }
   const [halves, whole] = [cutGemm(split), cutGemm({ ...request, math: "f32" })];
-  if (isRefusal(halves)) return "f32";
+  // No other than these multiplies by a tile of matrix units.
+  if (isRefusal(halves)) return policy === undefined ? "f32" : halves;
   // Beside what the cut reckons with there is the pass over flagged tiles.
   const flagged = deviceOf(request).costs.dispatch;
   return isRefusal(whole) || halves.cost + flagged < CLEARLY_LESS * whole.cost ? "f16x3" : "f32";

@@ -7,6 +7,7 @@ import { tryPlanConv } from "../planner.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
+import { cutGemm } from "./cut.ts";
 import { tryPlanGemm } from "./plan.ts";
 import type { GemmRequest } from "./request.ts";
 
@@ -110,6 +111,9 @@ Deno.test("what cannot be in halves is refused with a sentence that says why", (
     [{ matrixUnits: { lanes: 32, units: [] } }, /^math f16x3 wants matrix units of f16 with f32/],
     [{ policy: "tiny" }, /^policy tiny has no matrix units, which math f16x3 multiplies on$/],
     [{ policy: "tinny" }, /^policy tinny is none of /],
+    [{ policy: "matrix-ahead" }, /^policy matrix-ahead has steps of an odd number of matrices, /],
+    [{ policy: "matrix-ahead", math: "auto" }, /^policy matrix-ahead has steps of an odd number/],
+    [{ policy: "128x128x16_64x64m" }, /no tile of 16x16x16 matrices.*, of an even number of matr/],
     [{ variant: { matrixUnits: false } }, /matrix units, which the variant leaves out$/],
     [{ variant: { microKernel: false } }, /matrix units, which the variant leaves out$/],
     [{}, /^math f16x3 takes sums of fewer than 2\^24 products/, [1, 1, 2 ** 24]],
@@ -133,6 +137,49 @@ Deno.test("what cannot be in halves is refused with a sentence that says why", (
     limits,
   });
   assert.match(isRefusal(conv) ? conv.text : conv.kernel, /^math f16x3 is of matrix products/);
+});
+
+Deno.test("sums that leave their units are priced as such, whatever their splits", () => {
+  // Steps of 16 products each: up to six are one sum, seven are two of four.
+  for (const [steps, flushed] of [[6, false], [7, true], [8, true], [14, true]] as const) {
+    const size = [4096, 4096, 16 * steps] as const;
+    const cost = (shares: { kept: number; spilled: number }) => {
+      const device = { ...H200, shares: { ...H200.shares, flushed: shares } };
+      const problem = gemmProblem({ m: size[0], n: size[1], k: size[2] });
+      const cut = cutGemm({
+        ...{ problem, dtype: "f32", math: "f16x3", limits, matrixUnits, device },
+        ...{ policy: "matrix-tall", splits: 1, balance: "none" },
+      });
+      return isRefusal(cut) ? 0 : cut.cost;
+    };
+    const { kernel } = expectPlanned(
+      plan(size, { math: "f16x3", policy: "matrix-tall", splits: 1, balance: "none" }),
+    );
+    assert.equal(/_flush\d+_/.test(kernel), flushed, kernel);
+    const slower = cost({ kept: 0.5, spilled: 0.5 }) > 1.2 * cost({ kept: 1, spilled: 1 });
+    assert.equal(slower, flushed, `${steps} steps`);
+  }
+});
+
+Deno.test("a multiprocessor runs as many tiles as its workgroup memory holds", () => {
+  const tiles = (n: number, more = {}) => {
+    const problem = gemmProblem({ m: 4096, n, k: 4096 });
+    const { kernel, passes } = expectPlanned(
+      tryPlanGemm({
+        ...{ problem, dtype: "f16", limits, matrixUnits, policy: "matrix-wide" },
+        balance: "stream-k",
+        ...more,
+      }),
+    );
+    const head = passes.find(({ kernel: { name } }) => /_mma/.test(name))!;
+    return [head.kernel.workgroupBytes, head.grid[0], kernel] as const;
+  };
+  // Loads of eight halves: 22 KB, so two tiles side by side, and a head of whole waves of 264.
+  const [bytes, head] = tiles(4864);
+  assert.ok(bytes <= 24_576 && head % 264 === 0, `${bytes}, ${head}`);
+  // Rows of 4860 are no whole eights: sums have memory of their own, and one tile runs alone.
+  const [more, alone, kernel] = tiles(4860);
+  assert.ok(more > 24_576 && alone % 132 === 0 && alone % 264 !== 0, `${more}, ${alone} ${kernel}`);
 });
 
 Deno.test("tiles of halves leave room for a second workgroup where subgroups are four", () => {

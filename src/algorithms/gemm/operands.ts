@@ -38,6 +38,11 @@ export function storedDepth(
     : Math.ceil(k / depthOfValue(elements));
 }
 
+/** Elements that loads of an operand step over, as it lies. */
+export function loadSteps({ along, places, depth, batchStride }: OperandShape): number[] {
+  return [along === "place" ? places : depth, batchStride];
+}
+
 /** How both operands lie. */
 export function operandShapes(
   problem: GemmProblem,

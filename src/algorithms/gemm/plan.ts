@@ -46,6 +46,7 @@ import { chooseMath } from "./math.ts";
 import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue, resultMap } from "./epilogue.ts";
 import {
+  loadSteps,
   type OperandShape,
   operandShapes,
   packedSize,
@@ -125,7 +126,7 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   if (isRefusal(math)) return math;
   const plan = planMath({ ...asked, math });
   // Halves take buffers and bindings that f32 does without.
-  return isRefusal(plan) && math === "f16x3" && asked.math !== math
+  return isRefusal(plan) && math === "f16x3" && asked.math !== math && asked.policy === undefined
     ? planMath({ ...asked, math: "f32" })
     : plan;
 }
@@ -277,10 +278,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   function operand(name: "a" | "b", matrix: OperandShape, unpacked: number, other: number) {
     const side = name === "a" ? "rows" : "columns";
     if (!packingPays(device, limits, scalarBytes(types.storage), matrix, policy, side, other)) {
-      const { along, places, depth, batchStride } = matrix;
-      const contiguous = along === "place" ? places : depth;
       const vector = variant.vectorLoads
-        ? policyVector(policy, matrix.vector, [contiguous, batchStride])
+        ? policyVector(policy, matrix.vector, loadSteps(matrix))
         : 1;
       const loader = (module: ModuleBuilder) =>
         matrixLoader(

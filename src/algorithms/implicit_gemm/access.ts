@@ -17,6 +17,8 @@ export interface Access {
   readonly vector: 1 | 4;
   /** Whether each step finds anew where it lies. */
   readonly gathered?: boolean;
+  /** Elements that its loads step over: for matrix units they are of eight halves where all are whole eights. */
+  readonly steps?: readonly number[];
 }
 
 /** The product a problem becomes, and how its operands and result lie in memory. */

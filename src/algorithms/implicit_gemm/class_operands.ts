@@ -92,8 +92,19 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
   const batchInner = layout === "chwn";
   const inner = layout === "nhwc" ? "channels" : "classes";
   const b: Access = layout === "nhwc"
-    ? { along: "depth", vector: four(channels), value: tile, gathered: true }
-    : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
+    ? {
+      along: "depth",
+      vector: four(channels),
+      value: tile,
+      gathered: true,
+      steps: [channels],
+    }
+    : {
+      along: "place",
+      vector: batchInner ? four(problem.batch) : 1,
+      value: tile,
+      steps: [problem.batch],
+    };
   const results: ClassResults = {
     channels: rowChannels,
     channelStride: target[1]!,
@@ -163,8 +174,7 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
       })
       : undefined,
   });
-  const vectorOf = (policy: TilePolicy) =>
-    policyVector(policy, b.vector, [b.along === "depth" ? channels : problem.batch]);
+  const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (one: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * elementCount(sides.map(({ grid }) => grid)),

@@ -62,7 +62,7 @@ export function filterOperands(
   const { along, vector: least, together, whole } = place;
   const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
   return [first, {
-    access: { along, vector: least, value: tile },
+    access: { along, vector: least, value: tile, steps: whole },
     pack: () => undefined,
     trait: (policy) =>
       `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,

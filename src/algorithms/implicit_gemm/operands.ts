@@ -35,8 +35,19 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
   const spots = elementCount(places);
   const batchInner = layout === "chwn";
   const b: Access = layout === "nhwc"
-    ? { along: "depth", vector: four(channels), value: tile, gathered: true }
-    : { along: "place", vector: batchInner ? four(problem.batch) : 1, value: tile };
+    ? {
+      along: "depth",
+      vector: four(channels),
+      value: tile,
+      gathered: true,
+      steps: [channels],
+    }
+    : {
+      along: "place",
+      vector: batchInner ? four(problem.batch) : 1,
+      value: tile,
+      steps: [problem.batch],
+    };
   const axes = places.map((_, d): Axis => ({
     places: places[d]!,
     taps: problem.filterSize[d]!,
@@ -78,8 +89,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
       return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
     },
   });
-  const vectorOf = (policy: TilePolicy) =>
-    policyVector(policy, b.vector, [b.along === "depth" ? channels : problem.batch]);
+  const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (filter: FilterOperand): Operands => ({
     rows,
     columns: problem.batch * spots,
@@ -152,17 +162,21 @@ export function correlationOperands(request: PlanRequest): Operands {
   const channelsInner = layout === "nhwc" || filterLayout === "krsc" || taps === 1;
   const still = meetsPlaces(problem);
   const alongDepth = four(batchInner ? problem.batch : spots);
+  const innermost = [batchInner ? problem.batch : spots];
   const a: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.output), value: tile }
-    : { along: "depth", vector: alongDepth, value: tile };
+    ? { along: "place", vector: four(group.output), value: tile, steps: [group.output] }
+    : { along: "depth", vector: alongDepth, value: tile, steps: innermost };
   const b: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.input), value: tile }
-    : { along: "depth", vector: still || batchInner ? alongDepth : 1, value: tile };
+    ? { along: "place", vector: four(group.input), value: tile, steps: [group.input] }
+    : {
+      along: "depth",
+      vector: still || batchInner ? alongDepth : 1,
+      value: tile,
+      steps: innermost,
+    };
   const depth = problem.batch * spots;
-  const vectorOf = (policy: TilePolicy, { along, vector }: Access, channels: number) =>
-    policyVector(policy, vector, [
-      along === "place" ? channels : batchInner ? problem.batch : spots,
-    ]);
+  const vectorOf = (policy: TilePolicy, { vector, steps = [] }: Access) =>
+    policyVector(policy, vector, steps);
   return {
     rows: group.output,
     columns: group.input * taps,
@@ -174,8 +188,8 @@ export function correlationOperands(request: PlanRequest): Operands {
     pack: () => undefined,
     loaders(module, policy, split) {
       const vectors = {
-        a: vectorOf(policy, a, group.output),
-        b: vectorOf(policy, b, group.input),
+        a: vectorOf(policy, a),
+        b: vectorOf(policy, b),
       };
       const gradient = loadedTensor(module, "output", vectors.a, split("a"), elements);
       const input = loadedTensor(module, "input", vectors.b, split("b"), elements);
@@ -239,7 +253,7 @@ export function correlationOperands(request: PlanRequest): Operands {
     trait: (policy) =>
       `${layout}_${problem.filterSize.length}d_${
         still ? "point" : channelsInner ? "rsc" : "crs"
-      }_a${vectorOf(policy, a, group.output)}b${vectorOf(policy, b, group.input)}`,
+      }_a${vectorOf(policy, a)}b${vectorOf(policy, b)}`,
   };
 }
 

@@ -8,7 +8,7 @@ import { readText } from "../../read_text.ts";
 export const CALIBRATION_SCHEMA = 2;
 
 /** Fields that count something. */
-const COUNTS = ["multiprocessors", "registers"];
+const COUNTS = ["multiprocessors", "registers", "sharedBytes"];
 
 /** Shares that may be 0, of what `auto` takes never. */
 const NEVER = ["f16x3"];

@@ -113,7 +113,10 @@ interface LoadedMatrix {
   readonly load: string;
 }
 
-/** Matrices of an operand that a subgroup multiplies at once: one each, of split operands high halves and the low ones that follow them down the depth. */
+/**
+ * Matrices of an operand that a subgroup multiplies at once: one each, of split operands high halves and the low ones that follow
+ * them down the depth.
+ */
 function operandsOf(
   operand: "a" | "b",
   { type, load }: MatrixOperandTile,
