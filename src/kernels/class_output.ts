@@ -214,6 +214,7 @@ export function classOutput(
   const places = classPlaceText(module, results, columnCount);
   return {
     declarations: "",
+    side: store === "rows" ? "rows" : "columns",
     iterations: 0,
     text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
       const lines = [`  let out_base = ${base};`];

@@ -8,6 +8,7 @@ import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
 import { flushSteps, isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
+import { stagedAlong } from "./matrix_policies.ts";
 import { MATRIX_FEATURES, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
   loopIterations,
@@ -165,7 +166,7 @@ export function mainLoopMultiplications(
  * the two loaders and the output store.
  *
  * @param traits Canonical name up to the tile, e.g. `implicit_gemm_fwd_f32`.
- * @param policy As {@linkcode variantPolicy} has it.
+ * @param cut As {@linkcode variantPolicy} has it.
  */
 export function mainLoopKernel(
   traits: string,
@@ -173,12 +174,13 @@ export function mainLoopKernel(
   mode: SizeMode,
   module: ModuleBuilder,
   shape: MainLoopShape,
-  policy: TilePolicy,
+  cut: TilePolicy,
   a: TileLoader,
   b: TileLoader,
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
+  const policy = stagedAlong(cut, output.side);
   const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);

@@ -25,8 +25,8 @@ function policy(
 }
 
 /**
- * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32 of four
- * subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
+ * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32, 128x96x32,
+ * 96x128x32 of four subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
  * 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
@@ -37,6 +37,9 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // Where `wide` takes more than 24 KiB, as of columns along their depth, and so runs alone.
   policy("matrix-192-wide", [1, 4], [4, 3], 2, [4, 1]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
+  // Where the results make fewer waves of them: as many run side by side as of `square`.
+  policy("matrix-square-96-columns", [2, 2], [4, 3], 2, [4, 1]),
+  policy("matrix-square-96-rows", [2, 2], [3, 4], 2, [1, 4]),
   // One matrix deep, as other `ahead` are: those of the next step are collected while these are multiplied.
   policy("matrix-ahead", [2, 2], [4, 4], 1, [1, 4]),
   policy("matrix-eight", [2, 4], [4, 2], 2, [1, 2]),
@@ -135,6 +138,23 @@ export function parseMatrixPolicy(
 /** Whether 4 x 4 results each fall to so many threads, those of a row to neighbours. */
 function dealsTo(lanes: number, rows: number, columns: number): boolean {
   return lanes % (columns / 4) === 0 && rows / 4 * (columns / 4) % lanes === 0;
+}
+
+/**
+ * The policy as it passes its sums on to results that lie side by side along that side: of those along rows as many matrices above each
+ * other as it passes on at once, so that neighbouring threads store neighbouring results (111 to 177 TFLOP/s, docs/performance/matrix_units.md).
+ */
+export function stagedAlong(policy: TilePolicy, side: "rows" | "columns"): TilePolicy {
+  const { matrix } = policy;
+  if (matrix === undefined || side === "columns") return policy;
+  const { unit, lanes, matrices, stage: [down, across] } = matrix;
+  const most = down * across;
+  const high = parts(matrices)
+    .filter(([down, across]) =>
+      down * across <= most && dealsTo(lanes, down * unit.m, across * unit.n)
+    )
+    .reduce((best, part) => part[0] > best[0] ? part : best, [0, 0] as readonly [number, number]);
+  return high[0] <= down ? policy : { ...policy, matrix: { ...matrix, stage: high } };
 }
 
 /** Whole parts of a subgroup's matrices, the widest first, then the highest. */

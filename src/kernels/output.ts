@@ -18,6 +18,8 @@ export interface FragmentPlaces {
 export interface OutputStore {
   /** Functions the statements call. */
   readonly declarations: string;
+  /** Along which results lie side by side, as far as they leave in fours. */
+  readonly side: "rows" | "columns";
   /** Iterations of loops that a value takes. */
   readonly iterations: number;
   text(places: FragmentPlaces): string;
@@ -86,6 +88,7 @@ export function mappedOutput(
     `(${column} / ${map.period}) * ${map.outerStride} + (${column} % ${map.period}) * ${map.innerStride}`;
   return {
     declarations: steps.map(({ declarations }) => declarations).join("\n"),
+    side: map.vector === "rows" ? "rows" : "columns",
     iterations: epilogueIterations(steps),
     text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
       if (map.vector === "rows" && fragmentHeight === 1) {

@@ -97,6 +97,8 @@ export const H200: DeviceModel = {
       "matrix-wide": 5.2,
       "matrix-192-wide": 4.9,
       "matrix-square": 5.9,
+      "matrix-square-96-columns": 5.9,
+      "matrix-square-96-rows": 5.9,
       "matrix-ahead": 6.63,
       "matrix-eight": 3.97,
       "matrix-96-columns": 5.2,
