@@ -1,9 +1,10 @@
 /**
  * How well WinRS plans on the GPU at hand:
- *   deno run -A bench/winrs_sweep.ts [SECONDS] [LAYOUT] [REGEX] [SUITE]
+ *   deno run -A bench/winrs_sweep.ts [--half] [SECONDS] [LAYOUT] [REGEX] [SUITE]
  * First kernels alone, which gives throughput coefficients; then, planned with these, segment counts around the
  * planner's choice, and the next best pairs of kernels. Problems: those of a suite's file, else of winrs_bfc.txt
- * and resnet3x3.txt, whose name matches REGEX. Kernels are compiled before anything is measured, since a GPU clocks
+ * and resnet3x3.txt, whose name matches REGEX; with --half f16 whose transformed data is f16, on Dawn's matrix units, whatever it
+ * errs. Kernels are compiled before anything is measured, since a GPU clocks
  * down meanwhile; what there is no time for is left out.
  *
  * Lines: `one` is a measurement: problem, phase, pair, tiles, grid, buckets, ms, predicted ms, TFLOP/s of direct
@@ -11,7 +12,9 @@
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */
 import { pipelinesOf } from "../src/gpu/pipelines.ts";
-import { H200, modelOf } from "../src/algorithms/device/h200.ts";
+import { parseArgs } from "node:util";
+import { kernelRates } from "../src/algorithms/winrs/half.ts";
+import { modelOf } from "../src/algorithms/device/h200.ts";
 import { expectPlanned } from "../src/algorithms/refusal.ts";
 import {
   dataElements,
@@ -40,7 +43,11 @@ import { Data, Operands, pairName, type Trial } from "./winrs_timing.ts";
 import bfc from "./suites/winrs_bfc.txt" with { type: "text" };
 import resnet from "./suites/resnet3x3.txt" with { type: "text" };
 
-const [seconds = "190", layout = "nhwc", match = "", suite] = Deno.args;
+const { values: { half }, positionals } = parseArgs({
+  options: { half: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const [seconds = "190", layout = "nhwc", match = "", suite] = positionals;
 const begin = performance.now();
 const elapsed = () => (performance.now() - begin) / 1000;
 /** Shares of the time at which compiling the two phases' kernels ends. */
@@ -51,14 +58,23 @@ const problems = texts.flatMap((text) => parseSuite(text, suite ?? "suite", "bwd
 /** A kernel is measured alone on so many problems; the direct one only where filters are small. */
 const ALONE = 3;
 const DIRECT_UP_TO = 3;
-using gpu = await openDevice();
+using gpu = await openDevice(
+  half ? { backend: "dawn", features: ["shader-f16"], robust: false } : {},
+);
 console.log(`${gpu.info.adapter} ${layout}, ${problems.length} problems`);
-using data = new Data(gpu);
+using data = new Data(gpu, half ? "f16" : "f32");
 
 function requestFor(problem: ConvProblem): PlanRequest {
   return {
     problem,
-    dtype: "f32",
+    ...(half
+      ? {
+        dtype: "f16",
+        variant: { halfTile: true },
+        maxBoundRatio: Infinity,
+        ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
+      }
+      : { dtype: "f32" }),
     layout: layout as Layout,
     filterLayout: filterLayoutFor(layout as Layout),
     epilogue: NO_EPILOGUE,
@@ -119,7 +135,7 @@ function impliedRate(
 ): number {
   const options = optionsFor(problem);
   const at = (rate: number) => {
-    const throughput = { ...H200.rates.winrs, [omegaName(pair.first)]: rate };
+    const throughput = { ...options.throughput, [omegaName(pair.first)]: rate };
     return configureAs(problem, pair, segmentation, { ...options, throughput }).predictedMs;
   };
   const fixed = at(1e15);
@@ -184,7 +200,7 @@ for (const [kernel, rate] of Object.entries(measured)) {
     kind: "tuning",
     algorithm: "winrs",
     op: "bwd-filter",
-    dtype: "f32",
+    dtype: half ? "f16" : "f32",
     layout,
     device: gpu.info.adapter,
     driver: gpu.info.driver,
@@ -197,13 +213,14 @@ for (const [kernel, rate] of Object.entries(measured)) {
 }
 
 /** Kernels that were not measured are taken to fall as short of the default rates as the others do. */
+const rated = kernelRates(requestFor(problems[0]!));
 const shortfall = geomean(
-  Object.entries(measured).map(([name, rate]) => rate / H200.rates.winrs[name]!),
+  Object.entries(measured).map(([name, rate]) => rate / rated[name]!),
 );
 const table: ThroughputTable = Object.fromEntries(
   OMEGAS.map(omegaName).map((
     name,
-  ) => [name, measured[name] ?? shortfall * H200.rates.winrs[name]!]),
+  ) => [name, measured[name] ?? shortfall * rated[name]!]),
 );
 let within = 0;
 const rateOfChoices: number[] = [];

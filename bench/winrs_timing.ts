@@ -8,6 +8,7 @@ import type { GpuDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, execute, preparePlan } from "../src/gpu/execute.ts";
 import { type ConvProblem, directFlops, tensorShape } from "../src/problem/conv_problem.ts";
 import { fillTensor } from "../src/tensor/fill.ts";
+import { dtypeBytes } from "../src/tensor/dtype.ts";
 import { elementCount } from "../src/tensor/tensor.ts";
 
 /** Elements of the seeded data that is repeated through both operands. */
@@ -23,12 +24,14 @@ export interface Trial {
   readonly plan: Plan;
 }
 
-/** Seeded data on the device. */
+/** Seeded data on the device, in the operands' type. */
 export class Data implements Disposable {
   readonly source: GPUBuffer;
-  constructor(gpu: GpuDevice) {
-    this.source = createBuffer(gpu, 4 * CHUNK, "data");
-    upload(gpu, this.source, 0, fillTensor("f32", [CHUNK], "uniform11", 1).data);
+  readonly dtype: "f32" | "f16";
+  constructor(gpu: GpuDevice, dtype: "f32" | "f16") {
+    this.dtype = dtype;
+    this.source = createBuffer(gpu, dtypeBytes(dtype) * CHUNK, "data");
+    upload(gpu, this.source, 0, fillTensor(dtype, [CHUNK], "uniform11", 1).data);
   }
   [Symbol.dispose](): void {
     this.source.destroy();
@@ -38,17 +41,19 @@ export class Data implements Disposable {
 /** A problem's operands on the device, and its result. */
 export class Operands implements Disposable {
   readonly #buffers: Partial<Record<"input" | "output" | "filter", GPUBuffer>> = {};
-  #first: Float32Array | undefined;
+  #first: Float16Array | Float32Array | undefined;
   #warm = false;
   readonly #gpu: GpuDevice;
-  constructor(gpu: GpuDevice, { source }: Data, problem: ConvProblem) {
+  readonly #dtype: Data["dtype"];
+  constructor(gpu: GpuDevice, { source, dtype }: Data, problem: ConvProblem) {
     this.#gpu = gpu;
+    this.#dtype = dtype;
     for (const which of ["input", "output", "filter"] as const) {
-      const bytes = 4 * elementCount(tensorShape(problem, which));
+      const bytes = dtypeBytes(dtype) * elementCount(tensorShape(problem, which));
       const buffer = createBuffer(gpu, bytes, which);
       const encoder = gpu.device.createCommandEncoder();
-      for (let at = 0; which !== "filter" && at < bytes; at += 4 * CHUNK) {
-        encoder.copyBufferToBuffer(source, 0, buffer, at, Math.min(4 * CHUNK, bytes - at));
+      for (let at = 0; which !== "filter" && at < bytes; at += source.size) {
+        encoder.copyBufferToBuffer(source, 0, buffer, at, Math.min(source.size, bytes - at));
       }
       gpu.device.queue.submit([encoder.finish()]);
       this.#buffers[which] = buffer;
@@ -79,7 +84,8 @@ export class Operands implements Disposable {
       if (Math.abs(ns - before) < 0.02 * ns) break;
     }
     const result = this.#buffers.filter!;
-    const values = new Float32Array(Math.min(COMPARED, result.size / 4));
+    const compared = Math.min(COMPARED, result.size / dtypeBytes(this.#dtype));
+    const values = this.#dtype === "f16" ? new Float16Array(compared) : new Float32Array(compared);
     await download(gpu, result, 0, values.byteLength, new Uint8Array(values.buffer));
     let [difference, norm] = [0, 0];
     values.forEach((value, i) => {

@@ -1,14 +1,18 @@
-/** Products on matrix units of every shape that NVIDIA's GPUs have are valid to Dawn's compiler. */
+/** Products and WinRS on matrix units of every shape that NVIDIA's GPUs have are valid to Dawn's compiler. */
 import assert from "#assert";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { planConv } from "../src/algorithms/planner.ts";
+import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { openValidator } from "../src/gpu/validate.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
-import { MATRIX_FEATURES, type MatrixUnit } from "../src/kernels/matrix_units.ts";
+import { MATRIX_FEATURES, type MatrixUnit, unitShape } from "../src/kernels/matrix_units.ts";
+import { convProblem } from "../src/problem/conv_problem.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+import { request } from "./plan_request.ts";
 
 /** WebGPU's on an H200. */
 const limits = {
@@ -83,6 +87,40 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
   return [...found.values()];
 }
 
+/** WinRS' kernels in f16, each by the unit alone, of sums in one piece and in parts. */
+function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  for (const omega of OMEGAS.slice(1)) {
+    for (const [batch, flush] of [[32, undefined], [3, 64]] as const) {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch,
+        inChannels: 72,
+        outChannels: 200,
+        inputSize: [30, 30],
+        filterSize: [3, omega.n],
+        paddingBegin: [1, 1],
+      });
+      for (const sizes of ["constant", "uniform"] as const) {
+        const plan = planConv(request(problem, {
+          algorithm: "winrs",
+          dtype: "f16",
+          layout: "nhwc",
+          limits,
+          matrixUnits: { lanes, units: [unit] },
+          variant: { halfTile: true },
+          maxBoundRatio: Infinity,
+          pair: omegaName(omega),
+          sizes,
+          ...(flush === undefined ? {} : { flush }),
+        }));
+        for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
 /** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
 const BYTES: Readonly<Record<string, number>> = {
   f16: 2,
@@ -115,7 +153,9 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
       [name!, { bytes: BYTES[type!]!, size: Number(size) }] as const
     ),
   );
-  const places = [...wgsl.matchAll(/^ {2}let (unit\w*|stage_first|[ab]_first) = (.+);$/gm)];
+  const places = [
+    ...wgsl.matchAll(/^ {2}let (unit\w*|stage_first|sums_first|[ab]_first) = (.+);$/gm),
+  ];
   const load =
     /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
   const store = /subgroupMatrixStore<row_major>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
@@ -152,7 +192,8 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
   for (const one of PRODUCTS) {
     const { lanes } = one;
     let largest = 0;
-    for (const kernel of kernels(one)) {
+    const slices = one.dtype === "f16" ? sliceKernels(one) : [];
+    for (const kernel of [...kernels(one), ...slices]) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
       const ends = matrixEnds(kernel, lanes);
       const texts = kernel.wgsl.match(/subgroupMatrix(?:Load|Store)</g)!.length;
@@ -164,6 +205,21 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
     }
     // Not far below either: skew is all that is left.
     assert.ok(largest > 0.98, `${largest}`);
+  }
+});
+
+Deno.test("WinRS on matrix units of every shape fits workgroup memory, and is valid WGSL to dawn", async () => {
+  using validator = await openValidator("dawn", { robust: false });
+  for (const one of PRODUCTS.filter(({ dtype }) => dtype === "f16")) {
+    const all = sliceKernels(one);
+    const own = all.filter(({ name }) => name.includes("_mma"));
+    // 16 slices of steps of 16 take 54 KiB.
+    assert.equal(own.length, 4 * (one.unit.k === 16 ? 7 : 12), unitShape(one.unit));
+    for (const kernel of all) {
+      assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
+      const messages = await validator.validate(kernel);
+      assert.deepEqual(messages.filter(({ type }) => type === "error"), [], kernel.name);
+    }
   }
 });
 

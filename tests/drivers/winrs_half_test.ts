@@ -16,7 +16,7 @@ import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { sizeModes } from "../random_axes.ts";
 import { filterProblem, randomGradients, SMALLEST } from "../winrs_conv.ts";
-import { backend, full } from "./driver.ts";
+import { backend, full, openMatrixUnits } from "./driver.ts";
 
 /** A device with f16; undefined where the driver has none. */
 async function openHalf(): Promise<GpuDevice | undefined> {
@@ -42,7 +42,8 @@ function halfRequest(
     algorithm: "winrs",
     dtype: "f16",
     variant: { halfTile: true },
-    policy: SMALLEST,
+    // Matrix units are for policies of their own.
+    ...(more.matrixUnits === undefined ? { policy: SMALLEST } : {}),
     ...(errsMuch(more) ? { maxBoundRatio: 1e9 } : {}),
     ...more,
   });
@@ -178,4 +179,78 @@ Deno.test("random problems of one to three axes in f16 agree with FP64", async (
     },
   );
   await fc.assert(property, { numRuns: full ? 150 : 12, seed: 20261122 });
+});
+
+/** A problem whose groups' channels are whole vectors, as matrix units take them. */
+function wide(problem: ConvProblem, batch = problem.batch): ConvProblem {
+  const { inChannels, outChannels } = problem;
+  return { ...problem, batch, inChannels: 8 * inChannels, outChannels: 8 * outChannels };
+}
+
+/** A request for matrix units. */
+function unitRequest(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  more: Partial<PlanRequest>,
+): PlanRequest {
+  const matrixUnits = gpu.matrixUnits!;
+  return halfRequest(gpu, problem, { layout: "nhwc", matrixUnits, ...more });
+}
+
+/** Holds a request's result on matrix units against FP64, and gives the kernels' names. */
+async function checkUnits(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>) {
+  const kernel = await checkHalf(gpu, unitRequest(gpu, problem, more));
+  assert.match(kernel, /_mma\d+x\d+x\d+_.*_nhwc_/);
+  return kernel;
+}
+
+for (const name of PORTED) {
+  Deno.test(`${name} on matrix units agrees with FP64, alone and after another`, async () => {
+    using gpu = await openMatrixUnits();
+    if (gpu === undefined) return;
+    const omega = OMEGAS.find((one) => omegaName(one) === name)!;
+    const other = admissible(omega.n).map(omegaName).find((one) => one !== name);
+    // Steps that share a tile and a row are of whole batches; the other batch divides nothing.
+    for (const batch of [7, 16]) {
+      const problem = wide(filterProblem([2, omega.n]), batch);
+      for (const sizes of full ? ["uniform", "constant"] as const : ["constant"] as const) {
+        await checkUnits(gpu, problem, { sizes, pair: name });
+        await checkUnits(gpu, problem, { sizes, pair: `${name},${other}`, splits: 3 });
+        const parts = await checkUnits(gpu, problem, { sizes, pair: name, splits: 1, flush: 16 });
+        assert.match(parts, /_partial_/);
+      }
+    }
+  });
+}
+
+Deno.test("gradients on matrix units whose patches reach over edges, in groups and strides, agree with FP64", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const shape = { op: "bwd-filter", batch: 8, inChannels: 32, outChannels: 48 } as const;
+  const problems = [
+    { pair: "a8n3r6", inputSize: [5, 30], filterSize: [3, 3], paddingBegin: [1, 1] },
+    { pair: "a4n3r2", inputSize: [5, 30], filterSize: [3, 3], paddingBegin: [2, 2], groups: 2 },
+    { pair: "a8n5r4", inputSize: [9, 21], filterSize: [3, 5], stride: [2, 1], dilation: [2, 1] },
+    { pair: "a8n7r2", inputSize: [31], filterSize: [7], paddingBegin: [6] },
+    { pair: "a4n2r3", inputSize: [3, 4, 12], filterSize: [2, 3, 6], paddingBegin: [1, 1, 5] },
+  ];
+  for (const { pair, ...problem } of problems) {
+    await checkUnits(gpu, convProblem({ ...shape, ...problem }), { pair, sizes: "constant" });
+  }
+});
+
+Deno.test("random gradients on matrix units agree with FP64", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const splits = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined });
+  const property = fc.asyncProperty(
+    gradients,
+    splits,
+    sizeModes,
+    async (problem, splits, sizes) => {
+      const more = { sizes, ...(splits === undefined ? {} : { splits }) };
+      await checkHalf(gpu, unitRequest(gpu, wide(problem), more));
+    },
+  );
+  await fc.assert(property, { numRuns: full ? 60 : 8, seed: 20261123 });
 });

@@ -1,4 +1,3 @@
-import { slicePolicyName } from "../../kernels/slices/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { dataElements } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
@@ -35,11 +34,11 @@ export function describeConfiguration(
 
 /** Tiles, policy and blocks of one kernel. */
 export function describeShare({ omega, tiles }: Share, made: ShareKernel): string {
-  const { policy, blocks, workgroups, threads, flush } = made;
+  const { tile, blocks, workgroups, threads, flush } = made;
   return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${
     plural(omega.r, "column")
   } of each row, ` +
-    `policy ${slicePolicyName(policy)}, ${plural(blocks, "block")} a segment, ` +
+    `policy ${tile}, ${plural(blocks, "block")} a segment, ` +
     `${plural(workgroups, "workgroup")} of ${threads} threads` +
     (flush === 0 ? "" : `, sums stored every ${flush} products`);
 }

@@ -95,7 +95,10 @@ Deno.test("kernels in f16 that err too much are refused by name, and not chosen"
   );
   assert.match(planConv(request(9)).kernel, /a8n3r6/);
   assert.match(planConv(request(9, { maxBoundRatio: 1e9 })).kernel, /a16n9r8/);
-  assert.match(refusal(request(3, { variant: { prefetch: false } })), /by half-tile alone/);
+  assert.match(
+    refusal(request(3, { variant: { prefetch: false } })),
+    /by half-tile and matrix-units alone/,
+  );
   const transforms = { halfTile: true, halfTransforms: false };
   const { kernel } = planConv(request(3));
   assert.equal(planConv(request(3, { variant: transforms })).kernel, kernel);
@@ -112,4 +115,36 @@ Deno.test("auto takes kernels in f16 where they are predicted to be faster and e
   assert.match(wide.kernel, /^winrs_f16_a8n3r6_.*half_tile/);
   const f32 = planConv({ ...asked, dtype: "f32", device: device(3) });
   assert.doesNotMatch(f32.kernel, /half_tile/);
+});
+
+Deno.test("matrix units multiply where results are f16, channels lie in vectors, and nothing else is asked for", () => {
+  const units = [[16, 16, 16], [16, 8, 8]] as const;
+  const matrixUnits = {
+    lanes: 32,
+    units: units.map(([m, n, k]) => ({ component: "f16", result: "f32", m, n, k }) as const),
+  };
+  const asked = request(9, { matrixUnits, maxBoundRatio: 1e9 });
+  const kernel = (more: Partial<PlanRequest>) => planConv({ ...asked, ...more }).kernel;
+  assert.match(kernel({ pair: "a4n3r2" }), /_128x64x16_mma16x16x16_4x4_/);
+  assert.match(kernel({ pair: "a8n3r6" }), /_64x64x16_mma16x16x16_4x4_/);
+  // 16 slices of 16 deep steps are above 48 KiB.
+  assert.match(kernel({ pair: "a16n9r8" }), /_64x32x8_mma16x8x8_4x4_/);
+  const groups = { ...asked.problem, groups: 16 };
+  const small = { ...asked.limits, maxComputeInvocationsPerWorkgroup: 128 };
+  const others: Partial<PlanRequest>[] = [
+    { pair: "a2n1r1" },
+    { problem: groups },
+    { limits: small },
+    { dtype: "f32" },
+    { outDtype: "f32" },
+    { layout: "nchw", filterLayout: "kcrs" },
+    { layout: "chwn", filterLayout: "crsk" },
+    { policy: "16x16x4_4x4" },
+    { variant: {} },
+    { variant: { halfTile: true, matrixUnits: false } },
+  ];
+  for (const more of others) {
+    const taken = kernel({ ...(more.pair ? {} : { pair: "a8n3r6" }), ...more });
+    assert.doesNotMatch(taken, /_mma/, JSON.stringify(more));
+  }
 });

@@ -20,14 +20,14 @@ import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
 import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
-import { cacheBlock, policyOf, refusePolicies, slicesOf } from "./policies.ts";
+import { blockOf, refusePolicies } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const { halfTile: _, ...varied } = variant ?? {};
-  if (variesLoop(varied)) return "its kernels differ by half-tile alone";
+  const { halfTile: _, matrixUnits: __, ...varied } = variant ?? {};
+  if (variesLoop(varied)) return "its kernels differ by half-tile and matrix-units alone";
   const { filterWidth, outputRows, outputWidth, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
@@ -79,7 +79,7 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
   return {
     device,
     throughput: kernelRates(request),
-    block: (omega) => cacheBlock(device, policyOf(request, omega), slicesOf(omega)),
+    block: (omega) => blockOf(request, device, omega),
     ...(pair === undefined
       ? {}
       : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, kernelRates(request)) }),

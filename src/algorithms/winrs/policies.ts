@@ -5,12 +5,19 @@ import {
   type SlicePolicy,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import {
+  unitSliceBytes,
+  unitSlicePolicies,
+  type UnitSlicePolicy,
+  unitSliceThreads,
+} from "../../kernels/slices/unit_policy.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
 import type { CacheBlock } from "./baseline.ts";
-import type { Omega } from "./omega.ts";
+import { DIRECT, type Omega } from "./omega.ts";
 
 /** Tiles of a workgroup for each α in the order of preference; the first that fits the device is taken. */
 const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEntries(
@@ -69,6 +76,38 @@ function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined
     if (forced !== undefined && fits(forced)) return forced;
   }
   return (tile === "f16" ? HALF_POLICIES : POLICIES)[omega.alpha]!.find(fits);
+}
+
+/** Channels of a group come in vectors of so many halves. */
+const WIDE = 8;
+
+/**
+ * The policy of a kernel on matrix units, where its data is rounded to f16 anyhow and results to it, so that nothing is seen of how
+ * units cut sums off: of nhwc, whose channels lie in whole vectors. Undefined where threads multiply: of Ω2(1,1) too, which the
+ * paper has not in f16.
+ */
+export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolicy | undefined {
+  const { problem, layout, limits, matrixUnits, policy, variant } = request;
+  const { tile, accumulate, result } = elementsOf(request);
+  const { groups, inChannels, outChannels } = problem;
+  if (
+    matrixUnits === undefined || policy !== undefined || !fullVariant(variant).matrixUnits ||
+    tile !== "f16" || accumulate !== "f32" || result !== "f16" || layout !== "nhwc" ||
+    omega === DIRECT ||
+    [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)
+  ) return undefined;
+  return unitSlicePolicies(slicesOf(omega), matrixUnits).find((one) =>
+    unitSliceBytes(one) <= limits.maxComputeWorkgroupStorageSize &&
+    unitSliceThreads(one) <= limits.maxComputeInvocationsPerWorkgroup
+  );
+}
+
+/** The cache block of a kernel: on matrix units a multiprocessor's registers hold one. */
+export function blockOf(request: PlanRequest, device: DeviceModel, omega: Omega): CacheBlock {
+  const units = unitPolicyOf(request, omega);
+  return units === undefined
+    ? cacheBlock(device, policyOf(request, omega), slicesOf(omega))
+    : { outChannels: units.rows, inChannels: units.columns, perMultiprocessor: 1 };
 }
 
 /** Registers of a thread with up to 64 sums and with more. */

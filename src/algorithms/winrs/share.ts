@@ -10,7 +10,12 @@ import {
   type CorrelationShape,
   type GradientAxis,
 } from "../../kernels/slices/correlation.ts";
-import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
+import { sumScalar } from "../../elements/scalar.ts";
+import { loadedTensor } from "../../kernels/loader.ts";
+import {
+  correlationLoader,
+  unitCorrelationLoader,
+} from "../../kernels/slices/correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
@@ -18,8 +23,11 @@ import {
   filledTile,
   isSwizzled,
   type SlicePolicy,
+  slicePolicyName,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
+import { unitSliceName } from "../../kernels/slices/unit_policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -28,7 +36,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
-import { operandsAcross, policyOf, slicesOf } from "./policies.ts";
+import { operandsAcross, policyOf, slicesOf, unitPolicyOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -66,7 +74,8 @@ export function sharesOf({ pair, segmentation }: Configuration): Share[] {
 /** A share's kernel, and how it is started. */
 export interface ShareKernel {
   readonly kernel: SizedKernel;
-  readonly policy: SlicePolicy;
+  /** Its policy's name. */
+  readonly tile: string;
   readonly workgroups: number;
   /** Workgroups of a segment. */
   readonly blocks: number;
@@ -112,21 +121,19 @@ export function shareKernel(
     identity(1),
   );
   const slices = slicesOf(omega);
-  const policy = policyOf(request, omega);
-  const threads = sliceThreads(policy) * slices;
+  const units = unitPolicyOf(request, omega);
+  const policy = units ?? policyOf(request, omega);
   const length = Math.ceil(axes.outputRows / segmentation.rows) *
     Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
   const partial = Math.ceil(flushEvery(request, length) / policy.depth);
   const module = moduleBuilder(mode);
   const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
-  const inputAccess = module.tensor("input", "read", 1, buffers.split(tensor.input), types.storage);
-  const gradientAccess = module.tensor(
-    "output",
-    "read",
-    1,
-    buffers.split(tensor.output),
-    types.storage,
-  );
+  const access = (name: "input" | "output") =>
+    loadedTensor(module, name, units === undefined ? 1 : 8, buffers.split(tensor[name]), {
+      storage: types.storage,
+      tile: sumScalar(types.storage),
+    });
+  const [inputAccess, gradientAccess] = [access("input"), access("output")];
   const vector = shape.filterInStride === 1 && shape.inChannels % 4 === 0 && elements % 4 === 0
     ? 4
     : 1;
@@ -134,30 +141,8 @@ export function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
-  const across = operandsAcross(request);
-  const at = {
-    depth: policy.depth,
-    threads,
-    swizzled: isSwizzled(policy, across),
-    fill: filledTile(policy),
-    scalar: types.tile,
-  };
-  const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {
-    ...at,
-    side: "a",
-    extent: policy.rows,
-    offset: 0,
-  });
-  const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
-    ...at,
-    side: "b",
-    extent: policy.columns,
-    offset: policy.rows / 4,
-  });
   const loop = {
     slices,
-    across,
-    scalar: types.tile,
     rows: shape.outChannels,
     columns: shape.inChannels,
     batches: correlationBatches(shape),
@@ -178,31 +163,73 @@ export function shareKernel(
     ...(half ? ["half_tile"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
-  const kernel = sliceLoopKernel(
-    `winrs_${types.storage}_${omegaName(omega)}`,
-    traits.join("_") + splits,
+  const name = [`winrs_${types.storage}_${omegaName(omega)}`, traits.join("_") + splits] as const;
+  const store = correlationStore(module, result, buckets, shape, elements, adding);
+  const kernel = units === undefined ? threadKernel(policyOf(request, omega)) : unitSliceKernel(
+    ...name,
     mode,
     module,
     loop,
-    policy,
-    a,
-    b,
+    units,
+    unitCorrelationLoader(
+      module,
+      [
+        { which: "gradient", tensor: gradientAccess, transform: transforms.filter },
+        { which: "input", tensor: inputAccess, transform: transforms.input },
+      ],
+      shape,
+      units,
+    ),
     transforms.output,
-    correlationStore(module, result, buckets, shape, elements, adding),
-    0,
+    store,
   );
   const workgroups = sliceWorkgroups(loop, policy);
   const blocks = workgroups / (segmentation.rows * shape.segmentColumns);
   return {
     kernel,
-    policy,
+    tile: units === undefined ? slicePolicyName(policyOf(request, omega)) : unitSliceName(units),
     workgroups,
     blocks,
-    threads,
+    threads: kernel.kernel.workgroupSize[0],
     flush: partial * policy.depth,
     multiplications: blocks * policy.rows * policy.columns * slices * problem.batch *
       place.tiles * axes.outputRows,
   };
+
+  function threadKernel(policy: SlicePolicy): SizedKernel {
+    const across = operandsAcross(request);
+    const at = {
+      depth: policy.depth,
+      threads: sliceThreads(policy) * slices,
+      swizzled: isSwizzled(policy, across),
+      fill: filledTile(policy),
+      scalar: types.tile,
+    };
+    const a = correlationLoader(module, gradientAccess, "gradient", shape, transforms.filter, {
+      ...at,
+      side: "a",
+      extent: policy.rows,
+      offset: 0,
+    });
+    const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
+      ...at,
+      side: "b",
+      extent: policy.columns,
+      offset: policy.rows / 4,
+    });
+    return sliceLoopKernel(
+      ...name,
+      mode,
+      module,
+      { ...loop, across, scalar: types.tile },
+      policy,
+      a,
+      b,
+      transforms.output,
+      store,
+      0,
+    );
+  }
 }
 
 function splitsOf(buffers: BufferList, places: readonly (number | undefined)[]): string {

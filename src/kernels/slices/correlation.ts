@@ -51,8 +51,8 @@ export function correlationBatches(shape: CorrelationShape): number {
 }
 
 /** Makes sizes of a {@linkcode CorrelationShape} WGSL; numbers below 0 wrap around. */
-export function correlationSizes(module: ModuleBuilder) {
-  return (name: string, value: number) => module.size(`winrs_${name}`, value >>> 0);
+export function correlationSizes(module: ModuleBuilder, prefix = "winrs") {
+  return (name: string, value: number) => module.size(`${prefix}_${name}`, value >>> 0);
 }
 
 /** Sizes that stay out of the text, so that any number of segments runs the same kernel. */

@@ -45,10 +45,13 @@ export interface SliceLoopShape extends SliceSums {
   readonly anyBatches?: boolean;
 }
 
+/** The tile of a workgroup, whatever multiplies it. */
+export type SliceTile = Pick<SlicePolicy, "rows" | "columns" | "depth">;
+
 /** Workgroups of the loop. */
 export function sliceWorkgroups(
   shape: Pick<SliceLoopShape, "rows" | "columns" | "batches">,
-  policy: SlicePolicy,
+  policy: SliceTile,
 ): number {
   return Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
     shape.batches;
@@ -86,12 +89,6 @@ export function sliceLoopKernel(
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   const exchange = exchangeText(shape, policy, output, store, sumIndex);
-  const workgroups = (shape.anyBatches ? module.parameter : module.size)(
-    "workgroups",
-    sliceWorkgroups(shape, policy),
-  );
-  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
-  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
   const swizzled = isSwizzled(policy, shape.across) ? shape.across : [];
   const tile = sliceTile(shape, policy);
   const tileOf = (side: "a" | "b") => swizzled.includes(side) ? swizzledTile(tile) : tile;
@@ -101,17 +98,7 @@ export function sliceLoopKernel(
       `${policy.threadRows} x ${policy.threadColumns} a thread, ${policy.depth} deep steps.`,
     declarations: [store.declarations, ...sumsDeclaration(shape, policy)],
     threads,
-    workgroups,
-    workgroup: [
-      `  let row_tile = id % ${rowTiles};`,
-      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
-      `  let batch = id / (${rowTiles} * ${columnTiles});`,
-      `  let first_row = row_tile * ${policy.rows}u;`,
-      `  let first_column = column_tile * ${policy.columns}u;`,
-      shape.batchText,
-      `  let first_step = ${shape.firstStep};`,
-      `  let end_step = ${shape.endStep};`,
-    ].join("\n"),
+    ...sliceWorkgroupText(module, shape, policy),
     places: [
       `  let slice = t / ${perSlice}u;`,
       `  let u = t % ${perSlice}u;`,
@@ -147,10 +134,47 @@ export function sliceLoopKernel(
     module,
     [threads, 1, 1],
     tile.bytes,
-    partial === 0
-      ? loopIterations(shape.steps)
-      : loopIterations(Math.ceil(shape.steps / partial), 1) + shape.steps,
+    sliceIterations(shape),
   );
+}
+
+/** Iterations of the loop's, and of its parts'. */
+export function sliceIterations(
+  { steps, partial = 0 }: Pick<SliceLoopShape, "steps" | "partial">,
+): number {
+  return partial === 0
+    ? loopIterations(steps)
+    : loopIterations(Math.ceil(steps / partial), 1) + steps;
+}
+
+/** Which workgroups there are, and what of the product is one's. */
+export function sliceWorkgroupText(
+  module: ModuleBuilder,
+  shape: Pick<
+    SliceLoopShape,
+    "rows" | "columns" | "batches" | "anyBatches" | "batchText" | "firstStep" | "endStep"
+  >,
+  policy: SliceTile,
+): { workgroups: string; workgroup: string } {
+  const workgroups = (shape.anyBatches ? module.parameter : module.size)(
+    "workgroups",
+    sliceWorkgroups(shape, policy),
+  );
+  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
+  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  return {
+    workgroups,
+    workgroup: [
+      `  let row_tile = id % ${rowTiles};`,
+      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
+      `  let batch = id / (${rowTiles} * ${columnTiles});`,
+      `  let first_row = row_tile * ${policy.rows}u;`,
+      `  let first_column = column_tile * ${policy.columns}u;`,
+      shape.batchText,
+      `  let first_step = ${shape.firstStep};`,
+      `  let end_step = ${shape.endStep};`,
+    ].join("\n"),
+  };
 }
 
 /** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */

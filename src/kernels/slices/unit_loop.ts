@@ -1,0 +1,202 @@
+import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
+import { type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
+import { MATRIX_FEATURES } from "../matrix_units.ts";
+import {
+  type ModuleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+} from "../module.ts";
+import type { SliceStore } from "./exchange.ts";
+import { sliceIterations, type SliceLoopShape, sliceWorkgroupText } from "./loop.ts";
+import { type PatchTransform, transformText } from "./patch.ts";
+import {
+  unitSliceBytes,
+  unitSliceName,
+  type UnitSlicePolicy,
+  unitSliceSums,
+  unitSliceThreads,
+  unitSliceTile,
+  unitSliceVectors,
+} from "./unit_policy.ts";
+
+/** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
+export type UnitSliceShape = Omit<SliceLoopShape, "across" | "scalar" | "outputLayout">;
+
+/** Calls `text` for each slice of a subgroup and each of its matrices of sums. */
+function eachSum<T>(
+  { each, matrices: [rows, columns] }: UnitSlicePolicy,
+  text: (name: string, slice: number, row: number, column: number) => T,
+): T[] {
+  return Array.from({ length: each * rows * columns }, (_, i) => {
+    const [slice, row, column] = [
+      Math.floor(i / (rows * columns)),
+      Math.floor(i / columns) % rows,
+      i % columns,
+    ];
+    return text(`sum${slice}_${row}_${column}`, slice, row, column);
+  });
+}
+
+/** The text of a subgroup's products of a step. */
+function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]): StepProducts {
+  const { unit, each, matrices: [rows, columns] } = policy;
+  const tile = unitSliceTile(policy);
+  const left = `subgroup_matrix_left<${unit.component}, ${unit.k}, ${unit.m}>`;
+  const right = `subgroup_matrix_right<${unit.component}, ${unit.n}, ${unit.k}>`;
+  const result = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
+  // A matrix begins with an element of the tile: eight places.
+  const load = (side: "a" | "b", slice: number, index: number) =>
+    `subgroupMatrixLoad<${
+      side === "a" ? `${left}, col_major` : `${right}, row_major`
+    }>(&tile, ${side}_first + ${
+      slice * tile.slice + index * (side === "a" ? unit.m : unit.n) / 8
+    }u, ${tile.strides[side]}u)`;
+  const multiply = Array.from({ length: each }, (_, slice) => [
+    "    {",
+    ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${load("a", slice, i)};`),
+    ...Array.from({ length: columns }, (_, j) => [
+      `      let b${j} = ${load("b", slice, j)};`,
+      ...Array.from({ length: rows }, (_, i) => {
+        const sum = `sum${slice}_${i}_${j}`;
+        return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
+      }),
+    ]).flat(),
+    "    }",
+  ]).flat().join("\n");
+  return {
+    declarations: [`var<workgroup> tile: array<vec4<u32>, ${unitSliceVectors(policy)}>;`],
+    subgroups: true,
+    sums: eachSum(policy, (name) => `  var ${name} = ${result}();`).join("\n"),
+    multiply,
+    multiplyLast: "",
+    fold: "",
+    finish: "",
+    parts: parts && {
+      ...parts,
+      clear: eachSum(policy, (name) => `    ${name} = ${result}();`).join("\n"),
+    },
+  };
+}
+
+/** Declares which slices and results are the subgroup's. */
+function unitSlicePlaces(policy: UnitSlicePolicy): string {
+  const { slices, each, subgroups: [down, across], unit, matrices } = policy;
+  const tile = unitSliceTile(policy);
+  const sums = unitSliceSums(policy);
+  const all = slices / each * down * across;
+  return [
+    // No subgroup beyond those that a device's own count may add loads from elsewhere.
+    `  let unit = min(subgroup, ${all - 1}u);`,
+    `  let unit_slice = (unit / ${down * across}u) * ${each}u;`,
+    `  let unit_down = (unit / ${across}u) % ${down}u;`,
+    `  let unit_across = unit % ${across}u;`,
+    `  let a_first = unit_slice * ${tile.slice}u + unit_down * ${matrices[0] * unit.m / 8}u;`,
+    `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u + unit_across * ${
+      matrices[1] * unit.n / 8
+    }u;`,
+    `  let sums_first = unit_slice * ${sums.slice}u + unit_down * ${
+      unit.m * sums.stride
+    }u + unit_across * ${matrices[1] * unit.n / 4}u;`,
+  ].join("\n");
+}
+
+/** Sums of all slices through workgroup memory, a row of matrices after the other, to threads that transform and store results. */
+function unitSliceOutput(
+  policy: UnitSlicePolicy,
+  output: PatchTransform,
+  store: SliceStore,
+): string {
+  const { unit, slices, subgroups, matrices } = policy;
+  const sums = unitSliceSums(policy);
+  const { statements, outputs } = transformText(output, "y", (_, j) => `m${j}`, "vec4f");
+  const rounds = Array.from({ length: matrices[0] }, (_, round) => ({
+    stores: [
+      ...(round === 0 ? ["    workgroupBarrier();"] : []),
+      ...eachSum(policy, (name, slice, row, column) =>
+        row !== round ? [] : [
+          `    subgroupMatrixStore<row_major>(&tile, sums_first + ${
+            slice * sums.slice + column * unit.n / 4
+          }u, ${name}, ${sums.stride}u);`,
+        ]).flat(),
+    ].join("\n"),
+    place: [
+      `      let line = position / ${sums.width}u;`,
+      `      let vector = position % ${sums.width}u;`,
+      `      let at = line * ${sums.stride}u + vector;`,
+      `      let row = first_row + ${
+        subgroups[0] === 1 ? "" : `line / ${unit.m}u * ${matrices[0] * unit.m}u + `
+      }${round * unit.m}u + line % ${unit.m}u;`,
+      "      let column = first_column + vector * 4u;",
+    ].join("\n"),
+  }));
+  return render(exchange, {
+    rounds,
+    positions: sums.rows * sums.width,
+    threads: unitSliceThreads(policy),
+    products: [
+      ...Array.from(
+        { length: slices },
+        (_, slice) => `      let m${slice} = bitcast<vec4f>(tile[${slice * sums.slice}u + at]);`,
+      ),
+      ...statements,
+    ].join("\n"),
+    stored: store.text(outputs),
+  });
+}
+
+/**
+ * The main loop of fused Winograd algorithms on matrix units: a slice's products by a subgroup, or by several; operands
+ * transformed on their way into workgroup memory, results on their way out of it.
+ *
+ * @param loader Of both operands.
+ */
+export function unitSliceKernel(
+  traits: string,
+  suffix: string,
+  mode: SizeMode,
+  module: ModuleBuilder,
+  shape: UnitSliceShape,
+  policy: UnitSlicePolicy,
+  loader: StepLoader,
+  output: PatchTransform,
+  store: SliceStore,
+): SizedKernel {
+  const threads = unitSliceThreads(policy);
+  const { partial = 0 } = shape;
+  const { rows, columns, matrices, unit } = policy;
+  const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
+  const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
+  const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
+  const wgsl = stepLoopText({
+    name,
+    summary: `${policy.slices} slices of ${rows} x ${columns} results a workgroup, ${
+      matrices.join(" x ")
+    } matrices of ${unit.m} x ${unit.n} a subgroup, ${policy.depth} deep steps.`,
+    declarations: [store.declarations],
+    threads,
+    ...sliceWorkgroupText(module, shape, policy),
+    places: unitSlicePlaces(policy),
+    schedule: { buffers: "one", prefetch: true },
+    steps: shape.steps,
+    loaders: [loader, none],
+    products: unitSliceProducts(
+      policy,
+      partial > 0 && { steps: partialSteps, clear: "", stored: true },
+    ),
+    output: unitSliceOutput(policy, output, store),
+  }, module);
+  const sized = sizedKernel(
+    name,
+    mode,
+    wgsl,
+    module,
+    [threads, 1, 1],
+    unitSliceBytes(policy),
+    sliceIterations(shape),
+  );
+  const { kernel } = sized;
+  const features = new Set([...kernel.features, "shader-f16", ...MATRIX_FEATURES]);
+  return { ...sized, kernel: { ...kernel, features: [...features] } };
+}

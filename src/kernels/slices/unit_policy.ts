@@ -1,0 +1,116 @@
+import { type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
+
+/**
+ * How a sliced product is cut for matrix units: every workgroup holds the same tile of all slices, of which each subgroup
+ * multiplies a part of one slice, or the same part of several. Rows (M) x columns (N) x depth (K) of one slice.
+ */
+export interface UnitSlicePolicy {
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly unit: MatrixUnit;
+  /** Threads of a subgroup. */
+  readonly lanes: number;
+  readonly slices: number;
+  /** Slices of a subgroup, one after the other. */
+  readonly each: number;
+  /** Subgroups of a slice along rows and columns. */
+  readonly subgroups: readonly [number, number];
+  /** Matrices of sums of a subgroup and slice along rows and columns. */
+  readonly matrices: readonly [number, number];
+}
+
+/** Subgroups of a workgroup. */
+const SUBGROUPS = 8;
+/** Matrices of sums of a subgroup along rows: with as many columns they take half of what registers there are. */
+const MATRICES = 4;
+/** Values of a vector of the tile, 16 bytes, and of sums, as many. */
+const VALUES = 8;
+const SUMS = 4;
+const VECTOR_BYTES = 16;
+
+/** The policies for so many slices, one of each unit that multiplies halves, the largest first; none for slices that subgroups do not share evenly. */
+export function unitSlicePolicies(
+  slices: number,
+  { units, lanes }: MatrixUnits,
+): UnitSlicePolicy[] {
+  const each = Math.max(1, slices / SUBGROUPS);
+  const down = SUBGROUPS * each / slices;
+  if (![each, down, MATRICES / each].every(Number.isInteger)) return [];
+  const size = ({ m, n, k }: MatrixUnit) => m * n * k;
+  return units
+    .filter(({ component, result }) => component === "f16" && result === "f32")
+    .sort((one, other) => size(other) - size(one))
+    .map((unit): UnitSlicePolicy => {
+      const matrices = [MATRICES, MATRICES / each * unit.m / unit.n] as const;
+      return {
+        rows: down * matrices[0] * unit.m,
+        columns: matrices[1] * unit.n,
+        depth: unit.k,
+        unit,
+        lanes,
+        slices,
+        each,
+        subgroups: [down, 1],
+        matrices,
+      };
+    })
+    .filter(({ rows, columns }) => rows % VALUES === 0 && columns % VALUES === 0);
+}
+
+/** `64x64x16_mma16x16x16_4x4`, as it stands in kernel names. */
+export function unitSliceName({ rows, columns, depth, unit, matrices }: UnitSlicePolicy): string {
+  return `${rows}x${columns}x${depth}_mma${unitShape(unit)}_${matrices.join("x")}`;
+}
+
+/** Threads of a workgroup. */
+export function unitSliceThreads({ lanes }: UnitSlicePolicy): number {
+  return SUBGROUPS * lanes;
+}
+
+/**
+ * The tile: of each slice rows of A's places, then those of B's, a row for each value along the depth. A vector lies between
+ * rows, against bank conflicts (46 % of the throughput in the paper, section 5.3).
+ */
+export function unitSliceTile({ rows, columns, depth, slices }: UnitSlicePolicy) {
+  const strides = { a: rows / VALUES + 1, b: columns / VALUES + 1 };
+  const firsts = { a: 0, b: depth * strides.a };
+  const slice = depth * (strides.a + strides.b);
+  return {
+    /** Vectors from one row to the next. */
+    strides,
+    /** Vectors before the first row of an operand, of a slice. */
+    firsts,
+    /** Vectors of a slice. */
+    slice,
+    vectors: slices * slice,
+    /** WGSL of the vector of an operand's place, all but the slice in WGSL. */
+    at: (side: "a" | "b", of: number, depth: string, vector: string) =>
+      `tile[${of * slice + firsts[side]}u + ${depth} * ${strides[side]}u + ${vector}]`,
+  };
+}
+
+/** How sums pass on: a row of every subgroup's matrices at once, those of all slices side by side. */
+export function unitSliceSums({ unit, slices, subgroups, matrices }: UnitSlicePolicy) {
+  const rows = subgroups[0] * unit.m;
+  const width = subgroups[1] * matrices[1] * unit.n / SUMS;
+  const stride = width + 1;
+  return {
+    /** Rows and vectors of a slice, and vectors from one row to the next and from one slice to the next. */
+    rows,
+    width,
+    stride,
+    slice: rows * stride,
+    vectors: slices * rows * stride,
+  };
+}
+
+/** Vectors of workgroup memory: sums pass through what the tile takes. */
+export function unitSliceVectors(policy: UnitSlicePolicy): number {
+  return Math.max(unitSliceTile(policy).vectors, unitSliceSums(policy).vectors);
+}
+
+/** Bytes of it. */
+export function unitSliceBytes(policy: UnitSlicePolicy): number {
+  return VECTOR_BYTES * unitSliceVectors(policy);
+}
