@@ -7,6 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import { isRefusal } from "../src/algorithms/refusal.ts";
+import { MATHS } from "../src/algorithms/math.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
 import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
@@ -74,10 +75,11 @@ function replan(one: ReadCase, environment: ReadEnvironment | undefined): Replan
   const { algorithm, requested = algorithm, policy, tile, pair } = one;
   const { problem, op, layout, dtype, out_dtype, accumulate, epilogue } = one;
   const asked = { requested, tile, pair, workspace: options["max-workspace"] };
-  const { exact, "max-bound-ratio": ratio } = options;
+  const { exact, "max-bound-ratio": ratio, math: asMath } = options;
+  const math = asMath === undefined ? undefined : wordOf("math", `${asMath}`, MATHS);
   const name = [problem, op, layout, dtype, out_dtype, accumulate, epilogue, requested, tile, pair]
     .filter((part) => part !== undefined && part !== "").join(" ");
-  const key = JSON.stringify([name, asked, exact, ratio, backend, one.filter_layout]);
+  const key = JSON.stringify([name, asked, exact, ratio, math, backend, one.filter_layout]);
   let today = plans.get(key);
   if (today === undefined) {
     const planned = subjectOf(one).plan(
@@ -88,6 +90,7 @@ function replan(one: ReadCase, environment: ReadEnvironment | undefined): Replan
         ...(asked.workspace === undefined ? {} : parseWorkspace(`${asked.workspace}`)),
         ...(exact === undefined ? {} : { exact: true }),
         ...(ratio === undefined ? {} : { maxBoundRatio: Number(ratio) }),
+        ...(math === undefined ? {} : { math }),
         limits: H200_LIMITS,
         ...(backend === "dawn" ? { matrixUnits: H200_UNITS } : {}),
       } satisfies Planning,

@@ -27,14 +27,24 @@ const ZERO_ROOM = 0.12;
  * usual, with its name. None where every result is exact.
  */
 export function precisionCharts(all: readonly Precisions[]): Chart[] {
-  const providers = distinct(all.flatMap(({ series }) => series.map(({ provider }) => provider)));
+  const series = all.flatMap(({ series }) => series);
+  const looks: Looks = {
+    colours: colourScale(distinct(series.map(({ provider }) => provider))),
+    precisions: distinct(series.map(({ precision }) => precision)),
+  };
   return all.filter(({ series }) => figuresOf(series).some(({ error }) => error > 0))
-    .map((precisions) => precisionChart(precisions, colourScale(providers)));
+    .map((precisions) => precisionChart(precisions, looks));
+}
+
+/** Colours of providers, and the precisions that have shapes, the same in all charts of a page. */
+interface Looks {
+  readonly colours: { readonly domain: readonly string[]; readonly range: readonly string[] };
+  readonly precisions: readonly string[];
 }
 
 function precisionChart(
   precisions: Precisions,
-  colours: { readonly domain: readonly string[]; readonly range: readonly string[] },
+  { colours, precisions: shaped }: Looks,
 ): Chart {
   const { series, facet } = precisions;
   const figures = figuresOf(series);
@@ -64,7 +74,11 @@ function precisionChart(
       shown,
       shown.map((name) => colours.range[colours.domain.indexOf(name)]!),
     ),
-    shape: nominal("precision", shapes, shapes.map((_, i) => SHAPES[i % SHAPES.length]!)),
+    shape: nominal(
+      "precision",
+      shapes,
+      shapes.map((name) => SHAPES[shaped.indexOf(name) % SHAPES.length]!),
+    ),
   };
   const pointLayer = (values: readonly object[], style: object) => ({
     data: { values },
