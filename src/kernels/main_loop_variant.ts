@@ -34,6 +34,8 @@ export interface MainLoopVariant {
   readonly matrixUnits?: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
   readonly packedFilter?: boolean;
+  /** Implicit GEMM of nchw writes its images once with channels innermost, also where it is predicted to be faster without. Off. */
+  readonly channelsLast?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;
   /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0, for all rows, where absent. */
@@ -60,6 +62,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   halfTile: false,
   matrixUnits: true,
   packedFilter: false,
+  channelsLast: false,
   halfTransforms: false,
   raster: 0,
   outputLayout: "threads",
@@ -77,6 +80,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "half-tile": "halfTile",
   "matrix-units": "matrixUnits",
   "packed-filter": "packedFilter",
+  "channels-last": "channelsLast",
   "half-transforms": "halfTransforms",
 };
 

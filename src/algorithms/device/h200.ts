@@ -28,9 +28,11 @@ import { softwareFigures } from "./software.ts";
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
- *   That of `192-wide` is between those of its neighbours, and not measured.
+ *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
+ * - `shares.singleHalves`: resnet3x3's layers at N64 in nchw over what was predicted of them, eight of fwd and bwd-data, four of
+ *   bwd-filter (geomeans; `matrix_conv_f16_nchw.jsonl` of 2026-11-23).
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
@@ -112,6 +114,7 @@ export const H200: DeviceModel = {
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
     packing: { single: 0.1, across: 0.08 },
+    strewn: 0.9,
     unpacking: 0.72,
     linear: 0.9,
     singleLoads: 0.716,
@@ -129,6 +132,7 @@ export const H200: DeviceModel = {
     gatheredRows: { 32: 0.87 },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
+    singleHalves: { gathered: 0.71, correlated: 0.45 },
     f16x3: 1.08,
     flushed: { kept: 0.68, spilled: 0.33 },
     sliced: {
@@ -187,6 +191,6 @@ export function modelOf(
   if (workgroupsInFlight === undefined) return given ?? H200;
   if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors, H200.rates) };
+  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors, H200) };
   return { ...figures, name: "software", software: true, multiprocessors };
 }

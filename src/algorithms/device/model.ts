@@ -50,6 +50,8 @@ export interface DeviceShares {
   readonly dealtUnevenlyOnUnits: number;
   /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
   readonly packing: { readonly single: number; readonly across: number };
+  /** What of implicit GEMM's rate is left where it reads its filter as it lies, element by element. */
+  readonly strewn: number;
   /** What of the main loop's rate is left where it unpacks both operands, four values with a scale in common. */
   readonly unpacking: number;
   /** A product whose every element finds its own tap, of one whose steps lie within taps. */
@@ -82,6 +84,8 @@ export interface DeviceShares {
   readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
+  /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */
+  readonly singleHalves: { readonly gathered: number; readonly correlated: number };
   /**
    * f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it
    * never.

@@ -4,12 +4,13 @@ import type { DeviceModel, DeviceRates } from "./model.ts";
 const MEASURED_ON = 2;
 
 /** What tells a software device's figures from an H200's. */
-type SoftwareFigures = Pick<DeviceModel, "rates" | "times">;
+type SoftwareFigures = Pick<DeviceModel, "rates" | "times" | "shares">;
 
 /** Those that are its own: WinRS' kernels stand to each other as an H200's. */
 interface OwnFigures {
   readonly rates: Omit<DeviceRates, "winrs">;
   readonly times: DeviceModel["times"];
+  readonly strewn: number;
 }
 
 /**
@@ -37,13 +38,14 @@ const LAVAPIPE: OwnFigures = {
     winrsBuckets: 0.00249,
   },
   times: { dispatch: 44.5, winrsKernel: 44.5 },
+  strewn: 0.9,
 };
 
-/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. */
+/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. `gathered` and `strewn`: by hand, to three runs of 2026-11-23. */
 const SWIFTSHADER: OwnFigures = {
   rates: {
     packed: 0.00105,
-    gathered: 0.00162,
+    gathered: 0.00151,
     correlated: { along: 0.00206, across: 0.00175 },
     sliced: { one: 0.000142, oneWide: 0.000135, two: 0.000115 },
     slicedStore: { lines: 0.0138, scattered: 0.00288 },
@@ -60,21 +62,26 @@ const SWIFTSHADER: OwnFigures = {
     winrsBuckets: 0.0262,
   },
   times: { dispatch: 195, winrsKernel: 195 },
+  strewn: 1,
 };
 
 /**
  * The figures of a CPU's driver by its adapter's name, lavapipe's of one that is unknown, with so many multiprocessors.
  *
- * @param base Rates of which WinRS' are scaled.
+ * @param base Figures of which WinRS' rates are scaled, and shares are.
  */
 export function softwareFigures(
   adapter: string,
   multiprocessors: number,
-  base: DeviceRates,
+  base: Pick<DeviceModel, "rates" | "shares">,
 ): SoftwareFigures {
-  const { rates, times } = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
-  const winrs = scaledBy(base.winrs, rates.winrsOverall / base.winrsOverall);
-  return { rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON), times };
+  const { rates, times, strewn } = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
+  const winrs = scaledBy(base.rates.winrs, rates.winrsOverall / base.rates.winrsOverall);
+  return {
+    rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),
+    times,
+    shares: { ...base.shares, strewn },
+  };
 }
 
 /** Figures times a factor. */

@@ -6,7 +6,7 @@ import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
-import { stridesInLayout } from "../../tensor/layout.ts";
+import { type FilterLayout, type Layout, stridesInLayout } from "../../tensor/layout.ts";
 import type { ResultPlaces } from "../conv_product.ts";
 import type { PlanRequest } from "../request.ts";
 
@@ -56,9 +56,17 @@ export interface Operands {
 }
 
 /** Strides in elements of one of the problem's tensors, per canonical axis. */
-export function stridesOf(request: PlanRequest, which: ConvTensor): number[] {
-  const layout = which === "filter" ? request.filterLayout : request.layout;
-  return stridesInLayout(tensorShape(request.problem, which), layout);
+export function stridesOf(
+  { problem, layout: images, filterLayout }: PlanRequest,
+  which: ConvTensor,
+  layout: Layout | FilterLayout = which === "filter" ? filterLayout : images,
+): number[] {
+  return stridesInLayout(tensorShape(problem, which), layout);
+}
+
+/** `nhwc`, `nhwc_to_nchw`: how images lie, and results where they lie otherwise, as it stands in kernel names. */
+export function layoutTrait({ layout }: Pick<PlanRequest, "layout">, results: Layout): string {
+  return results === layout ? layout : `${layout}_to_${results}`;
 }
 
 /** Elements of a load, four where they lie on whole fours. */

@@ -21,8 +21,16 @@ import {
   tapShare,
 } from "../../kernels/stride_classes.ts";
 import { elementCount } from "../../tensor/tensor.ts";
+import type { Layout } from "../../tensor/layout.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import {
+  type Access,
+  groupChannels,
+  layoutTrait,
+  loadVector,
+  type Operands,
+  stridesOf,
+} from "./access.ts";
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 
 /** An axis as a product has it. */
@@ -41,8 +49,13 @@ interface SidedAxis {
 /**
  * Backward-data with strides as products without holes: every way of having the classes of an axis in rows or in tiles of
  * their own. Rows read the gradient once and fill tiles where channels are few, but classes of fewer taps multiply zeros.
+ *
+ * @param results How the results lie.
  */
-export function classOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
+export function classOperands(
+  request: PlanRequest,
+  results: Layout,
+): readonly [Operands, ...Operands[]] {
   const { problem } = request;
   const source = stridesOf(request, "output");
   const axes = problem.inputSize.map((places, d): Axis => ({
@@ -75,22 +88,26 @@ export function classOperands(request: PlanRequest): readonly [Operands, ...Oper
     ];
     return ways.flatMap((way) => sides.map((side) => [...way, side]));
   }, [[]]);
-  const [first, ...others] = ways.flatMap((way) => sidedOperands(request, way));
+  const [first, ...others] = ways.flatMap((way) => sidedOperands(request, results, way));
   return [first!, ...others];
 }
 
 /** With the filter packed, and as it lies where rows are its channels. */
-function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Operands[] {
+function sidedOperands(
+  request: PlanRequest,
+  lying: Layout,
+  sides: readonly SidedAxis[],
+): Operands[] {
   const { problem, layout } = request;
   const elements = elementsOf(request);
   const { tile } = elements;
   const four = loadVector(request);
   const { input: rowChannels, output: channels } = groupChannels(problem);
   const source = stridesOf(request, "output");
-  const target = stridesOf(request, "input");
+  const target = stridesOf(request, "input", lying);
   const filter = stridesOf(request, "filter");
   const batchInner = layout === "chwn";
-  const inner = layout === "nhwc" ? "channels" : "classes";
+  const inner = lying === "nhwc" ? "channels" : "classes";
   const b: Access = layout === "nhwc"
     ? {
       along: "depth",
@@ -231,9 +248,9 @@ function sidedOperands(request: PlanRequest, sides: readonly SidedAxis[]): Opera
     },
     linear: () => false,
     trait: (policy) =>
-      `${layout}_${sides.length}d_classes_${classSides(results)}_${one.trait(policy)}b${
-        vectorOf(policy)
-      }`,
+      `${layoutTrait(request, lying)}_${sides.length}d_classes_${classSides(results)}_${
+        one.trait(policy)
+      }b${vectorOf(policy)}`,
     classes: `${elementCount(problem.stride)} classes, products of ${rows} rows and ` +
       (share < 1 ? `${most} taps at most` : `${most} taps`),
   });

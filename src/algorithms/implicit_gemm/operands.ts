@@ -7,15 +7,30 @@ import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { Axis } from "../../kernels/axes.ts";
 import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
+import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
 import { prefersInterleaved } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
-import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
+import {
+  type Access,
+  groupChannels,
+  layoutTrait,
+  loadVector,
+  type Operands,
+  stridesOf,
+} from "./access.ts";
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 
-/** Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies. */
-export function gatherOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
+/**
+ * Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies.
+ *
+ * @param results How the results lie.
+ */
+export function gatherOperands(
+  request: PlanRequest,
+  results: Layout,
+): readonly [Operands, ...Operands[]] {
   const { problem, layout } = request;
   const elements = elementsOf(request);
   const { tile } = elements;
@@ -27,7 +42,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
   const source: ConvTensor = forward ? "input" : "output";
   const target: ConvTensor = forward ? "output" : "input";
   const sourceStrides = stridesOf(request, source);
-  const targetStrides = stridesOf(request, target);
+  const targetStrides = stridesOf(request, target, results);
   const filterStrides = stridesOf(request, "filter");
   const places = forward ? problem.outputSize : problem.inputSize;
   const sizes = forward ? problem.inputSize : problem.outputSize;
@@ -64,7 +79,7 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     return whole ? "tap" : "linear";
   };
   const spotStride = targetStrides.at(-1)!;
-  const interleave = prefersInterleaved(request, rows) ? 4 : 1;
+  const interleave = prefersInterleaved({ problem, layout: results }, rows) ? 4 : 1;
   const depthOf = (policy: TilePolicy) => taps * tapDepth(channels, policy.depth);
   const pack = (policy: TilePolicy): PackShape => ({
     groups: problem.groups,
@@ -138,9 +153,9 @@ export function gatherOperands(request: PlanRequest): readonly [Operands, ...Ope
     },
     linear: (policy) => walkOf(policy) === "linear",
     trait: (policy) =>
-      `${layout}_${places.length}d_${walkOf(policy)}_${filter.trait(policy)}b${vectorOf(policy)}${
-        interleave === 4 ? "i4" : ""
-      }`,
+      `${layoutTrait(request, results)}_${places.length}d_${walkOf(policy)}_${
+        filter.trait(policy)
+      }b${vectorOf(policy)}${interleave === 4 ? "i4" : ""}`,
   });
   const [first, ...others] = filters;
   return [withFilter(first), ...others.map(withFilter)];

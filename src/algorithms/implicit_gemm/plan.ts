@@ -15,6 +15,7 @@ import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
 import { quantizePass, sumsRequest } from "../quantize.ts";
 import { storesApart } from "./price.ts";
+import { channelsLastImages } from "./channels_last.ts";
 import { inWords, isPadded, paddedOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
@@ -26,7 +27,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   const { problem } = inWords(request);
   const chosen = request === asked ? plain : implicitProduct(request);
   if (isRefusal(chosen)) return chosen;
-  const { operands, product: uncut, cut } = chosen;
+  const { operands, product: uncut, cut, channelsLast } = chosen;
   const elements = resultElements(problem);
   const { policy } = cut;
   const tensors = problemBuffers(request);
@@ -40,6 +41,11 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     const operands = paddedOperands(request, mode, buffers, tensor);
     tensor = operands.places;
     passes.push(...operands.passes);
+  }
+  if (channelsLast && elements > 0) {
+    const images = channelsLastImages(request, mode, buffers, tensor);
+    tensor = images.places;
+    passes.push(...images.passes);
   }
   const apart = storesApart(request, operands);
   const sums = apart ? buffers.add("sums", "workspace", elements, "i32") : undefined;
@@ -88,6 +94,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       ...(padded ? ["channels of a group are padded to whole words of four"] : []),
+      ...(channelsLast ? ["images are written once with channels innermost"] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
       ...cutNotes(cut, cutTiles(shape, problem.groups), request),
     ],

@@ -35,18 +35,22 @@ export function implicitTime(
     : operands.linear(policy) && alone
     ? shares.linear
     : 1;
+  // On matrix units, of images that are loaded one half at a time.
+  const halves = policy.matrix === undefined || layout === "nhwc" || operands.b.vector !== 1
+    ? 1
+    : shares.singleHalves[problem.op === "bwd-filter" ? "correlated" : "gathered"];
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
   const strewn = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
-  const loads = strewn ? 1 - shares.packing.single : 1;
+  const loads = strewn ? shares.strewn : 1;
   const classes = result.classes !== undefined;
   const single = targetStore(result, rows, variant) === "none";
   const stored = classes ? shares.interleaved : shares.single;
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) + gatheredTime(
     apart ? sumsRequest(request) : request,
-    productTime(cost, share * loads * rate),
+    productTime(cost, share * halves * loads * rate),
     operands.pack(policy),
     single ? stored : 1,
   );

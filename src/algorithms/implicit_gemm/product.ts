@@ -5,12 +5,14 @@ import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
+import type { Layout } from "../../tensor/layout.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
 import { implicitTime, storesApart } from "./price.ts";
+import { channelsLast, channelsLastBytes, channelsLastTime } from "./channels_last.ts";
 import { inWords, paddedBytes, paddingTime } from "./words.ts";
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
@@ -20,6 +22,8 @@ export interface ImplicitProduct {
   readonly cut: Cut;
   /** Predicted microseconds. */
   readonly time: number;
+  /** Whether images are written with channels innermost before, and lie so in the operands. */
+  readonly channelsLast: boolean;
 }
 
 /** Longer strides may exceed 32 bits, times their padding. */
@@ -41,31 +45,69 @@ function withFreeStrides(request: PlanRequest): PlanRequest {
   return { ...request, problem: { ...problem, stride } };
 }
 
-/** The products that a request may become; results are the same. */
-function operandsOf(asked: PlanRequest): readonly [Operands, ...Operands[]] {
+/** The products that a request may become, whose results lie as `results` says; they are the same. */
+function operandsOf(
+  asked: PlanRequest,
+  results: Layout,
+): readonly [Operands, ...Operands[]] {
   const request = withFreeStrides(asked);
   const { op, stride } = request.problem;
   if (op === "bwd-filter") return [correlationOperands(request)];
-  if (op === "fwd" || stride.every((step) => step === 1)) return gatherOperands(request);
-  return classOperands(request);
+  if (op === "fwd" || stride.every((step) => step === 1)) return gatherOperands(request, results);
+  return classOperands(request, results);
+}
+
+/** Operands that a request may become, and what is written before they are read. */
+interface Way {
+  /** As the operands lie. */
+  readonly request: PlanRequest;
+  readonly operands: Operands;
+  /** Bytes that passes before write, and the microseconds they take. */
+  readonly written: { readonly bytes: number; readonly time: number };
+  readonly channelsLast: boolean;
+}
+
+/** Every way to make a product of a request; of int8 its channels are words. */
+function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
+  const request = inWords(asked);
+  const { packedFilter, channelsLast: rewritten } = fullVariant(request.variant);
+  const ways = (
+    request: PlanRequest,
+    results: Layout,
+    rest: Pick<Way, "written" | "channelsLast">,
+  ) => {
+    const [first, ...others] = operandsOf(request, results);
+    const way = (operands: Operands): Way => ({ request, operands, ...rest });
+    return [way(first), ...others.map(way)] as const;
+  };
+  const lying = ways(request, request.layout, {
+    written: { bytes: paddedBytes(asked), time: paddingTime(asked) },
+    channelsLast: false,
+  });
+  const last = channelsLast(request);
+  const others = last && ways(last, request.layout, {
+    written: { bytes: channelsLastBytes(request), time: channelsLastTime(request) },
+    channelsLast: true,
+  });
+  const all = others === undefined ? lying : rewritten ? others : [...lying, ...others] as const;
+  const [packed, ...more] = all.filter(({ operands }) =>
+    operands.pack(TILE_POLICIES[0]!) !== undefined
+  );
+  return packedFilter && packed !== undefined ? [packed, ...more] : all;
 }
 
 /** The product of a request that is predicted to take least; of int8 its channels are words. */
 export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
-  const request = inWords(asked);
-  const { packedFilter } = fullVariant(request.variant);
-  const all = operandsOf(request);
-  const packed = all.filter(({ pack }) => pack(TILE_POLICIES[0]!) !== undefined);
-  const wanted = packedFilter && packed.length > 0 ? packed : all;
-  const tried = wanted.map((operands): Planned<ImplicitProduct> => {
-    const product = productOf(request, operands, paddedBytes(asked));
+  const tried = waysOf(asked).map((way): Planned<ImplicitProduct> => {
+    const { request, operands, written, channelsLast } = way;
+    const product = productOf(request, operands, written.bytes);
     const cut = cutProduct(request, product);
-    return isRefusal(cut)
-      ? cut
-      : { operands, product, cut, time: paddingTime(asked) + implicitTime(request, operands, cut) };
+    if (isRefusal(cut)) return cut;
+    const time = written.time + implicitTime(request, operands, cut);
+    return { operands, product, cut, time, channelsLast };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
-  const { maxWorkspaceBytes = Infinity } = request;
+  const { maxWorkspaceBytes = Infinity } = asked;
   const roomy = tried.filter((one) =>
     !isRefusal(one) && (one.product.workspaceBytes?.(one.cut.policy) ?? 0) <= maxWorkspaceBytes
   );
@@ -79,7 +121,7 @@ export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
 }
 
 /** The product of a request's operands, before it is cut. */
-function productOf(request: PlanRequest, operands: Operands, padded: number): Product {
+function productOf(request: PlanRequest, operands: Operands, written: number): Product {
   const elements = resultElements(request.problem);
   const sums = storesApart(request, operands) ? bufferBytes(elements, "i32") : 0;
   return {
@@ -93,7 +135,7 @@ function productOf(request: PlanRequest, operands: Operands, padded: number): Pr
     elements,
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);
-      return padded + sums +
+      return written + sums +
         (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     streams: streamsOf(request),

@@ -1,0 +1,76 @@
+import assert from "#assert";
+import { convProblem, type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../problem/epilogue.ts";
+import { DEFAULT_LIMITS } from "../plan.ts";
+import { planConv } from "../planner.ts";
+import type { PlanRequest } from "../request.ts";
+
+const matrixUnits = {
+  lanes: 32,
+  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const],
+};
+
+/** ResNet's third layer of 3x3 in nchw, on an H200's matrix units. */
+function request(op: Operation, more: Partial<PlanRequest> = {}, channels = 128): PlanRequest {
+  return {
+    problem: convProblem({
+      op,
+      batch: 64,
+      inChannels: channels,
+      outChannels: 128,
+      inputSize: [28, 28],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+    }),
+    dtype: "f16",
+    layout: "nchw",
+    filterLayout: "kcrs",
+    epilogue: NO_EPILOGUE,
+    algorithm: "implicit-gemm",
+    matrixUnits,
+    limits: {
+      ...DEFAULT_LIMITS,
+      maxComputeInvocationsPerWorkgroup: 1024,
+      maxComputeWorkgroupStorageSize: 49_152,
+    },
+    ...more,
+  };
+}
+
+const rewritten = (asked: PlanRequest) =>
+  planConv(asked).buffers.filter(({ name }) => name.endsWith("with channels last"));
+
+Deno.test("images of nchw are rewritten for matrix units where that is predicted to pay", () => {
+  for (const op of OPERATIONS) {
+    const plan = planConv(request(op));
+    const images = rewritten(request(op));
+    assert.deepEqual(
+      images.map(({ name }) => name.split(" ")[0]).sort(),
+      { "fwd": ["input"], "bwd-data": ["output"], "bwd-filter": ["input", "output"] }[op],
+    );
+    const tensor = plan.buffers.find(({ role }) => role === images[0]!.name.split(" ")[0])!;
+    assert.equal(images[0]!.bytes, tensor.bytes);
+    assert.ok(plan.notes.includes("images are written once with channels innermost"));
+    // Results lie as they are asked for.
+    assert.match(plan.kernel, op === "bwd-filter" ? /_nhwc_2d_/ : /_nhwc_to_nchw_2d_/);
+  }
+});
+
+Deno.test("images stay as they lie in f32, in other layouts, of few channels, and where there is no workspace", () => {
+  const nhwc = { layout: "nhwc", filterLayout: "krsc" } as const;
+  const { matrixUnits: _, ...plain } = request("fwd");
+  const others = [
+    plain,
+    request("fwd", { dtype: "f32" }),
+    request("fwd", nhwc),
+    request("fwd", { layout: "chwn", filterLayout: "crsk" }),
+    request("fwd", { variant: { matrixUnits: false } }),
+    request("fwd", {}, 3),
+    request("fwd", { maxWorkspaceBytes: 1 << 20 }),
+  ];
+  for (const asked of others) assert.deepEqual(rewritten(asked), [], planConv(asked).kernel);
+  // Asked for, they are rewritten of f32 and few channels too.
+  const variant = { channelsLast: true };
+  assert.equal(rewritten(request("fwd", { dtype: "f32", variant }, 3)).length, 1);
+  assert.deepEqual(rewritten(request("fwd", { ...nhwc, variant })), []);
+});
