@@ -94,6 +94,7 @@ export const CHECK_DEVICE: DeviceModel = {
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 1.5, small: 1 },
     winrsHalf: 0.8,
+    winrsUnits: {},
     winrsUneven: 0.05,
   },
   costs: { element: 16, dispatch: 75e6, fill: 2, store: 0 },

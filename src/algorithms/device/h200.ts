@@ -25,6 +25,8 @@ import { softwareFigures } from "./software.ts";
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
+ * - `shares.winrsUnits`: `bench/winrs_sweep.ts --half` over `rates.winrs`, a4n3r2's by what tiles of 64x64 gained since
+ *   (`winrs_units.txt` of 2026-11-23).
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
@@ -157,6 +159,15 @@ export const H200: DeviceModel = {
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 2.33, small: 2.74 },
     winrsHalf: 0.88,
+    winrsUnits: {
+      a4n2r3: 4.34,
+      a4n3r2: 4.02,
+      a8n3r6: 1.92,
+      a8n4r5: 2.36,
+      a8n5r4: 2.96,
+      a8n6r3: 2.69,
+      a8n7r2: 3.08,
+    },
     winrsUneven: 0.05,
   },
   costs: { element: 16, dispatch: 75e6, fill: 1, store: 16 },

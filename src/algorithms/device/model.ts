@@ -119,6 +119,8 @@ export interface DeviceShares {
   readonly winrsAcross: { readonly large: number; readonly small: number };
   /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
   readonly winrsHalf: number;
+  /** Of a WinRS kernel's rate in f32, the same kernel on matrix units by its name; `winrsHalf` where absent. */
+  readonly winrsUnits: Readonly<Record<string, number>>;
   /** How much longer than the mean the slowest workgroup of WinRS takes. */
   readonly winrsUneven: number;
 }

@@ -15,7 +15,7 @@ import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
 import { quantizePass, sumsRequest } from "../quantize.ts";
 import { storesApart } from "./price.ts";
-import { channelsLastImages } from "./channels_last.ts";
+import { channelsLastFilter, channelsLastImages } from "./channels_last.ts";
 import { inWords, isPadded, paddedOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
@@ -47,6 +47,9 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     tensor = images.places;
     passes.push(...images.passes);
   }
+  const filter = channelsLast && elements > 0
+    ? channelsLastFilter(request, mode, buffers, result)
+    : undefined;
   const apart = storesApart(request, operands);
   const sums = apart ? buffers.add("sums", "workspace", elements, "i32") : undefined;
   const product = apart ? sumsRequest(request) : request;
@@ -69,7 +72,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     columns,
     target: {
       ...operands.result,
-      buffer: sums ?? result,
+      buffer: sums ?? filter?.place ?? result,
       element: sums === undefined ? types.result : "i32" as const,
     },
     classText: operands.uneven &&
@@ -78,7 +81,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   const ending = apart ? { ...tensors, elements: elementsOf(product) } : tensors;
   const cutting = cutPasses(product, mode, shape, ending, productOf);
   const { products } = cutting;
-  passes.push(...products, ...cutting.sums);
+  passes.push(...products, ...cutting.sums, ...filter?.passes ?? []);
   if (sums !== undefined) {
     passes.push(quantizePass(request, mode, buffers, { sums, result, bias, scale }));
   }

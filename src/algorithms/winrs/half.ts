@@ -7,6 +7,7 @@ import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
+import { unitPolicyOf } from "./policies.ts";
 import type { ThroughputTable } from "./throughput.ts";
 
 /**
@@ -41,7 +42,7 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
 }
 
 /**
- * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied; those whose errors no one has a
+ * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied, or multiplied on matrix units; those whose errors no one has a
  * use for are so slow that nothing chooses them, unless the user allows a bound.
  */
 export function kernelRates(request: PlanRequest): ThroughputTable {
@@ -52,8 +53,9 @@ export function kernelRates(request: PlanRequest): ThroughputTable {
     : Infinity;
   return Object.fromEntries(OMEGAS.map((omega) => {
     const name = omegaName(omega);
-    const share = typical(omega) <= ceiling ? shares.winrsHalf : NEVER;
-    return [name, share * winrs[name]!];
+    if (typical(omega) > ceiling) return [name, NEVER * winrs[name]!];
+    const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
+    return [name, (units ?? shares.winrsHalf) * winrs[name]!];
   }));
 }
 

@@ -24,47 +24,43 @@ import {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<SliceLoopShape, "across" | "scalar" | "outputLayout">;
 
-/** Calls `text` for each slice of a subgroup and each of its matrices of sums. */
+/** Calls `text` for each of a subgroup's matrices of sums. */
 function eachSum<T>(
-  { each, matrices: [rows, columns] }: UnitSlicePolicy,
-  text: (name: string, slice: number, row: number, column: number) => T,
+  { matrices: [rows, columns] }: UnitSlicePolicy,
+  text: (name: string, row: number, column: number) => T,
 ): T[] {
-  return Array.from({ length: each * rows * columns }, (_, i) => {
-    const [slice, row, column] = [
-      Math.floor(i / (rows * columns)),
-      Math.floor(i / columns) % rows,
-      i % columns,
-    ];
-    return text(`sum${slice}_${row}_${column}`, slice, row, column);
+  return Array.from({ length: rows * columns }, (_, i) => {
+    const [row, column] = [Math.floor(i / columns), i % columns];
+    return text(`sum${row}_${column}`, row, column);
   });
 }
 
 /** The text of a subgroup's products of a step. */
 function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]): StepProducts {
-  const { unit, each, matrices: [rows, columns] } = policy;
+  const { unit, matrices: [rows, columns] } = policy;
   const tile = unitSliceTile(policy);
   const left = `subgroup_matrix_left<${unit.component}, ${unit.k}, ${unit.m}>`;
   const right = `subgroup_matrix_right<${unit.component}, ${unit.n}, ${unit.k}>`;
   const result = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   // A matrix begins with an element of the tile: eight places.
-  const load = (side: "a" | "b", slice: number, index: number) =>
+  const load = (side: "a" | "b", index: number) =>
     `subgroupMatrixLoad<${
       side === "a" ? `${left}, col_major` : `${right}, row_major`
-    }>(&tile, ${side}_first + ${
-      slice * tile.slice + index * (side === "a" ? unit.m : unit.n) / 8
-    }u, ${tile.strides[side]}u)`;
-  const multiply = Array.from({ length: each }, (_, slice) => [
+    }>(&tile, ${side}_first + ${index * (side === "a" ? unit.m : unit.n) / 8}u, ${
+      tile.strides[side]
+    }u)`;
+  const multiply = [
     "    {",
-    ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${load("a", slice, i)};`),
+    ...Array.from({ length: rows }, (_, i) => `      let a${i} = ${load("a", i)};`),
     ...Array.from({ length: columns }, (_, j) => [
-      `      let b${j} = ${load("b", slice, j)};`,
+      `      let b${j} = ${load("b", j)};`,
       ...Array.from({ length: rows }, (_, i) => {
-        const sum = `sum${slice}_${i}_${j}`;
+        const sum = `sum${i}_${j}`;
         return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}, b${j}, ${sum});`;
       }),
     ]).flat(),
     "    }",
-  ]).flat().join("\n");
+  ].join("\n");
   return {
     declarations: [`var<workgroup> tile: array<vec4<u32>, ${unitSliceVectors(policy)}>;`],
     subgroups: true,
@@ -80,25 +76,15 @@ function unitSliceProducts(policy: UnitSlicePolicy, parts: StepProducts["parts"]
   };
 }
 
-/** Declares which slices and results are the subgroup's. */
+/** Declares which slice is the subgroup's. */
 function unitSlicePlaces(policy: UnitSlicePolicy): string {
-  const { slices, each, subgroups: [down, across], unit, matrices } = policy;
   const tile = unitSliceTile(policy);
-  const sums = unitSliceSums(policy);
-  const all = slices / each * down * across;
   return [
     // No subgroup beyond those that a device's own count may add loads from elsewhere.
-    `  let unit = min(subgroup, ${all - 1}u);`,
-    `  let unit_slice = (unit / ${down * across}u) * ${each}u;`,
-    `  let unit_down = (unit / ${across}u) % ${down}u;`,
-    `  let unit_across = unit % ${across}u;`,
-    `  let a_first = unit_slice * ${tile.slice}u + unit_down * ${matrices[0] * unit.m / 8}u;`,
-    `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u + unit_across * ${
-      matrices[1] * unit.n / 8
-    }u;`,
-    `  let sums_first = unit_slice * ${sums.slice}u + unit_down * ${
-      unit.m * sums.stride
-    }u + unit_across * ${matrices[1] * unit.n / 4}u;`,
+    `  let unit_slice = min(subgroup, ${policy.slices - 1}u);`,
+    `  let a_first = unit_slice * ${tile.slice}u;`,
+    `  let b_first = unit_slice * ${tile.slice}u + ${tile.firsts.b}u;`,
+    `  let sums_first = unit_slice * ${unitSliceSums(policy).slice}u;`,
   ].join("\n");
 }
 
@@ -108,16 +94,16 @@ function unitSliceOutput(
   output: PatchTransform,
   store: SliceStore,
 ): string {
-  const { unit, slices, subgroups, matrices } = policy;
+  const { unit, slices, matrices } = policy;
   const sums = unitSliceSums(policy);
   const { statements, outputs } = transformText(output, "y", (_, j) => `m${j}`, "vec4f");
   const rounds = Array.from({ length: matrices[0] }, (_, round) => ({
     stores: [
       ...(round === 0 ? ["    workgroupBarrier();"] : []),
-      ...eachSum(policy, (name, slice, row, column) =>
+      ...eachSum(policy, (name, row, column) =>
         row !== round ? [] : [
           `    subgroupMatrixStore<row_major>(&tile, sums_first + ${
-            slice * sums.slice + column * unit.n / 4
+            column * unit.n / 4
           }u, ${name}, ${sums.stride}u);`,
         ]).flat(),
     ].join("\n"),
@@ -125,15 +111,13 @@ function unitSliceOutput(
       `      let line = position / ${sums.width}u;`,
       `      let vector = position % ${sums.width}u;`,
       `      let at = line * ${sums.stride}u + vector;`,
-      `      let row = first_row + ${
-        subgroups[0] === 1 ? "" : `line / ${unit.m}u * ${matrices[0] * unit.m}u + `
-      }${round * unit.m}u + line % ${unit.m}u;`,
+      `      let row = first_row + ${round * unit.m}u + line;`,
       "      let column = first_column + vector * 4u;",
     ].join("\n"),
   }));
   return render(exchange, {
     rounds,
-    positions: sums.rows * sums.width,
+    positions: unit.m * sums.width,
     threads: unitSliceThreads(policy),
     products: [
       ...Array.from(

@@ -1,8 +1,8 @@
 import { type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
 
 /**
- * How a sliced product is cut for matrix units: every workgroup holds the same tile of all slices, of which each subgroup
- * multiplies a part of one slice, or the same part of several. Rows (M) x columns (N) x depth (K) of one slice.
+ * How a sliced product is cut for matrix units: every workgroup holds the same tile of all slices, each of which a subgroup
+ * multiplies. Rows (M) x columns (N) x depth (K) of one slice.
  */
 export interface UnitSlicePolicy {
   readonly rows: number;
@@ -12,16 +12,12 @@ export interface UnitSlicePolicy {
   /** Threads of a subgroup. */
   readonly lanes: number;
   readonly slices: number;
-  /** Slices of a subgroup, one after the other. */
-  readonly each: number;
-  /** Subgroups of a slice along rows and columns. */
-  readonly subgroups: readonly [number, number];
-  /** Matrices of sums of a subgroup and slice along rows and columns. */
+  /** Matrices of sums of a subgroup along rows and columns. */
   readonly matrices: readonly [number, number];
 }
 
-/** Subgroups of a workgroup. */
-const SUBGROUPS = 8;
+/** Slices up to which the sums and what is transformed meanwhile fit registers: those of α = 16 are moved to memory and back. */
+const MOST_SLICES = 8;
 /** Matrices of sums of a subgroup along rows: with as many columns they take half of what registers there are. */
 const MATRICES = 4;
 /** Values of a vector of the tile, 16 bytes, and of sums, as many. */
@@ -29,31 +25,20 @@ const VALUES = 8;
 const SUMS = 4;
 const VECTOR_BYTES = 16;
 
-/** The policies for so many slices, one of each unit that multiplies halves, the largest first; none for slices that subgroups do not share evenly. */
+/** The policies for so many slices, one of each unit that multiplies halves, the largest first. */
 export function unitSlicePolicies(
   slices: number,
   { units, lanes }: MatrixUnits,
 ): UnitSlicePolicy[] {
-  const each = Math.max(1, slices / SUBGROUPS);
-  const down = SUBGROUPS * each / slices;
-  if (![each, down, MATRICES / each].every(Number.isInteger)) return [];
+  if (slices > MOST_SLICES) return [];
   const size = ({ m, n, k }: MatrixUnit) => m * n * k;
   return units
     .filter(({ component, result }) => component === "f16" && result === "f32")
     .sort((one, other) => size(other) - size(one))
     .map((unit): UnitSlicePolicy => {
-      const matrices = [MATRICES, MATRICES / each * unit.m / unit.n] as const;
-      return {
-        rows: down * matrices[0] * unit.m,
-        columns: matrices[1] * unit.n,
-        depth: unit.k,
-        unit,
-        lanes,
-        slices,
-        each,
-        subgroups: [down, 1],
-        matrices,
-      };
+      const matrices = [MATRICES, MATRICES * unit.m / unit.n] as const;
+      const [rows, columns] = [matrices[0] * unit.m, matrices[1] * unit.n];
+      return { rows, columns, depth: unit.k, unit, lanes, slices, matrices };
     })
     .filter(({ rows, columns }) => rows % VALUES === 0 && columns % VALUES === 0);
 }
@@ -64,8 +49,8 @@ export function unitSliceName({ rows, columns, depth, unit, matrices }: UnitSlic
 }
 
 /** Threads of a workgroup. */
-export function unitSliceThreads({ lanes }: UnitSlicePolicy): number {
-  return SUBGROUPS * lanes;
+export function unitSliceThreads({ slices, lanes }: UnitSlicePolicy): number {
+  return slices * lanes;
 }
 
 /**
@@ -91,17 +76,15 @@ export function unitSliceTile({ rows, columns, depth, slices }: UnitSlicePolicy)
 }
 
 /** How sums pass on: a row of every subgroup's matrices at once, those of all slices side by side. */
-export function unitSliceSums({ unit, slices, subgroups, matrices }: UnitSlicePolicy) {
-  const rows = subgroups[0] * unit.m;
-  const width = subgroups[1] * matrices[1] * unit.n / SUMS;
+export function unitSliceSums({ unit, slices, columns }: UnitSlicePolicy) {
+  const width = columns / SUMS;
   const stride = width + 1;
   return {
-    /** Rows and vectors of a slice, and vectors from one row to the next and from one slice to the next. */
-    rows,
+    /** Vectors of a row, and from one row to the next and from one slice to the next. */
     width,
     stride,
-    slice: rows * stride,
-    vectors: slices * rows * stride,
+    slice: unit.m * stride,
+    vectors: slices * unit.m * stride,
   };
 }
 
