@@ -184,7 +184,8 @@ function predictMs(
   // Each part of a sum but the first is added to what is there, which is read, as a second kernel's are to the first one's.
   const moves = (tiles: number, segmentColumns: number) => {
     const length = height * Math.ceil(tiles / segmentColumns) * problem.batch;
-    return segmentColumns * (2 * Math.ceil(length / LONGEST_SUM) - 1);
+    // Empty sums are stored once, too.
+    return segmentColumns * (2 * Math.max(1, Math.ceil(length / LONGEST_SUM)) - 1);
   };
   const second = columns - firstColumns;
   const moved = moves(pair.k0, firstColumns) +

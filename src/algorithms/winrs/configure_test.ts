@@ -175,3 +175,12 @@ Deno.test("the only round takes as long as its largest segment; tiles apart take
   const stored = (rows: number) => predicted(rows, 2, { storeRate: 1 }) - predicted(rows, 2);
   near(stored(56), 2 * stored(28));
 });
+
+Deno.test("configure() has a choice for an empty batch, however slowly the device stores", () => {
+  const problem = parseDescriptor("mb0ic32ih13oc64kh3ph1", "bwd-filter");
+  for (const storeRate of [Infinity, 1e-4]) {
+    const { predictedMs, segmentation } = configure(problem, { storeRate });
+    assert.ok(predictedMs > 0, `${predictedMs}`);
+    assert.equal(segmentation.count, 1);
+  }
+});
