@@ -118,8 +118,7 @@ export function variesLoop(
 export function variantTrait(variant: MainLoopVariant = {}): string {
   const full = fullVariant(variant);
   return Object.entries(VARIANT_TRAITS)
-    // How tensors lie stands in names anyhow.
-    .filter(([, key]) => key !== "channelsLast" && full[key] !== TUNED_VARIANT[key])
+    .filter(([, key]) => full[key] !== TUNED_VARIANT[key])
     .map(([name, key]) => `${full[key] ? "" : "_no"}_${name.replaceAll("-", "_")}`)
     .join("") + outputLayoutTrait(full.outputLayout) + rasterTrait(full.raster);
 }
