@@ -85,7 +85,7 @@ async function runProcess(
     args: attackedProgram(
       folder.path,
       worker ?? new URL("worker.ts", import.meta.url),
-      [kind, `${seed}`, `${from}`, `${count}`],
+      [kind, seed, from, count, deadline - performance.now()].map(String),
     ),
     env: {
       NO_COLOR: "1",
@@ -104,7 +104,6 @@ async function runProcess(
   const stderr = new Response(child.stderr).text();
   let last = performance.now();
   let why: string | undefined;
-  let stopped = false;
   let done = false;
   const watch = setInterval(() => {
     const now = performance.now();
@@ -112,8 +111,7 @@ async function runProcess(
     if (memory > mostMemory) {
       why = `the process took ${(memory / 2 ** 30).toFixed(1)} GiB of memory`;
     } else if (now - last > 1000 * limit) why = `the case took longer than ${limit} s`;
-    else if (now > deadline) stopped = true;
-    if (why !== undefined || stopped) kill(child);
+    if (why !== undefined) kill(child);
   }, 200);
   const lines = child.stdout.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream());
   for await (const text of lines) {
@@ -121,12 +119,12 @@ async function runProcess(
     if (line === undefined) continue;
     last = performance.now();
     if ("done" in line) done = true;
-    else if (!stopped) onLine(line);
+    else onLine(line);
   }
   const { code, signal } = await child.status;
   clearInterval(watch);
   if (why !== undefined) return why;
-  if (stopped || done) return undefined;
+  if (done) return undefined;
   const said = (await stderr).trim().slice(-600);
   return `the process ended with ${signal ?? code}: ${said}`;
 }

@@ -1,11 +1,12 @@
 /**
- * The process that runs an attack's cases: `worker.ts <kind> <seed> <from> <count>`. A line of JSON a case goes to stdout;
- * it ends after `count` cases, or is ended by `run.ts`, which also sees where it hangs or dies.
+ * The process that runs an attack's cases: `worker.ts <kind> <seed> <from> <count> <ms>`. A line of JSON a case goes to
+ * stdout. It ends after `count` cases, or the one during which its time is over: nothing that a case has begun outlives
+ * it. `run.ts` sees where it hangs or dies.
  */
 import { Finding } from "./attack.ts";
 import { findAttack } from "./kinds.ts";
 
-const [kind, seed, from, count] = Deno.args;
+const [kind, seed, from, count, ms] = Deno.args;
 const stdout = Deno.stdout;
 const write = stdout.writeSync.bind(stdout);
 const say = (value: unknown) => {
@@ -13,11 +14,12 @@ const say = (value: unknown) => {
   for (let at = 0; at < bytes.length;) at += write(bytes.subarray(at));
 };
 const exit = Deno.exit;
+const now = performance.now.bind(performance);
 
 {
   await using runner = await findAttack(kind!).open(Number(seed));
-  const first = Number(from);
-  for (let number = first; number < first + Number(count); number++) {
+  const end = Number(from) + Number(count);
+  for (let number = Number(from); number < end && now() < Number(ms); number++) {
     try {
       say({ number, outcome: await runner.run(number) });
     } catch (error) {
