@@ -74,6 +74,17 @@ Deno.test("part() reads entries of any axis, in C and Fortran order, as any dtyp
   }
 });
 
+Deno.test("parts that follow each other are read into the same memory", async () => {
+  using source = await npySource(memoryBytes(wholeBytes(COUNTING)), "x");
+  const rooms = async (first: number) => {
+    const chunks = await Array.fromAsync(source.part(0, first, 1).chunksAs("f32", 7));
+    return new Set(chunks.map(({ buffer }) => buffer));
+  };
+  const [one, other] = [await rooms(0), await rooms(1)];
+  assert.equal(one.size, 2);
+  assert.deepEqual(new Set([...one, ...other]), one);
+});
+
 Deno.test("part() says how much of it follows itself in the file", async () => {
   using c = await npySource(memoryBytes(wholeBytes(COUNTING)), "c");
   using fortran = await npySource(memoryBytes(fortranBytes()), "fortran");

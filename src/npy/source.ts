@@ -107,6 +107,8 @@ class NpySource implements TensorSource {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly #bytes: ByteSource;
+  /** Memory of chunks that were read, which later ones are read into: the kernel makes new memory slower than it reads. */
+  readonly #free: ArrayBuffer[];
   /** Whether the data lies in another order than C. */
   readonly #transposed: boolean;
   /** Elements of a run of what is read, where runs begin in the file, and how much of one is in the file. */
@@ -120,8 +122,10 @@ class NpySource implements TensorSource {
     readonly path: string,
     readonly header: NpyHeader,
     span?: Span,
+    free: ArrayBuffer[] = [],
   ) {
     this.#bytes = bytes;
+    this.#free = free;
     this.dtype = header.dtype;
     this.#transposed = header.fortranOrder && header.shape.length > 1;
     const sizes = this.#transposed ? header.shape.toReversed() : header.shape;
@@ -147,7 +151,8 @@ class NpySource implements TensorSource {
 
   part(axis: number, first: number, count: number): TensorPart {
     const own = this.#transposed ? this.shape.length - 1 - axis : axis;
-    return new NpySource(unowned(this.#bytes), this.path, this.header, { axis: own, first, count });
+    const span = { axis: own, first, count };
+    return new NpySource(unowned(this.#bytes), this.path, this.header, span, this.#free);
   }
 
   read(): Promise<Tensor> {
@@ -194,8 +199,9 @@ class NpySource implements TensorSource {
   ): AsyncGenerator<TypedArrayOf<D>, void, undefined> {
     const count = this.#count;
     const size = Math.min(count, maxElements);
-    const make = () => new (arrayConstructor(this.dtype))(size) as TensorData;
-    let [raw, other] = [make(), size < count ? make() : undefined];
+    const make = () => this.#chunkMemory(size);
+    let raw = make();
+    let other = size < count ? make() : raw;
     const converted = dtype === this.dtype ? undefined : new (arrayConstructor(dtype))(size);
     const begin = async (into: TensorData, start: number) => {
       const part = into.subarray(0, Math.min(size, count - start));
@@ -206,7 +212,7 @@ class NpySource implements TensorSource {
     try {
       for (let start = 0; start < count; start += size) {
         const part = await next!;
-        [raw, other] = [other ?? raw, raw];
+        [raw, other] = [other, raw];
         next = start + size < count ? begin(raw, start + size) : undefined;
         // What fails of it is thrown when its turn comes.
         next?.catch(() => {});
@@ -221,7 +227,16 @@ class NpySource implements TensorSource {
     } finally {
       // Whoever stops early may close the file.
       await next?.catch(() => {});
+      this.#free.push(...new Set([raw.buffer, other.buffer]));
     }
+  }
+
+  /** Room for a chunk of so many elements. */
+  #chunkMemory(size: number): TensorData {
+    const kind = arrayConstructor(this.dtype);
+    const bytes = size * dtypeBytes(this.dtype);
+    const at = this.#free.findIndex(({ byteLength }) => byteLength >= bytes);
+    return at < 0 ? new kind(size) : new kind(this.#free.splice(at, 1)[0]!, 0, size);
   }
 
   /** Fills `into` with elements from `start` on, in the host's byte order. */
@@ -248,6 +263,7 @@ class NpySource implements TensorSource {
   }
 
   close(): void {
+    this.#free.length = 0;
     this.#bytes.close();
   }
 

@@ -31,8 +31,8 @@ import { type Timed, timedPlan } from "./timing.ts";
 export interface Ready extends Timed {
   /** The same without its copies. */
   readonly hot: Timed;
-  /** The result of the last run, as it lies in memory. */
-  fetch(): Promise<HostData>;
+  /** The result of the last run, as it lies in memory; a GPU's in `room`, where that is given. */
+  fetch(room?: HostData): Promise<HostData>;
 }
 
 /** A subject's operands where they are computed with. */
@@ -155,7 +155,7 @@ function loadOnGpu(
       return {
         ...timedPlan(gpu, prepared),
         hot: timedPlan(gpu, prepared.slice(0, 1)),
-        fetch: async () => await fetchResult(gpu, sets[0]!, result) as HostData,
+        fetch: async (room) => await fetchResult(gpu, sets[0]!, result, room) as HostData,
       };
     },
     async replace(operands) {

@@ -22,14 +22,15 @@ export async function runPlan<D extends DType>(
   return { ...timings, result: await fetchResult(gpu, buffers, result) };
 }
 
-/** Fetches a plan's result. */
+/** Fetches a plan's result, to memory of its own where no room of its type and size is given. */
 export async function fetchResult<D extends DType>(
   gpu: GpuDevice,
   buffers: PlanBuffers,
   { role, dtype, shape }: SubjectTensor<D>,
+  room?: TypedArrayOf<D>,
 ): Promise<TypedArrayOf<D>> {
-  const result = new (arrayConstructor(dtype))(elementCount(shape));
-  const bytes = new Uint8Array(result.buffer);
+  const result = room ?? new (arrayConstructor(dtype))(elementCount(shape));
+  const bytes = new Uint8Array(result.buffer, result.byteOffset, result.byteLength);
   await download(gpu, buffers.get(role), 0, bytes.length, bytes);
   return result;
 }

@@ -7,6 +7,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { arrayConstructor, dtypeBytes, type TensorData } from "../tensor/dtype.ts";
 import { elementCount, tensor } from "../tensor/tensor.ts";
+import { aheadOf, type OperandsAhead } from "./ahead.ts";
 import { caseChecks } from "./case_checks.ts";
 import { caseRecord } from "./case_record.ts";
 import type { Checked } from "./check.ts";
@@ -75,6 +76,8 @@ interface Slot {
   readonly linear: Ready | undefined;
   /** What was read of the chunk, where the host needs it too. */
   readonly kept: HostOperands | undefined;
+  /** Memory that each result is fetched to: to make it anew takes longer than to fetch. */
+  readonly room: HostData;
 }
 
 /** What a slot's run left. */
@@ -106,7 +109,7 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
   const sums = summed ? new Float64Array(elementCount(whole.result.shape)) : undefined;
   let ns = 0, clock = "", finished = 0, hostBytes = 0;
   using resources = new DisposableStack();
-  await inTurn<Chunk, Slot, Run>(chunks, {
+  await inTurn<Chunk, Slot, OperandsAhead, Run>(chunks, {
     async make() {
       const inMemory = check !== "none" || executor.isReference;
       const kept = inMemory ? emptyOperands(changing) : undefined;
@@ -114,12 +117,13 @@ export async function runStream(executor: Executor, job: StreamJob): Promise<Cas
       return {
         loaded,
         kept,
+        room: emptyData(part.result),
         ready: await loaded.prepare(plan, 1),
         linear: linear && await loaded.prepare(linear, 1, part.linear!.result),
       };
     },
-    async fill({ loaded, kept }, chunk) {
-      const read = chunkedOperands(changing, { ...source, files: partsOf(job, chunk) });
+    read: (chunk) => aheadOf(chunkedOperands(changing, { ...source, files: partsOf(job, chunk) })),
+    async fill({ loaded, kept }, chunk, { operands: read }) {
       // What no check looks at needs no copy, which would keep this thread from reading on.
       const needed = chunk.checked || executor.isReference;
       await loaded.replace(kept && needed ? keptOnTheWay(read, kept) : read);
@@ -188,11 +192,13 @@ function planPart(
 }
 
 /** What is done with each of some chunks. */
-interface Stages<C, S, R> {
+interface Stages<C, S, A extends AsyncDisposable, R> {
   /** Makes a slot; there are {@linkcode SLOTS} at most. */
   make(): Promise<S>;
+  /** Begins to read a chunk: when the one before has filled its slot, and its own may not be free yet. */
+  read(chunk: C): A;
   /** Fills a slot: one chunk after the other. */
-  fill(slot: S, chunk: C): Promise<void>;
+  fill(slot: S, chunk: C, read: A): Promise<void>;
   /** Computes what a slot was filled with, beside others. */
   compute(slot: S, chunk: C): Promise<R>;
   /** Takes what came out, in the order of chunks. The slot is filled anew when it is done. */
@@ -200,13 +206,18 @@ interface Stages<C, S, R> {
 }
 
 /** Brings chunks through slots in turn. After the first error nothing begins or settles; it is thrown when all has ended. */
-async function inTurn<C, S, R>(
+async function inTurn<C, S, A extends AsyncDisposable, R>(
   chunks: readonly C[],
-  { make, fill, compute, settle }: Stages<C, S, R>,
+  { make, read, fill, compute, settle }: Stages<C, S, A, R>,
 ): Promise<void> {
   const slots: { readonly slot: S; readonly done: Promise<void> }[] = [];
   let order = Promise.resolve();
   let failure: { readonly error: unknown } | undefined;
+  let next: A | undefined;
+  const fillFrom = async (slot: S, chunk: C, from: A) => {
+    await using own = from;
+    await fill(slot, chunk, own);
+  };
   const finish = async (slot: S, chunk: C, before: Promise<void>) => {
     const result = await compute(slot, chunk);
     await before;
@@ -218,22 +229,24 @@ async function inTurn<C, S, R>(
       await slots[at]?.done;
       if (failure) break;
       const slot = slots[at]?.slot ?? await make();
-      await fill(slot, chunk);
+      await fillFrom(slot, chunk, next ?? read(chunk));
+      // Not before, since a pipe is read in sequence.
+      next = index + 1 < chunks.length ? read(chunks[index + 1]!) : undefined;
       order = finish(slot, chunk, order).catch((error) => void (failure ??= { error }));
       slots[at] = { slot, done: order };
     }
   } finally {
-    // Nothing that is under way may lose its buffers.
-    await Promise.all(slots.map(({ done }) => done));
+    // Nothing that is under way may lose its buffers, or its file.
+    await Promise.all([...slots.map(({ done }) => done), next?.[Symbol.asyncDispose]()]);
   }
   if (failure) throw failure.error;
 }
 
 /** Runs a slot's plan, and what is projected where the chunk is checked. */
-async function runSlot({ ready, linear }: Slot, { checked }: Chunk): Promise<Run> {
+async function runSlot({ ready, linear, room }: Slot, { checked }: Chunk): Promise<Run> {
   const { samplesNs, clock } = await ready.run({});
   const start = performance.now();
-  const result = await ready.fetch();
+  const result = await ready.fetch(room);
   const readSeconds = (performance.now() - start) / 1000;
   let bare: HostData | undefined;
   if (checked && linear !== undefined) {
@@ -279,6 +292,11 @@ function emptyOperands({ operands }: Subject): HostOperands {
     const buffer: unknown = new SharedArrayBuffer(elementCount(shape) * dtypeBytes(dtype));
     return [role, new (arrayConstructor(dtype))(buffer as ArrayBuffer)];
   }));
+}
+
+/** Room for a tensor. */
+function emptyData({ dtype, shape }: SubjectTensor): HostData {
+  return new (arrayConstructor(dtype))(elementCount(shape)) as HostData;
 }
 
 /** Operands that are copied as they are read. */
