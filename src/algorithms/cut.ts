@@ -17,6 +17,7 @@ import {
 } from "../kernels/matrix_policies.ts";
 import { unitShape } from "../kernels/matrix_units.ts";
 import {
+  CPU_POLICIES,
   findPolicy,
   policyThreads,
   THIN_POLICIES,
@@ -279,12 +280,10 @@ export function cutProduct(
     ? matrices
     : matrices.some(fits)
     ? [...matrices, ...TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name))]
+    : device.software
+    ? CPU_POLICIES
     : TILE_POLICIES;
   candidates = candidates.filter(fits);
-  // SwiftShader took 24 GB to compile a thin policy's loads.
-  if (isSmallCpu(device)) {
-    candidates = candidates.filter(({ name }) => !THIN_POLICIES.includes(name));
-  }
   if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {
     candidates = candidates.slice(0, 1);
   }

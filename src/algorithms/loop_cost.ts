@@ -13,7 +13,7 @@ import {
 } from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
 
-/** CPUs of fewer cores gain nothing from large tiles, and pay for compiling what they unroll. */
+/** CPUs of fewer cores take tiles one after the other. */
 const FEW_CORES = 16;
 
 /** Whether a device is a CPU of few cores. A GPU of as few multiprocessors is cut as others are. */
@@ -116,7 +116,7 @@ export function loopCost(
   product: Product,
   policy: TilePolicy,
 ): (workgroups: number, steps: number) => number {
-  const { multiprocessors } = device;
+  const { multiprocessors, shares } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
   const { fill, store } = few ? SMALL_DEVICE : device.costs;
@@ -124,8 +124,9 @@ export function loopCost(
   const one = (steps: number) => tile * (policy.depth * steps + store);
   const filling = tile * policy.depth * fill;
   if (few) {
+    const wave = multiprocessors / (shares.policies[policy.name] ?? 1);
     return (workgroups, steps) =>
-      multiprocessors * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors);
+      wave * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors);
   }
   const warps = policyWarps(policy);
   const met = policyDevice(device, policy);

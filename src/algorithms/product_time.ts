@@ -5,6 +5,7 @@ import { elementCount } from "../tensor/tensor.ts";
 import { type Cut, cutProduct } from "./cut.ts";
 import { moveTime, overlappedTime, passTime, productTime } from "./device/model.ts";
 import type { Product } from "./product.ts";
+import { targetStore } from "./conv_product.ts";
 import { operandBytes, resultBytes } from "./tensors.ts";
 import { expectPlanned, isRefusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
@@ -83,6 +84,22 @@ export function withHalfTile(request: PlanRequest, product: Product): PlanReques
   return tensorsTime(request) < MOVING * multiplying
     ? request
     : { ...request, variant: { ...variant, halfTile: true } };
+}
+
+/** Elements of a sector of 32 bytes in f32: what a store leaves of one is read and written again. */
+const SECTOR = 8;
+
+/** Share of the rate of memory at which a product's results leave. */
+export function storedShare(
+  request: PlanRequest,
+  target: Parameters<typeof targetStore>[0],
+  rows: number,
+): number {
+  const { shares } = deviceOf(request);
+  if (targetStore(target, rows, request.variant) !== "none") return 1;
+  if (target.classes !== undefined) return shares.interleaved;
+  // Of images in turn neighbouring threads store what lies side by side.
+  return target.interleave !== undefined && target.row % SECTOR === 0 ? 1 : shares.single;
 }
 
 /**

@@ -45,7 +45,7 @@ export const CHECK_DEVICE: DeviceModel = {
     winrsOverall: 80,
     winrsBuckets: 4,
   },
-  times: { dispatch: 2.9, winrsKernel: 4 },
+  times: { dispatch: 2.9, winrsKernel: 4, transform: 0 },
   shares: {
     policies: {
       tiny: 0.25,
@@ -76,6 +76,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientLoad: 8,
     gradientFar: 18,
     single: 1,
+    transforms: { large: 1, gradient: 1 },
     depthRows: {},
     gatheredRows: {},
     narrowLoads: 1,

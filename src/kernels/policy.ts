@@ -67,6 +67,15 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
+/**
+ * Policies that are weighed for CPUs. Others gain nothing there over a thread of 8x8, and what they unroll takes up to three
+ * times as long to compile: SwiftShader took 24 GB for a thin policy's loads.
+ */
+export const CPU_POLICIES: readonly TilePolicy[] = [
+  TILE_POLICIES[0]!,
+  policy("64x64x8_8x8", [64, 64, 8], [8, 8]),
+];
+
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
 export function findPolicy(name: string): TilePolicy | undefined {
   return TILE_POLICIES.find((policy) => policy.name === name) ?? parseTilePolicy(name);

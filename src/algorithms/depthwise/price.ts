@@ -84,15 +84,15 @@ function resultsWork(request: PlanRequest): Work {
   const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1);
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
-  // Places of a warp lie a pixel apart: the more warps, the fewer lines stay until their other channels are wanted. Short runs
-  // have fewer lines.
-  const lines = warps * Math.min(1, places / RUN);
-  const apart = shares.fewSources * Math.max(1, shares.fewApart / lines) * rates.stream *
-    (lanes > 1 ? shares.fewNeighbours : 1);
   // Neighbouring places of a strided input's gradient meet the same ones of the output's.
   const shared = request.problem.op === "fwd"
     ? 1
     : otherAxes(shape).reduce((all, d) => all * shape.axes[d]!.stride, 1);
+  // Places of a warp lie a pixel apart: the more warps that run at once, the fewer lines stay until their other channels are
+  // wanted. Short runs have fewer lines, and so have those that others share.
+  const lines = Math.min(warps, shares.fewApart) * Math.min(1, places / RUN) / shared;
+  const apart = shares.fewSources * shares.fewApart / lines * rates.stream *
+    (lanes > 1 ? shares.fewNeighbours : 1);
   const rounds = threads / segments * sources * hits;
   const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0);
   return {

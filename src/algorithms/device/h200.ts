@@ -4,14 +4,17 @@ import { softwareFigures } from "./software.ts";
 /**
  * An NVIDIA H200, the device that is assumed where none is said.
  *
- * - `rates`, but those of WinRS and `direct`, `times.dispatch` and `shares.sliced`: fitted to
+ * - `rates`, but those of WinRS and `direct`, and `shares.sliced`: fitted to
  *   `bench/results/h200-2026-11-20/variants.jsonl` (`bench/variants.ts`); `bench/planner_check.ts` shows how well. Of `direct`
  *   nothing was measured.
  * - `rates.depthwise`, `depthwiseGradient`, `shares.depthwiseTaps`: `bench/fit_device_model.ts --all --rounds 12 --figures
  *   rates.depthwise,rates.depthwiseGradient,shares.depthwiseTaps bench/results/h200-2026-11-22/networks_first.jsonl`.
  * - `rates.few*`, `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to `bench/results/h200-2026-11-22/few_channels.jsonl`
  *   (`wgconv bench --algorithm depthwise` of first and last layers and small groups).
- * - `shares.single`, `singleLoads`, and of `policies` `tiny`, `sliver`, `flat`, `narrow`: from a fit of all figures to that
+ * - `times`, `rates.fewGradient`, `shares.transforms`, `policies.tiny`, `costs.dispatch`: by hand, to a calibration's probes, and to
+ *   the choices of `rivals_*.jsonl` of 2026-11-23 (docs/performance/planner.md); `64x64x8_8x8`: 723 µs where `tall` takes 650
+ *   (H100, implicit GEMM of `mb128ic128ih28oc128kh3ph1`).
+ * - `shares.single`, `singleLoads`, and of `policies` `sliver`, `flat`, `narrow`: from a fit of all figures to that
  *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
  *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
  * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
@@ -41,7 +44,7 @@ import { softwareFigures } from "./software.ts";
  * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
- * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 3 µs a dispatch.
+ * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.
  */
 export const H200: DeviceModel = {
   name: "NVIDIA H200",
@@ -61,7 +64,7 @@ export const H200: DeviceModel = {
     direct: 5,
     depthwise: { along: 38.7, across: 33.8 },
     few: 31,
-    fewGradient: 42,
+    fewGradient: 51,
     depthwiseGradient: { along: 23.7, across: 24.7 },
     stream: 4.5,
     filterStream: 2.3,
@@ -83,10 +86,11 @@ export const H200: DeviceModel = {
     winrsOverall: 80,
     winrsBuckets: 4,
   },
-  times: { dispatch: 2.9, winrsKernel: 4 },
+  times: { dispatch: 1.9, winrsKernel: 2.6, transform: 0.0036 },
   shares: {
     policies: {
-      tiny: 0.474,
+      tiny: 0.545,
+      "64x64x8_8x8": 0.9,
       sliver: 0.186,
       flat: 0.516,
       narrow: 0.669,
@@ -130,6 +134,7 @@ export const H200: DeviceModel = {
     gradientFar: 18,
     single: 0.297,
     interleaved: 0.2,
+    transforms: { large: 0.88, gradient: 0.5 },
     depthRows: { 64: 0.89, 32: 0.8 },
     gatheredRows: { 32: 0.87 },
     dealtUnevenlyOnUnits: 0.84,
@@ -170,7 +175,7 @@ export const H200: DeviceModel = {
     },
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 75e6, fill: 1, store: 16 },
+  costs: { element: 16, dispatch: 49e6, fill: 1, store: 16 },
 };
 
 /** The device that a request is for; an H200 where it says nothing. */

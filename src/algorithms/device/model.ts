@@ -78,6 +78,8 @@ export interface DeviceShares {
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
+  /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8, and what those of backward-filter read. */
+  readonly transforms: { readonly large: number; readonly gradient: number };
   /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
@@ -144,8 +146,15 @@ export interface DeviceModel {
   readonly sharedBytes: number;
   /** What it reaches, in TFLOP/s and TB/s. */
   readonly rates: DeviceRates;
-  /** Microseconds: a dispatch beside its work, and a further kernel of WinRS. */
-  readonly times: { readonly dispatch: number; readonly winrsKernel: number };
+  /**
+   * Microseconds: a dispatch beside its work, a further kernel of WinRS, and a multiply-add of non-fused Winograd's transforms,
+   * of which each thread does a tile's one after the other.
+   */
+  readonly times: {
+    readonly dispatch: number;
+    readonly winrsKernel: number;
+    readonly transform: number;
+  };
   /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;
   /**

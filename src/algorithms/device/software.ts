@@ -1,3 +1,4 @@
+import { CPU_POLICIES } from "../../kernels/policy.ts";
 import type { DeviceModel, DeviceRates } from "./model.ts";
 
 /** Multiprocessors, or pairs of workgroups in flight, of the machine that the figures are of. */
@@ -11,6 +12,12 @@ interface OwnFigures {
   readonly rates: Omit<DeviceRates, "winrs">;
   readonly times: DeviceModel["times"];
   readonly strewn: number;
+  /** What the second of `CPU_POLICIES` reaches of the first. */
+  readonly block: number;
+  /** `shares.sliced.thin`. */
+  readonly thin: number;
+  /** Of an H200's `shares.sliced.policies.scattered`. */
+  readonly scattered: number;
 }
 
 /**
@@ -37,11 +44,14 @@ const LAVAPIPE: OwnFigures = {
     winrsOverall: 0.0217,
     winrsBuckets: 0.00249,
   },
-  times: { dispatch: 44.5, winrsKernel: 44.5 },
+  times: { dispatch: 44.5, winrsKernel: 44.5, transform: 0 },
   strewn: 0.9,
+  block: 1.9,
+  thin: 0.075,
+  scattered: 0.6,
 };
 
-/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. `gathered` and `strewn`: by hand, to three runs of 2026-11-23. */
+/** SwiftShader (chromium's, Subzero) on the same, likewise; of sliced products nothing was fitted but that they are slow. `gathered` and `strewn`: by hand, to three runs of 2026-11-23, as `depthwiseGradient` to four problems. */
 const SWIFTSHADER: OwnFigures = {
   rates: {
     packed: 0.00105,
@@ -55,14 +65,17 @@ const SWIFTSHADER: OwnFigures = {
     depthwise: { along: 0.03, across: 0.03 },
     few: 0.0206,
     fewGradient: 0.000489,
-    depthwiseGradient: { along: 0.02, across: 0.02 },
+    depthwiseGradient: { along: 0.00025, across: 0.0001 },
     stream: 0.0295,
     filterStream: 0.00011,
     winrsOverall: 0.000308,
     winrsBuckets: 0.0262,
   },
-  times: { dispatch: 195, winrsKernel: 195 },
+  times: { dispatch: 195, winrsKernel: 195, transform: 0 },
   strewn: 1,
+  block: 1.8,
+  thin: 0.25,
+  scattered: 1,
 };
 
 /**
@@ -75,12 +88,22 @@ export function softwareFigures(
   multiprocessors: number,
   base: Pick<DeviceModel, "rates" | "shares">,
 ): SoftwareFigures {
-  const { rates, times, strewn } = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
+  const own = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
+  const { rates, times, strewn, block, thin } = own;
+  const policies = Object.fromEntries(
+    CPU_POLICIES.map(({ name }, place) => [name, place === 0 ? 1 : block]),
+  );
   const winrs = scaledBy(base.rates.winrs, rates.winrsOverall / base.rates.winrsOverall);
+  const { lines, scattered } = base.shares.sliced.policies;
+  const sliced = {
+    ...base.shares.sliced,
+    thin,
+    policies: { lines, scattered: scaledBy(scattered, own.scattered) },
+  };
   return {
     rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),
     times,
-    shares: { ...base.shares, strewn },
+    shares: { ...base.shares, policies, strewn, sliced },
   };
 }
 

@@ -2,13 +2,12 @@ import { deviceOf } from "../device/h200.ts";
 import { windowElements } from "../../kernels/im2win.ts";
 import { cutProduct } from "../cut.ts";
 import { productTime } from "../device/model.ts";
-import { chunkedCost, gatheredTime, transformedTime } from "../product_time.ts";
+import { chunkedCost, gatheredTime, storedShare, transformedTime } from "../product_time.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { cutWindows, windowProduct } from "./cut.ts";
 import { fusedProduct } from "./fused.ts";
 import { windowFilter, windowShape, windowTarget } from "./geometry.ts";
-import { targetStore } from "../conv_product.ts";
 
 /** Microseconds of im2win that builds its windows on the way. */
 export function im2winFusedTime(request: PlanRequest): Planned<number> {
@@ -25,8 +24,8 @@ export function im2winFusedTime(request: PlanRequest): Planned<number> {
   // Windows are read by fours at most.
   const units = policy.matrix === undefined ? 1 : device.shares.narrowLoads;
   const time = productTime(cost, share * units * device.rates.gathered);
-  const store = targetStore(windowTarget(geometry), geometry.rows, request.variant);
-  return gatheredTime(request, time, filter(policy), store === "none" ? device.shares.single : 1);
+  const stored = storedShare(request, windowTarget(geometry), geometry.rows);
+  return gatheredTime(request, time, filter(policy), stored);
 }
 
 /** Microseconds of im2win: the filter, windows and their product, in chunks where there are several. */

@@ -2,7 +2,7 @@ import { targetStore } from "../conv_product.ts";
 import type { Cut } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { productTime } from "../device/model.ts";
-import { gatheredTime } from "../product_time.ts";
+import { gatheredTime, storedShare } from "../product_time.ts";
 import type { PlanRequest } from "../request.ts";
 import { quantizeTime, sumsRequest } from "../quantize.ts";
 import type { Operands } from "./access.ts";
@@ -21,7 +21,7 @@ export function implicitTime(
   operands: Operands,
   { policy, cost }: Cut,
 ): number {
-  const { problem, layout, variant } = request;
+  const { problem, layout } = request;
   const { rates, shares } = deviceOf(request);
   const rate = request.dtype === "i8"
     ? rates.dot4 / 4
@@ -44,14 +44,11 @@ export function implicitTime(
   const strewn = operands.left === "filter" && operands.a.vector === 1 &&
     operands.pack(policy) === undefined;
   const loads = strewn ? shares.strewn : 1;
-  const classes = result.classes !== undefined;
-  const single = targetStore(result, rows, variant) === "none";
-  const stored = classes ? shares.interleaved : shares.single;
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) + gatheredTime(
     apart ? sumsRequest(request) : request,
     productTime(cost, share * halves * loads * rate),
     operands.pack(policy),
-    single ? stored : 1,
+    storedShare(request, result, rows),
   );
 }

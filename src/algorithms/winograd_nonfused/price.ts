@@ -10,13 +10,16 @@ import type { PlanRequest } from "../request.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { moveTime, overlappedTime, passTime, productTime } from "../device/model.ts";
 
+/** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
+const LARGE = 64;
+
 /**
  * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
  * products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
 export function nonfusedTime(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
-  const { problem } = request;
+  const { problem, layout } = request;
   const [read, summed] = [operandBytes(request), partialBytes(request)];
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);
@@ -28,15 +31,22 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   const products = scalarBytes(chunk.stored) * summedProducts;
   const stored = splits === 1 ? products : splits * summed * summedProducts;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
+  const { large, gradient } = device.shares.transforms;
+  const innermost = layout === "nhwc";
+  const stream = device.rates.stream * (innermost || tile.products < LARGE ? 1 : large);
+  const reading = innermost || filterFirst ? 1 : gradient;
+  // However few tiles there are, each is transformed by one thread.
+  const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
+  const alone = tile.products * alphas * device.times.transform;
   let once = 0;
   let each = 0;
   geometry.operands.forEach(({ role, which }, index) => {
     const made = transformed * operandElements[index]!;
     const source = read * elementCount(tensorShape(problem, which));
     if (role === "filter") {
-      once += passTime(0, moveTime(source + made, device.rates.filterStream), device);
+      once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      each += passTime(0, moveTime(source / chunks + made, device.rates.stream), device);
+      each += passTime(alone, moveTime(source / reading / chunks + made, stream), device);
     }
   });
   const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
@@ -45,8 +55,8 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
     device.times.dispatch;
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
-    0,
-    moveTime(products + (filterFirst ? results / chunks : results), device.rates.stream),
+    alone,
+    moveTime(products + (filterFirst ? results / chunks : results), stream),
     device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;

@@ -167,16 +167,21 @@ export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): D
     start,
   );
   const balanced = withCosts(scaled, start);
+  // What no figure explains of other measurements is not to end in one that they merely run with.
+  const speaks = (group: readonly FigurePath[], index: number) =>
+    group.some((path) => cases[index]!.figures.some((name) => isBelow(path, name)));
   const families = fitFigures(balanced, cases, {
     groups: FAMILIES.map(below),
     steps: NEAR_STEPS,
     penalty,
+    speaks,
   });
   const probed = [...new Set(cases.flatMap(({ figures }) => figures))];
   const model = fitFigures(families, cases, {
     groups: below(probed).map((path) => [path]),
     steps: NEAR_STEPS,
     penalty,
+    speaks,
   });
   return model;
 }

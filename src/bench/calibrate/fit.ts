@@ -26,6 +26,8 @@ export interface FitOptions {
    * that it has a say in.
    */
   readonly penalty: (change: number, count: number) => number;
+  /** Whether a case, by its place, is to say something of a group's figures where these have a say in it; each one where absent. */
+  readonly speaks?: (paths: readonly FigurePath[], index: number) => boolean;
   readonly onRound?: (model: DeviceModel) => void;
 }
 
@@ -104,12 +106,15 @@ function cost(error: number): number {
 export function fitFigures(
   start: DeviceModel,
   cases: readonly FitCase[],
-  { groups, steps, penalty, onRound }: FitOptions,
+  { groups, steps, penalty, speaks = () => true, onRound }: FitOptions,
 ): DeviceModel {
   const errorOf = (index: number, model: DeviceModel) => predictionError(cases[index]!, model) ?? 0;
   let model = start;
   let errors = cases.map((_, index) => errorOf(index, model));
-  const fitted = groups.map((paths) => ({ paths, touched: touchedBy(paths, steps[0] ?? 0) }));
+  const fitted = groups.map((paths) => ({
+    paths,
+    touched: touchedBy(paths, steps[0] ?? 0).filter((index) => speaks(paths, index)),
+  }));
   for (const step of steps) {
     for (const { paths, touched } of fitted) {
       if (touched.length === 0) continue;
@@ -117,7 +122,7 @@ export function fitFigures(
         Math.log(figure(one, paths[0]!) / figure(start, paths[0]!));
       const loss = (one: DeviceModel, errors: readonly number[]) =>
         errors.reduce((sum, error) => sum + cost(error), 0) + penalty(change(one), touched.length);
-      const now = touched.map((index) => errors[index]!);
+      const now = touched.map((index) => errorOf(index, model));
       let best = { model, errors: now, loss: loss(model, now) };
       const changed = change(model) === 0 ? [] : [restored(model, paths)];
       const factors = [1 + step, 1 / (1 + step), 1 + step / 3, 1 / (1 + step / 3)];

@@ -10,14 +10,14 @@ export const CALIBRATION_SCHEMA = 2;
 /** Fields that count something. */
 const COUNTS = ["multiprocessors", "registers", "sharedBytes"];
 
-/** Shares that may be 0, of what `auto` takes never. */
-const NEVER = ["f16x3"];
+/** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
+const MAY_BE_ZERO = ["f16x3", "transform"];
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
 function schemaLike(value: unknown, name = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
-    return v.pipe(v.number(), v.minValue(NEVER.includes(name) ? 0 : 1e-9), v.maxValue(1e12));
+    return v.pipe(v.number(), v.minValue(MAY_BE_ZERO.includes(name) ? 0 : 1e-9), v.maxValue(1e12));
   }
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();

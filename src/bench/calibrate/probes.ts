@@ -6,6 +6,7 @@ import type { PlanRequest } from "../../algorithms/request.ts";
 import { isRefusal } from "../../algorithms/refusal.ts";
 import { omegaName, OMEGAS } from "../../algorithms/winrs/omega.ts";
 import { configured } from "../../algorithms/winrs/plan.ts";
+import { CPU_POLICIES } from "../../kernels/policy.ts";
 import { matrixPolicies } from "../../kernels/matrix_policies.ts";
 import type { MatrixUnits } from "../../kernels/matrix_units.ts";
 import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
@@ -71,7 +72,8 @@ const WINRS_ACROSS = [
 ] as const;
 /** What `auto` leaves aside on a CPU, which takes seconds to compile it. */
 const UNWEIGHED: readonly AlgorithmName[] = ["winograd1d", "winrs"];
-const SQUARE = ["tiny", "small", "wide", "tall", "broad", "large", "huge"];
+/** Policies of GPUs that are measured by products with many rows and columns. */
+const SQUARE = ["small", "wide", "broad", "large", "huge"];
 
 /**
  * What a device is measured by: small problems of the program's own with all that a planner would choose pinned, so that their
@@ -115,6 +117,8 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     if (!model.software || !UNWEIGHED.includes(what[1])) probes.push(probeOf(...what));
   };
   const whole = { splits: 1 };
+  // A CPU weighs no others but `tiny`.
+  const taken = (policy: string) => model.software ? CPU_POLICIES[1]!.name : policy;
 
   probes.push(chained(probeOf("times", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
   const bytes = copiedBytes(model, limits);
@@ -128,26 +132,25 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
   for (const layout of ["nhwc", "nchw"] as const) {
     add("rates.gathered", "implicit-gemm", "fwd", layout, "mbic128ih28oc128kh3ph1", {
       ...whole,
-      policy: "tall",
+      policy: taken("tall"),
     });
     add("rates.packed", "winograd2d-nonfused", "fwd", layout, "mbic256ih28oc256kh3ph1", {
       ...whole,
-      policy: "tall",
-      tile: "F(4x4,3x3)",
-    });
-    add("shares.policies.tiny", "winograd2d-nonfused", "fwd", layout, "mbic32ih56oc32kh3ph1", {
-      ...whole,
-      policy: "tiny",
+      policy: taken("tall"),
       tile: "F(4x4,3x3)",
     });
   }
   add("rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
     ...whole,
-    policy: "small",
+    policy: taken("small"),
     tile: "F(2x2,3x3)",
   });
-  for (const policy of SQUARE) {
-    if (policy === "tall") continue;
+  // It is taken where there are few results; with many, of few columns, moving them hides what it does.
+  add("shares.policies.tiny", "implicit-gemm", "fwd", "nchw", "mb1ic192ih20oc192kh3ph1", {
+    ...whole,
+    policy: "tiny",
+  });
+  for (const policy of model.software ? [] : SQUARE) {
     const sizes = `mbic128ih28oc${policy === "broad" ? 192 : 128}kh3ph1`;
     const pins = { ...whole, policy };
     const figure = `shares.policies.${policy}`;
@@ -159,7 +162,7 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     add(figure, "implicit-gemm", "fwd", "nhwc", sizes, pins);
     add("shares.dealtUnevenly", "implicit-gemm", "fwd", "nchw", sizes, pins);
   }
-  for (const [policy, algorithm, layout, sizes] of THIN) {
+  for (const [policy, algorithm, layout, sizes] of model.software ? [] : THIN) {
     const tile = algorithm === "implicit-gemm" ? {} : { tile: "F(4x4,3x3)" };
     add(`shares.policies.${policy}`, algorithm, "fwd", layout, sizes, {
       ...whole,
@@ -174,17 +177,17 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
       "bwd-filter",
       layout,
       "mbic256ih28oc256kh3ph1",
-      { splits: Math.max(1, Math.round(model.multiprocessors / 12)), policy: "tall" },
+      { splits: Math.max(1, Math.round(model.multiprocessors / 12)), policy: taken("tall") },
     );
   }
   slices();
   add("shares.single", "implicit-gemm", "fwd", "nchw", "mbic16ih55oc128kh1", {
     ...whole,
-    policy: "wide",
+    policy: taken("wide"),
   });
   add("shares.interleaved", "implicit-gemm", "bwd-data", "nchw", "mbic128ih56oc64kh1sh2", {
     ...whole,
-    policy: "wide",
+    policy: taken("wide"),
   });
   for (const [side, layout] of [["along", "nhwc"], ["across", "nchw"]] as const) {
     written(`shares.windows.${side}`, "im2win", layout, ({ shares }) => shares.windows[side]);
@@ -211,7 +214,7 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
   add("rates.dot4", "implicit-gemm", "fwd", "nhwc", "mbic128ih28oc128kh3ph1", {
     ...whole,
     dtype: "i8",
-    policy: "wide",
+    policy: taken("wide"),
   });
   matrices();
   return probes;

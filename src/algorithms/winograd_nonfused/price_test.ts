@@ -1,0 +1,19 @@
+import assert from "#assert";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { request } from "../../../tests/plan_request.ts";
+import { nonfusedTime } from "./price.ts";
+
+Deno.test("nonfusedTime() of one image is what an H200 took: large transforms take longer, however little they move", () => {
+  // Milliseconds of bench/results/h200-2026-11-23/rivals_third3.jsonl.
+  const problem = parseDescriptor("mb1ic64ih56oc64kh3ph1", "fwd");
+  for (
+    const [tile, ms] of [
+      ["F(2x2,3x3)", 0.01577],
+      ["F(4x4,3x3)", 0.01920],
+      ["F(6x6,3x3)", 0.02331],
+    ] as const
+  ) {
+    const ratio = nonfusedTime(request(problem, { layout: "nhwc", tile })) as number / 1e3 / ms;
+    assert.ok(ratio > 0.85 && ratio < 1.15, `${tile}: ${ratio}`);
+  }
+});
