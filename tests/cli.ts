@@ -1,4 +1,6 @@
 /** Starts processes for tests: quiet, offline, and never for ever. */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The repository's folder, with a slash at its end. */
@@ -30,6 +32,9 @@ export interface CliOptions {
   /** Seconds. */
   readonly deadline?: number;
 }
+
+/** In place of the user's, whose calibrations and tunings would choose otherwise than tests expect; drivers fill it. */
+const CACHE = join(tmpdir(), "wgconv-test-cache");
 
 /** The environment of a process that finds no Vulkan driver. */
 export const NO_DRIVER = { VK_DRIVER_FILES: "none.json", VK_ICD_FILENAMES: "none.json" };
@@ -129,7 +134,8 @@ function offline([command = "", ...rest]: readonly string[]): string[] {
 
 function childEnvironment({ env }: { env?: Record<string, string> }): Record<string, string> {
   // A test that moves the user's cache directory does not mean Deno's own.
-  return { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", DENO_DIR: denoDirectory(), ...env };
+  const own = { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", DENO_DIR: denoDirectory() };
+  return { ...own, XDG_CACHE_HOME: CACHE, LOCALAPPDATA: CACHE, ...env };
 }
 
 let foundDirectory: string | undefined;

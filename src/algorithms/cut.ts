@@ -17,7 +17,6 @@ import {
 } from "../kernels/matrix_policies.ts";
 import { unitShape } from "../kernels/matrix_units.ts";
 import {
-  CPU_POLICIES,
   findPolicy,
   policyThreads,
   THIN_POLICIES,
@@ -28,7 +27,7 @@ import { suggestion } from "../problem/closest.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
-import type { DeviceModel } from "./device/model.ts";
+import { type DeviceModel, weighsPolicy } from "./device/model.ts";
 import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
@@ -275,15 +274,15 @@ export function cutProduct(
   const matrices = matrix === undefined
     ? []
     : matrixPolicies(matrix.unit, matrix.lanes, matrix.split);
-  // On matrix units all but the thin ones are slower.
+  const weighed = (policies: readonly TilePolicy[]) =>
+    policies.filter((policy) => weighsPolicy(device, policy) && fits(policy));
+  const units = weighed(matrices);
+  // Where there are matrix units, all but the thin ones are slower.
   let candidates = matrix?.split
-    ? matrices
-    : matrices.some(fits)
-    ? [...matrices, ...TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name))]
-    : device.software
-    ? CPU_POLICIES
-    : TILE_POLICIES;
-  candidates = candidates.filter(fits);
+    ? units
+    : units.length > 0
+    ? [...units, ...weighed(TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name)))]
+    : weighed(TILE_POLICIES);
   if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {
     candidates = candidates.slice(0, 1);
   }

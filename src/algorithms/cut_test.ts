@@ -4,7 +4,10 @@ import { gemmProblem } from "../problem/gemm_problem.ts";
 import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
 import type { Balance } from "./balance.ts";
 import type { Product } from "./product.ts";
-import { H200, softwareDevice } from "./device/h200.ts";
+import { H200, modelOf, softwareDevice } from "./device/h200.ts";
+import type { DeviceModel } from "./device/model.ts";
+import type { GemmRequest } from "./gemm/request.ts";
+import { CHECK_DEVICE } from "../bench/check_device.ts";
 import { cutGemm } from "./gemm/cut.ts";
 import { planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS } from "./plan.ts";
@@ -175,6 +178,30 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
       assert.ok(Math.abs(share - wanted) < 1e-9 * share, `${steps} steps: ${share}`);
     }
   }
+});
+
+Deno.test("CPUs take few policies, and matrix units where they have some; a check takes a GPU's", () => {
+  const unit = { component: "f16", result: "f32", m: 8, n: 8, k: 8 } as const;
+  const units = { dtype: "f16", matrixUnits: { lanes: 8, units: [unit] } } as const;
+  const sizes = [1, 4, 16, 32, 64, 300].flatMap((m) =>
+    [4, 16, 64, 3000, 40_000].map((n) => gemmProblem({ m, n, k: 500 }))
+  );
+  const taken = (device: DeviceModel, more: Partial<GemmRequest> = {}) => {
+    const cuts = sizes.map((problem) =>
+      expectPlanned(cutGemm({ ...request(1, 1, 1, "auto"), problem, device, ...more }))
+    );
+    return [...new Set(cuts.map(({ policy }) => policy.name))].sort();
+  };
+  for (const cores of [2, 8, 64]) {
+    for (const device of [softwareDevice(2 * cores), modelOf(2 * cores, H200)]) {
+      assert.deepEqual(taken(device), ["block", "tiny"]);
+      assert.ok(taken(device, units).every((name) => name.startsWith("matrix-")));
+    }
+  }
+  const ofGpus = [...taken(CHECK_DEVICE), ...taken(H200), ...taken(H200, units)];
+  assert.ok(!ofGpus.includes("block"), ofGpus.join());
+  for (const policy of ["sliver", "small"]) assert.ok(taken(CHECK_DEVICE).includes(policy), policy);
+  assert.ok(taken(H200).includes("short"));
 });
 
 Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {

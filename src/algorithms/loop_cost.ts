@@ -7,6 +7,7 @@ import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/poli
 import {
   type DeviceModel,
   policyDevice,
+  policyShare,
   policyWarps,
   residentWorkgroups,
   waveTime,
@@ -28,11 +29,8 @@ const SMALL_DEVICE = { fill: 2, store: 0 };
 const SPLIT_SHARE = 0.6;
 
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
-function efficiencyOf(
-  { shares }: DeviceModel,
-  policy: TilePolicy,
-  { a, b }: Product,
-): number {
+function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
+  const { shares } = device;
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
@@ -43,7 +41,7 @@ function efficiencyOf(
     if (dealsRows(loader, extent, policy.depth, threads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
-  const rate = (shares.policies[policy.name] ?? 1) *
+  const rate = policyShare(device, policy) *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
@@ -116,7 +114,7 @@ export function loopCost(
   product: Product,
   policy: TilePolicy,
 ): (workgroups: number, steps: number) => number {
-  const { multiprocessors, shares } = device;
+  const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
   const { fill, store } = few ? SMALL_DEVICE : device.costs;
@@ -124,7 +122,7 @@ export function loopCost(
   const one = (steps: number) => tile * (policy.depth * steps + store);
   const filling = tile * policy.depth * fill;
   if (few) {
-    const wave = multiprocessors / (shares.policies[policy.name] ?? 1);
+    const wave = multiprocessors / policyShare(device, policy);
     return (workgroups, steps) =>
       wave * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors);
   }

@@ -86,8 +86,8 @@ export function withHalfTile(request: PlanRequest, product: Product): PlanReques
     : { ...request, variant: { ...variant, halfTile: true } };
 }
 
-/** Elements of a sector of 32 bytes in f32: what a store leaves of one is read and written again. */
-const SECTOR = 8;
+/** Bytes of a sector: what a store leaves of one is read and written again. */
+const SECTOR = 32;
 
 /** Share of the rate of memory at which a product's results leave. */
 export function storedShare(
@@ -99,7 +99,9 @@ export function storedShare(
   if (targetStore(target, rows, request.variant) !== "none") return 1;
   if (target.classes !== undefined) return shares.interleaved;
   // Of images in turn neighbouring threads store what lies side by side.
-  return target.interleave !== undefined && target.row % SECTOR === 0 ? 1 : shares.single;
+  return target.interleave !== undefined && (target.row * resultBytes(request)) % SECTOR === 0
+    ? 1
+    : shares.single;
 }
 
 /**

@@ -45,7 +45,7 @@ Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   refused('{"multiprocessors":0.4}', /multiprocessors is 0\.4, expected/);
   refused('{"rates":{"packed":1e300}}', /rates\.packed is 1e\+300, expected <=/);
   refused('{"kind":"calibration","schema":1}', /another version of wgconv wrote it, /);
-  refused('{"kind":"calibration","schema":2}', /: it has no model of a device$/);
+  refused('{"kind":"calibration","schema":3}', /: it has no model of a device$/);
   refused('{"software":1}', /software is 1, expected boolean/);
 });
 

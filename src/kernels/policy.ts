@@ -47,7 +47,7 @@ function policy(
 
 /**
  * Policies, smallest tile first. All but `sliver`, `flat` and `narrow` (17 KiB) fit every WebGPU device, that is 16 KiB
- * of workgroup memory and 256 threads.
+ * of workgroup memory and 256 threads. A device model's `shares.policies` say which of them `auto` weighs.
  */
 export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("tiny", [32, 32, 8], [4, 4]),
@@ -55,6 +55,11 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
   policy("sliver", [4, 512, 8], [4, 4], [1, 32]),
   policy("flat", [16, 256, 16], [8, 4], [2, 16]),
   policy("narrow", [256, 16, 16], [8, 4], [8, 4]),
+  // For results of 32 rows or columns, or an odd number of times as many.
+  policy("short", [32, 128, 16], [8, 4]),
+  policy("slim", [128, 32, 16], [8, 4]),
+  // For CPUs, whose loops are long enough with few threads of many results.
+  policy("block", [64, 64, 8], [8, 8]),
   policy("small", [64, 64, 16], [8, 4]),
   policy("wide", [64, 128, 16], [8, 8]),
   policy("tall", [128, 64, 16], [8, 8]),
@@ -66,15 +71,6 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
-
-/**
- * Policies that are weighed for CPUs. Others gain nothing there over a thread of 8x8, and what they unroll takes up to three
- * times as long to compile: SwiftShader took 24 GB for a thin policy's loads.
- */
-export const CPU_POLICIES: readonly TilePolicy[] = [
-  TILE_POLICIES[0]!,
-  policy("64x64x8_8x8", [64, 64, 8], [8, 8]),
-];
 
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
 export function findPolicy(name: string): TilePolicy | undefined {

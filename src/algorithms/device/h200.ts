@@ -1,5 +1,5 @@
 import type { DeviceModel } from "./model.ts";
-import { softwareFigures } from "./software.ts";
+import { softwareFigures, softwarePolicies } from "./software.ts";
 
 /**
  * An NVIDIA H200, the device that is assumed where none is said.
@@ -12,8 +12,8 @@ import { softwareFigures } from "./software.ts";
  * - `rates.few*`, `shares.few*`, `gradientLoad`, `gradientFar`: by hand, to `bench/results/h200-2026-11-22/few_channels.jsonl`
  *   (`wgconv bench --algorithm depthwise` of first and last layers and small groups).
  * - `times`, `rates.fewGradient`, `shares.transforms`, `policies.tiny`, `costs.dispatch`: by hand, to a calibration's probes, and to
- *   the choices of `rivals_*.jsonl` of 2026-11-23 (docs/performance/planner.md); `64x64x8_8x8`: 723 µs where `tall` takes 650
- *   (H100, implicit GEMM of `mb128ic128ih28oc128kh3ph1`).
+ *   the choices of `rivals_*.jsonl` of 2026-11-23 (docs/performance/planner.md); `policies.short` and `slim`: to a calibration's
+ *   probes, checked against `few_rows.jsonl` and `few_columns.jsonl` there.
  * - `shares.single`, `singleLoads`, and of `policies` `sliver`, `flat`, `narrow`: from a fit of all figures to that
  *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
  *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
@@ -90,10 +90,12 @@ export const H200: DeviceModel = {
   shares: {
     policies: {
       tiny: 0.545,
-      "64x64x8_8x8": 0.9,
       sliver: 0.186,
       flat: 0.516,
       narrow: 0.669,
+      short: 0.8,
+      slim: 0.72,
+      block: 0,
       small: 0.86,
       wide: 0.96,
       tall: 1,
@@ -194,7 +196,7 @@ export function softwareDevice(workgroupsInFlight: number, adapter = ""): Device
 
 /**
  * The model of an opened device. A software device says how many workgroups it runs side by side, and stays one whatever
- * figures are given: its loops are cut short.
+ * figures are given: its loops are cut short, and it weighs a CPU's policies.
  *
  * @param given Figures in place of an H200's, or of the software device's own.
  * @param adapter The device's name.
@@ -207,6 +209,13 @@ export function modelOf(
   if (workgroupsInFlight === undefined) return given ?? H200;
   if (given?.software) return given;
   const multiprocessors = Math.max(1, Math.round(workgroupsInFlight / 2));
-  const figures = given ?? { ...H200, ...softwareFigures(adapter, multiprocessors, H200) };
+  const { rates, times, shares } = given === undefined
+    ? softwareFigures(adapter, multiprocessors, H200)
+    : {
+      ...given,
+      times: { ...given.times, transform: 0 },
+      shares: { ...given.shares, policies: softwarePolicies(given.shares) },
+    };
+  const figures = { ...given ?? H200, rates, times, shares };
   return { ...figures, name: "software", software: true, multiprocessors };
 }

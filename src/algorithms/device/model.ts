@@ -40,7 +40,7 @@ export interface DeviceRates {
 
 /** Shares of a rate that are left, and other ratios: no units. */
 export interface DeviceShares {
-  /** The main loop's inner loop by the policy's name, of the best one's. */
+  /** The main loop's inner loop by the policy's name, of the best one's; 0 of policies that `auto` never takes. */
   readonly policies: Readonly<Record<string, number>>;
   /** A tile side of 128 that is stored across: its stores meet in the same banks. */
   readonly storedAcross: number;
@@ -183,6 +183,16 @@ export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: numb
 export function policyDevice(device: DeviceModel, { matrix }: TilePolicy): DeviceModel {
   const { warps } = device;
   return matrix === undefined ? device : { ...device, warps: { ...warps, busy: warps.onUnits } };
+}
+
+/** Whether `auto` weighs a policy. */
+export function weighsPolicy({ shares }: DeviceModel, { name }: TilePolicy): boolean {
+  return shares.policies[name] !== 0;
+}
+
+/** A policy's share of the best one's rate; that of one of which nothing is known is as good. */
+export function policyShare({ shares }: DeviceModel, { name }: TilePolicy): number {
+  return shares.policies[name] || 1;
 }
 
 /** Warps of a policy's workgroup. */

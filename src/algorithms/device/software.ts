@@ -1,5 +1,5 @@
-import { CPU_POLICIES } from "../../kernels/policy.ts";
-import type { DeviceModel, DeviceRates } from "./model.ts";
+import { TILE_POLICIES } from "../../kernels/policy.ts";
+import type { DeviceModel, DeviceRates, DeviceShares } from "./model.ts";
 
 /** Multiprocessors, or pairs of workgroups in flight, of the machine that the figures are of. */
 const MEASURED_ON = 2;
@@ -12,7 +12,7 @@ interface OwnFigures {
   readonly rates: Omit<DeviceRates, "winrs">;
   readonly times: DeviceModel["times"];
   readonly strewn: number;
-  /** What the second of `CPU_POLICIES` reaches of the first. */
+  /** What the policy `block` reaches of `tiny`. */
   readonly block: number;
   /** `shares.sliced.thin`. */
   readonly thin: number;
@@ -90,9 +90,6 @@ export function softwareFigures(
 ): SoftwareFigures {
   const own = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
   const { rates, times, strewn, block, thin } = own;
-  const policies = Object.fromEntries(
-    CPU_POLICIES.map(({ name }, place) => [name, place === 0 ? 1 : block]),
-  );
   const winrs = scaledBy(base.rates.winrs, rates.winrsOverall / base.rates.winrsOverall);
   const { lines, scattered } = base.shares.sliced.policies;
   const sliced = {
@@ -103,8 +100,22 @@ export function softwareFigures(
   return {
     rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),
     times,
-    shares: { ...base.shares, policies, strewn, sliced },
+    shares: { ...base.shares, policies: softwarePolicies(base.shares, block), strewn, sliced },
   };
+}
+
+/**
+ * A CPU's `shares.policies`. Of those without matrix units others than these gain nothing there over a thread of 8x8, and what
+ * they unroll takes up to three times as long to compile: SwiftShader took 24 GB for a thin policy's loads.
+ *
+ * @param block What `block` reaches of `tiny`.
+ */
+export function softwarePolicies(
+  { policies }: Pick<DeviceShares, "policies">,
+  block = LAVAPIPE.block,
+): DeviceShares["policies"] {
+  const never = Object.fromEntries(TILE_POLICIES.map(({ name }) => [name, 0]));
+  return { ...policies, ...never, tiny: 1, block };
 }
 
 /** Figures times a factor. */

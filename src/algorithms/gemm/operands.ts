@@ -6,7 +6,7 @@ import { unitDepth } from "../../kernels/matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../../kernels/policy.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
-import type { DeviceModel } from "../device/model.ts";
+import { type DeviceModel, policyShare } from "../device/model.ts";
 import { depthShare } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
@@ -129,7 +129,7 @@ export function packingPays(
   const products = batches * places * depth * other;
   const gain = packingGain(device, matrix, policy, policy[side]);
   // Fast products have less to gain.
-  const speed = policy.matrix === undefined ? 1 : device.shares.policies[policy.name] ?? 1;
+  const speed = policy.matrix === undefined ? 1 : policyShare(device, policy);
   return products / speed * gain > packingCost(device, matrix);
 }
 

@@ -1,4 +1,4 @@
-import { H200 } from "../../algorithms/device/h200.ts";
+import { H200, modelOf } from "../../algorithms/device/h200.ts";
 import type { DeviceModel } from "../../algorithms/device/model.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { figure, type FigurePath, figurePaths, fitFigures, withFigure } from "./fit.ts";
@@ -39,7 +39,7 @@ const SETTLED = 0.1;
 /** Figures that scale together where nothing else is known, and what they are measured by: what waits, computes and moves. */
 const TOGETHER: readonly { readonly figures: readonly string[]; readonly by: readonly string[] }[] =
   [
-    { figures: ["times"], by: ["times"] },
+    { figures: ["times"], by: ["times.dispatch"] },
     {
       figures: [
         ..."packed gathered correlated sliced dot4 planned direct depthwise few".split(" "),
@@ -75,20 +75,27 @@ const NEAR_STEPS = [0.4, 0.2, 0.1, 0.05, 0.025, 0.012].flatMap((step) => [step, 
  * Measures a device's model by small problems of the program's own: first how many workgroups run side by side, then all
  * rates together, then what differs from an H200's ratios.
  *
- * @throws {UnsupportedError} where so little of it ran that nothing can be said.
+ * @throws {UnsupportedError} where so little of it ran that nothing can be said, or nothing that figures scale by.
  */
 export async function calibrate(name: string, measuring: Measuring): Promise<Calibrated> {
   const { limits, matrixUnits, workgroupsInFlight } = measuring;
-  const software = workgroupsInFlight !== undefined;
-  const multiprocessors = software
-    ? Math.max(1, Math.round(workgroupsInFlight / 2))
+  const known = modelOf(workgroupsInFlight, H200);
+  const multiprocessors = known.software
+    ? known.multiprocessors
     : await countMultiprocessors(measuring);
-  const start = { ...H200, name: `${name}, calibrated`, software, multiprocessors };
+  const start = { ...known, name: `${name}, calibrated`, multiprocessors };
   const probes = calibrationProbes({ limits, matrixUnits, model: start });
   const { cases, notes } = await measureProbes(probes, start, measuring);
   if (cases.length < probes.length / 3) {
     throw new UnsupportedError(
       `Cannot calibrate: ${cases.length} of ${probes.length} measurements can be used` +
+        (notes.length === 0 ? "" : `; ${notes[0]}`),
+    );
+  }
+  const unknown = TOGETHER.find(({ by }) => measuredBy(cases, by).length === 0);
+  if (unknown !== undefined) {
+    throw new UnsupportedError(
+      `Cannot calibrate: no measurement of ${unknown.by.join(", ")} can be used` +
         (notes.length === 0 ? "" : `; ${notes[0]}`),
     );
   }
@@ -159,7 +166,7 @@ export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): D
   };
   const scaled = TOGETHER.reduce(
     (model, { figures, by }) =>
-      fitFigures(model, cases.filter((one) => one.figures.some((name) => by.includes(name))), {
+      fitFigures(model, measuredBy(cases, by), {
         groups: [below(figures)],
         steps: FAR_STEPS,
         penalty,
@@ -184,6 +191,14 @@ export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): D
     speaks,
   });
   return model;
+}
+
+/** The measurements that are there for some of these figures. */
+function measuredBy(
+  cases: readonly MeasuredProbe[],
+  names: readonly string[],
+): readonly MeasuredProbe[] {
+  return cases.filter(({ figures }) => figures.some((name) => names.includes(name)));
 }
 
 /** Whether a figure's path is a name's or lies below it; names of tiles have dots of their own. */

@@ -72,6 +72,9 @@ const SMALL = modelWith(20, {
   "shares.policies.huge": 0.6,
   "shares.policies.tiny": 1.5,
   "rates.depthwise": 0.7,
+  "times.transform": 2,
+  "shares.policies.short": 0.7,
+  "shares.transforms.large": 0.7,
   "costs.element": 0.5,
   "costs.store": 0.5,
   "costs.dispatch": 0.15,
@@ -206,6 +209,11 @@ Deno.test("calibrate() refuses a device of which nothing can be measured", async
   await assert.rejects(
     calibrate("none", broken(/^[^b]/)),
     /^UnsupportedError: Cannot calibrate: 0 of \d+ measurements can be used; /,
+  );
+  // What others scale by.
+  await assert.rejects(
+    calibrate("none", broken(/^copy /)),
+    /^UnsupportedError: Cannot calibrate: no measurement of rates\.stream can be used; copy \d+: took NaN ms/,
   );
 });
 

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { H200 } from "../../algorithms/device/h200.ts";
 import { VERSION } from "../../version.ts";
 import { parseCalibration, printCalibration } from "./calibration_file.ts";
-import { readDeviceModel } from "./model_file.ts";
+import { parseDeviceModel, readDeviceModel } from "./model_file.ts";
 
 const DEVICE = {
   backend: "wgpu",
@@ -14,7 +14,7 @@ const MODEL = { ...H200, name: "Some GPU, calibrated", multiprocessors: 20 };
 const TIMES = { "copy 134217728": 0.06 };
 const TEXT = printCalibration(DEVICE, {
   model: MODEL,
-  measured: ["times"],
+  measured: ["times.dispatch"],
   times: TIMES,
   notes: ["a note"],
 });
@@ -31,6 +31,27 @@ Deno.test("parseCalibration() reads what printCalibration() wrote, and so does -
   } finally {
     Deno.removeSync(path);
   }
+});
+
+Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of CPUs had shares, not of CPUs", () => {
+  const path = Deno.makeTempFileSync({ suffix: ".json" });
+  const read = (software: boolean) => {
+    const before = { ...JSON.parse(TEXT), schema: 2, model: { ...MODEL, software } };
+    Deno.writeTextFileSync(path, JSON.stringify(before));
+    return readDeviceModel(path);
+  };
+  try {
+    assert.deepEqual(read(false), MODEL);
+    assert.throws(() => read(true), /^TypeError: .*another version of wgconv wrote it/);
+  } finally {
+    Deno.removeSync(path);
+  }
+});
+
+Deno.test("a share of a policy may be 0, which is never taken, and no other of that name", () => {
+  const shares = (shares: object) => parseDeviceModel({ shares }, "x.json").shares;
+  assert.equal(shares({ policies: { small: 0 } }).policies.small, 0);
+  assert.throws(() => shares({ sliced: { small: 0 } }), /shares\.sliced\.small is 0, expected >=/);
 });
 
 Deno.test("parseCalibration() refuses what is damaged, older or of another device, by the file's name", () => {

@@ -110,7 +110,7 @@ export function fitFigures(
 ): DeviceModel {
   const errorOf = (index: number, model: DeviceModel) => predictionError(cases[index]!, model) ?? 0;
   let model = start;
-  let errors = cases.map((_, index) => errorOf(index, model));
+  const errors = cases.map((_, index) => errorOf(index, start));
   const fitted = groups.map((paths) => ({
     paths,
     touched: touchedBy(paths, steps[0] ?? 0).filter((index) => speaks(paths, index)),
@@ -120,23 +120,20 @@ export function fitFigures(
       if (touched.length === 0) continue;
       const change = (one: DeviceModel) =>
         Math.log(figure(one, paths[0]!) / figure(start, paths[0]!));
-      const loss = (one: DeviceModel, errors: readonly number[]) =>
-        errors.reduce((sum, error) => sum + cost(error), 0) + penalty(change(one), touched.length);
-      const now = touched.map((index) => errorOf(index, model));
-      let best = { model, errors: now, loss: loss(model, now) };
+      // Other figures have moved these cases since.
+      const loss = (one: DeviceModel) =>
+        touched.reduce((sum, index) => sum + cost(errorOf(index, one)), 0) +
+        penalty(change(one), touched.length);
+      let best = { model, loss: loss(model) };
       const changed = change(model) === 0 ? [] : [restored(model, paths)];
       const factors = [1 + step, 1 / (1 + step), 1 + step / 3, 1 / (1 + step / 3)];
       for (const one of [...factors.map((by) => scaleFigures(model, paths, by)), ...changed]) {
-        const tried = touched.map((index) => errorOf(index, one));
-        const lost = loss(one, tried);
-        if (lost < best.loss) best = { model: one, errors: tried, loss: lost };
+        const lost = loss(one);
+        if (lost < best.loss) best = { model: one, loss: lost };
       }
       model = best.model;
-      touched.forEach((index, place) => errors[index] = best.errors[place]!);
     }
     onRound?.(model);
-    // Figures that had no say in a case at first may have one by now.
-    errors = cases.map((_, index) => errorOf(index, model));
   }
   return model;
 

@@ -5,26 +5,31 @@ import { InputSyntaxError, InputTypeError } from "../../errors.ts";
 import { readText } from "../../read_text.ts";
 
 /** Of calibrations' files: figures of a model that are not what they were make it another. */
-export const CALIBRATION_SCHEMA = 2;
+export const CALIBRATION_SCHEMA = 3;
+/** Its figures of GPUs are what they were; those of CPUs were without shares of policies. */
+const GPU_SCHEMA = 2;
 
 /** Fields that count something. */
 const COUNTS = ["multiprocessors", "registers", "sharedBytes"];
 
 /** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
 const MAY_BE_ZERO = ["f16x3", "transform"];
+/** The same of all that lies below. */
+const ALL_MAY_BE_ZERO = "policies";
 
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
-function schemaLike(value: unknown, name = ""): v.GenericSchema {
+function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
   if (typeof value === "number") {
-    return v.pipe(v.number(), v.minValue(MAY_BE_ZERO.includes(name) ? 0 : 1e-9), v.maxValue(1e12));
+    const zero = MAY_BE_ZERO.includes(name) || parent === ALL_MAY_BE_ZERO;
+    return v.pipe(v.number(), v.minValue(zero ? 0 : 1e-9), v.maxValue(1e12));
   }
   if (typeof value !== "object" || value === null) {
     return typeof value === "boolean" ? v.boolean() : v.string();
   }
   return v.strictObject(
     Object.fromEntries(
-      Object.entries(value).map(([name, field]) => [name, v.optional(schemaLike(field, name))]),
+      Object.entries(value).map(([key, field]) => [key, v.optional(schemaLike(field, key, name))]),
     ),
   );
 }
@@ -50,12 +55,15 @@ export function readDeviceModel(path: string): DeviceModel {
     throw new InputSyntaxError(`Cannot read ${path}: expected a JSON object of a device model`);
   }
   if (json.kind !== "calibration") return parseDeviceModel(json, path);
-  if (json.schema !== CALIBRATION_SCHEMA) {
+  const { schema, model } = json;
+  const known = schema === CALIBRATION_SCHEMA ||
+    schema === GPU_SCHEMA && (model as { software?: unknown } | null)?.software === false;
+  if (!known) {
     throw new InputTypeError(
       `Cannot read ${path}: another version of wgconv wrote it, wgconv calibrate measures anew`,
     );
   }
-  return parseDeviceModel(json.model, path);
+  return parseDeviceModel(model, path);
 }
 
 /**

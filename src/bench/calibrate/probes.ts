@@ -6,7 +6,6 @@ import type { PlanRequest } from "../../algorithms/request.ts";
 import { isRefusal } from "../../algorithms/refusal.ts";
 import { omegaName, OMEGAS } from "../../algorithms/winrs/omega.ts";
 import { configured } from "../../algorithms/winrs/plan.ts";
-import { CPU_POLICIES } from "../../kernels/policy.ts";
 import { matrixPolicies } from "../../kernels/matrix_policies.ts";
 import type { MatrixUnits } from "../../kernels/matrix_units.ts";
 import type { ConvDType, Operation } from "../../problem/conv_problem.ts";
@@ -41,18 +40,18 @@ type Pins = Partial<Pick<PlanRequest, "policy" | "tile" | "pair" | "splits" | "f
 
 /**
  * A problem's sizes on a device: `mb` without a number is a batch that makes many waves of workgroups, lest what the last of them
- * leaves idle is taken for a rate, and tensors that no cache holds; a CPU gets one image, a quarter of the channels and half
- * of the images' sides.
+ * leaves idle is taken for a rate, and tensors that no cache holds; a CPU gets one image, half of the channels and half of the
+ * images' sides.
  */
 function sizesFor({ multiprocessors, software }: DeviceModel, sizes: string): string {
   const images = 2 ** Math.round(Math.log2(multiprocessors));
   const batch = software ? 1 : Math.min(256, Math.max(4, images));
   const sized = sizes.replace(/mb(?=ic)/, `mb${batch}`);
   if (!software) return sized;
-  const less = (count: number, share: number) => count < 16 ? count : count / share;
-  return sized
-    .replace(/(ic|oc|g)(\d+)/g, (_, name, count) => `${name}${less(Number(count), 4)}`)
-    .replace(/ih(\d+)/, (_, count) => `ih${Math.ceil(less(Number(count), 2))}`);
+  return sized.replace(/(ic|oc|g|ih)(\d+)/g, (_, name, digits) => {
+    const count = Number(digits);
+    return `${name}${count < 16 ? count : Math.ceil(count / 2)}`;
+  });
 }
 
 /** Passes in a row that say what a dispatch takes. */
@@ -64,6 +63,9 @@ const THIN = [
   ["flat", "winograd2d-nonfused", "nchw", "mbic64ih56oc16kh3ph1"],
   // Rows are channels but for tiles with channels innermost.
   ["narrow", "winograd2d-nonfused", "nhwc", "mbic64ih56oc16kh3ph1"],
+  ["short", "implicit-gemm", "nchw", "mbic128ih56oc32kh3ph1"],
+  ["short", "winograd2d-nonfused", "nchw", "mbic128ih56oc32kh3ph1"],
+  ["slim", "winograd2d-nonfused", "nhwc", "mbic128ih56oc32kh3ph1"],
 ] as const;
 /** Kernels of WinRS that are measured where channels do not lie innermost. */
 const WINRS_ACROSS = [
@@ -117,10 +119,10 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
     if (!model.software || !UNWEIGHED.includes(what[1])) probes.push(probeOf(...what));
   };
   const whole = { splits: 1 };
-  // A CPU weighs no others but `tiny`.
-  const taken = (policy: string) => model.software ? CPU_POLICIES[1]!.name : policy;
+  // What a CPU weighs beside `tiny`.
+  const taken = (policy: string) => model.software ? "block" : policy;
 
-  probes.push(chained(probeOf("times", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
+  probes.push(chained(probeOf("times.dispatch", "direct", "fwd", "nchw", "mb1ic1oc1ih4kh1")));
   const bytes = copiedBytes(model, limits);
   probes.push({
     name: `copy ${bytes}`,
@@ -139,6 +141,15 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
       policy: taken("tall"),
       tile: "F(4x4,3x3)",
     });
+  }
+  // Of few channels transforms take most of the time: in a few threads, and of many tiles. A CPU's have no figures.
+  const transforms = [
+    ["times.transform", "nhwc", "mb1ic64ih12oc64kh3ph1"],
+    ["shares.transforms.large", "nchw", "mbic32ih56oc32kh3ph1"],
+  ] as const;
+  for (const [figure, layout, sizes] of model.software ? [] : transforms) {
+    const pins = { ...whole, policy: "tiny", tile: "F(6x6,3x3)" };
+    add(figure, "winograd2d-nonfused", "fwd", layout, sizes, pins);
   }
   add("rates.filterStream", "winograd2d-nonfused", "fwd", "nchw", "mb1ic512ih8oc512kh3ph1", {
     ...whole,
