@@ -34,7 +34,7 @@ export interface CliOptions {
 }
 
 /** In place of the user's, whose calibrations and tunings would choose otherwise than tests expect; drivers fill it. */
-const CACHE = join(tmpdir(), "wgconv-test-cache");
+const CACHE = join(tmpdir(), `wgconv-test-cache-${Deno.uid() ?? "user"}`);
 
 /** The environment of a process that finds no Vulkan driver. */
 export const NO_DRIVER = { VK_DRIVER_FILES: "none.json", VK_ICD_FILENAMES: "none.json" };

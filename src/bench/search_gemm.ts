@@ -1,5 +1,3 @@
-import { deviceOf } from "../algorithms/device/h200.ts";
-import { weighsPolicy } from "../algorithms/device/model.ts";
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import { cutGemm } from "../algorithms/gemm/cut.ts";
@@ -32,7 +30,7 @@ export interface GemmRival extends RunCase {
 }
 
 /**
- * Every policy that `auto` weighs and that fits the device: with the planner's number of splits for it, twice as many, and none, and with
+ * Every policy that fits the device: with the planner's number of splits for it, twice as many, and none, and with
  * stream-K. The planner's choice comes first.
  *
  * @throws as `planGemm()`.
@@ -63,8 +61,7 @@ export function gemmRivals(
     rivals.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
   };
   add(best.policy.name, {});
-  const weighed = TILE_POLICIES.filter((policy) => weighsPolicy(deviceOf(planning), policy));
-  for (const name of [...weighed.map(({ name }) => name), ...MATRIX_POLICY_NAMES]) {
+  for (const name of [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES]) {
     const whole = cutGemm(request(name, { balance: "none" }));
     const split = cutGemm(request(name, { balance: "split-k" }));
     if (isRefusal(whole) || isRefusal(split)) continue;

@@ -1,7 +1,8 @@
 import assert from "#assert";
-import { H200, modelOf } from "../algorithms/device/h200.ts";
+import { H200, modelOf, softwareDevice } from "../algorithms/device/h200.ts";
 import { scaledModel } from "../../tests/support/scaled_model.ts";
 import { readDeviceModel } from "../bench/calibrate/model_file.ts";
+import { TILE_POLICIES } from "../kernels/policy.ts";
 import { deviceOption } from "./device_model.ts";
 
 function withFile<T>(text: string, body: (path: string) => T): T {
@@ -46,7 +47,18 @@ Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   refused('{"rates":{"packed":1e300}}', /rates\.packed is 1e\+300, expected <=/);
   refused('{"kind":"calibration","schema":1}', /another version of wgconv wrote it, /);
   refused('{"kind":"calibration","schema":3}', /: it has no model of a device$/);
+  const zeros = Object.fromEntries(TILE_POLICIES.map(({ name }) => [name, 0]));
+  refused(JSON.stringify({ shares: { policies: zeros } }), /expected one that is not$/);
   refused('{"software":1}', /software is 1, expected boolean/);
+});
+
+Deno.test("readDeviceModel() takes a CPU's figures for what a file of a CPU lacks", () => {
+  const { times, shares, rates } = withFile(
+    '{"software":true,"multiprocessors":4}',
+    readDeviceModel,
+  );
+  const cpu = softwareDevice(8);
+  assert.deepEqual([times, shares, rates], [cpu.times, cpu.shares, cpu.rates]);
 });
 
 Deno.test("modelOf() leaves a software device one, whatever figures are given", () => {

@@ -196,7 +196,8 @@ export function softwareDevice(workgroupsInFlight: number, adapter = ""): Device
 
 /**
  * The model of an opened device. A software device says how many workgroups it runs side by side, and stays one whatever
- * figures are given: its loops are cut short, and it weighs a CPU's policies.
+ * figures are given: its loops are cut short, it weighs a CPU's policies in place of those of a GPU that is given, and a
+ * transform's threads wait for nothing.
  *
  * @param given Figures in place of an H200's, or of the software device's own.
  * @param adapter The device's name.

@@ -31,7 +31,8 @@ export function printCalibration(
     limits,
     measured,
     times,
-    scaled: "all other rates keep their ratio to those that were measured, shares are an H200's",
+    scaled:
+      "all other rates keep their ratio to those that were measured, shares are an H200's, of policies of a CPU lavapipe's",
     notes,
     model,
   };

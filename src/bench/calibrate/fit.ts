@@ -110,7 +110,6 @@ export function fitFigures(
 ): DeviceModel {
   const errorOf = (index: number, model: DeviceModel) => predictionError(cases[index]!, model) ?? 0;
   let model = start;
-  const errors = cases.map((_, index) => errorOf(index, start));
   const fitted = groups.map((paths) => ({
     paths,
     touched: touchedBy(paths, steps[0] ?? 0).filter((index) => speaks(paths, index)),
@@ -140,9 +139,10 @@ export function fitFigures(
   /** The cases that figures have a say in, within a step. */
   function touchedBy(paths: readonly FigurePath[], step: number): number[] {
     const nearby = [1 + step, 1 / (1 + step)].map((by) => scaleFigures(start, paths, by));
-    return [...cases.keys()].filter((index) =>
-      nearby.some((one) => errorOf(index, one) !== errors[index])
-    );
+    return [...cases.keys()].filter((index) => {
+      const error = errorOf(index, start);
+      return nearby.some((one) => errorOf(index, one) !== error);
+    });
   }
 
   /** A model with figures as they were at the start. */

@@ -1,7 +1,8 @@
 import * as v from "valibot";
-import { H200 } from "../../algorithms/device/h200.ts";
-import type { DeviceModel } from "../../algorithms/device/model.ts";
+import { H200, softwareDevice } from "../../algorithms/device/h200.ts";
+import { type DeviceModel, weighsPolicy } from "../../algorithms/device/model.ts";
 import { InputSyntaxError, InputTypeError } from "../../errors.ts";
+import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { readText } from "../../read_text.ts";
 
 /** Of calibrations' files: figures of a model that are not what they were make it another. */
@@ -45,7 +46,7 @@ function merged<T>(base: T, over: unknown): T {
 
 /**
  * The model that a file holds: a JSON object of {@linkcode DeviceModel}'s fields, or what a calibration wrote. What it lacks is an
- * H200's.
+ * H200's, or lavapipe's where it says that it is of a software device.
  *
  * @throws {SyntaxError} for text that is no JSON, {TypeError} for a calibration of another version, or a field that a model does not have, or other than it has it.
  */
@@ -76,7 +77,7 @@ export function parseDeviceModel(json: unknown, source: string): DeviceModel {
     throw new InputTypeError(`Cannot read ${source}: it has no model of a device`);
   }
   const result = v.safeParse(schemaLike(H200), json);
-  if (result.success) return merged(H200, result.output);
+  if (result.success) return wholeModel(result.output as Partial<DeviceModel>, source);
   const issue = result.issues[0];
   const field = v.getDotPath(issue) ?? "the text";
   throw new InputTypeError(
@@ -85,6 +86,18 @@ export function parseDeviceModel(json: unknown, source: string): DeviceModel {
       : `Cannot read ${source}: ${field} is ${issue.received}, expected ${issue.expected} of a ` +
         "device model",
   );
+}
+
+/** A model of some figures: what it lacks is an H200's, or a software device's of as many multiprocessors. */
+function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
+  const { software = false, multiprocessors = 1 } = given;
+  const model = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
+  if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
+    throw new InputTypeError(
+      `Cannot read ${source}: shares.policies are 0 for every policy without matrix units, expected one that is not`,
+    );
+  }
+  return model;
 }
 
 /** The object that a text is in JSON; undefined where it is none. */
