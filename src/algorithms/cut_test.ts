@@ -183,8 +183,8 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
 Deno.test("CPUs take few policies, and matrix units where they have some; a check takes a GPU's", () => {
   const unit = { component: "f16", result: "f32", m: 8, n: 8, k: 8 } as const;
   const units = { dtype: "f16", matrixUnits: { lanes: 8, units: [unit] } } as const;
-  const sizes = [1, 4, 16, 32, 64, 300].flatMap((m) =>
-    [4, 16, 64, 3000, 40_000].map((n) => gemmProblem({ m, n, k: 500 }))
+  const sizes = [1, 4, 16, 32, 64, 300, 40_000].flatMap((m) =>
+    [4, 16, 32, 64, 3000, 40_000].map((n) => gemmProblem({ m, n, k: 500 }))
   );
   const taken = (device: DeviceModel, more: Partial<GemmRequest> = {}) => {
     const cuts = sizes.map((problem) =>
@@ -198,10 +198,11 @@ Deno.test("CPUs take few policies, and matrix units where they have some; a chec
       assert.ok(taken(device, units).every((name) => name.startsWith("matrix-")));
     }
   }
-  const ofGpus = [...taken(CHECK_DEVICE), ...taken(H200), ...taken(H200, units)];
+  const checked = taken(CHECK_DEVICE, { limits: DEFAULT_LIMITS });
+  assert.deepEqual(checked, ["small", "tall", "wide"]);
+  for (const policy of ["short", "slim", "sliver"]) assert.ok(taken(H200).includes(policy), policy);
+  const ofGpus = [...taken(H200), ...taken(H200, units)];
   assert.ok(!ofGpus.includes("block"), ofGpus.join());
-  for (const policy of ["sliver", "small"]) assert.ok(taken(CHECK_DEVICE).includes(policy), policy);
-  assert.ok(taken(H200).includes("short"));
 });
 
 Deno.test("chooseCut() never makes a split without steps, and honours a forced one", () => {

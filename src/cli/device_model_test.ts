@@ -49,6 +49,7 @@ Deno.test("readDeviceModel() refuses what is no model, and says where", () => {
   refused('{"kind":"calibration","schema":3}', /: it has no model of a device$/);
   const zeros = Object.fromEntries(TILE_POLICIES.map(({ name }) => [name, 0]));
   refused(JSON.stringify({ shares: { policies: zeros } }), /expected one that is not$/);
+  refused('{"software":true}', /it is of a software device, and has no multiprocessors$/);
   refused('{"software":1}', /software is 1, expected boolean/);
 });
 

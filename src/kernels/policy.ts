@@ -58,7 +58,7 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
   // For results of 32 rows or columns, or an odd number of times as many.
   policy("short", [32, 128, 16], [8, 4]),
   policy("slim", [128, 32, 16], [8, 4]),
-  // For CPUs, whose loops are long enough with few threads of many results.
+  // For CPUs: 8x8 results a thread, as larger tiles have, with less to compile.
   policy("block", [64, 64, 8], [8, 8]),
   policy("small", [64, 64, 16], [8, 4]),
   policy("wide", [64, 128, 16], [8, 8]),

@@ -190,7 +190,7 @@ export function weighsPolicy({ shares }: DeviceModel, { name }: TilePolicy): boo
   return shares.policies[name] !== 0;
 }
 
-/** A policy's share of the best one's rate. One that `auto` never takes, or of which nothing is known, is as good to whoever asks for it. */
+/** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */
 export function policyShare({ shares }: DeviceModel, { name }: TilePolicy): number {
   return shares.policies[name] || 1;
 }

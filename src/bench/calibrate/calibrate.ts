@@ -87,17 +87,13 @@ export async function calibrate(name: string, measuring: Measuring): Promise<Cal
   const probes = calibrationProbes({ limits, matrixUnits, model: start });
   const { cases, notes } = await measureProbes(probes, start, measuring);
   if (cases.length < probes.length / 3) {
-    throw new UnsupportedError(
-      `Cannot calibrate: ${cases.length} of ${probes.length} measurements can be used` +
-        (notes.length === 0 ? "" : `; ${notes[0]}`),
-    );
+    throw unusable(`${cases.length} of ${probes.length} measurements`, notes);
   }
-  const unknown = TOGETHER.find(({ by }) => measuredBy(cases, by).length === 0);
-  if (unknown !== undefined) {
-    throw new UnsupportedError(
-      `Cannot calibrate: no measurement of ${unknown.by.join(", ")} can be used` +
-        (notes.length === 0 ? "" : `; ${notes[0]}`),
-    );
+  for (const { by } of TOGETHER) {
+    if (measuredBy(cases, by).length > 0) continue;
+    const names = measuredBy(probes, by).map(({ name }) => `${name}: `);
+    const own = notes.filter((note) => names.some((name) => note.startsWith(name)));
+    throw unusable(`no measurement of ${by.join(", ")}`, own);
   }
   const model = fitModel(start, cases);
   const { kept } = measuring;
@@ -193,12 +189,16 @@ export function fitModel(start: DeviceModel, cases: readonly MeasuredProbe[]): D
   return model;
 }
 
-/** The measurements that are there for some of these figures. */
-function measuredBy(
-  cases: readonly MeasuredProbe[],
-  names: readonly string[],
-): readonly MeasuredProbe[] {
-  return cases.filter(({ figures }) => figures.some((name) => names.includes(name)));
+/** That too little of a calibration can be used, with the first note of why. */
+function unusable(what: string, [note]: readonly string[]): UnsupportedError {
+  return new UnsupportedError(
+    `Cannot calibrate: ${what} can be used${note === undefined ? "" : `; ${note}`}`,
+  );
+}
+
+/** Of probes or measurements those that are there for some of these figures. */
+function measuredBy<T extends Probe>(probes: readonly T[], names: readonly string[]): T[] {
+  return probes.filter(({ figures }) => figures.some((name) => names.includes(name)));
 }
 
 /** Whether a figure's path is a name's or lies below it; names of tiles have dots of their own. */

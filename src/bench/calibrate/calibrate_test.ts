@@ -212,7 +212,7 @@ Deno.test("calibrate() refuses a device of which nothing can be measured", async
   );
   // What others scale by.
   await assert.rejects(
-    calibrate("none", broken(/^copy /)),
+    calibrate("none", broken(/^(direct fwd nchw mbic32|copy )/)),
     /^UnsupportedError: Cannot calibrate: no measurement of rates\.stream can be used; copy \d+: took NaN ms/,
   );
 });

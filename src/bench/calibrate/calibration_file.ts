@@ -32,7 +32,7 @@ export function printCalibration(
     measured,
     times,
     scaled:
-      "all other rates keep their ratio to those that were measured, shares are an H200's, of policies of a CPU lavapipe's",
+      "all other rates keep their ratio to those that were measured, shares are an H200's (of a CPU's policies lavapipe's)",
     notes,
     model,
   };

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { fileURLToPath } from "node:url";
 import { H200 } from "../../algorithms/device/h200.ts";
 import { VERSION } from "../../version.ts";
 import { parseCalibration, printCalibration } from "./calibration_file.ts";
@@ -43,6 +44,10 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
   try {
     assert.deepEqual(read(false), MODEL);
     assert.throws(() => read(true), /^TypeError: .*another version of wgconv wrote it/);
+    const real = "../../../bench/results/h100-2026-11-22/calibration.json";
+    const { name, shares } = readDeviceModel(fileURLToPath(new URL(real, import.meta.url)));
+    assert.equal(name, "NVIDIA H100 80GB HBM3, calibrated");
+    assert.equal(shares.policies.short, H200.shares.policies.short, "what it lacks");
   } finally {
     Deno.removeSync(path);
   }

@@ -110,6 +110,7 @@ export function fitFigures(
 ): DeviceModel {
   const errorOf = (index: number, model: DeviceModel) => predictionError(cases[index]!, model) ?? 0;
   let model = start;
+  const before = cases.map((_, index) => errorOf(index, start));
   const fitted = groups.map((paths) => ({
     paths,
     touched: touchedBy(paths, steps[0] ?? 0).filter((index) => speaks(paths, index)),
@@ -119,7 +120,7 @@ export function fitFigures(
       if (touched.length === 0) continue;
       const change = (one: DeviceModel) =>
         Math.log(figure(one, paths[0]!) / figure(start, paths[0]!));
-      // Other figures have moved these cases since.
+      // Computed anew: figures that were fitted before this one have moved these cases.
       const loss = (one: DeviceModel) =>
         touched.reduce((sum, index) => sum + cost(errorOf(index, one)), 0) +
         penalty(change(one), touched.length);
@@ -139,10 +140,9 @@ export function fitFigures(
   /** The cases that figures have a say in, within a step. */
   function touchedBy(paths: readonly FigurePath[], step: number): number[] {
     const nearby = [1 + step, 1 / (1 + step)].map((by) => scaleFigures(start, paths, by));
-    return [...cases.keys()].filter((index) => {
-      const error = errorOf(index, start);
-      return nearby.some((one) => errorOf(index, one) !== error);
-    });
+    return [...cases.keys()].filter((index) =>
+      nearby.some((one) => errorOf(index, one) !== before[index])
+    );
   }
 
   /** A model with figures as they were at the start. */

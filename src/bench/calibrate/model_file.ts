@@ -7,7 +7,7 @@ import { readText } from "../../read_text.ts";
 
 /** Of calibrations' files: figures of a model that are not what they were make it another. */
 export const CALIBRATION_SCHEMA = 3;
-/** Its figures of GPUs are what they were; those of CPUs were without shares of policies. */
+/** Its figures of GPUs mean the same; those of CPUs were without shares of policies. */
 const GPU_SCHEMA = 2;
 
 /** Fields that count something. */
@@ -90,7 +90,12 @@ export function parseDeviceModel(json: unknown, source: string): DeviceModel {
 
 /** A model of some figures: what it lacks is an H200's, or a software device's of as many multiprocessors. */
 function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
-  const { software = false, multiprocessors = 1 } = given;
+  const { software = false, multiprocessors = 0 } = given;
+  if (software && multiprocessors === 0) {
+    throw new InputTypeError(
+      `Cannot read ${source}: it is of a software device, and has no multiprocessors`,
+    );
+  }
   const model = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
   if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
     throw new InputTypeError(

@@ -142,7 +142,7 @@ export function calibrationProbes(device: ProbedDevice): Probe[] {
       tile: "F(4x4,3x3)",
     });
   }
-  // Of few channels transforms take most of the time: in a few threads, and of many tiles. A CPU's have no figures.
+  // Of few channels transforms take most of the time: in a few threads, and of many tiles. On CPUs they keep an H200's shares.
   const transforms = [
     ["times.transform", "nhwc", "mb1ic64ih12oc64kh3ph1"],
     ["shares.transforms.large", "nchw", "mbic32ih56oc32kh3ph1"],
