@@ -14,6 +14,7 @@ import {
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
+  stagedAlong,
 } from "../kernels/matrix_policies.ts";
 import { unitShape } from "../kernels/matrix_units.ts";
 import {
@@ -92,7 +93,13 @@ export function policyFits(
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, []),
   });
-  const bytes = Math.max(mainLoopBytes(policy, a, b), mainLoopBytes(policy, wide(a), wide(b)));
+  // As where results lie is not known here, whichever way sums of matrix units pass.
+  const bytes = Math.max(
+    ...(["rows", "columns"] as const).map((side) => stagedAlong(policy, side)).flatMap((staged) => [
+      mainLoopBytes(staged, a, b),
+      mainLoopBytes(staged, wide(a), wide(b)),
+    ]),
+  );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;
 }

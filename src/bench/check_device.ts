@@ -84,6 +84,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gatheredRows: {},
     narrowLoads: 1,
     singleHalves: { gathered: 1, correlated: 1 },
+    fewHalves: { one: 1, four: 1 },
     f16x3: 0,
     flushed: { kept: 0.5, spilled: 0.2 },
     interleaved: 0.2,

@@ -25,8 +25,8 @@ function policy(
 }
 
 /**
- * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 128x128x32, 128x96x32,
- * 96x128x32 of four subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
+ * Policies on matrix units. Tiles of units of 16 x 16 x 16 halves: 64x64x32, 128x64x32, 64x256x32, 64x192x32, 32x256x32, 16x256x32,
+ * 128x128x32, 128x96x32, 96x128x32 of four subgroups, as much 16 deep, of eight; 256x96x32, 96x256x32, 128x192x32, 192x128x32, 128x256x32, and 16 deep 256x128 and 128x256. All fit
  * 48 KiB of workgroup memory.
  */
 const MATRIX_POLICIES: readonly MatrixPolicy[] = [
@@ -37,6 +37,9 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
   // Where `wide` takes more than 24 KiB, as of columns along their depth, and so runs alone.
   policy("matrix-192-wide", [1, 4], [4, 3], 2, [4, 1]),
   policy("matrix-square", [2, 2], [4, 4], 2, [1, 4]),
+  // For results of 32 and of 16 rows.
+  policy("matrix-short", [1, 4], [2, 4], 2, [1, 4]),
+  policy("matrix-flat", [1, 4], [1, 4], 2, [1, 4]),
   // Where the results make fewer waves of them: as many run side by side as of `square`.
   policy("matrix-square-96-columns", [2, 2], [4, 3], 2, [4, 1]),
   policy("matrix-square-96-rows", [2, 2], [3, 4], 2, [1, 4]),

@@ -86,3 +86,62 @@ Deno.test("images of f16 are rewritten for matrix units", async () => {
     }
   }
 });
+
+Deno.test("few and odd channels of f16 are padded for matrix units, or take the last axis's taps", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const { matrixUnits } = gpu;
+  const notes = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      randomSizes({
+        axes: randomAxes({ more: 9, stride: 3 }),
+        batch: fc.integer({ min: 1, max: 3 }),
+        groups: fc.constant(1),
+        groupIn: fc.constantFrom(1, 3, 12, 16, 21),
+        groupOut: fc.constantFrom(3, 16, 21),
+      }),
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom<["nhwc" | "nchw", "krsc" | "kcrs"]>(
+        ["nhwc", "krsc"],
+        ["nhwc", "kcrs"],
+        ["nchw", "kcrs"],
+        ["nchw", "krsc"],
+      ),
+      fc.constantFrom(1, 3),
+      sizeModes,
+      async (init, op, [layout, filterLayout], splits, sizes) => {
+        const problem = convProblem({ ...init, op });
+        const { plan } = await check(gpu, problem, {
+          dtype: "f16",
+          policy: "matrix-small",
+          variant: { channelsLast: true },
+          epilogue: op === "fwd" ? { bias: true, activation: "relu" } : NO_EPILOGUE,
+          ...{ layout, filterLayout, sizes, splits },
+          ...(matrixUnits && { matrixUnits }),
+        });
+        if (plan.passes.length === 0) return;
+        const images = (op === "bwd-data" ? [] : [problem.inChannels]).concat(
+          op === "fwd" ? [] : [problem.outChannels],
+        );
+        const odd = images.some((channels) => channels % 8 !== 0);
+        const note = plan.notes.find((one) => one.includes("written once")) ?? "";
+        assert.equal(note !== "", odd || layout === "nchw", plan.kernel);
+        notes.add(`${op} ${/taps among|padded to|$/.exec(note)![0]}`);
+        if (odd) assert.match(note, /taps among|padded to/);
+      },
+    ),
+    { numRuns: full ? 300 : 60, seed: 20261124 },
+  );
+  for (
+    const one of [
+      "fwd taps among",
+      "fwd padded to",
+      "bwd-data padded to",
+      "bwd-filter taps among",
+      "bwd-filter padded to",
+    ]
+  ) {
+    assert.ok(notes.has(one), one);
+  }
+});

@@ -33,11 +33,14 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
+ *   `short` and `flat`: by hand, to twelve layers of few rows (`matrix_few_rows.jsonl` of 2026-11-24).
  *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
  * - `shares.singleHalves`: resnet3x3's layers at N64 in nchw over what was predicted of them, eight of fwd and bwd-data, four of
  *   bwd-filter (geomeans; `matrix_conv_f16_nchw.jsonl` of 2026-11-23).
+ * - `shares.fewHalves`: stems of networks and layers of 12, 20, 36 channels in nhwc over what was predicted of them, eleven of one
+ *   half, four of four (geomeans; `matrix_few_channels.jsonl` of 2026-11-24).
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
@@ -106,6 +109,8 @@ export const H200: DeviceModel = {
       "matrix-tall": 4.2,
       "matrix-wide": 5.2,
       "matrix-192-wide": 4.9,
+      "matrix-short": 3.2,
+      "matrix-flat": 1.9,
       "matrix-square": 5.9,
       "matrix-square-96-columns": 5.9,
       "matrix-square-96-rows": 5.9,
@@ -142,6 +147,7 @@ export const H200: DeviceModel = {
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
     singleHalves: { gathered: 0.71, correlated: 0.45 },
+    fewHalves: { one: 0.4, four: 0.71 },
     f16x3: 1.08,
     flushed: { kept: 0.68, spilled: 0.33 },
     sliced: {

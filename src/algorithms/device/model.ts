@@ -88,6 +88,8 @@ export interface DeviceShares {
   readonly narrowLoads: number;
   /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */
   readonly singleHalves: { readonly gathered: number; readonly correlated: number };
+  /** Of matrix units: implicit GEMM of channels innermost whose images are loaded one half or four at a time, in place of eight. */
+  readonly fewHalves: { readonly one: number; readonly four: number };
   /**
    * f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it
    * never.

@@ -21,8 +21,10 @@ export function im2winFusedTime(request: PlanRequest): Planned<number> {
   const alone = geometry.interleave === 1 ||
     request.layout === "nhwc" && geometry.channels % 4 === 0;
   const share = linear && alone ? device.shares.linear : 1;
-  // Windows are read by fours at most.
-  const units = policy.matrix === undefined ? 1 : device.shares.narrowLoads;
+  // Windows are read by fours at most, of few channels one by one.
+  const { narrowLoads, fewHalves } = device.shares;
+  const fours = geometry.channels % 4 === 0 ? 1 : fewHalves.one;
+  const units = policy.matrix === undefined ? 1 : narrowLoads * fours;
   const time = productTime(cost, share * units * device.rates.gathered);
   const stored = storedShare(request, windowTarget(geometry), geometry.rows);
   return gatheredTime(request, time, filter(policy), stored);

@@ -1,113 +1,345 @@
 import { elementsOf } from "../../elements/elements.ts";
+import type { Scalar } from "../../elements/scalar.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
-import { type ConvTensor, operandTensors, tensorShape } from "../../problem/conv_problem.ts";
+import {
+  unfoldedElements,
+  unfoldKernel,
+  type UnfoldShape,
+  unfoldWorkgroups,
+} from "../../kernels/unfold.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { packFilterPass } from "../conv_product.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime } from "../device/model.ts";
-import type { Pass } from "../plan.ts";
+import { pass } from "../passes.ts";
+import type { DeviceLimits, Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, type BufferList, operandBytes } from "../tensors.ts";
+import { bufferBytes, type BufferList, operandBytes, resultElements } from "../tensors.ts";
+import { stridesOf } from "./access.ts";
 
-/** Channels of a group that lie in one load of matrix units. */
+/** Halves that a load of matrix units takes at once. */
 const VECTOR = 8;
+/** Taps and channels that may become channels: their images are larger by the taps. */
+const MOST_UNFOLDED = 64;
+/** Rows of a matrix that whole lines of workgroup memory are worth. */
+const FEW_ROWS = 16;
+
+/** How a tensor is written once more: turned, or taken apart along an axis. */
+type Copy = PackShape | UnfoldShape;
+
+/** Operands that are written once more before they are multiplied, so that matrix units load them by vectors. */
+export interface ChannelsLast {
+  /** What is multiplied then: channels are innermost, those that are no whole vectors padded with zeros. */
+  readonly request: PlanRequest;
+  /** The operands that are written, and how. */
+  readonly operands: readonly { readonly which: ConvTensor; readonly copy: Copy }[];
+  /** How a filter's gradient is turned that leaves otherwise than it is asked for, and what is padding dropped. */
+  readonly gradient: Copy | undefined;
+  /** Whether taps along the last axis have become channels. */
+  readonly unfolded: boolean;
+}
 
 /**
- * The request whose images are written once more with channels innermost before they are multiplied, where implicit GEMM may do
- * that: of nchw, which matrix units load one half at a time, and so it does where it is asked for. Filters' gradients then leave
- * with channels innermost, too. Undefined elsewhere.
+ * The ways to write operands once more with channels innermost: images of nchw, which matrix units load one half at a time, and
+ * images whose channels are no whole vectors, padded with zeros, or, where they are few, with the taps of the last axis as
+ * channels. Without units where it is asked for alone, of nchw, and nothing is padded.
  */
-export function channelsLast(request: PlanRequest): PlanRequest | undefined {
-  const { problem, layout, filterLayout, dtype, variant } = request;
-  if (layout !== "nchw" || dtype === "i8") return undefined;
-  const wanted = productUnit(request) !== undefined &&
-    images(request).every((which) =>
-      tensorShape(problem, which)[1]! / problem.groups % VECTOR === 0 && bindable(request, which)
-    );
-  if (!wanted && !variant?.channelsLast) return undefined;
-  const rewritten = problem.op === "bwd-filter" && filterLayout === "kcrs";
-  return { ...request, layout: "nhwc", ...(rewritten ? { filterLayout: "krsc" } : {}) };
+export function channelsLastWays(request: PlanRequest): readonly ChannelsLast[] {
+  const { layout, dtype, variant } = request;
+  if (layout === "chwn" || dtype === "i8") return [];
+  const ways = productUnit(request) === undefined
+    ? []
+    : [false, true].flatMap((unfolded) => channelsLast(request, VECTOR, unfolded) ?? []);
+  return ways.length > 0 || !variant?.channelsLast
+    ? ways
+    : [channelsLast(request, 1, false) ?? []].flat();
 }
 
-/** Whether a pass can bind an image as it lies and as it is written. */
-function bindable(request: PlanRequest, which: ConvTensor): boolean {
-  const { problem, limits } = request;
-  const bytes = elementCount(tensorShape(problem, which)) * operandBytes(request);
-  const parts = Math.ceil(bytes / limits.maxStorageBufferBindingSize);
-  return 2 * parts <= limits.maxStorageBuffersPerShaderStage;
+/** Operands with channels in vectors; undefined where that takes no writing, or cannot be. */
+function channelsLast(
+  request: PlanRequest,
+  vector: number,
+  unfolded: boolean,
+): ChannelsLast | undefined {
+  const { problem, layout, filterLayout } = request;
+  const { op, groups, inChannels, outChannels } = problem;
+  const taps = unfolded ? problem.filterSize.at(-1)! : 1;
+  if (unfolded) {
+    const few = inChannels % vector !== 0 && taps * inChannels <= MOST_UNFOLDED;
+    if (op === "bwd-data" || groups > 1 || taps === 1 || !few) return undefined;
+  }
+  const images = operandTensors(op).filter((which) => which !== "filter");
+  // Channels of several groups would be padded apart.
+  const whole = (channels: number) =>
+    groups === 1 ? Math.ceil(channels / vector) * vector : channels;
+  const padded: ConvProblem = {
+    ...unfolded ? withoutTaps(problem) : problem,
+    inChannels: images.includes("input") ? whole(taps * inChannels) : inChannels,
+    outChannels: images.includes("output") ? whole(outChannels) : outChannels,
+  };
+  const channels = (which: ConvTensor) => tensorShape(padded, which)[1]!;
+  if (images.some((which) => channels(which) / groups % vector !== 0)) return undefined;
+  const grows = padded.inChannels !== inChannels || padded.outChannels !== outChannels;
+  const written = images.filter((which) =>
+    layout === "nchw" || channels(which) !== tensorShape(problem, which)[1]
+  );
+  if (written.length === 0 || grows && filterLayout === "crsk") return undefined;
+  const gradient = op === "bwd-filter" && (grows || layout === "nchw" && filterLayout === "kcrs")
+    ? gradientCopy(request, padded, taps)
+    : undefined;
+  const operands = [
+    ...written.map((which) => ({
+      which,
+      copy: imageCopy(request, which, channels(which), unfolded && which === "input"),
+    })),
+    ...(grows && op !== "bwd-filter"
+      ? [{ which: "filter" as const, copy: filterCopy(request, padded, taps) }]
+      : []),
+  ];
+  const fits = operands.every(({ which, copy }) => bindable(request, which, copy)) &&
+    (gradient === undefined || bindable(request, "filter", gradient));
+  return !fits ? undefined : {
+    request: {
+      ...request,
+      problem: padded,
+      layout: "nhwc",
+      filterLayout: gradient !== undefined || grows && op === "fwd" ? "krsc" : filterLayout,
+    },
+    operands,
+    gradient,
+    unfolded,
+  };
 }
 
-/** Tensors of the operands that are images. */
-function images({ problem }: PlanRequest): readonly ConvTensor[] {
-  return operandTensors(problem.op).filter((which) => which !== "filter");
+/** A problem of images whose places along the last axis hold all that its taps met there. */
+function withoutTaps(problem: ConvProblem): ConvProblem {
+  const last = (sizes: readonly number[], value: number) => [...sizes.slice(0, -1), value];
+  return {
+    ...problem,
+    inputSize: last(problem.inputSize, problem.outputSize.at(-1)!),
+    filterSize: last(problem.filterSize, 1),
+    stride: last(problem.stride, 1),
+    dilation: last(problem.dilation, 1),
+    paddingBegin: last(problem.paddingBegin, 0),
+    paddingEnd: last(problem.paddingEnd, 0),
+  };
 }
 
-/** An image as a stack of matrices of channels x places, which are packed to places x channels. */
-function imageShape({ problem }: PlanRequest, which: ConvTensor): PackShape {
+/** Whether a pass can bind a tensor as it lies and as it is written. */
+function bindable(request: PlanRequest, which: ConvTensor, copy: Copy): boolean {
+  const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = request.limits;
+  const parts = (elements: number) =>
+    Math.ceil(elements * operandBytes(request) / maxStorageBufferBindingSize);
+  const lying = elementCount(tensorShape(request.problem, which));
+  return parts(lying) + parts(copiedElements(copy)) <= maxStorageBuffersPerShaderStage;
+}
+
+/** An image with so many channels innermost; taps of the last axis among them where it is unfolded. */
+function imageCopy(
+  request: PlanRequest,
+  which: ConvTensor,
+  paddedChannels: number,
+  unfolded: boolean,
+): Copy {
+  const { problem, layout } = request;
   const [batch, channels, ...sizes] = tensorShape(problem, which) as [number, number];
-  const places = elementCount(sizes);
-  return {
-    groups: batch,
-    rows: channels,
-    paddedRows: channels,
-    channels: places,
-    paddedChannels: places,
-    taps: 1,
-    depth: places,
-    groupStride: channels * places,
-    rowStride: places,
-    channelStride: 1,
-    tapStride: 0,
-  };
-}
-
-/** A filter's gradient of krsc as a stack of matrices of taps x channels, which are packed to kcrs; undefined where it leaves as it lies. */
-function filterShape({ problem, layout, filterLayout }: PlanRequest): PackShape | undefined {
-  if (problem.op !== "bwd-filter" || layout !== "nchw" || filterLayout !== "kcrs") return undefined;
-  const [rows, channels, ...sizes] = tensorShape(problem, "filter") as [number, number];
-  const taps = elementCount(sizes);
-  return {
-    groups: rows,
-    rows: taps,
-    paddedRows: taps,
+  const strides = stridesOf(request, which);
+  const [batchStride, channelStride] = strides as [number, number];
+  if (layout === "nchw" && !unfolded && (channels === paddedChannels || channels >= FEW_ROWS)) {
+    return matrices({
+      groups: batch,
+      rows: channels,
+      paddedRows: paddedChannels,
+      channels: elementCount(sizes),
+      groupStride: batchStride,
+      rowStride: channelStride,
+      channelStride: strides.at(-1)!,
+    });
+  }
+  const last = (key: "stride" | "dilation" | "paddingBegin" | "filterSize") => problem[key].at(-1)!;
+  const size = sizes.at(-1)!;
+  const sourceStride = strides.at(-1)!;
+  const axis = unfolded
+    ? {
+      places: problem.outputSize.at(-1)!,
+      taps: last("filterSize"),
+      size,
+      stride: last("stride"),
+      padding: last("paddingBegin"),
+      dilation: last("dilation"),
+      sourceStride,
+    }
+    : { ...ONE_TAP, places: size, size, sourceStride };
+  return inOneRun({
+    batch,
+    rows: elementCount(sizes.slice(0, -1)),
+    axis,
     channels,
-    paddedChannels: channels,
-    taps: 1,
-    depth: channels,
-    groupStride: channels * taps,
-    rowStride: channels,
-    channelStride: 1,
-    tapStride: 0,
+    paddedChannels,
+    batchStride,
+    rowStride: sizes.length > 1 ? strides.at(-2)! : 0,
+    channelStride,
+  });
+}
+
+/** Taps that lie beside each other with all their channels, as taps of one channel, whose place takes no division to find. */
+function inOneRun(shape: UnfoldShape): UnfoldShape {
+  const { axis, channels, channelStride } = shape;
+  const beside = axis.dilation === 1 || axis.taps === 1;
+  if (channelStride !== 1 || axis.sourceStride !== channels || !beside) return shape;
+  return {
+    ...shape,
+    axis: {
+      places: axis.places,
+      taps: axis.taps * channels,
+      size: axis.size * channels,
+      stride: axis.stride * channels,
+      padding: axis.padding * channels,
+      dilation: 1,
+      sourceStride: 1,
+    },
+    channels: 1,
   };
 }
 
-/** Bytes of the images with channels innermost, and of a filter's gradient. */
-export function channelsLastBytes(request: PlanRequest): number {
-  const { storage, result } = elementsOf(request);
-  const filter = filterShape(request);
-  return images(request)
-    .map((which) => bufferBytes(packedElements(imageShape(request, which)), storage))
-    .reduce((sum, bytes) => sum + bytes, 0) +
-    (filter === undefined ? 0 : bufferBytes(packedElements(filter), result));
+const ONE_TAP = { taps: 1, stride: 1, padding: 0, dilation: 1 };
+
+/** A filter whose channels that are summed are padded: of forward innermost, of backward-data outermost, where they lie. */
+function filterCopy(request: PlanRequest, padded: ConvProblem, taps: number): UnfoldShape {
+  const [filters, channels, ...sizes] = tensorShape(request.problem, "filter") as [number, number];
+  if (request.problem.op !== "fwd") {
+    const rest = channels * elementCount(sizes);
+    const axis = { ...ONE_TAP, places: padded.outChannels, size: filters, sourceStride: rest };
+    return { ...flat(axis), channels: rest, paddedChannels: rest };
+  }
+  const strides = stridesOf(request, "filter");
+  const places = elementCount(sizes) / taps;
+  const [batchStride, channelStride] = strides as [number, number];
+  return {
+    batch: filters,
+    rows: places,
+    axis: { ...ONE_TAP, places: 1, taps, size: taps, sourceStride: strides.at(-1)! },
+    channels,
+    paddedChannels: padded.inChannels,
+    batchStride,
+    rowStride: taps * strides.at(-1)!,
+    channelStride,
+  };
 }
 
-/** Microseconds of writing them. */
-export function channelsLastTime(request: PlanRequest): number {
-  const device = deviceOf(request);
+/** Rows along one axis, as they lie. */
+function flat(axis: UnfoldShape["axis"]) {
+  return { batch: 1, rows: 1, axis, batchStride: 0, rowStride: 0, channelStride: 1 };
+}
+
+/** A filter's gradient of padded krsc, with so many taps among its channels, as it is asked for. */
+function gradientCopy(
+  { problem, filterLayout }: PlanRequest,
+  padded: ConvProblem,
+  taps: number,
+): Copy {
+  const [filters, channels, ...sizes] = tensorShape(problem, "filter") as [number, number];
+  const lying = padded.inChannels / padded.groups;
+  const places = elementCount(sizes) / taps;
+  if (filterLayout === "krsc") {
+    const row = taps * channels;
+    const axis = {
+      ...ONE_TAP,
+      places: filters * places,
+      size: filters * places,
+      sourceStride: lying,
+    };
+    return { ...flat(axis), channels: row, paddedChannels: row };
+  }
+  return lying === channels
+    ? matrices({
+      groups: filters,
+      rows: places,
+      paddedRows: places,
+      channels,
+      groupStride: channels * places,
+      rowStride: channels,
+      channelStride: 1,
+    })
+    : {
+      batch: filters,
+      rows: channels,
+      axis: { ...ONE_TAP, places, size: places, sourceStride: lying },
+      channels: taps,
+      paddedChannels: taps,
+      batchStride: places * lying,
+      rowStride: 1,
+      channelStride: channels,
+    };
+}
+
+/** Matrices of channels x rows, as {@linkcode PackShape} has them of one tap. */
+function matrices(
+  shape: Omit<PackShape, "paddedChannels" | "taps" | "depth" | "tapStride" | "window" | "classes">,
+): PackShape {
+  const { channels } = shape;
+  return { ...shape, paddedChannels: channels, taps: 1, depth: channels, tapStride: 0 };
+}
+
+/** Elements that a copy writes. */
+function copiedElements(copy: Copy): number {
+  return "axis" in copy ? unfoldedElements(copy) : packedElements(copy);
+}
+
+/** Bytes of the operands as they are written, and of a filter's gradient before it is turned. */
+export function channelsLastBytes({ request, operands, gradient }: ChannelsLast): number {
+  const { storage, result } = elementsOf(request);
+  return operands.reduce(
+    (sum, { copy }) => sum + bufferBytes(copiedElements(copy), storage),
+    gradient === undefined ? 0 : bufferBytes(resultElements(request.problem), result),
+  );
+}
+
+/** Microseconds of writing them, of a request as it is asked for. */
+export function channelsLastTime(
+  asked: PlanRequest,
+  { operands, gradient }: ChannelsLast,
+): number {
+  const device = deviceOf(asked);
   const { filterStream } = device.rates;
-  const filter = filterShape(request);
-  const shapes = images(request).map((which) => imageShape(request, which));
-  return [...shapes, ...(filter === undefined ? [] : [filter])].reduce((sum, shape) => {
-    const bytes = operandBytes(request) * 2 * packedElements(shape);
-    return sum + passTime(0, moveTime(bytes, filterStream), device);
+  const copies = [
+    ...operands,
+    ...(gradient ? [{ which: "filter" as const, copy: gradient }] : []),
+  ];
+  return copies.reduce((sum, { which, copy }) => {
+    const elements = elementCount(tensorShape(asked.problem, which)) + copiedElements(copy);
+    return sum + passTime(0, moveTime(operandBytes(asked) * elements, filterStream), device);
   }, 0);
 }
 
-/** Adds the images with channels innermost and the passes that write them. */
-export function channelsLastImages(
-  request: PlanRequest,
+/** The pass that copies a tensor; none where there is nothing to copy. */
+function copyPasses(
+  copy: Copy,
+  mode: SizeMode,
+  buffers: BufferList,
+  at: { readonly unpacked: number; readonly packed: number },
+  limits: DeviceLimits,
+  element: Scalar,
+): Pass[] {
+  if (!("axis" in copy)) return packFilterPass(copy, mode, buffers, at, limits, element);
+  if (unfoldedElements(copy) === 0) return [];
+  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  const kernel = unfoldKernel(copy, mode, from, to, element);
+  return [pass(kernel, buffers, at, unfoldWorkgroups(copy), limits)];
+}
+
+/** Adds the operands with channels innermost and the passes that write them. */
+export function channelsLastOperands(
+  { request, operands }: ChannelsLast,
   mode: SizeMode,
   buffers: BufferList,
   tensor: Readonly<Record<ConvTensor, number>>,
@@ -115,28 +347,42 @@ export function channelsLastImages(
   const { storage } = elementsOf(request);
   const passes: Pass[] = [];
   const places = { ...tensor };
-  for (const which of images(request)) {
-    const shape = imageShape(request, which);
+  for (const { which, copy } of operands) {
     const name = `${which} with channels last`;
-    places[which] = buffers.add(name, "workspace", packedElements(shape), storage);
+    places[which] = buffers.add(name, "workspace", copiedElements(copy), storage);
     const at = { unpacked: tensor[which], packed: places[which] };
-    passes.push(...packFilterPass(shape, mode, buffers, at, request.limits, storage));
+    passes.push(...copyPasses(copy, mode, buffers, at, request.limits, storage));
   }
   return { places, passes };
 }
 
 /** Adds a filter's gradient with channels innermost, and the passes that write the result by it; undefined where it leaves as it lies. */
-export function channelsLastFilter(
-  request: PlanRequest,
+export function channelsLastGradient(
+  { request, gradient }: ChannelsLast,
   mode: SizeMode,
   buffers: BufferList,
   result: number,
 ): { place: number; passes: Pass[] } | undefined {
-  const shape = filterShape(request);
-  if (shape === undefined) return undefined;
+  if (gradient === undefined) return undefined;
+  const { problem, limits } = request;
   const { result: element } = elementsOf(request);
-  const name = "filter with channels last";
-  const place = buffers.add(name, "workspace", packedElements(shape), element);
+  const name = `${resultTensor(problem.op)} with channels last`;
+  const place = buffers.add(name, "workspace", resultElements(problem), element);
   const at = { unpacked: place, packed: result };
-  return { place, passes: packFilterPass(shape, mode, buffers, at, request.limits, element) };
+  return { place, passes: copyPasses(gradient, mode, buffers, at, limits, element) };
+}
+
+/** What is written, in a note. */
+export function channelsLastNote(
+  { problem }: PlanRequest,
+  { request, operands, unfolded }: ChannelsLast,
+): string {
+  const { inChannels, outChannels } = request.problem;
+  const which = operands.map(({ which }) => which).join(" and ");
+  const grown = unfolded
+    ? `, the last axis's taps among them: ${inChannels}`
+    : inChannels !== problem.inChannels || outChannels !== problem.outChannels
+    ? `, padded to ${inChannels} and ${outChannels}`
+    : "";
+  return `${which} written once with channels innermost${grown}`;
 }

@@ -2,7 +2,8 @@ import assert from "#assert";
 import { convProblem, type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
-import { planConv } from "../planner.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 
 const matrixUnits = {
@@ -50,7 +51,7 @@ Deno.test("images of nchw are rewritten for matrix units where that is predicted
     );
     const tensor = plan.buffers.find(({ role }) => role === images[0]!.name.split(" ")[0])!;
     assert.equal(images[0]!.bytes, tensor.bytes);
-    assert.ok(plan.notes.includes("images are written once with channels innermost"));
+    assert.ok(plan.notes.some((note) => note.includes("written once with channels innermost")));
     // Results lie as they are asked for.
     assert.match(plan.kernel, op === "bwd-filter" ? /_nhwc_2d_/ : /_nhwc_to_nchw_2d_/);
   }
@@ -65,7 +66,6 @@ Deno.test("images stay as they lie in f32, in other layouts, of few channels, an
     request("fwd", nhwc),
     request("fwd", { layout: "chwn", filterLayout: "crsk" }),
     request("fwd", { variant: { matrixUnits: false } }),
-    request("fwd", {}, 3),
     request("fwd", { maxWorkspaceBytes: 1 << 20 }),
     // 13 bindings of the image as it lies, and as many as it is written, are more than there are.
     request("fwd", {
@@ -82,4 +82,34 @@ Deno.test("images stay as they lie in f32, in other layouts, of few channels, an
   const variant = { channelsLast: true };
   assert.equal(rewritten(request("fwd", { dtype: "f32", variant }, 3)).length, 1);
   assert.deepEqual(rewritten(request("fwd", { ...nhwc, variant })), []);
+});
+
+Deno.test("few channels take the taps of the last axis, odd ones are padded", () => {
+  const nhwc = { layout: "nhwc", filterLayout: "krsc" } as const;
+  const noted = (asked: PlanRequest) =>
+    planConv(asked).notes.find((note) => note.includes("written once")) ?? "";
+  for (const op of ["fwd", "bwd-filter"] as const) {
+    assert.match(noted(request(op, nhwc, 3)), /taps among them: 16$/);
+  }
+  const few = request("bwd-data", nhwc);
+  const problem = { ...few.problem, outChannels: 21 };
+  assert.match(noted({ ...few, problem }), /^output and filter .* padded to 128 and 24$/);
+});
+
+Deno.test("tiles of which a device has no room for are not taken, however results lie", () => {
+  const { problem, ...more } = request("bwd-data", { layout: "nhwc", filterLayout: "krsc" });
+  for (const outChannels of [3, 5, 12, 20, 36, 100]) {
+    for (const op of OPERATIONS) {
+      for (const policy of [{}, { policy: "matrix-large" }]) {
+        const plan = tryPlanConv({ ...more, problem: { ...problem, op, outChannels }, ...policy });
+        if (isRefusal(plan)) {
+          assert.match(plan.text, /does not fit/);
+          continue;
+        }
+        for (const { kernel } of plan.passes) {
+          assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name}: ${kernel.workgroupBytes}`);
+        }
+      }
+    }
+  }
 });

@@ -15,7 +15,7 @@ import { cutArithmetic } from "../cut.ts";
 import { withHalfTile } from "../product_time.ts";
 import { quantizePass, sumsRequest } from "../quantize.ts";
 import { storesApart } from "./price.ts";
-import { channelsLastFilter, channelsLastImages } from "./channels_last.ts";
+import { channelsLastGradient, channelsLastNote, channelsLastOperands } from "./channels_last.ts";
 import { inWords, isPadded, paddedOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
@@ -43,16 +43,19 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     passes.push(...operands.passes);
   }
   if (channelsLast && elements > 0) {
-    const images = channelsLastImages(request, mode, buffers, tensor);
-    tensor = images.places;
-    passes.push(...images.passes);
+    const written = channelsLastOperands(channelsLast, mode, buffers, tensor);
+    tensor = written.places;
+    passes.push(...written.passes);
   }
-  const filter = channelsLast && elements > 0
-    ? channelsLastFilter(request, mode, buffers, result)
+  const gradient = channelsLast && elements > 0
+    ? channelsLastGradient(channelsLast, mode, buffers, result)
     : undefined;
   const apart = storesApart(request, operands);
   const sums = apart ? buffers.add("sums", "workspace", elements, "i32") : undefined;
-  const product = apart ? sumsRequest(request) : request;
+  const product = {
+    ...(apart ? sumsRequest(request) : request),
+    ...(channelsLast && { problem: channelsLast.request.problem }),
+  };
 
   const pack = operands.pack(policy);
   let aBuffer = tensor[operands.left];
@@ -72,7 +75,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     columns,
     target: {
       ...operands.result,
-      buffer: sums ?? filter?.place ?? result,
+      buffer: sums ?? gradient?.place ?? result,
       element: sums === undefined ? types.result : "i32" as const,
     },
     classText: operands.uneven &&
@@ -81,7 +84,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   const ending = apart ? { ...tensors, elements: elementsOf(product) } : tensors;
   const cutting = cutPasses(product, mode, shape, ending, productOf);
   const { products } = cutting;
-  passes.push(...products, ...cutting.sums, ...filter?.passes ?? []);
+  passes.push(...products, ...cutting.sums, ...gradient?.passes ?? []);
   if (sums !== undefined) {
     passes.push(quantizePass(request, mode, buffers, { sums, result, bias, scale }));
   }
@@ -97,7 +100,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
       ...(padded ? ["channels of a group are padded to whole words of four"] : []),
-      ...(channelsLast ? ["images are written once with channels innermost"] : []),
+      ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
       ...cutNotes(cut, cutTiles(shape, problem.groups), request),
     ],

@@ -1,3 +1,5 @@
+import { policyVector } from "../../kernels/loader.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { targetStore } from "../conv_product.ts";
 import type { Cut } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
@@ -35,10 +37,7 @@ export function implicitTime(
     : operands.linear(policy) && alone
     ? shares.linear
     : 1;
-  // On matrix units, of images that are loaded one half at a time.
-  const halves = policy.matrix === undefined || layout === "nhwc" || operands.b.vector !== 1
-    ? 1
-    : shares.singleHalves[problem.op === "bwd-filter" ? "correlated" : "gathered"];
+  const halves = policy.matrix === undefined ? 1 : halvesShare(request, operands, policy);
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
   const strewn = operands.left === "filter" && operands.a.vector === 1 &&
@@ -51,4 +50,20 @@ export function implicitTime(
     operands.pack(policy),
     storedShare(request, result, rows),
   );
+}
+
+/** On matrix units, of images that are loaded fewer than eight halves at a time. */
+function halvesShare(
+  request: PlanRequest,
+  { b, linear }: Operands,
+  policy: TilePolicy,
+): number {
+  const { singleHalves, fewHalves } = deviceOf(request).shares;
+  const filters = request.problem.op === "bwd-filter";
+  if (request.layout !== "nhwc") {
+    if (b.vector !== 1) return 1;
+    return linear(policy) ? fewHalves.one : singleHalves[filters ? "correlated" : "gathered"];
+  }
+  const vector = policyVector(policy, b.vector, b.steps ?? []);
+  return vector === 8 ? 1 : fewHalves[vector === 4 ? "four" : "one"];
 }

@@ -12,7 +12,12 @@ import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
 import { correlationOperands, gatherOperands } from "./operands.ts";
 import { implicitTime, storesApart } from "./price.ts";
-import { channelsLast, channelsLastBytes, channelsLastTime } from "./channels_last.ts";
+import {
+  type ChannelsLast,
+  channelsLastBytes,
+  channelsLastTime,
+  channelsLastWays,
+} from "./channels_last.ts";
 import { inWords, paddedBytes, paddingTime } from "./words.ts";
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
@@ -22,8 +27,8 @@ export interface ImplicitProduct {
   readonly cut: Cut;
   /** Predicted microseconds. */
   readonly time: number;
-  /** Whether images are written with channels innermost before, and lie so in the operands. */
-  readonly channelsLast: boolean;
+  /** How operands are written with channels innermost before, and lie so; undefined where they are read as they lie. */
+  readonly channelsLast: ChannelsLast | undefined;
 }
 
 /** Longer strides may exceed 32 bits, times their padding. */
@@ -64,7 +69,7 @@ interface Way {
   readonly operands: Operands;
   /** Bytes that passes before write, and the microseconds they take. */
   readonly written: { readonly bytes: number; readonly time: number };
-  readonly channelsLast: boolean;
+  readonly channelsLast: ChannelsLast | undefined;
 }
 
 /** Every way to make a product of a request; of int8 its channels are words. */
@@ -82,14 +87,22 @@ function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
   };
   const lying = ways(request, request.layout, {
     written: { bytes: paddedBytes(asked), time: paddingTime(asked) },
-    channelsLast: false,
+    channelsLast: undefined,
   });
-  const last = channelsLast(request);
-  const others = last && ways(last, request.layout, {
-    written: { bytes: channelsLastBytes(request), time: channelsLastTime(request) },
-    channelsLast: true,
-  });
-  const all = others === undefined ? lying : rewritten ? others : [...lying, ...others] as const;
+  const [last, ...others] = channelsLastWays(request).flatMap((channelsLast) =>
+    ways(channelsLast.request, request.layout, {
+      written: {
+        bytes: channelsLastBytes(channelsLast),
+        time: channelsLastTime(request, channelsLast),
+      },
+      channelsLast,
+    })
+  );
+  const all = last === undefined
+    ? lying
+    : rewritten
+    ? [last, ...others] as const
+    : [...lying, last, ...others] as const;
   const [packed, ...more] = all.filter(({ operands }) =>
     operands.pack(TILE_POLICIES[0]!) !== undefined
   );

@@ -1,0 +1,96 @@
+import template from "../../shaders/unfold.wgsl" with { type: "text" };
+import { type Scalar, typeName, zeroOf } from "../elements/scalar.ts";
+import { type Axis, digitsText } from "./axes.ts";
+import {
+  eachElement,
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+} from "./module.ts";
+
+/**
+ * A tensor whose taps along one axis become channels, which are innermost then: element = batch·batchStride + row·rowStride +
+ * x·axis.sourceStride + channel·channelStride, where tap s of place p lies at x = p·stride + s·dilation − padding.
+ */
+export interface UnfoldShape {
+  readonly batch: number;
+  /** Of the axes between. */
+  readonly rows: number;
+  /** Places and taps that lie outside its size are zero. */
+  readonly axis: Axis;
+  readonly channels: number;
+  /** taps·channels, channels fastest, and zeros. */
+  readonly paddedChannels: number;
+  readonly batchStride: number;
+  readonly rowStride: number;
+  readonly channelStride: number;
+}
+
+/** Elements of the unfolded tensor. */
+export function unfoldedElements({ batch, rows, axis, paddedChannels }: UnfoldShape): number {
+  return batch * rows * axis.places * paddedChannels;
+}
+
+/** Elements that a thread stores at once. */
+function storedVector({ paddedChannels }: UnfoldShape): 1 | 4 {
+  return paddedChannels % 4 === 0 ? 4 : 1;
+}
+
+/** Workgroups of {@linkcode unfoldKernel}. */
+export function unfoldWorkgroups(shape: UnfoldShape): number {
+  return Math.ceil(unfoldedElements(shape) / storedVector(shape) / 256);
+}
+
+/** Copies a tensor to [batch][rows][places][taps·channels], padded. Binds `unpacked` and `packed`. */
+export function unfoldKernel(
+  shape: UnfoldShape,
+  mode: SizeMode,
+  source: TensorSplit,
+  packed: TensorSplit,
+  element: Scalar = "f32",
+): SizedKernel {
+  const module = moduleBuilder(mode);
+  const vector = storedVector(shape);
+  const from = module.tensor("unpacked", "read", 1, source, element);
+  const to = module.tensor("packed", "write", vector, packed, element);
+  const { axis } = shape;
+  const name = `unfold_${element}x${vector}${splitTrait(source, packed)}`;
+  const size = (key: Exclude<keyof UnfoldShape, "axis" | "batch" | "paddedChannels">) =>
+    module.size(key, shape[key]);
+  const along = (key: keyof Axis) => module.size(`axis_${key}`, axis[key]);
+  const vectors = module.size("vectors", shape.paddedChannels / vector);
+  const elements = Array.from(
+    { length: vector },
+    (_, e) => `element(batch, row, place, vector * ${vector}u + ${e}u)`,
+  );
+  const wgsl = render(template, {
+    name,
+    value: from.value,
+    zero: zeroOf(from.value, 1),
+    load: from.load,
+    channels: size("channels"),
+    batchStride: size("batchStride"),
+    rowStride: size("rowStride"),
+    channelStride: size("channelStride"),
+    taps: along("taps"),
+    size: along("size"),
+    stride: along("stride"),
+    padding: along("padding"),
+    dilation: along("dilation"),
+    sourceStride: along("sourceStride"),
+    begin: eachElement(module.size("count", unfoldedElements(shape) / vector)),
+    digits: digitsText("i", "rest", [
+      { name: "vector", radix: vectors },
+      { name: "place", radix: along("places") },
+      { name: "row", radix: size("rows") },
+      { name: "batch", radix: "" },
+    ]),
+    store: to.store("i", `${typeName(to.value, vector)}(${elements.join(", ")})`),
+    declarations: module.declarations(),
+  });
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+}
