@@ -3,6 +3,7 @@ import { policyVector } from "../kernels/loader.ts";
 import {
   mainLoopBytes,
   mainLoopWorkgroups,
+  outputPolicy,
   stepIterations,
   variantPolicy,
 } from "../kernels/main_loop.ts";
@@ -14,7 +15,6 @@ import {
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
-  stagedAlong,
 } from "../kernels/matrix_policies.ts";
 import { unitShape } from "../kernels/matrix_units.ts";
 import {
@@ -93,12 +93,13 @@ export function policyFits(
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, []),
   });
-  // As where results lie is not known here, whichever way sums of matrix units pass.
+  // Along which side results lie is not known here.
   const bytes = Math.max(
-    ...(["rows", "columns"] as const).map((side) => stagedAlong(policy, side)).flatMap((staged) => [
-      mainLoopBytes(staged, a, b),
-      mainLoopBytes(staged, wide(a), wide(b)),
-    ]),
+    ...(["rows", "columns"] as const).flatMap((side) =>
+      ([[a, b], [wide(a), wide(b)]] as const).map(([a, b]) =>
+        mainLoopBytes(outputPolicy(policy, side, a, b), a, b)
+      )
+    ),
   );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;

@@ -110,6 +110,20 @@ export function mainLoopBytes(
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
 }
 
+/** Bytes of workgroup memory that all policies on matrix units fit. */
+const MATRIX_BYTES = 49_152;
+
+/** The policy as a product with these loaders runs it whose results lie along that side: staged along it where that fits. */
+export function outputPolicy(
+  policy: TilePolicy,
+  side: OutputStore["side"],
+  a: LoaderSides,
+  b: LoaderSides,
+): TilePolicy {
+  const staged = stagedAlong(policy, side);
+  return mainLoopBytes(staged, a, b) <= MATRIX_BYTES ? staged : policy;
+}
+
 /** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
 const WORTH_PEELING = 0.03;
 
@@ -180,7 +194,7 @@ export function mainLoopKernel(
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
-  const policy = stagedAlong(cut, output.side);
+  const policy = outputPolicy(cut, output.side, a, b);
   const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
