@@ -67,9 +67,12 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
     }
   };
   for (const { name: policy } of matrixPolicies(unit, lanes, split)) {
-    for (const transpose of TRANSPOSES) {
-      for (const size of [33, 64, 2049, 2064]) add(size, { policy }, { transpose });
-    }
+    TRANSPOSES.forEach((transpose, i) => {
+      // Of each a size that no vector divides, and one of eights.
+      for (const size of i % 2 === 0 ? [33, 2064] : [64, 2049]) {
+        add(size, { policy }, { transpose });
+      }
+    });
     add(8192, { policy, splits: 2 });
     add(8192, { policy, balance: "none" });
   }

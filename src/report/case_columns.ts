@@ -66,8 +66,9 @@ export const CASE_COLUMNS = {
   kernel: words("kernel", ({ kernel, algorithm }) => kernel ?? (algorithm || "-")),
   time: figure("time", (record) => record.time_ms?.median ?? null, formatMilliseconds, 8),
   noise: figure("noise", noiseOf, formatShare, 6),
-  gflops: figure("GFLOP/s", (record) => caseFigures(record).gflops),
-  gbs: figure("GB/s", bandwidthOf),
+  gflops: figure("GFLOP/s", (record) => caseFigures(record).gflops, significant, 8),
+  // Of small problems on a busy CPU 0.0001234.
+  gbs: figure("GB/s", bandwidthOf, significant, 9),
   peak: figure("of peak", (record, { peak }) => share(arithmeticOf(record), peak), formatShare),
   bandwidth: figure(
     "of bandwidth",

@@ -92,24 +92,34 @@ for (const [name, arithmetic, operations, all = FILLS] of ARITHMETICS) {
   Deno.test(`judge() passes healthy results and finds faults: ${name}`, () => {
     for (const op of operations) {
       // Where neighbours are of unlike size, those that share a scale err as the largest does: no channel stands out.
-      const fills = quadsOf(arithmetic) ? FILLS.slice(0, 3) : all;
+      const fills = quadsOf(arithmetic)
+        ? FILLS.slice(0, 3)
+        // Of every operation data of one size and of unlike ones, of one of them all.
+        : op === operations[0]
+        ? all
+        : all.filter((fill) => fill === "uniform01" || fill === "mixed");
       for (const fill of fills) {
         const what = `${op} ${fill}`;
         const given = simulatedCase(problemOf(op), arithmetic, fill);
         const healthy = healthyResult(given, { separate: true, start: 7 });
         const right = judgeCase(given, healthy.result, healthy.reference);
         assert.deepEqual([right.verdict, right.reasons], ["pass", []], what);
-        findsFaults(given, healthy, what);
+        findsFaults(given, healthy, what, fill === fills[0]);
       }
     }
   });
 }
 
-/** What the issue asks of the gate: four times the typical RMS in a channel, twenty times the typical in one output. */
+/**
+ * What the issue asks of the gate: four times the typical RMS in a channel, twenty times the typical in one output.
+ *
+ * @param zeros Whether a result of zeros is tried: it is found by looking closer at all of it, on all data alike.
+ */
 function findsFaults(
   given: SimulatedCase,
   healthy: ReturnType<typeof healthyResult>,
   what: string,
+  zeros: boolean,
 ): void {
   const { shape, magnitudes } = healthy.reference;
   const { rms, typical } = given.yardstick.sample;
@@ -145,7 +155,7 @@ function findsFaults(
     "an output off by 20 times the typical",
     /bound ratio/,
   );
-  fails(changed(healthy, () => 0), "zeros");
+  if (zeros) fails(changed(healthy, () => 0), "zeros");
   fails(changed(healthy, (value, i) => i === one ? NaN : value), "NaN", /NaN/);
 
   /** Of a tile's outputs the root of the mean square over image and channel. */

@@ -34,8 +34,8 @@ export function tileTransforms(axes: readonly WinogradTransform[]): TileTransfor
   const known = cache.get(key);
   if (known !== undefined) return known;
   const both = (name: TransformName) => ({
-    rounded: nested(axes.map((axis) => lineTransform(axis, name, Math.fround))),
-    exact: nested(axes.map((axis) => lineTransform(axis, name, (value) => value))),
+    rounded: nested(axes.map((axis) => lineTransform(axis, name, true))),
+    exact: nested(axes.map((axis) => lineTransform(axis, name, false))),
   });
   const made = { input: both("input"), filter: both("filter"), output: both("output") };
   cache.set(key, made);
@@ -52,9 +52,11 @@ interface LineTransform {
 function lineTransform(
   transform: WinogradTransform,
   name: TransformName,
-  round: (value: number) => number,
+  rounded: boolean,
 ): LineTransform {
   const { inputs, outputs, steps, results } = linearProgram(appliedMatrix(transform, name));
+  // Decided at each step: a function that is handed in would be called a million times where V8 has an instruction.
+  const round = (value: number) => rounded ? Math.fround(value) : value;
   const factor = (term: Term | undefined) => term ? round(term.factor.valueOf()) : 0;
   const left = Int32Array.from(steps, (step) => step.left.node);
   const right = Int32Array.from(steps, (step) => step.right?.node ?? 0);

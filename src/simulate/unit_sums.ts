@@ -81,13 +81,14 @@ export function addUnit(
   return towardZero(kept);
 }
 
-/** e of a value from 2^e up to 2^(e + 1); −∞ of 0. */
+const DOUBLE = new Float64Array(1);
+const DOUBLE_WORDS = new Uint32Array(DOUBLE.buffer);
+
+/** e of a value from 2^e up to 2^(e + 1), of subnormal ones −1023; −∞ of 0. */
 export function exponentOf(value: number): number {
   if (value === 0) return -Infinity;
-  const size = Math.abs(value);
-  const near = Math.floor(Math.log2(size));
-  // The logarithm rounds.
-  return size < 2 ** near ? near - 1 : size >= 2 ** (near + 1) ? near + 1 : near;
+  DOUBLE[0] = value;
+  return (DOUBLE_WORDS[1]! >>> 20 & 0x7ff) - 1023;
 }
 
 const FLOAT = new Float32Array(1);

@@ -6,7 +6,7 @@ import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /**
- * One filter a channel, and few channels, of every operation, layout, rank and pair of element types: vectors and single
+ * One filter a channel, and few channels, of every operation, layout and rank, of equal element types and of others in turn: vectors and single
  * elements, filters in workgroup memory, packed and read as they lie, unrolled and in loops, tensors in parts, segments.
  */
 export function depthwiseKernels(): Kernel[] {
@@ -17,7 +17,9 @@ export function depthwiseKernels(): Kernel[] {
     { inputSize: [5, 9, 8], taps: 3, stride: 1 },
     { inputSize: [15, 14], taps: 13, stride: 1 },
   ];
-  const types = [["f32", "f32"], ["f16", "f16"], ["f16", "f32"], ["f32", "f16"]] as const;
+  const same = [["f32", "f32"], ["f16", "f16"]] as const;
+  const mixed = [["f16", "f32"], ["f32", "f16"]] as const;
+  let turn = 0;
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const { inputSize, taps, stride } of shapes) {
@@ -39,7 +41,7 @@ export function depthwiseKernels(): Kernel[] {
             paddingBegin: inputSize.map(() => 1),
             stride: inputSize.map(() => stride),
           });
-          for (const [dtype, outDtype] of types) {
+          for (const [dtype, outDtype] of [...same, mixed[turn++ % 2]!]) {
             const request = {
               problem,
               dtype,

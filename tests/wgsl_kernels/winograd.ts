@@ -114,26 +114,35 @@ export function fusedKernels(): Kernel[] {
 }
 
 /**
- * Every kernel of WinRS and every layout: with and without buckets, added to another's, stored in parts, of one to three
+ * Every kernel of WinRS and every layout, of the largest one each: with and without buckets, added to another's, stored in parts, of one to three
  * axes and every policy that is taken by itself.
  */
 export function winrsKernels(): Kernel[] {
   const kernels: Kernel[] = [];
   const few = { ...limits, maxComputeWorkgroupStorageSize: 16_384 };
   const shapes = [
-    { inputSize: [40], filterSize: [9], pair: "a16n9r8,a8n3r6", splits: 1 },
-    { inputSize: [5, 9, 8], filterSize: [2, 3, 3], pair: "a8n3r6,a4n3r2", splits: 4, flush: 8 },
-    ...OMEGAS.map((omega) => ({
+    { inputSize: [40], filterSize: [9], pair: "a16n9r8,a8n3r6", splits: 1, layouts: LAYOUTS },
+    {
+      inputSize: [5, 9, 8],
+      filterSize: [2, 3, 3],
+      pair: "a8n3r6,a4n3r2",
+      splits: 4,
+      flush: 8,
+      layouts: LAYOUTS,
+    },
+    ...OMEGAS.map((omega, i) => ({
       inputSize: [9, 24],
       filterSize: [3, omega.n],
       pair: omegaName(omega),
       splits: 3,
       flush: 16,
       ...(omega.n % 2 === 0 ? { limits: few } : {}),
+      // The largest take long to compile: one layout each.
+      layouts: omega.alpha === 16 ? [LAYOUTS[i % LAYOUTS.length]!] : LAYOUTS,
     })),
   ];
-  for (const { inputSize, filterSize, ...more } of shapes) {
-    for (const layout of LAYOUTS) {
+  for (const { inputSize, filterSize, layouts, ...more } of shapes) {
+    for (const layout of layouts) {
       const problem = convProblem({
         op: "bwd-filter",
         batch: 8,
