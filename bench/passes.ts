@@ -3,7 +3,7 @@
  *   deno run -A bench/passes.ts DESCRIPTOR [OPS] [LAYOUTS]
  *   deno run -A bench/passes.ts gemm M,N,K [TRANSPOSES] --backend dawn --math f16x3 --policy matrix-tall --balance none
  * OPS, LAYOUTS and TRANSPOSES are comma lists; convolutions are by implicit GEMM. --dtype and --out-dtype too. Microseconds of
- * normal data; a pass alone is timed without the ones before it.
+ * normal data, of i8 of its bits; a pass alone is timed without the ones before it.
  */
 import { parseArgs } from "node:util";
 import { modelOf } from "../src/algorithms/device/h200.ts";
@@ -13,6 +13,7 @@ import { planConv } from "../src/algorithms/planner.ts";
 import type { Plan } from "../src/algorithms/plan.ts";
 import { timePlan } from "../src/run/timing.ts";
 import { upload } from "../src/gpu/buffers.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
 import { openDevice } from "../src/gpu/device.ts";
 import { createPlanBuffers, preparePlan } from "../src/gpu/execute.ts";
 import { OPERATIONS } from "../src/problem/conv_problem.ts";
@@ -42,10 +43,9 @@ using gpu = await openDevice({
   robust: false,
 });
 console.log(gpu.info.adapter);
-const elements = { dtype: half ? "f16" : "f32", ...(outDtype && { outDtype }) } as Pick<
-  GemmRequest,
-  "dtype" | "outDtype"
->;
+const elements = { dtype, ...(outDtype && { outDtype }) } as
+  & Pick<PlanRequest, "dtype" | "outDtype">
+  & Pick<GemmRequest, "dtype" | "outDtype">;
 const common = {
   limits: gpu.limits,
   device: modelOf(gpu.workgroupsInFlight),
@@ -80,7 +80,7 @@ function convolutions(): { name: string; plan: Plan }[] {
     LAYOUTS.filter((one) => layouts.split(",").includes(one)).map((layout) => {
       const plan = planConv({
         problem: { ...parseDescriptor(descriptor), op },
-        dtype: half ? "f16" : "f32",
+        dtype: elements.dtype,
         layout,
         filterLayout: filterLayoutFor(layout),
         epilogue: NO_EPILOGUE,

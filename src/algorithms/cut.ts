@@ -81,12 +81,13 @@ const MOST_SPLITS = 512;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
 
-/** Whether a device can run the main loop with this policy and these tile loaders. */
+/** Whether a device can run the main loop with this policy, these tile loaders and the variant's buffers. */
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
   a: TileAccess,
   b: TileAccess,
+  variant?: MainLoopVariant,
 ): boolean {
   // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie.
   const wide = ({ vector = 1, ...access }: TileAccess) => ({
@@ -97,7 +98,7 @@ export function policyFits(
   const bytes = Math.max(
     ...(["rows", "columns"] as const).flatMap((side) =>
       ([[a, b], [wide(a), wide(b)]] as const).map(([a, b]) =>
-        mainLoopBytes(outputPolicy(policy, side, a, b), a, b)
+        mainLoopBytes(outputPolicy(policy, side, a, b, variant), a, b, variant)
       )
     ),
   );
@@ -277,7 +278,8 @@ export function cutProduct(
 ): Planned<Cut> {
   const { limits } = request;
   const device = deviceOf(request);
-  const fits = (policy: TilePolicy) => policyFits(policy, limits, product.a, product.b);
+  const fits = (policy: TilePolicy) =>
+    policyFits(policy, limits, product.a, product.b, request.variant);
   const { matrix } = product;
   const matrices = matrix === undefined
     ? []

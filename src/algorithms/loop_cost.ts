@@ -94,13 +94,13 @@ export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }:
   return Math.max(1, Math.min(resident, Math.floor(device.sharedBytes / bytes)));
 }
 
-/** How a side of a tile lies: packed ones along their places. */
+/** How a side of a tile lies. */
 function tileSide(
   policy: TilePolicy,
-  { packing, vector = 1, steps = [], ...access }: TileAccess,
+  { packing, packedAlong, vector = 1, steps = [], ...access }: TileAccess,
 ): TileAccess {
   if (packing?.(policy) !== undefined) {
-    return { along: "place", vector: policyVector(policy, 4, []) };
+    return { along: packedAlong?.(policy) ?? "place", vector: policyVector(policy, 4, []) };
   }
   return { ...access, vector: vector === 8 ? vector : policyVector(policy, vector, steps) };
 }

@@ -82,4 +82,6 @@ export type TileAccess =
     readonly steps?: readonly number[];
     /** What packing the operand for a policy costs, in multiply-adds; undefined where it is read as it is. */
     packing?(policy: TilePolicy): number | undefined;
+    /** Along which side it lies when it is packed; along its places where absent. */
+    packedAlong?(policy: TilePolicy): TileLoader["along"];
   };

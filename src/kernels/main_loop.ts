@@ -119,9 +119,10 @@ export function outputPolicy(
   side: OutputStore["side"],
   a: LoaderSides,
   b: LoaderSides,
+  variant?: MainLoopVariant,
 ): TilePolicy {
   const staged = stagedAlong(policy, side);
-  return mainLoopBytes(staged, a, b) <= MATRIX_BYTES ? staged : policy;
+  return mainLoopBytes(staged, a, b, variant) <= MATRIX_BYTES ? staged : policy;
 }
 
 /** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
@@ -194,7 +195,7 @@ export function mainLoopKernel(
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
-  const policy = outputPolicy(cut, output.side, a, b);
+  const policy = outputPolicy(cut, output.side, a, b, options.variant);
   const variant = fullVariant(options.variant);
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);

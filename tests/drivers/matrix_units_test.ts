@@ -138,20 +138,45 @@ const problems = randomSizes({
   groupOut: channels,
 });
 
+/** Where packing costs nothing, and short rows much. */
+const FREE_PACKING = {
+  ...H200,
+  costs: { ...H200.costs, element: 0, dispatch: 0 },
+  shares: { ...H200.shares, depthRows: { 16: 0.5, 32: 0.5, 64: 0.5 } },
+};
+
+Deno.test("operands of int8 are packed in panels on matrix units where that pays, and where bytes lie apart", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  // Bytes of a depth that come in sixteens, in words, and one by one; places in fours and one by one.
+  for (const [m, n, k] of [[68, 72, 80], [67, 36, 52], [36, 67, 45]] as const) {
+    for (const transpose of TRANSPOSES) {
+      for (const sizes of ["constant", "uniform"] as const) {
+        const problem = { m, n, k, batch: 2, transpose };
+        const { plan } = await multiply(gpu, problem, { dtype: "i8", sizes, device: FREE_PACKING });
+        const packs = plan.passes.slice(0, -1).map(({ kernel }) => kernel.name.split(".")[0]);
+        const run = k === 80 ? 16 : k === 52 ? 4 : 1;
+        const kernel = (places: number, along: string) =>
+          along === "depth"
+            ? `pack_bytes_depth1_run${run}_panels`
+            : `pack_bytes_place${places % 4 === 0 ? 4 : 1}_run1_panels`;
+        assert.deepEqual(packs, [
+          kernel(m, transpose[0] === "n" ? "depth" : "place"),
+          kernel(n, transpose[1] === "n" ? "place" : "depth"),
+        ]);
+      }
+    }
+  }
+});
+
 Deno.test("operands of f16 that lie along the depth are packed on matrix units where that pays", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
-  // Of a device where it costs nothing, and short rows much.
-  const device = {
-    ...H200,
-    costs: { ...H200.costs, element: 0, dispatch: 0 },
-    shares: { ...H200.shares, depthRows: { 16: 0.5, 32: 0.5, 64: 0.5 } },
-  };
   const packed = { nn: "ap", nt: "apbp", tn: "", tt: "bp" };
   for (const [m, n, k] of SIZES.slice(1, 2)) {
     for (const transpose of TRANSPOSES) {
       for (const policy of ["matrix-small", "matrix-ahead", "matrix-ahead-wide"]) {
-        const choice = { dtype: "f16", device, policy } as const;
+        const choice = { dtype: "f16", device: FREE_PACKING, policy } as const;
         const { plan } = await multiply(gpu, { m, n, k, transpose, batch: 2 }, choice);
         const passes = packed[transpose].length / 2;
         assert.equal(plan.passes.length, 1 + passes, plan.kernel);

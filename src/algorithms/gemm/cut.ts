@@ -12,6 +12,7 @@ import {
   operandShapes,
   packingCost,
   packingPays,
+  packsPanels,
   splittingCost,
   storedDepth,
 } from "./operands.ts";
@@ -40,6 +41,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
         packingPays(device, request.limits, valueBytes, shape, policy, side, other)
           ? packingCost(device, shape)
           : undefined,
+      packedAlong: (policy: TilePolicy) => packsPanels(policy) ? "depth" : "place",
     });
   const inHalves = (shape: OperandShape) => ({
     along: "place",

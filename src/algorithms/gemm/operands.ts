@@ -68,8 +68,7 @@ export function operandShapes(
 
 /**
  * What the main loop gains by a packed operand, as a share of its time (docs/performance/gemm.md): stores across a
- * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do, those of int8
- * along the depth.
+ * tile of A, and loads of single elements, cost it that much. Tiles of matrix units lie as their operands do.
  */
 function packingGain(
   { shares }: DeviceModel,
@@ -79,7 +78,7 @@ function packingGain(
 ): number {
   const { packing } = shares;
   if (vector === 1) return packing.single;
-  if (along === "place" || policy.matrix?.unit.component === "i8") return 0;
+  if (along === "place") return 0;
   if (policy.matrix !== undefined) return 1 - depthShare(shares, policy, extent);
   return extent >= 128 ? packing.across : 0;
 }
@@ -152,9 +151,15 @@ export function splittingCost(
   return 8 * batches * places * depth * costs.element + 4 * costs.dispatch;
 }
 
-/** The pass that packs an operand to [batch][padded depth][padded places]. */
+/** Whether operands are packed in panels of the tile's depth: int8 on matrix units, whose bytes follow each other along it. */
+export function packsPanels({ matrix }: TilePolicy): boolean {
+  return matrix?.unit.component === "i8";
+}
+
+/** The pass that packs an operand to [batch][padded depth][padded places], or in panels ({@linkcode packedLoader}). */
 export function packOperandPass(
   matrix: OperandShape,
+  policy: TilePolicy,
   padded: { places: number; depth: number },
   { storage }: Elements,
   mode: SizeMode,
@@ -162,11 +167,14 @@ export function packOperandPass(
   buffers: BufferList,
   at: { unpacked: number; packed: number },
 ): Pass {
-  const { places, depth, batches, along, bytes } = matrix;
+  const { places, depth, batches, along } = matrix;
   const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  const panels = packsPanels(policy);
+  const bytes = matrix.bytes ?? (panels ? { depth: 4 * depth, along } : undefined);
   if (bytes !== undefined) {
     const shape = {
       ...bytes,
+      panel: panels ? policy.depth : 1,
       groups: batches,
       places,
       paddedPlaces: padded.places,

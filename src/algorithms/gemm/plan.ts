@@ -52,6 +52,7 @@ import {
   packedSize,
   packingPays,
   packOperandPass,
+  packsPanels,
   storedDepth,
 } from "./operands.ts";
 import { HALVES, SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
@@ -256,7 +257,6 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       mappedOutput(out, map, epilogueSteps),
       { variant, accumulation: types.accumulate, chain: unitChain(types.result, matrix?.split) },
     );
-    expectRoom(kernel.kernel.workgroupBytes);
     const workgroups = mainLoopWorkgroups(shape, policy);
     const multiplications = packed * mainLoopMultiplications(shape, policy, mode, variant);
     const places = { ...place, ...split?.places, a: a.buffer, b: b.buffer, result: target };
@@ -301,7 +301,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       batch * padded.places * padded.depth,
       types.storage,
     );
-    packs.push(packOperandPass(matrix, padded, types, mode, limits, buffers, {
+    packs.push(packOperandPass(matrix, policy, padded, types, mode, limits, buffers, {
       unpacked,
       packed: packedBuffer,
     }));
@@ -328,18 +328,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
         ...padded,
         tileDepth: policy.depth,
         vector,
+        inPanels: packsPanels(policy),
       });
     return { buffer, loader, trait };
-  }
-
-  /** Two tiles of each operand may be more than the planner reckoned with. */
-  function expectRoom(bytes: number) {
-    const room = limits.maxComputeWorkgroupStorageSize;
-    if (bytes <= room) return;
-    buffers.refuse(refusal(
-      "limit",
-      `policy ${policy.name} takes ${bytes} bytes of workgroup memory with double buffers, ` +
-        `the device has ${room}`,
-    ));
   }
 }

@@ -2,6 +2,7 @@ import {
   packBytesKernel,
   type PackBytesShape,
   packBytesThreads,
+  packedWords,
 } from "../../kernels/pack_bytes.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
@@ -64,6 +65,7 @@ function channelRuns({ problem }: PlanRequest, which: ConvTensor): PackBytesShap
     depth,
     paddedWords: groupWords(problem),
     along: "depth",
+    panel: 1,
   };
 }
 
@@ -71,7 +73,7 @@ function channelRuns({ problem }: PlanRequest, which: ConvTensor): PackBytesShap
 export function paddedBytes(request: PlanRequest): number {
   if (!isPadded(request) || request.problem.inChannels === 0) return 0;
   return OPERANDS.reduce(
-    (sum, which) => sum + 4 * packBytesThreads(channelRuns(request, which)),
+    (sum, which) => sum + 4 * packedWords(channelRuns(request, which)),
     0,
   );
 }
@@ -97,12 +99,13 @@ export function paddedOperands(
   const places = { ...tensor };
   for (const which of OPERANDS) {
     const shape = channelRuns(request, which);
-    const threads = packBytesThreads(shape);
-    const packed = buffers.add(`padded ${which}`, "workspace", threads, "u32");
+    const packed = buffers.add(`padded ${which}`, "workspace", packedWords(shape), "u32");
     const at = { unpacked: tensor[which], packed };
     const [from, to] = [buffers.split(at.unpacked), buffers.split(packed)];
     const kernel = packBytesKernel(shape, mode, from, to);
-    passes.push(pass(kernel, buffers, at, Math.ceil(threads / 256), request.limits));
+    passes.push(
+      pass(kernel, buffers, at, Math.ceil(packBytesThreads(shape) / 256), request.limits),
+    );
     places[which] = packed;
   }
   return { places, passes };

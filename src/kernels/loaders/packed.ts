@@ -2,7 +2,8 @@ import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import type { TileLoader } from "../loader.ts";
 
 /**
- * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned, no masks.
+ * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned, no masks. In panels it is
+ * [group][panels][places][tile's depth]: of each step a place's run, beside those of its neighbours.
  *
  * @param places Padded places of a group.
  * @param depth Padded depth of a group.
@@ -11,30 +12,36 @@ export function packedLoader(
   module: ModuleBuilder,
   operand: "a" | "b",
   packed: TensorAccess,
-  { places, depth, tileDepth, vector = packed.vector }: {
+  { places, depth, tileDepth, vector = packed.vector, inPanels = false }: {
     readonly places: number;
     readonly depth: number;
     readonly tileDepth: number;
     readonly vector?: TileLoader["vector"];
+    readonly inPanels?: boolean;
   },
 ): TileLoader {
   const { load } = packed.packed ?? packed;
   const rowVectors = module.size(`${operand}_row_vectors`, places / vector);
+  const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
   const groupVectors = module.size(`${operand}_group_vectors`, (places / vector) * depth);
   return {
     vector,
     value: packed.value,
     ...(packed.packed === undefined ? {} : { packed: packed.packed }),
-    along: "place",
+    along: inPanels ? "depth" : "place",
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
     advance: `      ${operand}_deep += ${tileDepth}u;`,
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${groupVectors} + ${
-        vector === 1 ? place : `${place} / ${vector}u`
+        inPanels ? `${place} * ${tileDepth / vector}u` : units(place)
       };`,
     depth: (slot, row) =>
-      `      let ${operand}_far${slot} = (${operand}_deep + ${row}) * ${rowVectors};`,
+      `      let ${operand}_far${slot} = ${
+        inPanels
+          ? `${operand}_deep * ${rowVectors} + ${units(row)}`
+          : `(${operand}_deep + ${row}) * ${rowVectors}`
+      };`,
     placeStep: () => "",
     load: (place, depth, target) =>
       `      ${target} = ${load(`${operand}_base${place} + ${operand}_far${depth}`)};`,
