@@ -51,6 +51,12 @@ function tooManyBytes(
   );
 }
 
+/** Whether a buffer can be had of so many elements. */
+export function fitsBuffer(elements: number, element: Stored, limits: DeviceLimits): boolean {
+  return tooManyElements("", elements) === undefined &&
+    tooManyBytes("", bufferBytes(elements, element), limits) === undefined;
+}
+
 /**
  * Refuses a problem whose tensors no plan can have, before anything is made of its sizes: of more elements than 32 bits
  * count, or than the device can hold.
@@ -208,7 +214,7 @@ export function reduceShape(request: PlanRequest, splits: number): ReduceShape {
   const elements = elementCount(shape);
   const channels = shape[1]!;
   const channelStride = stridesInLayout(shape, request.layout)[1]!;
-  if (!epilogue.bias && epilogue.scale !== "channel") {
+  if (!epilogue.bias && epilogue.scale !== "channel" || elements === 0) {
     // Nobody asks for rows: one long one takes the widest vectors.
     return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
   }

@@ -34,7 +34,10 @@ export interface MainLoopVariant {
   readonly matrixUnits?: boolean;
   /** Implicit GEMM packs its filter first, also where it is predicted to be faster read as it lies. Off. */
   readonly packedFilter?: boolean;
-  /** Implicit GEMM of nchw writes its images once with channels innermost, also where it is predicted to be faster without. Off. */
+  /**
+   * Implicit GEMM writes its images once with channels innermost, on matrix units in whole eights, also where it is predicted
+   * to be faster without. Off.
+   */
   readonly channelsLast?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;

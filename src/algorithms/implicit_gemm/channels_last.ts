@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import type { Scalar } from "../../elements/scalar.ts";
+import { type Scalar, scalarBytes } from "../../elements/scalar.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
 import {
@@ -23,14 +23,16 @@ import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, type BufferList, operandBytes, resultElements } from "../tensors.ts";
+import { bufferBytes, type BufferList, fitsBuffer, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 
 /** Halves that a load of matrix units takes at once. */
 const VECTOR = 8;
-/** Taps and channels that may become channels: their images are larger by the taps. */
+/** Taps and channels that may become channels. */
 const MOST_UNFOLDED = 64;
-/** Rows of a matrix that whole lines of workgroup memory are worth. */
+/** How many times as large as a tensor its copy may be: one channel is padded to eight, 7 x 3 of a stem's become 24. */
+const MOST_GROWTH = 8;
+/** From so many channels on a copy through workgroup memory is faster than one by single elements. */
 const FEW_ROWS = 16;
 
 /** How a tensor is written once more: turned, or taken apart along an axis. */
@@ -105,8 +107,14 @@ function channelsLast(
       ? [{ which: "filter" as const, copy: filterCopy(request, padded, taps) }]
       : []),
   ];
-  const fits = operands.every(({ which, copy }) => bindable(request, which, copy)) &&
-    (gradient === undefined || bindable(request, "filter", gradient));
+  const { storage, result } = elementsOf(request);
+  const lying = (which: ConvTensor) => elementCount(tensorShape(problem, which));
+  const fits =
+    operands.every(({ which, copy }) =>
+      copiedElements(copy) <= MOST_GROWTH * lying(which) &&
+      copyFits(request, lying(which), copiedElements(copy), storage)
+    ) &&
+    (gradient === undefined || copyFits(request, lying("filter"), resultElements(padded), result));
   return !fits ? undefined : {
     request: {
       ...request,
@@ -134,13 +142,22 @@ function withoutTaps(problem: ConvProblem): ConvProblem {
   };
 }
 
-/** Whether a pass can bind a tensor as it lies and as it is written. */
-function bindable(request: PlanRequest, which: ConvTensor, copy: Copy): boolean {
-  const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = request.limits;
+/**
+ * Whether a tensor may stand once more in a buffer: one that there can be, that takes no more bindings than the tensor, and that
+ * a pass binds beside it.
+ */
+function copyFits(
+  { limits }: PlanRequest,
+  lying: number,
+  copied: number,
+  element: Scalar,
+): boolean {
+  const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = limits;
   const parts = (elements: number) =>
-    Math.ceil(elements * operandBytes(request) / maxStorageBufferBindingSize);
-  const lying = elementCount(tensorShape(request.problem, which));
-  return parts(lying) + parts(copiedElements(copy)) <= maxStorageBuffersPerShaderStage;
+    Math.max(1, Math.ceil(bufferBytes(elements, element) / maxStorageBufferBindingSize));
+  return fitsBuffer(copied, element, limits) &&
+    parts(copied) <= parts(lying) &&
+    parts(lying) + parts(copied) <= maxStorageBuffersPerShaderStage;
 }
 
 /** An image with so many channels innermost; taps of the last axis among them where it is unfolded. */
@@ -307,18 +324,20 @@ export function channelsLastBytes({ request, operands, gradient }: ChannelsLast)
 /** Microseconds of writing them, of a request as it is asked for. */
 export function channelsLastTime(
   asked: PlanRequest,
-  { operands, gradient }: ChannelsLast,
+  { request, operands, gradient }: ChannelsLast,
 ): number {
   const device = deviceOf(asked);
   const { filterStream } = device.rates;
-  const copies = [
-    ...operands,
-    ...(gradient ? [{ which: "filter" as const, copy: gradient }] : []),
-  ];
-  return copies.reduce((sum, { which, copy }) => {
+  const { storage, result } = elementsOf(asked);
+  const time = (elements: number, element: Scalar) =>
+    passTime(0, moveTime(scalarBytes(element) * elements, filterStream), device);
+  const turned = gradient === undefined
+    ? 0
+    : time(resultElements(request.problem) + copiedElements(gradient), result);
+  return operands.reduce((sum, { which, copy }) => {
     const elements = elementCount(tensorShape(asked.problem, which)) + copiedElements(copy);
-    return sum + passTime(0, moveTime(operandBytes(asked) * elements, filterStream), device);
-  }, 0);
+    return sum + time(elements, storage);
+  }, turned);
 }
 
 /** The pass that copies a tensor; none where there is nothing to copy. */

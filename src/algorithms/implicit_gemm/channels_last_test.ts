@@ -57,7 +57,7 @@ Deno.test("images of nchw are rewritten for matrix units where that is predicted
   }
 });
 
-Deno.test("images stay as they lie in f32, in other layouts, of few channels, and where there is no workspace", () => {
+Deno.test("images stay as they lie in f32, in other layouts, and where there is no workspace", () => {
   const nhwc = { layout: "nhwc", filterLayout: "krsc" } as const;
   const { matrixUnits: _, ...plain } = request("fwd");
   const others = [
@@ -96,11 +96,48 @@ Deno.test("few channels take the taps of the last axis, odd ones are padded", ()
   assert.match(noted({ ...few, problem }), /^output and filter .* padded to 128 and 24$/);
 });
 
+Deno.test("copies that a device cannot hold or bind, or that are many times the tensor, are not made", () => {
+  const nhwc = { layout: "nhwc", filterLayout: "krsc" } as const;
+  const stem = (batch: number, size: number, inChannels: number, taps: number) =>
+    convProblem({
+      batch,
+      inChannels,
+      outChannels: 8,
+      inputSize: [size, size],
+      filterSize: [taps, taps],
+      paddingBegin: [1, 1],
+    });
+  const { limits } = request("fwd");
+  const large = { ...limits, maxBufferSize: 2 ** 40, maxStorageBufferBindingSize: 2 ** 31 - 4 };
+  const small = { ...large, maxStorageBufferBindingSize: 2 ** 27 };
+  const tight = { ...limits, maxBufferSize: 2 ** 25 };
+  for (
+    const [problem, limits] of [
+      // More elements than 32 bits count, more bindings than the image has, a larger buffer than there is, 25 times the image.
+      [stem(256, 1024, 3, 7), large],
+      [stem(24, 1024, 3, 3), small],
+      [stem(2, 1024, 3, 3), tight],
+      [stem(1, 100, 1, 60), large],
+    ] as const
+  ) {
+    for (const op of ["fwd", "bwd-filter"] as const) {
+      const asked = request(op, { ...nhwc, problem: { ...problem, op }, limits });
+      const plan = planConv(asked);
+      for (const { name, bytes } of rewritten(asked)) {
+        const lying = plan.buffers.find(({ role }) => role === name.split(" ")[0])!;
+        assert.ok(bytes <= limits.maxBufferSize && bytes <= 8 * lying.bytes, `${name}: ${bytes}`);
+      }
+      assert.doesNotMatch(plan.notes.join(), /taps among them/);
+    }
+  }
+});
+
 Deno.test("tiles of which a device has no room for are not taken, however results lie", () => {
   const { problem, ...more } = request("bwd-data", { layout: "nhwc", filterLayout: "krsc" });
   for (const outChannels of [3, 5, 12, 20, 36, 100]) {
     for (const op of OPERATIONS) {
-      for (const policy of [{}, { policy: "matrix-large" }]) {
+      const doubled = { policy: "matrix-short", variant: { doubleBuffer: true } };
+      for (const policy of [{}, { policy: "matrix-large" }, doubled]) {
         const plan = tryPlanConv({ ...more, problem: { ...problem, op, outChannels }, ...policy });
         if (isRefusal(plan)) {
           assert.match(plan.text, /does not fit/);
