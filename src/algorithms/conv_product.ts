@@ -214,6 +214,7 @@ export function productPass(
     {
       accumulation: product.accumulate,
       chain: unitChain(product.stored, policy.matrix?.split),
+      room: limits.maxComputeWorkgroupStorageSize,
       ...(variant === undefined ? {} : { variant }),
     },
   );

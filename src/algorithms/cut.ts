@@ -3,7 +3,6 @@ import { policyVector } from "../kernels/loader.ts";
 import {
   mainLoopBytes,
   mainLoopWorkgroups,
-  outputPolicy,
   stepIterations,
   variantPolicy,
 } from "../kernels/main_loop.ts";
@@ -94,13 +93,9 @@ export function policyFits(
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, []),
   });
-  // Along which side results lie is not known here.
   const bytes = Math.max(
-    ...(["rows", "columns"] as const).flatMap((side) =>
-      ([[a, b], [wide(a), wide(b)]] as const).map(([a, b]) =>
-        mainLoopBytes(outputPolicy(policy, side, a, b, variant), a, b, variant)
-      )
-    ),
+    mainLoopBytes(policy, a, b, variant),
+    mainLoopBytes(policy, wide(a), wide(b), variant),
   );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;

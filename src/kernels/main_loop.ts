@@ -66,6 +66,8 @@ export interface MainLoopOptions {
   readonly threadChain?: number | undefined;
   /** A statement that returns where there is nothing to do for workgroup `id`. */
   readonly skip?: string;
+  /** Bytes of workgroup memory within which sums of matrix units may be staged along results; they are not where absent. */
+  readonly room?: number;
 }
 
 /** What the main loop cuts by where `policy` is asked for. */
@@ -108,21 +110,6 @@ export function mainLoopBytes(
   const { doubleBuffer } = variant;
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
     tileBytes(policy.columns, policy.depth, b, doubleBuffer);
-}
-
-/** Bytes of workgroup memory that all policies on matrix units fit. */
-const MATRIX_BYTES = 49_152;
-
-/** The policy as a product with these loaders runs it whose results lie along that side: staged along it where that fits. */
-export function outputPolicy(
-  policy: TilePolicy,
-  side: OutputStore["side"],
-  a: LoaderSides,
-  b: LoaderSides,
-  variant?: MainLoopVariant,
-): TilePolicy {
-  const staged = stagedAlong(policy, side);
-  return mainLoopBytes(staged, a, b, variant) <= MATRIX_BYTES ? staged : policy;
 }
 
 /** Share of the products that must be for nothing for the last step to be a text of its own; else the loop is better alone. */
@@ -195,8 +182,10 @@ export function mainLoopKernel(
   output: OutputStore,
   options: MainLoopOptions = {},
 ): SizedKernel {
-  const policy = outputPolicy(cut, output.side, a, b, options.variant);
   const variant = fullVariant(options.variant);
+  const staged = stagedAlong(cut, output.side);
+  const { room = 0 } = options;
+  const policy = mainLoopBytes(staged, a, b, variant) <= room ? staged : cut;
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);

@@ -255,7 +255,12 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       aLoader,
       bLoader,
       mappedOutput(out, map, epilogueSteps),
-      { variant, accumulation: types.accumulate, chain: unitChain(types.result, matrix?.split) },
+      {
+        variant,
+        accumulation: types.accumulate,
+        chain: unitChain(types.result, matrix?.split),
+        room: limits.maxComputeWorkgroupStorageSize,
+      },
     );
     const workgroups = mainLoopWorkgroups(shape, policy);
     const multiplications = packed * mainLoopMultiplications(shape, policy, mode, variant);

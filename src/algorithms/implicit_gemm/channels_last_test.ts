@@ -133,20 +133,35 @@ Deno.test("copies that a device cannot hold or bind, or that are many times the 
 });
 
 Deno.test("tiles of which a device has no room for are not taken, however results lie", () => {
-  const { problem, ...more } = request("bwd-data", { layout: "nhwc", filterLayout: "krsc" });
-  for (const outChannels of [3, 5, 12, 20, 36, 100]) {
-    for (const op of OPERATIONS) {
-      const doubled = { policy: "matrix-short", variant: { doubleBuffer: true } };
-      for (const policy of [{}, { policy: "matrix-large" }, doubled]) {
-        const plan = tryPlanConv({ ...more, problem: { ...problem, op, outChannels }, ...policy });
-        if (isRefusal(plan)) {
-          assert.match(plan.text, /does not fit/);
-          continue;
-        }
-        for (const { kernel } of plan.passes) {
-          assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name}: ${kernel.workgroupBytes}`);
+  const { problem, limits, ...more } = request("bwd-data", {
+    layout: "nhwc",
+    filterLayout: "krsc",
+  });
+  let ran = 0;
+  for (const room of [16_384, 32_768, 49_152]) {
+    for (const outChannels of [3, 5, 12, 20, 36, 100]) {
+      for (const op of OPERATIONS) {
+        const doubled = { policy: "matrix-short", variant: { doubleBuffer: true } };
+        for (const policy of [{}, { policy: "matrix-large" }, doubled]) {
+          const plan = tryPlanConv({
+            ...more,
+            problem: { ...problem, op, outChannels },
+            limits: { ...limits, maxComputeWorkgroupStorageSize: room },
+            ...policy,
+          });
+          if (isRefusal(plan)) {
+            assert.match(plan.text, /does not fit/);
+            assert.notDeepEqual(policy, {});
+            continue;
+          }
+          ran++;
+          for (const { kernel } of plan.passes) {
+            assert.ok(kernel.workgroupBytes <= room, `${kernel.name}: ${kernel.workgroupBytes}`);
+          }
         }
       }
     }
   }
+  // What is planned, and some of what is forced.
+  assert.ok(ran > 3 * 6 * OPERATIONS.length, `${ran}`);
 });
