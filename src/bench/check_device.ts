@@ -62,6 +62,7 @@ export const CHECK_DEVICE: DeviceModel = {
       large: 1.03,
       huge: 1.12,
     },
+    bytes: {},
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
     dealtUnevenlyOnUnits: 0.6,

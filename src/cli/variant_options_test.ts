@@ -8,14 +8,15 @@ Deno.test("--raster is rows, or grouped with rows of tiles", () => {
   }
 });
 
-Deno.test("--raster joins the variant of the main loop, and rows is the tuned one", () => {
+Deno.test("--raster joins the variant of the main loop, and rows are asked for as bands are", () => {
   const dtypes = ["f32"];
   assert.deepEqual(variantOption({ raster: 8 }, { dtypes }), { raster: 8 });
   assert.deepEqual(variantOption({ without: ["peel"], raster: 2 }, { dtypes }), {
     peel: false,
     raster: 2,
   });
-  assert.equal(variantOption({ raster: 0 }, { dtypes }), undefined);
+  assert.deepEqual(variantOption({ raster: 0 }, { dtypes }), { raster: 0 });
+  assert.equal(variantOption({}, { dtypes }), undefined);
 });
 
 Deno.test("layouts of sums before an output transform are of convolutions", () => {

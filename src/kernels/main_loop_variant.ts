@@ -41,7 +41,10 @@ export interface MainLoopVariant {
   readonly channelsLast?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;
-  /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0, for all rows, where absent. */
+  /**
+   * Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. Where absent, `gemm` takes
+   * what is planned on matrix units, and all else takes all rows.
+   */
   readonly raster?: number;
   /** Layout of the sums before fused Winograd's output transform. */
   readonly outputLayout?: OutputLayout;
@@ -114,7 +117,9 @@ export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant 
 export function variesLoop(
   { halfTransforms: _, outputLayout: __, ...loop }: MainLoopVariant = {},
 ): boolean {
-  return Object.keys(loop).length > 0;
+  return Object.entries(loop).some(([key, value]) =>
+    value !== TUNED_VARIANT[key as keyof typeof loop]
+  );
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */
@@ -146,7 +151,7 @@ export function rasterTrait(raster = 0): string {
 export function parseVariant(
   without: readonly string[],
   withs: readonly string[],
-  raster = 0,
+  raster?: number,
 ): MainLoopVariant | undefined {
   const variant: { -readonly [key in MainLoopSwitch]?: boolean } = {};
   const asked: string[] = [];
@@ -176,9 +181,9 @@ export function parseVariant(
   const changed = Object.values(VARIANT_TRAITS)
     .filter((key) => variant[key] !== undefined && variant[key] !== TUNED_VARIANT[key]);
   const outputLayout = asked[0] === undefined ? undefined : OUTPUT_LAYOUTS[asked[0]];
-  return changed.length === 0 && raster === 0 && outputLayout === undefined ? undefined : {
+  return changed.length === 0 && raster === undefined && outputLayout === undefined ? undefined : {
     ...Object.fromEntries(changed.map((key) => [key, variant[key]])),
-    ...(raster === 0 ? {} : { raster }),
+    ...(raster === undefined ? {} : { raster }),
     ...(outputLayout === undefined ? {} : { outputLayout }),
   };
 }

@@ -56,7 +56,9 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   );
   assert.equal(variantTrait({ prefetch: false, raster: 8 }), "_no_prefetch_grouped8");
   assert.deepEqual(parseVariant(["unroll"], [], 8), { unroll: false, raster: 8 });
-  assert.equal(parseVariant([], [], 0), undefined);
+  // Rows that are asked for are not what would be planned.
+  assert.deepEqual(parseVariant([], [], 0), { raster: 0 });
+  assert.deepEqual([{ raster: 0 }, { raster: 8 }].map(variesLoop), [false, true]);
 });
 
 Deno.test("every optimisation is on or off in the tuned kernel", () => {

@@ -35,6 +35,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
  *   `short` and `flat`: by hand, to twelve layers of few rows (`matrix_few_rows.jsonl` of 2026-11-24).
  *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
+ * - `shares.bytes`: 8192³ and 4096³ `nt` of int8 with `ahead-wide` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
  * - `shares.singleHalves`: resnet3x3's layers at N64 in nchw over what was predicted of them, eight of fwd and bwd-data, four of
@@ -142,6 +143,7 @@ export const H200: DeviceModel = {
     single: 0.297,
     interleaved: 0.2,
     transforms: { large: 0.88, gradient: 0.5 },
+    bytes: { "matrix-ahead-wide": 1.03 },
     depthRows: { 64: 0.89, 32: 0.8 },
     gatheredRows: { 32: 0.87 },
     dealtUnevenlyOnUnits: 0.84,

@@ -80,6 +80,8 @@ export interface DeviceShares {
   readonly interleaved: number;
   /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8, and what those of backward-filter read. */
   readonly transforms: { readonly large: number; readonly gradient: number };
+  /** Of int8 on matrix units, a policy over what `policies` has of it; 1 where absent. */
+  readonly bytes: Readonly<Record<string, number>>;
   /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
@@ -193,8 +195,9 @@ export function weighsPolicy({ shares }: DeviceModel, { name }: TilePolicy): boo
 }
 
 /** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */
-export function policyShare({ shares }: DeviceModel, { name }: TilePolicy): number {
-  return shares.policies[name] || 1;
+export function policyShare({ shares }: DeviceModel, { name, matrix }: TilePolicy): number {
+  const bytes = matrix?.unit.component === "i8" ? shares.bytes[name] ?? 1 : 1;
+  return (shares.policies[name] || 1) * bytes;
 }
 
 /** Warps of a policy's workgroup. */
