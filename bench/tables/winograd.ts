@@ -47,7 +47,7 @@ const FUSED: readonly [string, string][] = [
 
 /** What ships of the fused kernels beside implicit GEMM, the better layout of each. */
 function fused(): string {
-  const cases = readCases("../h200-2026-11-23/fused.jsonl");
+  const cases = readCases("../h200-2026-11-24/fused.jsonl");
   return meanTable(
     ["layer", ...FUSED.map(([title]) => title), "1-D / implicit", "2-D / implicit"],
     [...new Set(cases.map(nameOf))].map((name) => {

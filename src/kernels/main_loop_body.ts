@@ -52,6 +52,7 @@ export function threadBody(
     rows: policy.rows / policy.threadRows,
     columns: policy.columns / policy.threadColumns,
     warp: policy.warp,
+    paired: true,
   };
   const [rowFragments, columnFragments] = [
     fragments(policy.threadRows),

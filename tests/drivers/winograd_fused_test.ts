@@ -121,6 +121,24 @@ Deno.test("policies, two tiles in turn, second accumulators, baked sizes and bin
   }
 });
 
+Deno.test("exchanged rows in parts and not, and filters copied in rounds of all kinds, agree with PyTorch", async () => {
+  using gpu = await openDevice({ backend });
+  const all: readonly Omit<GoldenRun, "op" | "sizes">[] = [
+    // Squares of threads, twice as many along columns, and three of them.
+    { algorithm: "winograd2d", layout: "nhwc", policy: "32x16x4_8x4" },
+    { algorithm: "winograd2d", layout: "nhwc", policy: "32x32x4_8x4" },
+    { algorithm: "winograd2d", layout: "nhwc", policy: "32x24x4_8x8" },
+    // Rows of the filter two at once, in three rounds, and by some of the threads.
+    { algorithm: "winograd1d", layout: "nchw", policy: "16x16x4_4x8", tile: "F(2,3)" },
+    { algorithm: "winograd1d", layout: "nchw", policy: "48x16x4_12x8", tile: "F(2,3)" },
+    { algorithm: "winograd1d", layout: "nchw", policy: "24x32x4_8x8", tile: "F(4,3)" },
+  ];
+  for (const [index, run] of all.entries()) {
+    const sizes = index % 2 === 0 ? "constant" as const : "uniform" as const;
+    await agrees(gpu, named("resnet_conv2_small"), { op: "fwd", sizes, ...run });
+  }
+});
+
 Deno.test("sums stored in parts are whole, and the epilogue follows the last part", async () => {
   using gpu = await openDevice({ backend });
   const problems = randomSizes({

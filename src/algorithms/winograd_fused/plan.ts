@@ -19,6 +19,7 @@ import {
   slicePolicyName,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import { rowsTogether, sliceTile } from "../../kernels/slices/tile.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -122,6 +123,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const threads = sliceThreads(policy) * slices;
     const vector = storeVector(geometry, problem.groups, filterSide);
     const spread = filterSide === "rows" && vector === 1;
+    const copied = filterSide === "rows" ? "a" as const : "b" as const;
+    const operands = { slices, across, scalar: sumOf(elements), copied };
+    const tile = sliceTile(policy, operands);
     const at = (operand: "filter" | "image") => {
       const side = (operand === "filter") === (filterSide === "rows") ? "a" as const : "b" as const;
       return {
@@ -130,6 +134,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         depth: policy.depth,
         threads,
         offset: side === "a" ? 0 : policy.rows / 4,
+        tile,
         swizzled: operand === "image" && isSwizzled(policy, across),
         spread: operand === "image" && spread,
         fill: filledTile(policy),
@@ -143,6 +148,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         slices,
         places: shape.paddedPlaces,
         depth: filterDepth(shape),
+        together: rowsTogether(policy, copied),
       }, at("filter")),
       image: imageLoader(module, image, geometry, input, at("image")),
     };
@@ -164,9 +170,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
     ];
     const loop = {
-      slices,
-      across,
-      scalar: sumOf(elements),
+      ...operands,
       outputLayout: outputLayoutOf(request),
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,

@@ -26,6 +26,7 @@ import {
   slicePolicyName,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
 import { unitSliceName } from "../../kernels/slices/unit_policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
@@ -198,7 +199,9 @@ export function shareKernel(
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
+    const operands = { slices, across, scalar: types.tile };
     const at = {
+      tile: sliceTile(policy, operands),
       depth: policy.depth,
       threads: sliceThreads(policy) * slices,
       swizzled: isSwizzled(policy, across),
@@ -221,7 +224,7 @@ export function shareKernel(
       ...name,
       mode,
       module,
-      { ...loop, across, scalar: types.tile },
+      { ...loop, ...operands },
       policy,
       a,
       b,

@@ -74,17 +74,17 @@ export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): strin
   return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
 }
 
-/** Multiplies row `k` of both tiles; thread places are `ay{fragment}` and `bx{fragment}`. */
+/** Multiplies row `k` of both tiles, each by the thread's fragments of it. */
 export function multiplyRow(
   inner: InnerProduct,
   tile: ThreadTile,
   k: string,
-  a: Pick<WorkgroupTile, "scalar" | "at">,
-  b: Pick<WorkgroupTile, "scalar" | "at">,
+  a: Omit<WorkgroupTile, "declaration">,
+  b: Omit<WorkgroupTile, "declaration">,
   sum: SumName,
 ): string {
   const single = tile.threadRows === 1;
-  const aVector = (i: number) => single ? `${a.at(k, "ay0 / 4u")}[ay0 % 4u]` : a.at(k, `ay${i}`);
+  const aVector = (i: number) => single && a.element ? a.element(k) : a.fragment(k, i);
   const factor = (row: number) => single ? "a0" : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
   const of = (count: number, text: (i: number) => string) =>
     Array.from({ length: count }, (_, i) => text(i));
@@ -95,7 +95,7 @@ export function multiplyRow(
     ),
     ...of(
       fragments(tile.threadColumns),
-      (j) => `      let b${j} = ${inner.factor(b.scalar, b.at(k, `bx${j}`), 4)};`,
+      (j) => `      let b${j} = ${inner.factor(b.scalar, b.fragment(k, j), 4)};`,
     ),
     ...eachSum(tile, (row, j) => `      ${inner.multiply(sum(row, j), factor(row), `b${j}`)}`),
   ].join("\n");

@@ -3,26 +3,40 @@ export interface ThreadGrid {
   /** Threads along rows and columns. */
   readonly rows: number;
   readonly columns: number;
-  /** Threads of a warp along rows and columns; absent where threads lie row by row. */
+  /** Threads of a warp along rows and columns; absent where all are one. */
   readonly warp?: readonly [number, number] | undefined;
+  /** Whether threads lie in pairs ({@linkcode threadPlace}), or row by row. */
+  readonly paired: boolean;
 }
 
-/** Declares `{prefix}x` and `{prefix}y`, the place of a thread on the grid. */
+/**
+ * Declares `{prefix}x` and `{prefix}y`, the place of a thread on the grid: neighbours lie one below the other, and such pairs side
+ * by side, as in CUTLASS's `RowMajorInterleaved<2>`. An NVIDIA GPU brings vectors of four to half a warp at once where each thread
+ * wants what its neighbour does, or what the next but one does, and to a quarter where not (docs/performance/gemm.md): here a row
+ * is the next but one's, a column the neighbour's. Of up to two columns that holds row by row; an odd number of rows lies so too.
+ */
 export function threadPlace(
-  { columns, warp }: ThreadGrid,
+  { rows, columns, warp, paired }: ThreadGrid,
   thread: string,
   prefix: string,
   [lane, warpIndex] = ["lane", "warp"],
 ): string {
+  const [high, wide] = warp ?? [rows, columns];
+  const place = (of: string) =>
+    paired && high % 2 === 0 && wide > 2
+      ? [`${of} / 2u % ${wide}u`, `${of} / ${2 * wide}u * 2u + ${of} % 2u`]
+      : [`${of} % ${wide}u`, `${of} / ${wide}u`];
   if (warp === undefined) {
-    return `let ${prefix}x = ${thread} % ${columns}u;\nlet ${prefix}y = ${thread} / ${columns}u;`;
+    const [x, y] = place(thread);
+    return `let ${prefix}x = ${x};\nlet ${prefix}y = ${y};`;
   }
-  const warps = columns / warp[1];
+  const warps = columns / wide;
+  const [x, y] = place(lane);
   return [
     `let ${lane} = ${thread} % 32u;`,
     `let ${warpIndex} = ${thread} / 32u;`,
-    `let ${prefix}x = (${warpIndex} % ${warps}u) * ${warp[1]}u + ${lane} % ${warp[1]}u;`,
-    `let ${prefix}y = (${warpIndex} / ${warps}u) * ${warp[0]}u + ${lane} / ${warp[1]}u;`,
+    `let ${prefix}x = (${warpIndex} % ${warps}u) * ${wide}u + ${x};`,
+    `let ${prefix}y = (${warpIndex} / ${warps}u) * ${high}u + ${y};`,
   ].join("\n");
 }
 
@@ -33,7 +47,7 @@ export function threadPlace(
  * @param bFirst WGSL of B's first vector in a row of its tile, where A lies before it.
  */
 export function fragmentPlaces(
-  { rows, columns }: ThreadGrid,
+  { rows, columns }: Pick<ThreadGrid, "rows" | "columns">,
   aFragments: number,
   bFragments: number,
   bFirst?: string,

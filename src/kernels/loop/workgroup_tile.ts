@@ -6,11 +6,12 @@ import { type Scalar, scalarBytes, typeName } from "../../elements/scalar.ts";
 export interface WorkgroupTile {
   /** What it holds; `u32` is four int8 that follow each other along the depth. */
   readonly scalar: Scalar;
-  /** The variables. */
+  /** The variable. */
   readonly declaration: string;
-  readonly bytes: number;
-  /** The vector `vector` of row `depth`; both are WGSL. */
-  at(depth: string, vector: string): string;
+  /** Vector `index` of the thread in row `depth`, which is WGSL. */
+  fragment(depth: string, index: number): string;
+  /** What a thread with a single row multiplies of A's row `depth`, where there are such threads. */
+  element?(depth: string): string;
 }
 
 /** What a thread has loaded of a tile: a value, or several along a side. */
@@ -31,7 +32,7 @@ export interface FilledTile {
 
 /** Stores what is loaded into rows of places. */
 function storeLines(
-  at: WorkgroupTile["at"],
+  at: (depth: string, vector: string) => string,
   { place, depth, value, vector, side }: LoadedValue,
 ): string[] {
   const element = (row: string) => `${at(row, `${place} / 4u`)}[${place} % 4u]`;
@@ -82,8 +83,8 @@ export function workgroupTile(
   return {
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,
-    bytes: tileBytes(extent, depth, loader, doubleBuffer),
-    at,
+    fragment: (k, i) => at(k, operand === "a" ? `ay${i}` : `bx${i}`),
+    element: (k) => `${at(k, "ay0 / 4u")}[ay0 % 4u]`,
     store: (loaded) => storeLines(at, loaded),
   };
 }

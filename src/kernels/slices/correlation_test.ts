@@ -11,6 +11,8 @@ import {
 import { correlationLoader } from "./correlation_loader.ts";
 import { correlationStore } from "./correlation_store.ts";
 import { tileTransforms } from "./patch.ts";
+import { parseSlicePolicy } from "./policy.ts";
+import { sliceTile } from "./tile.ts";
 
 /** Padding 1, stride and dilation 1; strides of memory do not matter here. */
 function axis(places: number, taps: number): GradientAxis {
@@ -89,6 +91,7 @@ function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform"
     depth: 4,
     threads: 16,
     offset: 0,
+    tile: sliceTile(parseSlicePolicy("8x8x4_4x4")!, { slices: 4, across: [], scalar: "f32" }),
     swizzled: false,
     fill: "0",
     scalar: "f32",

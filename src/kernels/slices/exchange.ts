@@ -1,11 +1,11 @@
 import template from "../../../shaders/exchange.wgsl" with { type: "text" };
-import type { Scalar } from "../../elements/scalar.ts";
 import { eachSum, type SumName } from "../loop/inner_product.ts";
 import { threadPlace } from "../loop/threads.ts";
 import type { OutputLayout } from "../main_loop_variant.ts";
 import { render } from "../module.ts";
 import { type LineLayout, type SumLines, sumLinesOf } from "./output_layout.ts";
 import { type PatchTransform, transformText } from "./patch.ts";
+import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 import {
   sliceGrid,
   type SlicePolicy,
@@ -16,10 +16,7 @@ import {
 } from "./policy.ts";
 
 /** What of a sliced product its sums depend on. */
-export interface SliceSums {
-  readonly slices: number;
-  /** What transformed operands are in workgroup memory; sums are f32. */
-  readonly scalar: Scalar;
+export interface SliceSums extends SliceOperands {
   /** Steps after which the sums go to the store, which then adds where `again` is true; 0 or absent for never. */
   readonly partial?: number;
   /** How sums lie in workgroup memory before the output transform, of f32 that is not stored in parts; as tuned where absent. */
@@ -103,7 +100,7 @@ export function sumExchange(
   const { outputLayout = "threads" } = shape;
   return outputLayout === "threads"
     ? byThreads(shape, policy, sums)
-    : byLines(policy, outputLayout, sums);
+    : byLines(shape, policy, outputLayout, sums);
 }
 
 /** Vectors of sums as threads follow each other: neighbours store and load neighbouring vectors, without gaps. */
@@ -113,19 +110,24 @@ function byThreads(
   sums: readonly string[],
 ): Exchange {
   const perSlice = sliceThreads(policy);
-  const grid = sliceGrid(policy);
+  const grid = sliceThreadGrid(policy, shape);
   const round = sumsPerRound(policy, shape.scalar);
   const width = sliceRowVectors(policy, []);
   const fragments = policy.threadColumns / 4;
   // Where sums are stored in parts, the other tile holds the step that comes next.
   const free = shape.scalar === "f32" && (shape.partial ?? 0) > 0 && policy.buffers === 2;
-  const memory = shape.scalar === "f32" ? `tile[${free ? "free" : "0"}]` : "sums";
+  const tile = sliceTile(policy, shape);
+  /** Where the vector of a slice lies in a line. */
+  const at = (slice: string | number, line: string, vector: string) =>
+    shape.scalar === "f32"
+      ? `tile[${free ? "free" : "0"}][${slice}]${tile.row(line)}${tile.vector(vector)}`
+      : `sums[${slice}][${line}][${vector}]`;
   const roundFrom = (first: number): ExchangeRound => ({
     stores: sums.slice(first, first + round).map((sum, v) =>
       [
         "    {",
         `      let at = ${v * perSlice}u + u;`,
-        `      ${memory}[slice][at / ${width}u][at % ${width}u] = ${sum};`,
+        `      ${at("slice", `at / ${width}u`, `at % ${width}u`)} = ${sum};`,
         "    }",
       ].join("\n")
     ).join("\n"),
@@ -144,19 +146,24 @@ function byThreads(
     begin: free ? "  let free = (next_step - first_step + 1u) % 2u;\n" : "",
     rounds: Array.from({ length: sums.length / round }, (_, i) => roundFrom(i * round)),
     positions: perSlice * round,
-    load: (slice) => `${memory}[${slice}][line][vector]`,
+    load: (slice) => at(slice, "line", "vector"),
   };
 }
 
 /** Sums as rows of the result, or pairs of them, lie in lines ({@linkcode SumLines}). */
-function byLines(policy: SlicePolicy, layout: LineLayout, sums: readonly string[]): Exchange {
+function byLines(
+  shape: SliceSums,
+  policy: SlicePolicy,
+  layout: LineLayout,
+  sums: readonly string[],
+): Exchange {
   const lines = linesOf(policy, layout);
   const firsts = Array.from(
     { length: policy.threadRows / lines.rows },
     (_, i) => i * lines.rows,
   );
   return layout === "reference"
-    ? byRows(policy, lines, sums, firsts)
+    ? byRows(shape, policy, lines, sums, firsts)
     : byPairs(policy, lines, sums, firsts);
 }
 
@@ -165,29 +172,30 @@ function byLines(policy: SlicePolicy, layout: LineLayout, sums: readonly string[
  * warp, rest.
  */
 function byRows(
+  shape: SliceSums,
   policy: SlicePolicy,
-  { rows, lines, pairs, width, stride }: SumLines,
+  { rows, lines, pairs, width: lineWidth, stride }: SumLines,
   sums: readonly string[],
   firsts: readonly number[],
 ): Exchange {
   const { columns } = sliceGrid(policy);
-  const tileWidth = sliceRowVectors(policy, []);
+  const width = sliceRowVectors(policy, []);
+  const tile = sliceTile(policy, shape);
+  const element = `${tile.row(`at / ${width}u`)}${tile.vector(`at % ${width}u`)}`;
   const round = (first: number, half: number): ExchangeRound => ({
     stores: [
       `    if (ty % 2u == ${half}u) {`,
       ...eachOf(policy, rows, (row, j) => [
         "      {",
         `        let at = (${row * pairs}u + ty / 2u) * ${stride}u + tx + ${j * columns}u;`,
-        `        tile[0][slice][at / ${tileWidth}u][at % ${tileWidth}u] = ${
-          sumAt(policy, sums, first + row, j)
-        };`,
+        `        tile[0][slice]${element} = ${sumAt(policy, sums, first + row, j)};`,
         "      }",
       ]),
       "    }",
     ].join("\n"),
     place: [
-      `      let place = position % ${width}u;`,
-      `      let line = position / ${width}u;`,
+      `      let place = position % ${lineWidth}u;`,
+      `      let line = position / ${lineWidth}u;`,
       `      let at = line * ${stride}u + place;`,
       `      let of_y = (line % ${pairs}u) * 2u + ${half}u;`,
       `      let of_row = ${first}u + line / ${pairs}u;`,
@@ -198,8 +206,8 @@ function byRows(
   return {
     begin: "",
     rounds: [0, 1].flatMap((half) => firsts.map((first) => round(first, half))),
-    positions: lines * width,
-    load: (slice) => `tile[0][${slice}][at / ${tileWidth}u][at % ${tileWidth}u]`,
+    positions: lines * lineWidth,
+    load: (slice) => `tile[0][${slice}]${element}`,
   };
 }
 

@@ -4,13 +4,8 @@ import { eachSum } from "../loop/inner_product.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { type Exchange, sumExchange } from "./exchange.ts";
 import { sumLinesBytes, sumLinesOf } from "./output_layout.ts";
-import {
-  parseSlicePolicy,
-  sliceGrid,
-  type SlicePolicy,
-  sliceRowVectors,
-  sliceThreads,
-} from "./policy.ts";
+import { parseSlicePolicy, sliceGrid, type SlicePolicy, sliceThreads } from "./policy.ts";
+import { type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 const LAYOUTS = ["threads", "reference", "sts64", "sts64-compact"] as const;
 /** One to eight threads side by side, in warps and not; tiles of two columns of vectors, and of three. */
@@ -28,9 +23,20 @@ const POLICIES = [
   "128x32x8_8x8",
 ];
 
-function exchangeOf(policy: SlicePolicy, outputLayout: OutputLayout): Exchange {
+/** Operands of fused Winograd, with rows copied by turns or exchanged, and of WinRS, whose threads do not lie in pairs. */
+const OPERANDS: readonly SliceOperands[] = [
+  { slices: 4, scalar: "f32", across: [], copied: "a" },
+  { slices: 4, scalar: "f32", across: ["a"], copied: "b" },
+  { slices: 4, scalar: "f32", across: [] },
+];
+
+function exchangeOf(
+  policy: SlicePolicy,
+  outputLayout: OutputLayout,
+  operands: SliceOperands,
+): Exchange {
   const names = eachSum(policy, (row, j) => `c_${row}_${j}`);
-  return sumExchange({ slices: 4, scalar: "f32", outputLayout }, policy, names);
+  return sumExchange({ ...operands, outputLayout }, policy, names);
 }
 
 /** WGSL as JavaScript: whole numbers are BigInt, which divides as u32 does. */
@@ -45,9 +51,30 @@ function elementText(access: string): string {
   return `[${indexes!.slice(1, -1).split("][").join(", ")}].join(" ")`;
 }
 
+/** Where an element of those dimensions, the outer one first, lies. */
+function placeOf(element: string, dimensions: readonly number[]): number {
+  return element.split(" ").map(Number).reduce(
+    (at, index, i) => at * (dimensions[i] ?? 1) + index,
+    0,
+  );
+}
+
+/** The dimensions of a slice of the tile. */
+function tileDimensions(policy: SlicePolicy, operands: SliceOperands): number[] {
+  const sizes = [...sliceTile(policy, operands).type.matchAll(/, (\d+)>/g)].map(([, size]) =>
+    Number(size)
+  );
+  return sizes.toReversed().slice(2);
+}
+
 /** What each thread of a slice stores in a round, in order: an element, and the sum or part of it. */
-function storesOf(policy: SlicePolicy, begin: string, stores: string): [string, string][][] {
-  const grid = sliceGrid(policy);
+function storesOf(
+  policy: SlicePolicy,
+  operands: SliceOperands,
+  begin: string,
+  stores: string,
+): [string, string][][] {
+  const grid = sliceThreadGrid(policy, operands);
   const body = script([threadPlace(grid, "u", "t"), begin, stores].join("\n"))
     .replace(
       /^\s*(\S.*\]) = (\S+);$/gm,
@@ -76,41 +103,50 @@ function loadsOf({ positions, load }: Exchange, place: string) {
   );
 }
 
+/** Where a thread of a slice lies on its grid, column and row. */
+function threadAt(policy: SlicePolicy, operands: SliceOperands, u: number): [number, number] {
+  const { rows, columns, warp, paired } = sliceThreadGrid(policy, operands);
+  const [high, wide] = warp ?? [rows, columns];
+  const [group, lane] = [Math.floor(u / (high * wide)), u % (high * wide)];
+  const [x, y] = paired && high % 2 === 0 && wide > 2
+    ? [Math.floor(lane / 2) % wide, Math.floor(lane / 2 / wide) * 2 + lane % 2]
+    : [lane % wide, Math.floor(lane / wide)];
+  const across = columns / wide;
+  return [group % across * wide + x, Math.floor(group / across) * high + y];
+}
+
 Deno.test("every layout hands each sum over once, to where it lies in the result", () => {
-  for (const name of POLICIES) {
-    const policy = parseSlicePolicy(name)!;
-    const { rows, columns, warp } = sliceGrid(policy);
-    for (const layout of LAYOUTS) {
-      const exchange = exchangeOf(policy, layout);
-      const seen = new Set<string>();
-      for (const { stores, place } of exchange.rounds) {
-        const memory = new Map<string, string>();
-        storesOf(policy, exchange.begin, stores).forEach((all, u) => {
-          for (const [element, sum] of all) {
-            assert.ok(!memory.has(element), `${name} ${layout}: ${element} is stored twice`);
-            memory.set(element, `${u} ${sum}`);
+  for (const operands of OPERANDS) {
+    for (const name of POLICIES) {
+      const policy = parseSlicePolicy(name)!;
+      const { rows, columns } = sliceGrid(policy);
+      for (const layout of LAYOUTS) {
+        const exchange = exchangeOf(policy, layout, operands);
+        const seen = new Set<string>();
+        for (const { stores, place } of exchange.rounds) {
+          const memory = new Map<string, string>();
+          storesOf(policy, operands, exchange.begin, stores).forEach((all, u) => {
+            for (const [element, sum] of all) {
+              assert.ok(!memory.has(element), `${name} ${layout}: ${element} is stored twice`);
+              memory.set(element, `${u} ${sum}`);
+            }
+          });
+          let loaded = 0;
+          for (const [elements, row, column] of loadsOf(exchange, place)) {
+            loaded += elements.length;
+            const found = elements.map((element) => memory.get(element) ?? "nothing");
+            const [, u, of, j] = /^(\d+) c_(\d+)_(\d+)/.exec(found[0]!)!.map(Number);
+            const parts = elements.length === 1 ? [""] : [".xy", ".zw"];
+            assert.deepEqual(found, parts.map((part) => `${u} c_${of}_${j}${part}`));
+            const [x, y] = threadAt(policy, operands, u!);
+            assert.equal(Number(row), (y + Math.floor(of! / 4) * rows) * 4 + of! % 4);
+            assert.equal(Number(column), (x + j! * columns) * 4);
+            seen.add(`${row} ${column}`);
           }
-        });
-        let loaded = 0;
-        for (const [elements, row, column] of loadsOf(exchange, place)) {
-          loaded += elements.length;
-          const found = elements.map((element) => memory.get(element) ?? "nothing");
-          const [, u, of, j] = /^(\d+) c_(\d+)_(\d+)/.exec(found[0]!)!.map(Number);
-          const parts = elements.length === 1 ? [""] : [".xy", ".zw"];
-          assert.deepEqual(found, parts.map((part) => `${u} c_${of}_${j}${part}`));
-          const wide = warp?.[1] ?? columns;
-          const lane = warp === undefined ? u! : u! % 32;
-          const group = warp === undefined ? 0 : Math.floor(u! / 32);
-          const x = (group % (columns / wide)) * wide + lane % wide;
-          const y = Math.floor(group / (columns / wide)) * (warp?.[0] ?? 0) +
-            Math.floor(lane / wide);
-          assert.equal(Number(row), (y + Math.floor(of! / 4) * rows) * 4 + of! % 4);
-          assert.equal(Number(column), (x + j! * columns) * 4);
-          seen.add(`${row} ${column}`);
+          assert.equal(loaded, memory.size);
         }
-        assert.equal(loaded, memory.size);
+        assert.equal(seen.size, policy.rows * policy.columns / 4, `${name} ${layout}`);
       }
-      assert.equal(seen.size, policy.rows * policy.columns / 4, `${name} ${layout}`);
     }
   }
 });
@@ -119,30 +155,28 @@ Deno.test("every layout hands each sum over once, to where it lies in the result
 const LANES = { reference: 8, pairs: 16 };
 
 Deno.test("neighbouring threads store to different banks; half of each warp rests in the reference alone", () => {
+  const operands = OPERANDS[0]!;
   // A slice is half a warp at least, and threads side by side are a power of two, as in the papers' kernels.
   for (const name of POLICIES) {
     const policy = parseSlicePolicy(name)!;
     const side = sliceGrid(policy).columns;
     if (sliceThreads(policy) % 16 !== 0 || !Number.isInteger(Math.log2(side))) continue;
     for (const layout of ["reference", "sts64", "sts64-compact"] as const) {
-      const { begin, rounds } = exchangeOf(policy, layout);
+      const { begin, rounds } = exchangeOf(policy, layout, operands);
       const reference = layout === "reference";
       // Halves of lines that are shorter than the banks find no free ones by turning.
       if (layout === "sts64-compact" && policy.columns < 32) continue;
       const lanes = LANES[reference ? "reference" : "pairs"];
+      const dimensions = reference ? tileDimensions(policy, operands) : [];
       for (const { stores } of rounds) {
-        const all = storesOf(policy, begin, stores);
+        const all = storesOf(policy, operands, begin, stores);
         const storing = all.filter((of) => of.length > 0);
         assert.equal(storing.length, reference ? all.length / 2 : all.length);
         for (let first = 0; first < all.length; first += 16) {
           const active = all.slice(first, first + 16).filter((of) => of.length > 0);
           assert.equal(active.length, reference ? 8 : 16);
           for (let store = 0; store < active[0]!.length; store++) {
-            const banks = new Set(active.map((of) => {
-              const [line, vector] = of[store]![0].split(" ").map(Number) as [number, number?];
-              const at = vector === undefined ? line : line * sliceRowVectors(policy, []) + vector;
-              return at % lanes;
-            }));
+            const banks = new Set(active.map((of) => placeOf(of[store]![0], dimensions) % lanes));
             assert.equal(banks.size, active.length, `${name} ${layout}`);
           }
         }

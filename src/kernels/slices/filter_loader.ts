@@ -7,48 +7,62 @@ export interface SlicedFilterShape {
   readonly slices: number;
   readonly places: number;
   readonly depth: number;
+  /** Rows of a slice that its threads copy at once (`rowsTogether()` of `tile.ts`). */
+  readonly together: number;
 }
 
-/** Copies the slices of a transformed filter into the tile: aligned vectors, no masks. */
+/**
+ * Copies the slices of a transformed filter into the tile: aligned vectors, no masks. The threads that multiply a slice copy it
+ * too, `together` rows at once, or a row in several rounds: what a thread copies differs by numbers.
+ */
 export function filterLoader(
   module: ModuleBuilder,
   filter: TensorAccess,
-  { slices, places, depth }: SlicedFilterShape,
+  { slices, places, depth, together }: SlicedFilterShape,
   at: OperandPlace,
 ): StepLoader {
   const p = `${at.side}_`;
   const vectors = at.extent / 4;
-  const count = slices * at.depth * vectors;
-  const items = Math.ceil(count / at.threads);
+  const threads = at.threads / slices;
+  const across = Math.ceil(vectors / threads);
   const rowVectors = module.size("filter_row_vectors", places / 4);
   const total = module.size("filter_depth", depth);
-  const firstName = at.side === "a" ? "first_row" : "first_column";
-  const range = Array.from({ length: items }, (_, i) => i);
-  const begin = range.map((i) =>
-    [
-      `  let ${p}index${i} = t + ${i * at.threads}u;`,
-      `  let ${p}vector${i} = ${p}index${i} % ${vectors}u;`,
-      `  let ${p}row${i} = (${p}index${i} / ${vectors}u) % ${at.depth}u;`,
-      `  let ${p}slice${i} = ${p}index${i} / ${vectors * at.depth}u;`,
-      `  let ${p}base${i} = ((group * ${slices}u + ${p}slice${i}) * ${total} + ${p}row${i}) * ${rowVectors} + ${firstName} / 4u + ${p}vector${i};`,
-    ].join("\n")
-  ).join("\n");
-  const guarded = (i: number, text: string) =>
-    (i + 1) * at.threads <= count ? text : `    if (${p}index${i} < ${count}u) {\n${text}\n    }`;
+  const first = at.side === "a" ? "first_row" : "first_column";
+  const items = Array.from({ length: at.depth / together * across }, (_, i) => ({
+    load: `${p}load${i}`,
+    row: Math.floor(i / across) * together,
+    vector: i % across * threads,
+  }));
+  // The last round of a row may be for some threads alone, and so may rows that do not fill the threads.
+  const used = together * vectors;
+  const guarded = ({ vector }: { vector: number }, text: string) =>
+    vector + threads <= used ? text : `    if (${p}own < ${used - vector}u) {\n${text}\n    }`;
+  const own = together === 1 ? `${p}own` : `${p}own % ${vectors}u`;
   return {
-    places: begin,
-    registers: range.map((i) => `  var ${p}load${i} = vec4f();`).join("\n"),
-    fetch: range.map((i) =>
-      guarded(
-        i,
-        `    ${p}load${i} = ${filter.load(`${p}base${i} + at * ${at.depth}u * ${rowVectors}`)};`,
-      )
-    ).join("\n"),
-    store: range.map((i) =>
-      guarded(
-        i,
-        `    tile[${at.fill}][${p}slice${i}][${p}row${i}][${at.offset}u + ${p}vector${i}] = ${p}load${i};`,
-      )
-    ).join("\n"),
+    places: [
+      `  let ${p}own = t % ${threads}u;`,
+      `  let ${p}slice = t / ${threads}u;`,
+      `  let ${p}row = ${p}own / ${vectors}u;`,
+      `  let ${p}base = ((group * ${slices}u + ${p}slice) * ${total} + ${
+        together === 1 ? "0u" : `${p}row`
+      }) * ${rowVectors} + ${first} / 4u + ${own};`,
+    ].join("\n"),
+    registers: items.map(({ load }) => `  var ${load} = vec4f();`).join("\n"),
+    fetch: [
+      `    let ${p}at = ${p}base + at * ${at.depth}u * ${rowVectors};`,
+      ...items.map((item) =>
+        guarded(
+          item,
+          `    ${item.load} = ${
+            filter.load(`${p}at + ${item.row}u * ${rowVectors} + ${item.vector}u`)
+          };`,
+        )
+      ),
+    ].join("\n"),
+    store: items.map((item) => {
+      const vector = at.tile.vector(`${at.offset + item.vector}u + ${own}`);
+      const row = at.tile.rowOf(item.row, `${p}row`);
+      return guarded(item, `    tile[${at.fill}][${p}slice]${row}${vector} = ${item.load};`);
+    }).join("\n"),
   };
 }

@@ -11,6 +11,7 @@ import {
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
 import { type ItemSchedule, scheduleItems, SWIZZLE } from "./policy.ts";
+import type { SliceTile } from "./tile.ts";
 
 /** Where an operand stands in the tile and how far it reaches. */
 export interface OperandPlace {
@@ -20,6 +21,7 @@ export interface OperandPlace {
   readonly threads: number;
   /** First vector of the operand in a tile row. */
   readonly offset: number;
+  readonly tile: SliceTile;
   /** Whether vectors of a row are exchanged. */
   readonly swizzled: boolean;
   /** Whether the four places of a vector lie a quarter of the extent apart ({@linkcode spreadPlace}). */
@@ -272,8 +274,10 @@ export function storeItems(
   name: (item: number, i: number, j: number) => string,
 ): string {
   const p = `${at.side}_`;
-  const vector = (place: string, depth: string) =>
-    at.swizzled ? `((${place} / 4u) ^ (${depth} % ${SWIZZLE}u))` : `${place} / 4u`;
+  const vector = (place: string, depth: string) => {
+    const of = at.swizzled ? `((${place} / 4u) ^ (${depth} % ${SWIZZLE}u))` : `${place} / 4u`;
+    return at.tile.vector(`${at.offset}u + ${of}`);
+  };
   const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
     const [place, depth] = [`${p}place${placeSlot}`, `${p}depth${depthSlot}`];
     const { statements, outputs } = transformText(
@@ -286,9 +290,9 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${at.fill}][${slice}][${depth}][${at.offset}u + ${
-          vector(place, depth)
-        }][${place} % 4u] = ${at.scalar === "f32" ? value : `${at.scalar}(${value})`};`
+        `tile[${at.fill}][${slice}]${at.tile.row(depth)}${vector(place, depth)}[${place} % 4u] = ${
+          at.scalar === "f32" ? value : `${at.scalar}(${value})`
+        };`
       ),
     ].map((line) => `      ${line}`).join("\n");
   }).join("\n");

@@ -1,9 +1,7 @@
-import { typeName } from "../../elements/scalar.ts";
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
 import { threadProducts } from "../loop/thread_products.ts";
-import { fragmentPlaces, threadPlace } from "../loop/threads.ts";
-import type { WorkgroupTile } from "../loop/workgroup_tile.ts";
+import { threadPlace } from "../loop/threads.ts";
 import { outputLayoutTrait } from "../main_loop_variant.ts";
 import {
   loopIterations,
@@ -15,21 +13,11 @@ import {
 import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
 import type { PatchTransform } from "./patch.ts";
-import {
-  type AcrossSides,
-  isSwizzled,
-  sliceGrid,
-  type SlicePolicy,
-  slicePolicyName,
-  sliceRowVectors,
-  sliceThreads,
-  SWIZZLE,
-} from "./policy.ts";
+import { type SlicePolicy, slicePolicyName, sliceThreads } from "./policy.ts";
+import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 /** A sliced product as the loop iterates over it. */
 export interface SliceLoopShape extends SliceSums {
-  /** Operands whose loaders store along the depth. */
-  readonly across: AcrossSides;
   readonly rows: number;
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
@@ -45,13 +33,13 @@ export interface SliceLoopShape extends SliceSums {
   readonly anyBatches?: boolean;
 }
 
-/** The tile of a workgroup, whatever multiplies it. */
-export type SliceTile = Pick<SlicePolicy, "rows" | "columns" | "depth">;
+/** What of a workgroup's results and depth a step is, whatever multiplies it. */
+export type SliceCut = Pick<SlicePolicy, "rows" | "columns" | "depth">;
 
 /** Workgroups of the loop. */
 export function sliceWorkgroups(
   shape: Pick<SliceLoopShape, "rows" | "columns" | "batches">,
-  policy: SliceTile,
+  policy: SliceCut,
 ): number {
   return Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
     shape.batches;
@@ -83,15 +71,20 @@ export function sliceLoopKernel(
   const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
     partial === 0 ? "" : "_partial"
   }${outputLayoutTrait(shape.outputLayout)}_${suffix}`;
-  const grid = sliceGrid(policy);
+  const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   const exchange = exchangeText(shape, policy, output, store, sumIndex);
-  const swizzled = isSwizzled(policy, shape.across) ? shape.across : [];
-  const tile = sliceTile(shape, policy);
-  const tileOf = (side: "a" | "b") => swizzled.includes(side) ? swizzledTile(tile) : tile;
+  const tile = sliceTile(policy, shape);
+  const full = policy.buffers === 2 ? "full" : "0";
+  const tileOf = (side: Side) => ({
+    scalar: shape.scalar,
+    declaration: `var<workgroup> tile: ${tile.type};`,
+    fragment: (depth: string, index: number) =>
+      `tile[${full}][slice]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
+  });
   const wgsl = stepLoopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
@@ -103,13 +96,7 @@ export function sliceLoopKernel(
       `  let slice = t / ${perSlice}u;`,
       `  let u = t % ${perSlice}u;`,
       threadPlace(grid, "u", "t"),
-      fragmentPlaces(grid, policy.threadRows / 4, fragments, `${policy.rows / 4}u`),
-      ...(swizzled.includes("a")
-        ? [swizzledPlaces("ay", "ty", grid.rows, policy.threadRows / 4, 0)]
-        : []),
-      ...(swizzled.includes("b")
-        ? [swizzledPlaces("bx", "tx", grid.columns, fragments, policy.rows / 4)]
-        : []),
+      tile.places,
     ].join("\n"),
     schedule: { buffers: policy.buffers === 2 ? "ahead" : "one", prefetch: true },
     steps: shape.steps,
@@ -133,7 +120,7 @@ export function sliceLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    tile.bytes,
+    sliceBytes(policy, shape.slices, shape.across, shape.scalar, shape.outputLayout),
     sliceIterations(shape),
   );
 }
@@ -154,7 +141,7 @@ export function sliceWorkgroupText(
     SliceLoopShape,
     "rows" | "columns" | "batches" | "anyBatches" | "batchText" | "firstStep" | "endStep"
   >,
-  policy: SliceTile,
+  policy: SliceCut,
 ): { workgroups: string; workgroup: string } {
   const workgroups = (shape.anyBatches ? module.parameter : module.size)(
     "workgroups",
@@ -175,56 +162,4 @@ export function sliceWorkgroupText(
       `  let end_step = ${shape.endStep};`,
     ].join("\n"),
   };
-}
-
-/** Rows of A, then columns of B, of every slice. When the products are done it carries the sums to the output transform. */
-function sliceTile(
-  { slices, across, scalar, outputLayout }: SliceLoopShape,
-  policy: SlicePolicy,
-): WorkgroupTile {
-  const vectors = sliceRowVectors(policy, across);
-  const full = policy.buffers === 2 ? "full" : "0";
-  return {
-    scalar,
-    declaration:
-      `var<workgroup> tile: array<array<array<array<${typeName(scalar, 4)}, ${vectors}>, ` +
-      `${policy.depth}>, ${slices}>, ${policy.buffers}>;`,
-    bytes: sliceBytes(policy, slices, across, scalar, outputLayout),
-    at: (depth, vector) => `tile[${full}][slice][${depth}][${vector}]`,
-  };
-}
-
-/** The tile where vectors of a row are exchanged: a depth's places are {@linkcode swizzledPlaces}. */
-function swizzledTile(tile: WorkgroupTile): WorkgroupTile {
-  return {
-    ...tile,
-    at: (depth, vector) => tile.at(depth, `${vector}_${Number(depth) % SWIZZLE}`),
-  };
-}
-
-/**
- * Declares `{name}{i}_{m}`, where a thread's fragment i lies in rows m, m + 8 ...: its vector within the operand, xor m. Threads
- * that are a power of two share what of it depends on them.
- */
-function swizzledPlaces(
-  name: string,
-  thread: string,
-  threads: number,
-  fragments: number,
-  first: number,
-): string {
-  const low = Math.min(SWIZZLE, 2 ** Math.floor(Math.log2(threads)));
-  const whole = low === threads || low === SWIZZLE && threads % SWIZZLE === 0;
-  const rows = Array.from({ length: SWIZZLE }, (_, m) => m);
-  const text = (i: number, m: number) =>
-    whole
-      ? `${thread}_${m % low} + ${first + ((i * threads) ^ (m - m % low))}u`
-      : `((${thread} + ${i * threads}u) ^ ${m}u) + ${first}u`;
-  return [
-    ...(whole ? rows.slice(0, low).map((m) => `  let ${thread}_${m} = ${thread} ^ ${m}u;`) : []),
-    ...Array.from(
-      { length: fragments },
-      (_, i) => rows.map((m) => `  let ${name}${i}_${m} = ${text(i, m)};`),
-    ).flat(),
-  ].join("\n");
 }

@@ -39,8 +39,8 @@ export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
-/** How the threads of a slice lie on its results: by warps where there are whole ones of four rows. */
-export function sliceGrid(policy: SlicePolicy): ThreadGrid {
+/** The grid of a slice's threads on its results: by warps where there are whole ones of four rows. */
+export function sliceGrid(policy: SlicePolicy): Omit<ThreadGrid, "paired"> {
   const rows = policy.rows / policy.threadRows;
   const columns = policy.columns / policy.threadColumns;
   const wide = Math.min(8, columns);

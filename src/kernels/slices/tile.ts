@@ -1,0 +1,170 @@
+import { type Scalar, typeName } from "../../elements/scalar.ts";
+import { fragmentPlaces, type ThreadGrid } from "../loop/threads.ts";
+import {
+  type AcrossSides,
+  isSwizzled,
+  sliceGrid,
+  type SlicePolicy,
+  sliceRowVectors,
+  sliceThreads,
+  SWIZZLE,
+} from "./policy.ts";
+
+/** An operand of a sliced product: its rows are A's places, its columns B's. */
+export type Side = "a" | "b";
+
+/** What the tile of a sliced product holds. */
+export interface SliceOperands {
+  readonly slices: number;
+  /** Operands whose loaders store along the depth. */
+  readonly across: AcrossSides;
+  /** What transformed operands are in workgroup memory; sums are f32. */
+  readonly scalar: Scalar;
+  /** The operand whose rows threads copy as they are, if there is one. */
+  readonly copied?: Side;
+}
+
+/**
+ * The tile of all slices in workgroup memory, `tile[buffer][slice]` and what is here behind it: rows of A's vectors and then B's, one
+ * for each depth. Where rows or vectors that a thread stores or loads differ by numbers they have dimensions of their own, so that
+ * an index is the thread's or a number: these have one address then, and the rest of it stands in instructions. An index that is a
+ * sum is held below the array's end by itself, and so an address of its own (docs/performance/machine_code.md).
+ */
+export interface SliceTile {
+  /** WGSL. */
+  readonly type: string;
+  /** The row of a depth, which is WGSL. */
+  row(depth: string): string;
+  /** The row that is `own` of those that go together ({@linkcode rowsTogether}), `before` rows before it: whole rounds of them. */
+  rowOf(before: number, own: string): string;
+  /** A vector of a row, which is WGSL. */
+  vector(of: string): string;
+  /** A vector of the thread at `ty` (A) or `tx` (B) of the grid, in the row of a depth. */
+  fragment(side: Side, index: number, depth: number): string;
+  /** Declares what fragments go by. */
+  readonly places: string;
+}
+
+/** Rows of an operand that a slice's threads copy at once, a vector each: the most that divide the depth; 1 where a row is longer. */
+export function rowsTogether(policy: SlicePolicy, side: Side): number {
+  const vectors = (side === "a" ? policy.rows : policy.columns) / 4;
+  let rows = Math.min(policy.depth, Math.floor(sliceThreads(policy) / vectors));
+  while (rows > 1 && policy.depth % rows !== 0) rows--;
+  return Math.max(1, rows);
+}
+
+/**
+ * How a slice's threads lie. In WinRS, whose threads copy nothing, not in pairs: these have 0.84 to 1.05 of the speed, 0.997 over
+ * its 25 cases on an H200.
+ */
+export function sliceThreadGrid(
+  policy: SlicePolicy,
+  { copied }: Pick<SliceOperands, "copied">,
+): ThreadGrid {
+  return { ...sliceGrid(policy), paired: copied !== undefined };
+}
+
+/** How the tile of a policy lies. */
+export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTile {
+  const { slices, across, scalar, copied } = operands;
+  const together = copied === undefined ? 1 : rowsTogether(policy, copied);
+  const rows = exchangedRows(policy, across) ?? flatRows(policy, across);
+  const sizes = [
+    policy.buffers,
+    slices,
+    policy.depth / together,
+    ...(together > 1 ? [together] : []),
+    ...rows.sizes,
+  ];
+  return {
+    ...rows,
+    type: sizes.reduceRight((inner, size) => `array<${inner}, ${size}>`, typeName(scalar, 4)),
+    row: (depth) =>
+      together === 1
+        ? `[${depth}]`
+        : /^\d+$/.test(depth)
+        ? `[${Math.floor(Number(depth) / together)}][${Number(depth) % together}]`
+        : `[(${depth}) / ${together}u][(${depth}) % ${together}u]`,
+    rowOf: (before, own) => together === 1 ? `[${before}]` : `[${before / together}][${own}]`,
+  };
+}
+
+/** How vectors lie in a row of the tile. */
+interface TileRows extends Pick<SliceTile, "vector" | "fragment" | "places"> {
+  /** Dimensions, the outer one first. */
+  readonly sizes: readonly number[];
+}
+
+/** Threads of the grid along a side. */
+function sideThreads(policy: SlicePolicy, side: Side): number {
+  const { rows, columns } = sliceGrid(policy);
+  return side === "a" ? rows : columns;
+}
+
+/** The first vector of an operand in a row. */
+function firstVector(policy: SlicePolicy, side: Side): number {
+  return side === "a" ? 0 : policy.rows / 4;
+}
+
+/** By how much a row of a depth is exchanged. */
+function turnOf(policy: SlicePolicy, across: AcrossSides, side: Side, depth: number): number {
+  return isSwizzled(policy, across) && across.includes(side) ? depth % SWIZZLE : 0;
+}
+
+/** Vectors in one dimension. */
+function flatRows(policy: SlicePolicy, across: AcrossSides): TileRows {
+  return {
+    sizes: [sliceRowVectors(policy, across)],
+    vector: (of) => `[${of}]`,
+    fragment(side, index, depth) {
+      const name = side === "a" ? `ay${index}` : `bx${index}`;
+      const turn = turnOf(policy, across, side, depth);
+      const first = `${firstVector(policy, side)}u`;
+      return turn === 0 ? `[${name}]` : `[((${name} - ${first}) ^ ${turn}u) + ${first}]`;
+    },
+    places: fragmentPlaces(
+      sliceGrid(policy),
+      policy.threadRows / 4,
+      policy.threadColumns / 4,
+      `${firstVector(policy, "b")}u`,
+    ),
+  };
+}
+
+/**
+ * Rows whose vectors are exchanged ({@linkcode isSwizzled}), in parts: a thread has an address for each turn of its place, and a
+ * fragment is a part. Undefined where they are not exchanged, or threads do not fill parts.
+ */
+function exchangedRows(policy: SlicePolicy, across: AcrossSides): TileRows | undefined {
+  const counts = [sideThreads(policy, "a"), sideThreads(policy, "b")] as const;
+  const [few, many] = [Math.min(...counts), Math.max(...counts)];
+  const vectors = sliceRowVectors(policy, across);
+  const whole = [vectors, firstVector(policy, "b")].every((count) => count % many === 0) &&
+    counts.every((count) => Number.isInteger(Math.log2(count)));
+  if (!isSwizzled(policy, across) || !whole || few === 1) return undefined;
+  const thread = (side: Side, turn: number) =>
+    `t${side === "a" ? "y" : "x"}${turn === 0 ? "" : `_${turn}`}`;
+  // A part is a fragment of the side of many threads, and some of the other's.
+  const within = (of: string) =>
+    many === few ? `[${of}]` : `[(${of}) / ${few}u][(${of}) % ${few}u]`;
+  return {
+    sizes: [vectors / many, ...(many === few ? [] : [many / few]), few],
+    vector: (of) => `[(${of}) / ${many}u]${within(`(${of}) % ${many}u`)}`,
+    fragment(side, index, depth) {
+      const own = sideThreads(policy, side);
+      const turn = turnOf(policy, across, side, depth);
+      // What of the turn is beyond the threads makes it another fragment.
+      const begin = firstVector(policy, side) + ((index * own) ^ (turn - turn % own));
+      const part = `[${Math.floor(begin / many)}]`;
+      return own === many
+        ? `${part}${within(thread(side, turn % own))}`
+        : `${part}[${begin % many / few}][${thread(side, turn % own)}]`;
+    },
+    places: across.flatMap((side) =>
+      Array.from(
+        { length: sideThreads(policy, side) - 1 },
+        (_, i) => `  let ${thread(side, i + 1)} = ${thread(side, 0)} ^ ${i + 1}u;`,
+      )
+    ).join("\n"),
+  };
+}
