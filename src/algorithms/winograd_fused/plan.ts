@@ -13,12 +13,7 @@ import { imageLoader } from "../../kernels/slices/image_loader.ts";
 import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
-import {
-  filledTile,
-  isSwizzled,
-  slicePolicyName,
-  sliceThreads,
-} from "../../kernels/slices/policy.ts";
+import { filledTile, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
 import { rowsTogether, sliceTile } from "../../kernels/slices/tile.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
@@ -133,9 +128,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         extent: side === "a" ? policy.rows : policy.columns,
         depth: policy.depth,
         threads,
-        offset: side === "a" ? 0 : policy.rows / 4,
         tile,
-        swizzled: operand === "image" && isSwizzled(policy, across),
         spread: operand === "image" && spread,
         fill: filledTile(policy),
         scalar: sumOf(elements),

@@ -21,7 +21,6 @@ import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import {
   filledTile,
-  isSwizzled,
   type SlicePolicy,
   slicePolicyName,
   sliceThreads,
@@ -204,7 +203,6 @@ export function shareKernel(
       tile: sliceTile(policy, operands),
       depth: policy.depth,
       threads: sliceThreads(policy) * slices,
-      swizzled: isSwizzled(policy, across),
       fill: filledTile(policy),
       scalar: types.tile,
     };
@@ -212,13 +210,11 @@ export function shareKernel(
       ...at,
       side: "a",
       extent: policy.rows,
-      offset: 0,
     });
     const b = correlationLoader(module, inputAccess, "input", shape, transforms.input, {
       ...at,
       side: "b",
       extent: policy.columns,
-      offset: policy.rows / 4,
     });
     return sliceLoopKernel(
       ...name,

@@ -90,9 +90,7 @@ function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform"
     extent: 8,
     depth: 4,
     threads: 16,
-    offset: 0,
     tile: sliceTile(parseSlicePolicy("8x8x4_4x4")!, { slices: 4, across: [], scalar: "f32" }),
-    swizzled: false,
     fill: "0",
     scalar: "f32",
   } as const;

@@ -60,7 +60,7 @@ export function filterLoader(
       ),
     ].join("\n"),
     store: items.map((item) => {
-      const vector = at.tile.vector(`${at.offset + item.vector}u + ${own}`);
+      const vector = at.tile.vector(`${at.tile.first[at.side] + item.vector}u + ${own}`);
       const row = at.tile.rowOf(item.row, `${p}row`);
       return guarded(item, `    tile[${at.fill}][${p}slice]${row}${vector} = ${item.load};`);
     }).join("\n"),

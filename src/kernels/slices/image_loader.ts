@@ -10,7 +10,7 @@ import {
 } from "./geometry.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
 import { patchSize, type PatchTransform, transformText } from "./patch.ts";
-import { type ItemSchedule, scheduleItems, SWIZZLE } from "./policy.ts";
+import { type ItemSchedule, scheduleItems } from "./policy.ts";
 import type { SliceTile } from "./tile.ts";
 
 /** Where an operand stands in the tile and how far it reaches. */
@@ -19,11 +19,7 @@ export interface OperandPlace {
   readonly extent: number;
   readonly depth: number;
   readonly threads: number;
-  /** First vector of the operand in a tile row. */
-  readonly offset: number;
   readonly tile: SliceTile;
-  /** Whether vectors of a row are exchanged. */
-  readonly swizzled: boolean;
   /** Whether the four places of a vector lie a quarter of the extent apart ({@linkcode spreadPlace}). */
   readonly spread?: boolean;
   /** WGSL of which tile is filled. */
@@ -274,12 +270,9 @@ export function storeItems(
   name: (item: number, i: number, j: number) => string,
 ): string {
   const p = `${at.side}_`;
-  const vector = (place: string, depth: string) => {
-    const of = at.swizzled ? `((${place} / 4u) ^ (${depth} % ${SWIZZLE}u))` : `${place} / 4u`;
-    return at.tile.vector(`${at.offset}u + ${of}`);
-  };
   const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
     const [place, depth] = [`${p}place${placeSlot}`, `${p}depth${depthSlot}`];
+    const vector = `${at.tile.row(depth)}${at.tile.stored(at.side, `${place} / 4u`, depth)}`;
     const { statements, outputs } = transformText(
       transform,
       `${p}t${item}_`,
@@ -290,7 +283,7 @@ export function storeItems(
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${at.fill}][${slice}]${at.tile.row(depth)}${vector(place, depth)}[${place} % 4u] = ${
+        `tile[${at.fill}][${slice}]${vector}[${place} % 4u] = ${
           at.scalar === "f32" ? value : `${at.scalar}(${value})`
         };`
       ),

@@ -33,12 +33,16 @@ export interface SliceOperands {
 export interface SliceTile {
   /** WGSL. */
   readonly type: string;
+  /** The first vector of an operand in a row. */
+  readonly first: Readonly<Record<Side, number>>;
   /** The row of a depth, which is WGSL. */
   row(depth: string): string;
   /** The row that is `own` of those that go together ({@linkcode rowsTogether}), `before` rows before it: whole rounds of them. */
   rowOf(before: number, own: string): string;
   /** A vector of a row, which is WGSL. */
   vector(of: string): string;
+  /** Vector `of` of an operand, in the row of a depth: both are WGSL. */
+  stored(side: Side, of: string, depth: string): string;
   /** A vector of the thread at `ty` (A) or `tx` (B) of the grid, in the row of a depth. */
   fragment(side: Side, index: number, depth: number): string;
   /** Declares what fragments go by. */
@@ -76,8 +80,13 @@ export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTi
     ...(together > 1 ? [together] : []),
     ...rows.sizes,
   ];
+  const stored = (side: Side, of: string, depth: string) =>
+    isExchanged(policy, across, side) ? `((${of}) ^ (${depth} % ${SWIZZLE}u))` : of;
+  const first = { a: firstVector(policy, "a"), b: firstVector(policy, "b") };
   return {
     ...rows,
+    first,
+    stored: (side, of, depth) => rows.vector(`${first[side]}u + ${stored(side, of, depth)}`),
     type: sizes.reduceRight((inner, size) => `array<${inner}, ${size}>`, typeName(scalar, 4)),
     row: (depth) =>
       together === 1
@@ -106,9 +115,14 @@ function firstVector(policy: SlicePolicy, side: Side): number {
   return side === "a" ? 0 : policy.rows / 4;
 }
 
+/** Whether vectors of an operand's rows are exchanged. */
+function isExchanged(policy: SlicePolicy, across: AcrossSides, side: Side): boolean {
+  return isSwizzled(policy, across) && across.includes(side);
+}
+
 /** By how much a row of a depth is exchanged. */
 function turnOf(policy: SlicePolicy, across: AcrossSides, side: Side, depth: number): number {
-  return isSwizzled(policy, across) && across.includes(side) ? depth % SWIZZLE : 0;
+  return isExchanged(policy, across, side) ? depth % SWIZZLE : 0;
 }
 
 /** Vectors in one dimension. */

@@ -109,7 +109,7 @@ Deno.test("rows that go together fill the threads of a slice, and are found by t
   assert.equal(rowsTogether(parseSlicePolicy("128x32x6_8x8")!, "b"), 6);
 });
 
-Deno.test("a fragment is its thread's vector, exchanged where the row is", () => {
+Deno.test("a fragment is its thread's vector, exchanged where the row is, and what is stored lies there", () => {
   each((policy, operands, name) => {
     const tile = sliceTile(policy, operands);
     const { rows, columns } = sliceGrid(policy);
@@ -124,11 +124,12 @@ Deno.test("a fragment is its thread's vector, exchanged where the row is", () =>
           const turn = swizzled && operands.across.includes(side) ? depth % 8 : 0;
           for (let i = 0; i < count; i++) {
             const of = first + ((i * threads + own) ^ turn);
-            assert.deepEqual(
-              indices(tile.fragment(side, i, depth), names),
-              indices(tile.vector("of"), { of }),
-              `${name}: ${side} ${i} of ${depth}`,
-            );
+            const lies = indices(tile.vector("of"), { of });
+            const what = `${name}: ${side} ${i} of ${depth}`;
+            assert.deepEqual(indices(tile.fragment(side, i, depth), names), lies, what);
+            const local = { local: i * threads + own, depth };
+            assert.deepEqual(indices(tile.stored(side, "local", "depth"), local), lies, what);
+            assert.equal(tile.first[side], first);
           }
         }
       }
