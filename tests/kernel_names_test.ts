@@ -22,7 +22,7 @@ Deno.test("kernels of one name have one text", () => {
         groups: fc.constantFrom(1, 2, 3, 8),
         inputs: fc.constantFrom(1, 2, 3, 4, 5, 8, 40),
         outputs: fc.constantFrom(1, 2, 4, 6, 8, 12, 40),
-        filterSize: fc.constantFrom([3, 3], [1, 1], [2, 1], [5], [2, 3, 1]),
+        filterSize: fc.constantFrom([3, 3], [1, 1], [2, 1], [1, 2], [3, 2], [5], [2, 3, 1]),
         stride: fc.constantFrom(1, 2, 3),
         padding: fc.constantFrom(0, 1),
       }),
@@ -31,7 +31,9 @@ Deno.test("kernels of one name have one text", () => {
       fc.constantFrom(...algorithmNames()),
       fc.constantFrom(...DEVICES),
       fc.constantFrom("f32", "f16"),
-      (init, layout, filterLayout, algorithm, device, dtype) => {
+      // Tiles of one tap, of filters in one piece and in several.
+      fc.option(fc.constantFrom("F(2,1)", "F(2x2,2x1)", "F(2x2,1x1)"), { nil: undefined, freq: 2 }),
+      (init, layout, filterLayout, algorithm, device, dtype, tile) => {
         const { op, batch, groups, inputs, outputs, filterSize, stride, padding } = init;
         const plan = tryPlanConv({
           problem: convProblem({
@@ -53,6 +55,7 @@ Deno.test("kernels of one name have one text", () => {
           limits: DEFAULT_LIMITS,
           sizes: "uniform",
           device,
+          ...(tile === undefined ? {} : { tile }),
         });
         if (isRefusal(plan)) return;
         for (const { kernel: { name, wgsl } } of plan.passes) {
@@ -61,7 +64,7 @@ Deno.test("kernels of one name have one text", () => {
         }
       },
     ),
-    { numRuns: 8000, seed: 20261122 },
+    { numRuns: 14_000, seed: 20261122 },
   );
   assert.ok(texts.size > 1000, `${texts.size} names`);
 });

@@ -9,7 +9,7 @@ import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { matchOption, oldMatch } from "./match_option.ts";
-import { variantTrait } from "../kernels/main_loop_variant.ts";
+import { askedVariant } from "../kernels/main_loop_variant.ts";
 import {
   CONV_DTYPES,
   CONV_OUT_DTYPES,
@@ -300,7 +300,7 @@ export function environmentOptions(run: RunOptions): Record<string, string | num
     ...(exact === undefined ? {} : { exact: "true" }),
     ...(math === undefined ? {} : { math }),
     ...(maxBoundRatio === undefined ? {} : { "max-bound-ratio": maxBoundRatio }),
-    ...(variant === undefined ? {} : { variant: variantTrait(variant) }),
+    ...(variant === undefined ? {} : { variant: askedVariant(variant) }),
   };
 }
 

@@ -17,7 +17,8 @@ export const VARIANT_HELP = {
 /** Help of `--raster`. */
 export const RASTER_HELP =
   "order of a product's workgroups over tiles: rows (down all rows, then the next column), or " +
-  "grouped:N (down N rows of tiles, along all columns, then the next N)";
+  "grouped:N (down N rows of tiles, along all columns, then the next N); unless given, rows, and " +
+  "bands for large products of gemm on matrix units";
 
 /** Parses `rows` or `grouped:8`: rows of tiles that workgroups go down first, 0 for all. */
 export function parseRaster(text: string): number {
@@ -46,7 +47,9 @@ export function variantOption(
   },
 ): MainLoopVariant | undefined {
   const { without = [], with: withs = [], raster } = options;
-  const variant = parseVariant(without, withs, raster);
+  // Convolutions take all rows anyhow.
+  const asked = product ? raster : raster || undefined;
+  const variant = parseVariant(without, withs, asked);
   const [has, lacks] = [variantNames(true), variantNames(false)];
   for (const name of without.filter((name) => !has.includes(name))) {
     reporter("stderr").line(

@@ -8,15 +8,17 @@ Deno.test("--raster is rows, or grouped with rows of tiles", () => {
   }
 });
 
-Deno.test("--raster joins the variant of the main loop, and rows are asked for as bands are", () => {
+Deno.test("--raster joins the variant of the main loop; rows are what convolutions take, and products are asked for", () => {
   const dtypes = ["f32"];
   assert.deepEqual(variantOption({ raster: 8 }, { dtypes }), { raster: 8 });
   assert.deepEqual(variantOption({ without: ["peel"], raster: 2 }, { dtypes }), {
     peel: false,
     raster: 2,
   });
-  assert.deepEqual(variantOption({ raster: 0 }, { dtypes }), { raster: 0 });
+  assert.equal(variantOption({ raster: 0 }, { dtypes }), undefined);
+  assert.deepEqual(variantOption({ raster: 0 }, { dtypes, product: true }), { raster: 0 });
   assert.equal(variantOption({}, { dtypes }), undefined);
+  assert.equal(variantOption({}, { dtypes, product: true }), undefined);
 });
 
 Deno.test("layouts of sums before an output transform are of convolutions", () => {

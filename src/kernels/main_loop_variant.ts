@@ -113,13 +113,11 @@ export function fullVariant(variant: MainLoopVariant = {}): FullMainLoopVariant 
   return { ...TUNED_VARIANT, ...variant };
 }
 
-/** Whether anything of the main loop itself is not as tuned. */
+/** Whether anything of the main loop itself is asked for. */
 export function variesLoop(
   { halfTransforms: _, outputLayout: __, ...loop }: MainLoopVariant = {},
 ): boolean {
-  return Object.entries(loop).some(([key, value]) =>
-    value !== TUNED_VARIANT[key as keyof typeof loop]
-  );
+  return Object.keys(loop).length > 0;
 }
 
 /** What differs from the tuned kernel, as it stands in names: `_no_prefetch_double_buffer`; empty where nothing does. */
@@ -136,6 +134,11 @@ export function outputLayoutTrait(layout: OutputLayout = TUNED_VARIANT.outputLay
   return layout === TUNED_VARIANT.outputLayout
     ? ""
     : `_${outputLayoutName(layout).replaceAll("-", "_")}`;
+}
+
+/** The same of what is asked for, as it stands in records: all rows (`_rows`) are what is planned for some, and asked for here. */
+export function askedVariant(variant: MainLoopVariant): string {
+  return variantTrait(variant) + (variant.raster === 0 ? "_rows" : "");
 }
 
 /** `_grouped8`: how tiles are ordered, as it stands in names; empty where that is as tuned. */

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import {
+  askedVariant,
   fullVariant,
   OUTPUT_LAYOUTS,
   parseVariant,
@@ -58,7 +59,10 @@ Deno.test("variantTrait() names what is not as tuned, in one order", () => {
   assert.deepEqual(parseVariant(["unroll"], [], 8), { unroll: false, raster: 8 });
   // Rows that are asked for are not what would be planned.
   assert.deepEqual(parseVariant([], [], 0), { raster: 0 });
-  assert.deepEqual([{ raster: 0 }, { raster: 8 }].map(variesLoop), [false, true]);
+  assert.deepEqual([{ raster: 0 }, { raster: 8 }].map(askedVariant), ["_rows", "_grouped8"]);
+  // What is said counts, also where the tuned kernel has it: others would be planned.
+  const said = [{}, { outputLayout: "sts64" }, { halfTile: false }, { raster: 0 }] as const;
+  assert.deepEqual(said.map(variesLoop), [false, false, true, true]);
 });
 
 Deno.test("every optimisation is on or off in the tuned kernel", () => {

@@ -14,7 +14,7 @@ import { imageStore } from "../../kernels/slices/image_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
 import { filledTile, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
-import { rowsTogether, sliceTile } from "../../kernels/slices/tile.ts";
+import { sliceTile } from "../../kernels/slices/tile.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -118,11 +118,11 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     const threads = sliceThreads(policy) * slices;
     const vector = storeVector(geometry, problem.groups, filterSide);
     const spread = filterSide === "rows" && vector === 1;
-    const copied = filterSide === "rows" ? "a" as const : "b" as const;
+    const [copied, patches] = filterSide === "rows" ? ["a", "b"] as const : ["b", "a"] as const;
     const operands = { slices, across, scalar: sumOf(elements), copied };
     const tile = sliceTile(policy, operands);
     const at = (operand: "filter" | "image") => {
-      const side = (operand === "filter") === (filterSide === "rows") ? "a" as const : "b" as const;
+      const side = operand === "filter" ? copied : patches;
       return {
         side,
         extent: side === "a" ? policy.rows : policy.columns,
@@ -141,7 +141,6 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         slices,
         places: shape.paddedPlaces,
         depth: filterDepth(shape),
-        together: rowsTogether(policy, copied),
       }, at("filter")),
       image: imageLoader(module, image, geometry, input, at("image")),
     };

@@ -3,7 +3,7 @@ export interface ThreadGrid {
   /** Threads along rows and columns. */
   readonly rows: number;
   readonly columns: number;
-  /** Threads of a warp along rows and columns; absent where all are one. */
+  /** Threads of a warp along rows and columns, of which the grid is whole ones; absent where the grid is none. */
   readonly warp?: readonly [number, number] | undefined;
   /** Whether threads lie in pairs ({@linkcode threadPlace}), or row by row. */
   readonly paired: boolean;
@@ -13,7 +13,8 @@ export interface ThreadGrid {
  * Declares `{prefix}x` and `{prefix}y`, the place of a thread on the grid: neighbours lie one below the other, and such pairs side
  * by side, as in CUTLASS's `RowMajorInterleaved<2>`. An NVIDIA GPU brings vectors of four to half a warp at once where each thread
  * wants what its neighbour does, or what the next but one does, and to a quarter where not (docs/performance/gemm.md): here a row
- * is the next but one's, a column the neighbour's. Of up to two columns that holds row by row; an odd number of rows lies so too.
+ * is the next but one's, a column the neighbour's. Of up to two columns that holds row by row, and an odd number of rows (of a warp,
+ * or of the grid where there are none) lies so too.
  */
 export function threadPlace(
   { rows, columns, warp, paired }: ThreadGrid,

@@ -25,6 +25,9 @@ const GRIDS: readonly ThreadGrid[] = [
   { rows: 4, columns: 4 },
   { rows: 8, columns: 2 },
   { rows: 3, columns: 8 },
+  { rows: 5, columns: 8 },
+  { rows: 10, columns: 8 },
+  { rows: 4, columns: 12 },
   { rows: 2, columns: 3 },
 ].flatMap((grid) => [true, false].map((paired) => ({ ...grid, paired })));
 

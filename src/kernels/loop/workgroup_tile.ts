@@ -84,7 +84,7 @@ export function workgroupTile(
     scalar,
     declaration: `var<workgroup> ${name}: ${declared};`,
     fragment: (k, i) => at(k, operand === "a" ? `ay${i}` : `bx${i}`),
-    element: (k) => `${at(k, "ay0 / 4u")}[ay0 % 4u]`,
+    ...(operand === "a" ? { element: (k: string) => `${at(k, "ay0 / 4u")}[ay0 % 4u]` } : {}),
     store: (loaded) => storeLines(at, loaded),
   };
 }

@@ -7,21 +7,20 @@ export interface SlicedFilterShape {
   readonly slices: number;
   readonly places: number;
   readonly depth: number;
-  /** Rows of a slice that its threads copy at once (`rowsTogether()` of `tile.ts`). */
-  readonly together: number;
 }
 
 /**
  * Copies the slices of a transformed filter into the tile: aligned vectors, no masks. The threads that multiply a slice copy it
- * too, `together` rows at once, or a row in several rounds: what a thread copies differs by numbers.
+ * too, the tile's `together` rows at once, or a row in several rounds: what a thread copies differs by numbers.
  */
 export function filterLoader(
   module: ModuleBuilder,
   filter: TensorAccess,
-  { slices, places, depth, together }: SlicedFilterShape,
+  { slices, places, depth }: SlicedFilterShape,
   at: OperandPlace,
 ): StepLoader {
   const p = `${at.side}_`;
+  const { together } = at.tile;
   const vectors = at.extent / 4;
   const threads = at.threads / slices;
   const across = Math.ceil(vectors / threads);

@@ -104,7 +104,8 @@ export function filterTransformKernel(
     const value = filter.load(
       ["base", ...parts.map(({ d, e }) => offset(d, e))].join(" + "),
     );
-    const inside = parts.filter(({ d }) => axes[d]!.r > 1 || axes[d]!.chunks > 1)
+    // Chunks of one tap end with the filter.
+    const inside = parts.filter(({ d }) => axes[d]!.r > 1)
       .map(({ d, e }) => `${coordinate(d, e)} < ${size(`taps${d}`, axes[d]!.taps)}`);
     return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})`;
   };

@@ -42,7 +42,7 @@ export function sumLinesOf(policy: SlicePolicy, layout: LineLayout): SumLines | 
   const grid = sliceGrid(policy);
   if (grid.rows % 2 !== 0) return undefined;
   const vectors = policy.columns / 4;
-  const run = grid.warp?.[1] ?? grid.columns;
+  const run = grid.columns % 8 === 0 ? 8 : grid.columns;
   const pairs = grid.rows / 2;
   const [width, step, banks] = layout === "reference"
     ? [vectors, run, BANKS.reference] as const

@@ -39,12 +39,14 @@ export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
-/** The grid of a slice's threads on its results: by warps where there are whole ones of four rows. */
+/** The grid of a slice's threads on its results: by warps of up to eight columns where whole ones fill it. */
 export function sliceGrid(policy: SlicePolicy): Omit<ThreadGrid, "paired"> {
   const rows = policy.rows / policy.threadRows;
   const columns = policy.columns / policy.threadColumns;
   const wide = Math.min(8, columns);
-  return { rows, columns, warp: rows * columns >= 32 && rows >= 4 ? [32 / wide, wide] : undefined };
+  const high = 32 / wide;
+  const whole = Number.isInteger(high) && columns % wide === 0 && rows % high === 0;
+  return { rows, columns, warp: whole ? [high, wide] : undefined };
 }
 
 /** Operands whose neighbouring threads store neighbouring rows of the tile: the same place of several depths. */

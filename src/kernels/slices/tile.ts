@@ -35,9 +35,11 @@ export interface SliceTile {
   readonly type: string;
   /** The first vector of an operand in a row. */
   readonly first: Readonly<Record<Side, number>>;
+  /** Rows of the copied operand that a slice's threads copy at once, a vector each. */
+  readonly together: number;
   /** The row of a depth, which is WGSL. */
   row(depth: string): string;
-  /** The row that is `own` of those that go together ({@linkcode rowsTogether}), `before` rows before it: whole rounds of them. */
+  /** The row that is `own` of those that go together, `before` rows before it: whole rounds of them. */
   rowOf(before: number, own: string): string;
   /** A vector of a row, which is WGSL. */
   vector(of: string): string;
@@ -49,8 +51,8 @@ export interface SliceTile {
   readonly places: string;
 }
 
-/** Rows of an operand that a slice's threads copy at once, a vector each: the most that divide the depth; 1 where a row is longer. */
-export function rowsTogether(policy: SlicePolicy, side: Side): number {
+/** Rows of an operand that a slice's threads copy at once: the most that divide the depth; 1 where a row is longer. */
+function rowsTogether(policy: SlicePolicy, side: Side): number {
   const vectors = (side === "a" ? policy.rows : policy.columns) / 4;
   let rows = Math.min(policy.depth, Math.floor(sliceThreads(policy) / vectors));
   while (rows > 1 && policy.depth % rows !== 0) rows--;
@@ -86,6 +88,7 @@ export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTi
   return {
     ...rows,
     first,
+    together,
     stored: (side, of, depth) => rows.vector(`${first[side]}u + ${stored(side, of, depth)}`),
     type: sizes.reduceRight((inner, size) => `array<${inner}, ${size}>`, typeName(scalar, 4)),
     row: (depth) =>
@@ -133,8 +136,11 @@ function flatRows(policy: SlicePolicy, across: AcrossSides): TileRows {
     fragment(side, index, depth) {
       const name = side === "a" ? `ay${index}` : `bx${index}`;
       const turn = turnOf(policy, across, side, depth);
-      const first = `${firstVector(policy, side)}u`;
-      return turn === 0 ? `[${name}]` : `[((${name} - ${first}) ^ ${turn}u) + ${first}]`;
+      const first = firstVector(policy, side);
+      if (turn === 0) return `[${name}]`;
+      return first === 0
+        ? `[${name} ^ ${turn}u]`
+        : `[((${name} - ${first}u) ^ ${turn}u) + ${first}u]`;
     },
     places: fragmentPlaces(
       sliceGrid(policy),

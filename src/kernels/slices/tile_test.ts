@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { threadPlace } from "../loop/threads.ts";
 import {
   isSwizzled,
   parseSlicePolicy,
@@ -7,7 +8,7 @@ import {
   sliceRowVectors,
   sliceThreads,
 } from "./policy.ts";
-import { rowsTogether, type SliceOperands, sliceTile } from "./tile.ts";
+import { type Side, type SliceOperands, sliceThreadGrid, sliceTile } from "./tile.ts";
 
 /** Rows that are padded, exchanged in parts (squares of threads and not) and one by one, copied at once and in turns. */
 const POLICIES = [
@@ -22,6 +23,8 @@ const POLICIES = [
   "64x32x8_8x16",
   "128x32x6_8x8",
   "16x24x4_4x8",
+  "40x64x4_8x8",
+  "48x24x4_4x8",
 ];
 
 const OPERANDS = (["a", "b", undefined] as const).flatMap((copied) =>
@@ -57,6 +60,27 @@ function declared(places: string, names: Readonly<Record<string, number>>): Reco
   return all;
 }
 
+Deno.test("on every grid of a slice each thread has a place of its own", () => {
+  const sizes = Array.from({ length: 20 }, (_, i) => 4 * (i + 1));
+  for (const rows of sizes) {
+    for (const columns of sizes) {
+      const policy = parseSlicePolicy(`${rows}x${columns}x4_4x4`)!;
+      for (const copied of ["a", undefined] as const) {
+        const grid = sliceThreadGrid(policy, copied === undefined ? {} : { copied });
+        const text = threadPlace(grid, "u", "t").replaceAll("let ", "const ");
+        const read = new Function(
+          "u",
+          `${text.replaceAll(/\b(\d+)u\b/g, "$1n")}\nreturn ty * ${grid.columns}n + tx;`,
+        );
+        const places = new Set<number>();
+        for (let u = 0; u < sliceThreads(policy); u++) places.add(Number(read(BigInt(u))));
+        assert.equal(Math.max(...places) + 1, sliceThreads(policy), `${rows} x ${columns}`);
+        assert.equal(places.size, sliceThreads(policy), `${rows} x ${columns}`);
+      }
+    }
+  }
+});
+
 function each(check: (policy: SlicePolicy, operands: SliceOperands, name: string) => void): void {
   for (const name of POLICIES) {
     for (const operands of OPERANDS) {
@@ -90,9 +114,8 @@ Deno.test("every vector of every row has a place of its own in the tile, whose s
 Deno.test("rows that go together fill the threads of a slice, and are found by the round and the thread", () => {
   each((policy, operands, name) => {
     const tile = sliceTile(policy, operands);
-    const { copied } = operands;
-    const rows = copied === undefined ? 1 : rowsTogether(policy, copied);
-    const vectors = (copied === "b" ? policy.columns : policy.rows) / 4;
+    const { together: rows } = tile;
+    const vectors = (operands.copied === "b" ? policy.columns : policy.rows) / 4;
     assert.ok(rows === 1 || rows * vectors <= sliceThreads(policy), name);
     for (let depth = 0; depth < policy.depth; depth++) {
       const own = depth % rows;
@@ -103,10 +126,18 @@ Deno.test("rows that go together fill the threads of a slice, and are found by t
       );
     }
   });
-  assert.equal(rowsTogether(parseSlicePolicy("64x64x8_8x8")!, "b"), 4);
-  assert.equal(rowsTogether(parseSlicePolicy("64x64x8_8x16")!, "a"), 2);
+  const together = (name: string, copied?: Side) =>
+    sliceTile(parseSlicePolicy(name)!, {
+      slices: 4,
+      across: [],
+      scalar: "f32",
+      ...(copied === undefined ? {} : { copied }),
+    }).together;
+  assert.equal(together("64x64x8_8x8", "b"), 4);
+  assert.equal(together("64x64x8_8x16", "a"), 2);
+  assert.equal(together("64x64x8_8x16"), 1);
   // 64 threads could copy 8 rows of 8 vectors; 6 are all there are.
-  assert.equal(rowsTogether(parseSlicePolicy("128x32x6_8x8")!, "b"), 6);
+  assert.equal(together("128x32x6_8x8", "b"), 6);
 });
 
 Deno.test("a fragment is its thread's vector, exchanged where the row is, and what is stored lies there", () => {
