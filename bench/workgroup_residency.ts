@@ -2,7 +2,7 @@
  * How many workgroups a multiprocessor runs side by side by the workgroup memory that each takes: the time of a chain of
  * multiply-adds stays as it is while they do, and grows where one has to wait.
  *   deno run -A bench/workgroup_residency.ts [--multiprocessors 132] [--threads 128] [--bytes 8192,12800,16384,24576,25600]
- * Microseconds of one workgroup a multiprocessor, two and so on, and the most that ran within 1.6 times the first's time.
+ * Microseconds of one workgroup a multiprocessor, two and so on, and the most before a time that is 1.6 times the one before.
  */
 import { parseArgs } from "node:util";
 import { openDevice } from "../src/gpu/device.ts";
@@ -20,7 +20,7 @@ const { software } = gpu.info;
 const multiprocessors = Number(values.multiprocessors);
 const threads = Number(values.threads);
 const counts = [1, 2, 3, 4, 5, 6, 7, 8];
-/** One workgroup waits for the one before. */
+/** A time that many times the one before: a workgroup waits. */
 const WAITS = 1.6;
 
 /** A chain of multiply-adds, of which each waits for the one before, in workgroups that hold so many vectors. */
@@ -63,7 +63,8 @@ for (const bytes of values.bytes.split(",").map(Number)) {
     if (!result.every((value) => value > 0)) throw new Error(`${bytes} bytes left ${result[0]}`);
     times.push(ns / 1e3);
   }
-  const most = counts.filter((_, i) => times[i]! <= WAITS * times[0]!).at(-1)!;
+  const waits = times.findIndex((time, i) => i > 0 && time > WAITS * times[i - 1]!);
+  const most = counts.at(waits === -1 ? -1 : waits - 1)!;
   console.log(
     `${`${bytes}`.padStart(6)}  ${`${most}`.padStart(12)}  ${
       times.map((time) => time.toFixed(0).padStart(6)).join(" ")

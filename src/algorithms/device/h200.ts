@@ -45,7 +45,9 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
- * - `rates.slicedStore`, `shares.sliced.flushed` and `policies`: by hand, to the two `fused_*.jsonl` and `.txt` there.
+ * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
+ *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
+ *   they had beside their neighbours before.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.

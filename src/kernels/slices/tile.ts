@@ -60,7 +60,7 @@ function rowsTogether(policy: SlicePolicy, side: Side): number {
 }
 
 /**
- * How a slice's threads lie. In WinRS, whose threads copy nothing, not in pairs: these have 0.84 to 1.05 of the speed, 0.997 over
+ * How a slice's threads lie. In WinRS, whose threads copy nothing, not in pairs: these have 0.84 to 1.05 of the speed, 0.996 over
  * its 25 cases on an H200.
  */
 export function sliceThreadGrid(
