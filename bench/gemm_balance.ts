@@ -84,7 +84,9 @@ async function compare(problem: GemmProblem) {
       balanceOf(expectPlanned(cutGemm(request("auto")))),
       percent(Math.min(cost("none"), cost("split-k")) / cost("stream-k")),
       percent(rate("stream-k") / Math.max(rate("none"), rate("split-k"))),
-      `${chosen.policy.name}, ${chosen.head ?? "all"} whole, the rest in ${chosen.splits}`,
+      chosen.head === undefined
+        ? `${chosen.policy.name}, no whole wave: all in ${chosen.splits}`
+        : `${chosen.policy.name}, ${chosen.head} whole, the rest in ${chosen.splits}`,
     ].join(" | ")
   } |`);
 }

@@ -18,32 +18,6 @@ fn main(
 
 <%= it.places %>
 
-  // Loaders: what stays fixed for this thread, then the first tile.
-<%= it.begin %>
-<% if (it.prefetch) { -%>
-  {
-<%= it.first %>
-<%= it.fetch %>
-  }
-<% } -%>
-
-<%= it.sums %>
-<% if (it.early) { -%>
-  {
-    let fill = 0u;
-<%= it.store %>
-<%= it.second %>
-<%= it.fetch %>
-  }
-  workgroupBarrier();
-<% } -%>
-<% if (it.buffers === "collected") { -%>
-  {
-    let fill = 0u;
-<%= it.collect %>
-  }
-<% } -%>
-
 <%
 const step = (last) => { -%>
 <%= it.current %>
@@ -79,6 +53,34 @@ const step = (last) => { -%>
 <% } -%>
 <% } -%>
 <% }; -%>
+<%
+const sums = (output, counted) => { -%>
+  // Loaders: what stays fixed for this thread, then the first tile.
+<%= it.begin %>
+<% if (it.prefetch) { -%>
+  {
+<%= it.first %>
+<%= it.fetch %>
+  }
+<% } -%>
+
+<%= it.sums %>
+<% if (it.early) { -%>
+  {
+    let fill = 0u;
+<%= it.store %>
+<%= it.second %>
+<%= it.fetch %>
+  }
+  workgroupBarrier();
+<% } -%>
+<% if (it.buffers === "collected") { -%>
+  {
+    let fill = 0u;
+<%= it.collect %>
+  }
+<% } -%>
+
 <% if (it.parts) { -%>
   // Sums move on every few steps, which keeps what one accumulator adds up short.
   var next_step = first_step;
@@ -104,14 +106,14 @@ const step = (last) => { -%>
 <%= it.finish %>
 
 <% if (it.parts.stored) { -%>
-<%= it.output %>
+<%= output %>
 <% } -%>
   if (next_step >= end_step) { break; }
   workgroupBarrier();
   }
 <% if (!it.parts.stored) { -%>
 
-<%= it.output %>
+<%= output %>
 <% } -%>
 <% } else { -%>
 <% if (it.multiplyLast) { -%>
@@ -130,6 +132,17 @@ const step = (last) => { -%>
     let step = last_step;
 <% step(true) -%>
   }
+<% } else if (counted) { -%>
+  for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
+    let step = first_step + turn;
+<% step(false) -%>
+  }
+<% if (counted.longer) { -%>
+  if (<%= counted.longer %>) {
+    let step = first_step + <%= counted.steps %>;
+<% step(false) -%>
+  }
+<% } -%>
 <% } else { -%>
   for (var step = first_step; step < end_step; step++) {
 <% step(false) -%>
@@ -137,6 +150,16 @@ const step = (last) => { -%>
 <% } -%>
 <%= it.finish %>
 
-<%= it.output %>
+<%= output %>
 <% } -%>
+<% }; -%>
+<% if (it.alone) { -%>
+  if (<%= it.alone.when %>) {
+<%= it.alone.steps %>
+
+<% sums(it.alone.output, undefined) -%>
+    return;
+  }
+<% } -%>
+<% sums(it.output, it.counted) -%>
 }

@@ -281,9 +281,9 @@ Deno.test("wgconv conv and plan take --splits", async () => {
 
 Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which it is", async () => {
   for (
-    const [balance, kernel] of [["none", /_o1$/], ["split-k", /_split$/], ["stream-k", /_streamk/]]
+    const [balance, kernel] of [["none", /_o4$/], ["split-k", /_split$/], ["stream-k", /_streamk$/]]
   ) {
-    const args = ["--size", "70,75,90", "--policy", "tiny", "--balance", `${balance}`];
+    const args = ["--size", "250,252,90", "--policy", "tiny", "--balance", `${balance}`];
     const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--json", "--check", "full"]);
     assert.equal(code, 0, stderr);
     const record = JSON.parse(stdout);

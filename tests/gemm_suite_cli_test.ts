@@ -98,7 +98,7 @@ Deno.test("wgconv gemm --suite --device cpu times the reference, without a drive
 });
 
 Deno.test("wgconv gemm --search ranks the policies, checks each and marks the planner's", async () => {
-  const args = ["--size", "20,24,64", "--runs", "1", "--fill-ms", "0"];
+  const args = ["--size", "250,240,64", "--runs", "1", "--fill-ms", "0"];
   const text = await wgconv(["gemm", "--search", ...args]);
   assert.equal(text.code, 0, text.stderr);
   assert.match(text.stdout, /^policy +splits +balance +time +GFLOP\/s +predicted/m);

@@ -13,7 +13,6 @@ import {
   mainLoopKernel,
   mainLoopMultiplications,
   mainLoopWorkgroups,
-  type TileRange,
   type UnevenRows,
 } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
@@ -72,6 +71,13 @@ interface PassPlaces {
   readonly begin?: { readonly at: number; readonly multiple: number };
 }
 
+/** Partial results of the tiles that are split where others are whole. */
+export interface StreamedPartials {
+  readonly tiles: TilePartials;
+  readonly buffer: number;
+  readonly element: Scalar;
+}
+
 /** One product of a convolution on the main loop. */
 export interface ConvProduct {
   /** Canonical name up to the tile. */
@@ -91,8 +97,8 @@ export interface ConvProduct {
   readonly depth: number;
   readonly batches: number;
   readonly splits: number;
-  /** Stream-K: the tiles that this pass computes, and of those beyond whole waves how their partial results lie. */
-  readonly streamed?: { readonly range: TileRange; readonly partials?: TilePartials };
+  /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones, where any are. */
+  readonly streamed?: StreamedPartials | undefined;
   readonly uneven?: UnevenRows | undefined;
   readonly a: TileLoader;
   readonly b: TileLoader;
@@ -146,12 +152,7 @@ export function productPass(
 ): Pass {
   const { module, target, policy, splits, rows, columns, depth, batches, streamed } = product;
   const { variant } = product;
-  const partials = streamed?.partials;
-  const store = partials === undefined
-    ? targetStore(target, rows, variant)
-    : partials.vector === "rows"
-    ? "rows"
-    : "columns";
+  const store = targetStore(target, rows, variant);
   const width = store === "none" ? 1 : 4;
   const size = (name: string, value: number) => module.size(`out_${name}`, value);
   const out = module.tensor("result", "write", width, buffers.split(target.buffer), target.element);
@@ -179,14 +180,20 @@ export function productPass(
     base: base(),
     vector: targetVector(target, rows, variant),
   });
-  const output = partials !== undefined
-    ? mappedOutput(out, tilePartialsMap(module, partials), epilogue)
-    : target.classes !== undefined
+  const output = target.classes !== undefined
     ? classOutput(module, out, target.classes, columns, base(), store)
     : mappedOutput(out, linear(target), epilogue);
-  const range = streamed === undefined ? {} : { range: streamed.range };
   const { uneven } = product;
-  const shape = { rows, columns, depth, batches, splits, ...range, ...(uneven && { uneven }) };
+  const shape = {
+    ...{ rows, columns, depth, batches, splits },
+    ...(streamed && { split: streamed.tiles.range }),
+    ...(uneven && { uneven }),
+  };
+  const partials = streamed && mappedOutput(
+    module.tensor("partials", "write", 4, buffers.split(streamed.buffer), streamed.element),
+    tilePartialsMap(module, streamed.tiles),
+    [],
+  );
   const order = target.classes !== undefined
     ? `e${classEdges(target.classes)}_`
     : target.interleave === undefined
@@ -196,11 +203,7 @@ export function productPass(
   const kernel = mainLoopKernel(
     product.name,
     `${product.trait}_o${order}${stored}${
-      streamed !== undefined
-        ? partials === undefined ? "_streamk" : "_streamk_tail"
-        : target.split === undefined
-        ? ""
-        : "_split"
+      streamed !== undefined ? "_streamk" : target.split === undefined ? "" : "_split"
     }${target.begin === undefined ? "" : "_chunk"}${epilogueTrait(epilogue)}${
       splitTrait(...[...product.operands, target.buffer].map((buffer) => buffers.split(buffer)))
     }`,
@@ -216,12 +219,13 @@ export function productPass(
       chain: unitChain(product.stored, policy.matrix?.split),
       room: limits.maxComputeWorkgroupStorageSize,
       ...(variant === undefined ? {} : { variant }),
+      ...(partials && { partials }),
     },
   );
   const workgroups = mainLoopWorkgroups(shape, policy);
   const multiplications = depthOfValue({ storage: product.a.value ?? "f32" }) *
     mainLoopMultiplications(shape, policy, product.mode, variant);
-  const places = { ...product.places, result: target.buffer };
+  const places = { ...product.places, result: target.buffer, partials: streamed?.buffer };
   return pass(kernel, buffers, places, workgroups, limits, multiplications);
 }
 

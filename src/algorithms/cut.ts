@@ -6,6 +6,7 @@ import {
   stepIterations,
   variantPolicy,
 } from "../kernels/main_loop.ts";
+import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
 import { flushSteps } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
@@ -51,11 +52,11 @@ export interface Cut {
  * @param result What the product's results are stored in, where that may be other than f32.
  */
 export function cutArithmetic(
-  { policy, splits, head = 0 }: Cut,
+  { policy, splits, head }: Cut,
   steps: number,
   result: Scalar,
 ): PlanArithmetic {
-  const whole = splits === 1 || head > 0;
+  const whole = splits === 1 || head !== undefined;
   const longest = whole ? steps : Math.ceil(steps / splits);
   const flush = policy.matrix?.unit.result === "f32"
     ? flushSteps(policy, unitChain(result, policy.matrix.split), longest)
@@ -77,6 +78,11 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 /** Iterations of a loop over steps; what a kernel's end takes must fit beside it. */
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
+/**
+ * What whole and split tiles in one kernel take of policies that collect matrices ahead, over whole ones alone: their loops leave no
+ * registers, and with two of them the compiler spills (f16 and int8 on an H200, 1.05 to 1.12; docs/performance/matrix_units.md).
+ */
+const STREAMED_AHEAD = 1.08;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
 
@@ -120,8 +126,8 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
 
 /**
  * The cheapest cut of a product: time of the busiest multiprocessor, waste of padding included, plus
- * what split depth writes and reads again. A balance that the product is too small for is none. Undefined where no policy
- * is a candidate.
+ * what split depth writes and reads again. A balance that the product is too small for is none, stream-K without a whole wave
+ * split-K. Undefined where no policy is a candidate.
  */
 export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const { candidates = TILE_POLICIES, device, splits, balance = "auto" } = asked;
@@ -141,11 +147,21 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const even = (device.software ? cheapest(each(evenCuts), short) : undefined) ??
     cheapest(each(evenCuts));
   if (even === undefined) return undefined;
-  const tried = balance === "stream-k" ||
-    balance === "auto" && splits === undefined && !isSmallCpu(device);
-  const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
-  if (streamed === undefined) return even;
-  return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
+  if (!product.streams) return even;
+  if (balance === "stream-k") return cheapest(each(streamedElseEven)) ?? even;
+  const tried = balance === "auto" && splits === undefined && !isSmallCpu(device);
+  const streamed = tried ? cheapest(each(streamedCuts)) : undefined;
+  return streamed !== undefined && streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
+}
+
+/** Stream-K, or split-K of a policy whose tiles make no whole wave. */
+function* streamedElseEven(
+  product: Product,
+  policy: TilePolicy,
+  asked: CutLimits,
+): Generator<Cut> {
+  const cuts = [...streamedCuts(product, policy, asked)];
+  yield* cuts.length > 0 ? cuts : evenCuts(product, policy, asked);
 }
 
 /** Every number of splits for all tiles alike. */
@@ -153,7 +169,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   const steps = product.steps(policy);
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
-  const needed = asked.balance === "split-k" ? 2 : 1;
+  const needed = asked.balance === "split-k" || asked.balance === "stream-k" ? 2 : 1;
   const least = Math.min(most, Math.max(needed, Math.ceil(steps / mostSteps(policy, asked))));
   const forced = asked.splits === undefined
     ? asked.balance === "none" ? least : undefined
@@ -164,7 +180,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const loop = loopOf(tiles * splits, multiplied);
+    const loop = loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
@@ -172,7 +188,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
 
 /**
  * Stream-K: as many tiles as make whole waves keep their whole depth, and those that are left are split so that they fill
- * waves too. With one wave less the depth has fewer splits, each of more steps.
+ * waves too, in the same dispatch. With one wave less the depth has fewer splits, each of more steps.
  */
 function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
   const { device } = asked;
@@ -182,23 +198,24 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
   const resident = residentTiles(device, policy, product);
   const loopOf = loopCost(device, product, policy);
   const slots = resident * device.multiprocessors;
-  // Where each multiprocessor runs one workgroup, as with large tiles of matrix units, it waits for the slowest between whole
-  // tiles and split ones (f16 8192³ on an H200: 9 % lost for the 3 % that it was to gain).
-  const alone = policy.matrix !== undefined && resident === 1;
   const whole = Math.floor(tiles / slots) * slots;
+  // Of threads it has been timed on products of 0.3 ms and more; on smaller ones it must gain a dispatch's time.
+  const margin = policy.matrix === undefined ? device.costs.dispatch : 0;
   for (const head of [whole, whole - slots]) {
     const tail = tiles - head;
-    if (head < 0 || tail === 0) continue;
+    if (head <= 0 || tail === 0) continue;
     const elements = tail * policy.rows * policy.columns;
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
-    const before = loopOf(head, steps) +
-      (head > 0 && alone ? loopOf(1, steps) : 0);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
       const perSplit = Math.ceil(steps / splits);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
-      const cost = before + loopOf(tail * splits, perSplit) +
-        reduceCost(device, splits, elements) + device.costs.dispatch + packingCost(product, policy);
+      const loop = loopOf([
+        { workgroups: head, steps },
+        { workgroups: tail * splits, steps: perSplit },
+      ]);
+      const cost = (collectsAhead(policy) ? STREAMED_AHEAD : 1) * loop + margin +
+        reduceCost(device, splits, elements) + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }
   }

@@ -28,7 +28,7 @@ export interface CutShape {
   readonly classText?: TilePartials["classText"];
 }
 
-/** What one pass of the main loop does of a cut product. */
+/** What the main loop does of a cut product. */
 export type ProductPart = Pick<
   ConvProduct,
   "rows" | "columns" | "batches" | "splits" | "streamed" | "target" | "epilogue"
@@ -45,10 +45,10 @@ export function cutTiles({ rows, columns, cut: { policy } }: CutShape, batches: 
 }
 
 /**
- * The passes of a cut product: the main loop over all tiles, or over whole waves of them and then over the rest,
- * and the pass that sums partial results. Adds the buffer of these.
+ * The passes of a cut product: the main loop, and the pass that sums partial results, whose buffer it adds. Where the kernel of
+ * stream-K would have more bindings than the device, the depth is not cut.
  *
- * @param make The pass of a part, with loaders of its own.
+ * @param make The pass of the main loop, with loaders of its own.
  */
 export function cutPasses(
   request: PlanRequest,
@@ -59,7 +59,7 @@ export function cutPasses(
     "elements" | "buffers" | "bias" | "scale"
   >,
   make: (part: ProductPart) => Pass,
-): { products: Pass[]; sums: Pass[] } {
+): { product: Pass; sums: Pass[]; cut: Cut } {
   const { problem: { groups }, limits } = request;
   const { cut, rows, columns, target } = shape;
   const { policy, splits, head } = cut;
@@ -72,36 +72,39 @@ export function cutPasses(
     to: ProductTarget,
     end: EpilogueFactory,
   ) => make({ rows, columns, batches: groups, ...more, target: to, epilogue: end });
-  if (splits === 1) return { products: [part({ splits }, target, epilogue)], sums: [] };
-  const product = { rows, columns, batches: groups, elements };
-  const partials = buffers.add(
+  const uncut = () => ({
+    product: part({ splits: 1 }, target, epilogue),
+    sums: [],
+    cut: { policy, splits: 1, cost: cut.cost },
+  });
+  if (splits === 1) return { ...uncut(), cut };
+  if (head !== undefined) {
+    const whole = uncut();
+    if (whole.product.bindings.length >= limits.maxStorageBuffersPerShaderStage) return whole;
+  }
+  const buffer = buffers.add(
     "partial results",
     "workspace",
-    partialResultElements(cut, product),
+    partialResultElements(cut, { rows, columns, batches: groups, elements }),
     sum,
   );
-  const places = { partials, result, bias, scale };
+  const places = { partials: buffer, result, bias, scale };
   if (head === undefined) {
-    const to = { ...target, buffer: partials, element: sum, split: elements };
-    return {
-      products: [part({ splits }, to, NO_STEPS)],
-      sums: [
-        reducePass(
-          reduceShape(request, splits),
-          mode,
-          epilogue,
-          buffers,
-          places,
-          limits,
-          types.result,
-        ),
-      ],
-    };
+    const sums = reducePass(
+      reduceShape(request, splits),
+      mode,
+      epilogue,
+      buffers,
+      places,
+      limits,
+      types.result,
+    );
+    const to = { ...target, buffer, element: sum, split: elements };
+    return { product: part({ splits }, to, NO_STEPS), sums: [sums], cut };
   }
-  const range = { first: head, count: cutTiles(shape, groups) - head };
-  const tail: TilePartials = {
+  const tiles: TilePartials = {
     policy,
-    range,
+    range: { first: head, count: cutTiles(shape, groups) - head },
     splits,
     rows,
     columns,
@@ -110,15 +113,18 @@ export function cutPasses(
     vector: targetVector(target, rows, request.variant),
     raster: fullVariant(request.variant).raster,
   };
-  const before = { splits: 1, streamed: { range: { first: 0, count: head } } };
-  const to = { ...target, buffer: partials, element: sum };
   const row = (module: ModuleBuilder, row: string) =>
     `group * ${module.size("rows", rows)} + ${row}`;
-  return {
-    products: [
-      ...(head === 0 ? [] : [part(before, target, epilogue)]),
-      part({ splits, streamed: { range, partials: tail } }, to, NO_STEPS),
-    ],
-    sums: [reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result, row)],
-  };
+  const sums = reduceTilesPass(
+    tiles,
+    mode,
+    epilogue,
+    buffers,
+    places,
+    limits,
+    types.result,
+    row,
+  );
+  const streamed = { tiles, buffer, element: sum };
+  return { product: part({ splits, streamed }, target, epilogue), sums: [sums], cut };
 }

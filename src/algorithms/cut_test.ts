@@ -10,7 +10,7 @@ import type { GemmRequest } from "./gemm/request.ts";
 import { CHECK_DEVICE } from "../bench/check_device.ts";
 import { cutGemm } from "./gemm/cut.ts";
 import { planGemm } from "./gemm/plan.ts";
-import { DEFAULT_LIMITS } from "./plan.ts";
+import { DEFAULT_LIMITS, type Pass } from "./plan.ts";
 import { expectPlanned } from "./refusal.ts";
 
 const limits = {
@@ -52,40 +52,44 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
       candidates: [wide],
       balance: "stream-k",
     })!;
-    const { head = NaN, splits } = cut;
-    assert.ok(head % slots === 0 && head < tiles, `${head} of ${tiles}`);
-    assert.ok(tiles - head <= 2 * slots);
+    const { head, splits } = cut;
+    // Fewer than a wave are split-K's.
+    assert.equal(head === undefined, tiles <= slots);
+    assert.ok((head ?? 0) % slots === 0 && (head ?? 0) < tiles, `${head} of ${tiles}`);
+    assert.ok(tiles - (head ?? 0) <= 2 * slots);
     assert.ok(splits >= 2 && Math.ceil(steps / splits) * (splits - 1) < steps, `${splits}`);
   }
 });
 
-Deno.test("planGemm() makes of a stream-K cut one kernel over the head, one over the tail, and their sums", () => {
+Deno.test("planGemm() makes of a stream-K cut one kernel of whole and split tiles, and their sums", () => {
   for (const [m, n, k] of [[2048, 2048, 2048], [4095, 4097, 4099], [16384, 1024, 1024]] as const) {
     const asked = request(m, n, k, "stream-k");
     const { policy, head = NaN, splits } = expectPlanned(cutGemm(asked));
     const tiles = Math.ceil(m / policy.rows) * Math.ceil(n / policy.columns);
     const plan = planGemm(asked);
-    const [first, last, sums] = plan.passes.slice(-3);
+    const [main, sums] = plan.passes.slice(-2);
     assert.match(plan.kernel, /_streamk$/);
-    assert.match(last!.kernel.name, /_streamk_tail\./);
     assert.match(sums!.kernel.name, /^reduce_tiles_/);
-    assert.deepEqual(first!.grid, [head, 1, 1]);
-    assert.deepEqual(last!.grid, [(tiles - head) * splits, 1, 1]);
-    const written = (place: number) =>
-      plan.passes.at(place)!.bindings.filter((_, at) =>
-        plan.passes.at(place)!.kernel.bindings[at] === "write"
-      ).map(({ buffer }) => plan.buffers[buffer]!.name);
-    // No buffer in common that one of them writes: they run side by side.
-    assert.deepEqual([written(-3), written(-2), written(-1)], [
-      ["output"],
-      ["partial results"],
-      ["output"],
-    ]);
+    assert.deepEqual(main!.grid, [head + (tiles - head) * splits, 1, 1]);
+    const written = ({ kernel, bindings }: Pass) =>
+      bindings.filter((_, at) => kernel.bindings[at] === "write")
+        .map(({ buffer }) => plan.buffers[buffer]!.name);
+    assert.deepEqual(written(main!), ["output", "partial results"]);
+    assert.deepEqual(written(sums!), ["output"]);
     const partials = plan.buffers.find(({ name }) => name === "partial results")!;
     assert.equal(partials.bytes, 4 * (tiles - head) * splits * policy.rows * policy.columns);
     const whole = planGemm({ ...asked, balance: "none", policy: policy.name });
     assert.equal(plan.multiplications, whole.multiplications);
   }
+});
+
+Deno.test("planGemm() leaves the depth whole where stream-K's kernel would have a binding too many", () => {
+  const asked = request(2048, 2048, 2048, "stream-k");
+  const plan = (most: number) =>
+    planGemm({ ...asked, limits: { ...limits, maxStorageBuffersPerShaderStage: most } });
+  assert.match(plan(4).kernel, /_streamk$/);
+  assert.doesNotMatch(plan(3).kernel, /_streamk|_split/);
+  assert.ok(plan(3).passes.every(({ bindings }) => bindings.length <= 3));
 });
 
 Deno.test("a balance that is asked for is taken, and auto takes stream-K only on clear prediction", () => {
@@ -95,7 +99,7 @@ Deno.test("a balance that is asked for is taken, and auto takes stream-K only on
     );
   assert.deepEqual(balances(2048, 2048, 2048).slice(0, 3), ["none", "split-k", "stream-k"]);
   assert.deepEqual(balances(10240, 4096, 4096), ["none", "split-k", "stream-k", "none"]);
-  assert.deepEqual(balances(256, 256, 65536), ["none", "split-k", "stream-k", "split-k"]);
+  assert.deepEqual(balances(256, 256, 65536), ["none", "split-k", "split-k", "split-k"]);
   for (const [m, n, k] of [[2048, 2048, 2048], [16384, 1024, 1024], [4096, 4096, 4096]] as const) {
     const cost = (balance: Balance) => expectPlanned(cutGemm(request(m, n, k, balance))).cost;
     const other = Math.min(cost("none"), cost("split-k"));

@@ -105,15 +105,21 @@ function tileSide(
   return { ...access, vector: vector === 8 ? vector : policyVector(policy, vector, steps) };
 }
 
+/** Workgroups of at most so many steps each. */
+export interface LoopPart {
+  readonly workgroups: number;
+  readonly steps: number;
+}
+
 /**
- * Cost, in multiply-adds of a fully used device, of so many workgroups of at most so many steps, and of filling and storing
+ * Cost, in multiply-adds of a fully used device, of workgroups that follow each other in one dispatch, and of filling and storing
  * their tiles.
  */
 export function loopCost(
   device: DeviceModel,
   product: Product,
   policy: TilePolicy,
-): (workgroups: number, steps: number) => number {
+): (parts: readonly LoopPart[]) => number {
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
@@ -121,24 +127,34 @@ export function loopCost(
   const tile = policy.rows * policy.columns;
   const one = (steps: number) => tile * (policy.depth * steps + store);
   const filling = tile * policy.depth * fill;
+  const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
+    parts.reduce((sum, part) => sum + cost(part), 0);
   if (few) {
     const wave = multiprocessors / policyShare(device, policy);
-    return (workgroups, steps) =>
-      wave * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors);
+    return (parts) =>
+      sumOf(
+        parts,
+        ({ workgroups, steps }) =>
+          wave * (one(steps * share) + filling) * Math.ceil(workgroups / multiprocessors),
+      );
   }
   const warps = policyWarps(policy);
   const met = policyDevice(device, policy);
   const resident = residentTiles(device, policy, product);
   const time = (count: number) => waveTime(met, count, resident, warps);
   const efficiency = efficiencyOf(device, policy, product);
-  return (workgroups, steps) => {
+  return (parts) => {
     // Tiles of the first wave fill at once; those of later ones while their neighbours multiply.
-    const first = filling * time(Math.min(workgroups, resident * multiprocessors));
+    const all = sumOf(parts, ({ workgroups }) => workgroups);
+    const first = filling * time(Math.min(all, resident * multiprocessors));
     // Of uneven tiles none is done before the deepest is.
-    const work = first + Math.max(
-      one(steps * share) * time(workgroups),
-      one(steps) * time(Math.min(workgroups, 1)),
-    );
-    return multiprocessors * (work / efficiency / flushedShare(device, policy, product, steps));
+    const work = sumOf(parts, ({ workgroups, steps }) => {
+      const busy = Math.max(
+        one(steps * share) * time(workgroups),
+        one(steps) * time(Math.min(workgroups, 1)),
+      );
+      return busy / flushedShare(device, policy, product, steps);
+    });
+    return multiprocessors * (first + work) / efficiency;
   };
 }

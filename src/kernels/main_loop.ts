@@ -28,10 +28,10 @@ export interface MainLoopShape {
   readonly depth: number;
   /** Independent products: the groups of a convolution. */
   readonly batches: number;
-  /** Workgroups that share the depth of one tile (split-K). */
+  /** Workgroups that share the depth of one tile (split-K): of those of `split` where it is there, else of all. */
   readonly splits: number;
-  /** The tiles that this kernel computes, of all batches' in order; all where absent. Named `tile` in its text. */
-  readonly range?: TileRange;
+  /** Stream-K: the last tiles, whose depth is split; those before them run with their whole depth. */
+  readonly split?: TileRange;
   /** Where some rows are less deep than `depth`: of which all tiles are where absent. */
   readonly uneven?: UnevenRows;
 }
@@ -68,6 +68,8 @@ export interface MainLoopOptions {
   readonly skip?: string;
   /** Bytes of workgroup memory within which sums of matrix units may be staged along results; they are not where absent. */
   readonly room?: number;
+  /** Stream-K: where sums of split tiles go; those of whole ones go to the kernel's output. */
+  readonly partials?: OutputStore;
 }
 
 /** What the main loop cuts by where `policy` is asked for. */
@@ -80,9 +82,9 @@ export function mainLoopWorkgroups(
   shape: Omit<MainLoopShape, "depth">,
   policy: TilePolicy,
 ): number {
-  const tiles = shape.range?.count ??
-    Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
-      shape.batches;
+  if (shape.split !== undefined) return shape.split.first + shape.split.count * shape.splits;
+  const tiles = Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
+    shape.batches;
   return tiles * shape.splits;
 }
 
@@ -189,8 +191,9 @@ export function mainLoopKernel(
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
-  const { accumulation = "f32", chain = Infinity, threadChain, skip } = options;
-  const flush = flushSteps(policy, chain, Math.ceil(steps / shape.splits));
+  const { accumulation = "f32", chain = Infinity, threadChain, skip, partials } = options;
+  const most = shape.split === undefined ? Math.ceil(steps / shape.splits) : steps;
+  const flush = flushSteps(policy, chain, most);
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, flush, variant)
     : threadBody(policy, a, b, last, variant, accumulation, threadChain);
@@ -208,7 +211,7 @@ export function mainLoopKernel(
     name,
     summary: `${policy.rows} x ${policy.columns} results a workgroup, ${body.summary}, ` +
       `${policy.depth} deep steps.`,
-    declarations: [output.declarations],
+    declarations: [output.declarations, ...(partials === undefined ? [] : [partials.declarations])],
     threads,
     workgroups,
     workgroup,
@@ -220,7 +223,24 @@ export function mainLoopKernel(
     steps,
     loaders,
     products: body.products,
-    output: body.output(output),
+    counted: countsSteps(shape, policy)
+      ? {
+        steps: "split_steps",
+        longer: mode === "constant" && shape.uneven === undefined && steps % shape.splits === 0
+          ? undefined
+          : "longer",
+      }
+      : undefined,
+    ...(partials === undefined ? { output: body.output(output) } : {
+      alone: {
+        when: "whole",
+        steps: `  let first_step = 0u;\n  let end_step = ${
+          shape.uneven === undefined ? module.size("steps", steps) : "all_steps"
+        };`,
+        output: body.output(output),
+      },
+      output: body.output(partials),
+    }),
   }, module);
   const sized = sizedKernel(
     name,
@@ -229,7 +249,7 @@ export function mainLoopKernel(
     module,
     [threads, 1, 1],
     mainLoopBytes(policy, a, b, variant, flush > 0),
-    loopIterations(Math.ceil(steps / shape.splits), stepIterations(policy, options.variant)) +
+    loopIterations(most, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );
   if (!isMatrixPolicy(policy)) return sized;
@@ -310,44 +330,77 @@ function workgroupText(
   policy: TilePolicy,
   raster: number,
 ): string {
-  const { range, splits, uneven } = shape;
-  const first = range && module.size("first_tile", range.first);
-  const count = range && module.size("tile_count", range.count);
+  const { split, splits, uneven } = shape;
   const tiles = {
     rows: Math.ceil(shape.rows / policy.rows),
     columns: Math.ceil(shape.columns / policy.columns),
     classes: uneven?.classes ?? 1,
     raster,
   };
+  return [
+    ...(split === undefined
+      ? [
+        ...tilePlaceText(module, ["id", "batch"], tiles),
+        `  let group = batch / ${module.size("splits", splits)};`,
+        `  let split = batch % ${module.size("splits", splits)};`,
+      ]
+      : [...splitTileText(module, split), ...tilePlaceText(module, ["tile", "group"], tiles)]),
+    `  let first_row = row_tile * ${policy.rows}u;`,
+    `  let first_column = column_tile * ${policy.columns}u;`,
+    ...(uneven === undefined ? [] : [uneven.text, `  let all_steps = ${uneven.steps};`]),
+    ...splitStepsText(module, shape, policy),
+  ].join("\n");
+}
+
+/** Whether a loop of split depth counts its steps, of which a split has so many or one more. */
+function countsSteps({ splits, split }: MainLoopShape, { matrix }: TilePolicy): boolean {
+  return matrix !== undefined && splits > 1 && split === undefined;
+}
+
+/**
+ * Declares `first_step` and `end_step` of a split. On matrix units the compiler makes more of a loop that counts to a number it
+ * knows: 1.04 to 1.16 times as fast (f16, backward-filter of ResNet's layers and 256 x 256 x 65536 on an H200), and less in f32
+ * (0.95), with which a split has as many steps as the first one as long as there are some.
+ */
+function splitStepsText(
+  module: ModuleBuilder,
+  shape: MainLoopShape,
+  policy: TilePolicy,
+): string[] {
+  const { splits, uneven } = shape;
   const steps = Math.ceil(shape.depth / policy.depth);
-  const tile = range === undefined
-    ? [
-      ...tilePlaceText(module, ["id", "batch"], tiles),
-      `  let group = batch / ${module.size("splits", splits)};`,
-      `  let split = batch % ${module.size("splits", splits)};`,
-    ]
-    : [
-      `  let tile = ${first} + id % ${count};`,
-      `  let split = id / ${count};`,
-      ...tilePlaceText(module, ["tile", "group"], tiles),
-    ];
   const all = uneven === undefined ? module.size("steps", steps) : "all_steps";
+  if (countsSteps(shape, policy)) {
+    const count = module.size("splits", splits);
+    return [
+      `  let longer = split < ${all} % ${count};`,
+      `  let split_steps = ${all} / ${count};`,
+      `  let first_step = split * split_steps + min(split, ${all} % ${count});`,
+      `  let end_step = first_step + split_steps + select(0u, 1u, longer);`,
+    ];
+  }
   const each = uneven === undefined
     ? module.size("steps_per_split", Math.ceil(steps / splits))
     : "split_steps";
   return [
-    ...tile,
-    `  let first_row = row_tile * ${policy.rows}u;`,
-    `  let first_column = column_tile * ${policy.columns}u;`,
     ...(uneven === undefined ? [] : [
-      uneven.text,
-      `  let all_steps = ${uneven.steps};`,
       `  let split_steps = (all_steps + ${module.size("splits", splits)} - 1u) / ` +
       `${module.size("splits", splits)};`,
     ]),
     `  let first_step = split * ${each};`,
     `  let end_step = min(first_step + ${each}, ${all});`,
-  ].join("\n");
+  ];
+}
+
+/** Declares `tile` and `split` of workgroup `id`, and whether it is a whole tile: all of these come first, since they take longest. */
+function splitTileText(module: ModuleBuilder, { first, count }: TileRange): string[] {
+  const [before, tail] = [module.size("first_tile", first), module.size("tile_count", count)];
+  return [
+    `  let whole = id < ${before};`,
+    `  let after = id - ${before};`,
+    `  let tile = select(${before} + after % ${tail}, id, whole);`,
+    `  let split = select(after / ${tail}, 0u, whole);`,
+  ];
 }
 
 /** Iterations of loops inside one step: none, where the tile's depth is unrolled. */

@@ -296,12 +296,12 @@ Deno.test("stream-K of another policy, forced splits, baked sizes and several bi
   }
   // More splits than have steps: nine steps of tiny, in sevens and twos.
   await multiply(gpu, problem, { ...STREAMED, splits: 7 });
-  // All tiles are fewer than a wave: none is whole.
+  // All tiles are fewer than a wave: none would be whole.
   const { plan } = await multiply(gpu, { m: 40, n: 20, k: 70 }, {
     ...STREAMED,
     device: softwareDevice(264),
   });
-  assert.match(plan.kernel, /_streamk_tail$/);
+  assert.doesNotMatch(plan.kernel, /streamk/);
 });
 
 Deno.test("what stream-K cannot cut is computed whole", async () => {

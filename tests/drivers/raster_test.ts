@@ -7,6 +7,7 @@ import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { multiply } from "../gemm_matrix.ts";
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { backend } from "./driver.ts";
 
 /** Bands of one row of tiles, of some that do not divide them, and of more than there are. */
@@ -51,7 +52,7 @@ Deno.test("convolutions agree with the reference in bands, classes of strides to
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
       for (const stride of [[1, 1], [2, 2]]) {
-        for (const cut of [{}, { balance: "stream-k", device: softwareDevice(2) }] as const) {
+        for (const cut of [{}, { balance: "stream-k", device: ONE_WORKGROUP }] as const) {
           const problem = convProblem({ ...SHAPE, stride, op });
           const { plan } = await checkedResult(
             gpu,
@@ -66,6 +67,7 @@ Deno.test("convolutions agree with the reference in bands, classes of strides to
             }),
           );
           assert.match(plan.kernel, /_grouped2/);
+          assert.equal(/_streamk/.test(plan.kernel), "balance" in cut);
         }
       }
     }

@@ -6,6 +6,7 @@ import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
 import { type Layout, LAYOUTS } from "../../src/tensor/layout.ts";
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { backend } from "./driver.ts";
 
 const SIZES = ["uniform", "constant"] as const;
@@ -17,7 +18,7 @@ async function run(
   gpu: GpuDevice,
   shape: Shape,
   layout: Layout,
-  more: Pick<PlanRequest, "sizes" | "splits" | "balance" | "variant">,
+  more: Pick<PlanRequest, "sizes" | "splits" | "balance" | "variant" | "device">,
 ): Promise<string> {
   const request = convRequest(gpu, convProblem({ ...shape, op: "bwd-data" }), {
     algorithm: "implicit-gemm",
@@ -33,6 +34,7 @@ async function run(
 
 /** Rows that are classes need it, and are what is to be seen; so small a filter would else be read as it lies. */
 const PACKED = { packedFilter: true };
+const STREAMED = { balance: "stream-k", device: ONE_WORKGROUP } as const;
 
 Deno.test("classes of strides have tiles of their own where their taps differ", async () => {
   using gpu = await openDevice({ backend });
@@ -75,7 +77,7 @@ Deno.test("classes of strides have tiles of their own where their taps differ", 
         assert.match(await run(gpu, strided, layout, { sizes }), /_classes_/);
       }
       assert.match(await run(gpu, strided, layout, { splits: 3 }), /_split/);
-      const streamed = await run(gpu, strided, layout, { balance: "stream-k", variant: PACKED });
+      const streamed = await run(gpu, strided, layout, { ...STREAMED, variant: PACKED });
       assert.match(streamed, /_streamk/);
     }
   }
@@ -117,7 +119,7 @@ Deno.test("classes are rows where all have as many taps, or channels are few", a
         assert.match(kernel, stores[layout]);
       }
       assert.match(await run(gpu, shape, layout, { splits: 2, variant: PACKED }), /_split/);
-      const streamed = await run(gpu, shape, layout, { balance: "stream-k", variant: PACKED });
+      const streamed = await run(gpu, shape, layout, { ...STREAMED, variant: PACKED });
       assert.match(streamed, /_streamk/);
     }
   }

@@ -1,3 +1,4 @@
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import assert from "#assert";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
@@ -61,7 +62,7 @@ export function implicitKernels(): Kernel[] {
     }
     for (const layout of LAYOUTS) {
       for (const sizes of ["constant", "uniform"] as const) {
-        add(2, 80, { op, layout, sizes, balance: "stream-k", device: softwareDevice(2) });
+        add(2, 80, { op, layout, sizes, balance: "stream-k", device: ONE_WORKGROUP });
       }
     }
     for (const layout of LAYOUTS) {
@@ -148,7 +149,7 @@ export function strideKernels(): Kernel[] {
           planConv({ ...request, dtype: "f16" }),
           planConv({ ...request, variant }),
           planConv({ ...request, splits: 2, variant }),
-          planConv({ ...request, balance: "stream-k", variant }),
+          planConv({ ...request, balance: "stream-k", device: ONE_WORKGROUP, variant }),
           planConv({ ...request, dtype: "f16", variant }),
           planConv({ ...request, variant: { ...variant, microKernel: false } }),
         ];

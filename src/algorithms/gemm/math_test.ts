@@ -164,15 +164,16 @@ Deno.test("sums that leave their units are priced as such, whatever their splits
 Deno.test("a multiprocessor runs as many tiles as its workgroup memory holds", () => {
   const tiles = (n: number, more = {}) => {
     const problem = gemmProblem({ m: 4096, n, k: 4096 });
-    const { kernel, passes } = expectPlanned(
+    const { kernel, notes, passes } = expectPlanned(
       tryPlanGemm({
         ...{ problem, dtype: "f16", limits, matrixUnits, policy: "matrix-wide" },
         balance: "stream-k",
         ...more,
       }),
     );
-    const head = passes.find(({ kernel: { name } }) => /_mma/.test(name))!;
-    return [head.kernel.workgroupBytes, head.grid[0], kernel] as const;
+    const main = passes.find(({ kernel: { name } }) => /_mma/.test(name))!;
+    const head = Number(/stream-K: (\d+) tiles whole/.exec(notes.join())![1]);
+    return [main.kernel.workgroupBytes, head, kernel] as const;
   };
   // Loads of eight halves: 22 KB, so two tiles side by side, and a head of whole waves of 264.
   const [bytes, head] = tiles(4864);

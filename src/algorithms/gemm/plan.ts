@@ -8,7 +8,6 @@ import { packedLoader } from "../../kernels/loaders/packed.ts";
 import {
   mainLoopKernel,
   mainLoopMultiplications,
-  type MainLoopShape,
   mainLoopWorkgroups,
 } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
@@ -215,25 +214,18 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     : undefined;
   const a = split === undefined ? operand("a", shapes.a, place.a!, n) : inHalves("a", split);
   const b = split === undefined ? operand("b", shapes.b, place.b!, m) : inHalves("b", split);
-  const products = tail === undefined ? [product(shape, partials)] : [
-    ...(head === 0 ? [] : [
-      product({ ...shape, splits: 1, range: { first: 0, count: head! } }, undefined, "_streamk"),
-    ]),
-    product({ ...shape, range: tail.range }, partials, "_streamk_tail"),
-  ];
-  const kernel = products[0]!.kernel;
-  const multiplications = products.reduce((sum, one) => sum + one.multiplications, 0);
+  const main = product();
   const plan = buffers.plan({
-    kernel: canonicalName(kernel),
+    kernel: canonicalName(main.kernel),
     algorithm: "gemm",
     passes: elements === 0 ? [] : [
       ...(split?.before ?? []),
       ...packs,
-      ...products,
+      main,
       ...(partials === undefined ? [] : [reduction(partials)]),
       ...(split?.after ?? []),
     ],
-    multiplications,
+    multiplications: main.multiplications,
     arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed),
     notes: [
       ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
@@ -242,36 +234,45 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     ],
   });
   if (isRefusal(plan)) return plan;
-  return refuseBindings(plan, limits) ?? (device.software ? refuseLongLoops(plan) : undefined) ??
+  const unbound = refuseBindings(plan, limits);
+  // The kernel of stream-K binds two results.
+  if (unbound !== undefined && head !== undefined) {
+    const { splits: _, ...rest } = asked;
+    return planMath({ ...rest, balance: "none" });
+  }
+  return unbound ?? (device.software ? refuseLongLoops(plan) : undefined) ??
     plan;
 
-  /** The main loop over all tiles or a range of them, to the result or to partial results. */
-  function product(shape: MainLoopShape, partials?: number, streamed = ""): Pass {
-    const target = partials ?? result;
+  /** The main loop: whole tiles to the result, what is split to partial results. */
+  function product(): Pass {
     const module = moduleBuilder(mode);
     const scales = split && splitScales(module);
     const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
-    const whole = partials === undefined;
-    const inTiles = !whole && tail !== undefined;
-    const width = vector === "none" && !inTiles ? 1 : 4;
+    const target = splits === 1 || tail !== undefined ? result : partials!;
+    const whole = target === result;
+    const width = vector === "none" ? 1 : 4;
     const element = whole ? types.result : sumOf(types);
     const out = module.tensor("result", "write", width, buffers.split(target), element);
     const epilogue = whole ? split?.epilogue(scales) ?? ending : NO_STEPS;
     const epilogueSteps = epilogue(module, width, (row) => row);
-    const map = inTiles
-      ? tilePartialsMap(module, tail)
-      : resultMap(module, problem, vector, whole ? 1 : splits);
+    const map = resultMap(module, problem, vector, whole ? 1 : splits);
+    const inTiles = tail && mappedOutput(
+      module.tensor("partials", "write", 4, buffers.split(partials!), sumOf(types)),
+      tilePartialsMap(module, tail),
+      [],
+    );
     const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
-      streamed || (whole ? "" : "_split")
+      tail !== undefined ? "_streamk" : whole ? "" : "_split"
     }${epilogueTrait(epilogueSteps)}${
       splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
     }`;
+    const loop = tail === undefined ? shape : { ...shape, split: tail.range };
     const kernel = mainLoopKernel(
       `gemm_${elementsTrait(types)}${split === undefined ? "" : "_f16x3"}`,
       suffix,
       mode,
       module,
-      shape,
+      loop,
       policy,
       aLoader,
       bLoader,
@@ -281,11 +282,13 @@ function planMath(asked: GemmRequest): Planned<Plan> {
         accumulation: types.accumulate,
         chain: unitChain(types.result, matrix?.split),
         room: limits.maxComputeWorkgroupStorageSize,
+        ...(inTiles && { partials: inTiles }),
       },
     );
-    const workgroups = mainLoopWorkgroups(shape, policy);
-    const multiplications = packed * mainLoopMultiplications(shape, policy, mode, variant);
-    const places = { ...place, ...split?.places, a: a.buffer, b: b.buffer, result: target };
+    const workgroups = mainLoopWorkgroups(loop, policy);
+    const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
+    const operands = { a: a.buffer, b: b.buffer };
+    const places = { ...place, ...split?.places, ...operands, result: target, partials };
     return pass(kernel, buffers, places, workgroups, limits, multiplications);
   }
 

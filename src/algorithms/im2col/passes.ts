@@ -173,7 +173,7 @@ export function forward(context: Im2colContext): Pass[] {
     return [...filter.passes, ...product];
   }
   const [{ windows, transform }] = chunks as [typeof chunks[number]];
-  const { products, sums } = cutPasses(
+  const { product, sums } = cutPasses(
     request,
     mode,
     {
@@ -185,7 +185,7 @@ export function forward(context: Im2colContext): Pass[] {
     tensors,
     (part) => filterProduct(context, filter, windows, matrix, part),
   );
-  return [...filter.passes, ...transform, ...products, ...sums];
+  return [...filter.passes, ...transform, product, ...sums];
 }
 
 /** Backward-data: the filter times the gradient gives the matrix of windows, which col2im sums. */

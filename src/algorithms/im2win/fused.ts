@@ -90,7 +90,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
     columns,
     target: { ...windowTarget(geometry), buffer: tensor.output, element: elements.result },
   };
-  const { products, sums } = cutPasses(request, mode, shape, tensors, product);
+  const main = cutPasses(request, mode, shape, tensors, product);
   const passes = [
     ...packFilterPass(
       filter,
@@ -100,21 +100,21 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
       limits,
       elements.storage,
     ),
-    ...products,
-    ...sums,
+    main.product,
+    ...main.sums,
   ];
   return buffers.plan({
-    kernel: canonicalName(products[0]!.kernel),
+    kernel: canonicalName(main.product.kernel),
     algorithm: "im2win-fused",
     passes: resultElements(problem) === 0 ? [] : passes,
-    multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: cutArithmetic(cut, whole.steps(policy), elements.result),
+    multiplications: main.product.multiplications,
+    arithmetic: cutArithmetic(main.cut, whole.steps(policy), elements.result),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${filter.depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
+      ...cutNotes(main.cut, cutTiles(shape, problem.groups), request),
     ],
   });
 

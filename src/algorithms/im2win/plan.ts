@@ -64,6 +64,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     elements.storage,
   );
   const passes: Pass[] = [];
+  let used = cut;
   if (chunked) {
     const epilogue = convEpilogue(request);
     const multiple = chunks[0]!.images * geometry.output[0]!;
@@ -79,8 +80,9 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
   } else {
     const { images } = chunks[0]!;
     const make = (part: ProductPart) => product(images, part);
-    const { products, sums } = cutPasses(request, mode, shape, tensors, make);
-    passes.push(...transform(0, images), ...products, ...sums);
+    const main = cutPasses(request, mode, shape, tensors, make);
+    passes.push(...transform(0, images), main.product, ...main.sums);
+    used = main.cut;
   }
   const main = passes.find(({ multiplications }) => multiplications > 0) ?? passes.at(-1)!;
   return buffers.plan({
@@ -88,13 +90,13 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     algorithm: "im2win",
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: chunked ? {} : cutArithmetic(cut, Math.ceil(depth / policy.depth), elements.result),
+    arithmetic: chunked ? {} : cutArithmetic(used, Math.ceil(depth / policy.depth), elements.result),
     notes: [
       `windows of ${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${depth}` +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : "") +
       (chunked ? `, in ${chunks.length} chunks of the batch` : ""),
-      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
+      ...cutNotes(used, cutTiles(shape, problem.groups), request),
     ],
   });
 

@@ -83,17 +83,17 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   };
   const ending = apart ? { ...tensors, elements: elementsOf(product) } : tensors;
   const cutting = cutPasses(product, mode, shape, ending, productOf);
-  const { products } = cutting;
-  passes.push(...products, ...cutting.sums, ...gradient?.passes ?? []);
+  const { product: main } = cutting;
+  passes.push(main, ...cutting.sums, ...gradient?.passes ?? []);
   if (sums !== undefined) {
     passes.push(quantizePass(request, mode, buffers, { sums, result, bias, scale }));
   }
   return buffers.plan({
-    kernel: canonicalName(products[0]!.kernel),
+    kernel: canonicalName(main.kernel),
     algorithm: "implicit-gemm",
     passes: elements === 0 ? [] : passes,
-    multiplications: products.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: cutArithmetic(cut, uncut.steps(policy), types.result),
+    multiplications: main.multiplications,
+    arithmetic: cutArithmetic(cutting.cut, uncut.steps(policy), types.result),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`
@@ -102,7 +102,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
       ...(padded ? ["channels of a group are padded to whole words of four"] : []),
       ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
-      ...cutNotes(cut, cutTiles(shape, problem.groups), request),
+      ...cutNotes(cutting.cut, cutTiles(shape, problem.groups), request),
     ],
   });
 

@@ -46,6 +46,11 @@ export function subgroupGrid({ rows, columns, matrix }: MatrixTilePolicy): [numb
   return [rows / (matrices[0] * unit.m), columns / (matrices[1] * unit.n)];
 }
 
+/** Whether a policy's steps are of one matrix's depth, whose matrices can be collected while those of the step before are multiplied. */
+export function collectsAhead({ depth, matrix }: Pick<TilePolicy, "depth" | "matrix">): boolean {
+  return matrix !== undefined && depth === unitDepth(matrix.unit);
+}
+
 /**
  * Lays out workgroup memory. Sums pass through what the tiles take, where those are vectors of as many bytes and nothing of
  * them is needed meanwhile: two workgroups that take 24 KiB each run side by side on a multiprocessor of an H200, larger
@@ -73,7 +78,7 @@ export function matrixMemory(
   const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
   const buffers = doubleBuffer
     ? "alternate"
-    : shared && prefetch && !flushed && depth === unitDepth(unit)
+    : shared && prefetch && !flushed && collectsAhead(policy)
     ? "collected"
     : "one";
   const copies = buffers === "one" ? 1 : 2;

@@ -76,6 +76,20 @@ export interface StepLoop {
   readonly products: StepProducts;
   /** What becomes of the sums. */
   readonly output: string;
+  /** WGSL of how many steps all workgroups have, and of whether one has one more; `first_step` to `end_step` where absent. */
+  readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
+  /** Workgroups that have a text of the loop of their own. */
+  readonly alone?: StepsAlone | undefined;
+}
+
+/** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
+export interface StepsAlone {
+  /** WGSL of whether a workgroup is one of them. */
+  readonly when: string;
+  /** Declares their `first_step` and `end_step`. */
+  readonly steps: string;
+  /** What becomes of their sums. */
+  readonly output: string;
 }
 
 /** The WGSL of a step loop. */
