@@ -97,7 +97,7 @@ export interface ConvProduct {
   readonly depth: number;
   readonly batches: number;
   readonly splits: number;
-  /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones, where any are. */
+  /** Stream-K: how partial results of the last tiles lie, and the buffer; the target's are those of whole ones. */
   readonly streamed?: StreamedPartials | undefined;
   readonly uneven?: UnevenRows | undefined;
   readonly a: TileLoader;

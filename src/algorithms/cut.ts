@@ -44,10 +44,13 @@ export interface Cut {
   readonly head?: number;
   /** Predicted cost, in multiply-adds of a fully used device. */
   readonly cost: number;
+  /** Stream-K whose kernel would have more bindings than the device, and so none. */
+  readonly unbound?: true;
 }
 
 /**
- * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those.
+ * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. Splits are said to be as long as
+ * the longest: of matrix units some are one step shorter.
  *
  * @param result What the product's results are stored in, where that may be other than f32.
  */
@@ -79,8 +82,9 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /**
- * What whole and split tiles in one kernel take of policies that collect matrices ahead, over whole ones alone: their loops leave no
- * registers, and with two of them the compiler spills (f16 and int8 on an H200, 1.05 to 1.12; docs/performance/matrix_units.md).
+ * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave: their
+ * loops leave no registers, and with two of them the compiler spills (on an H200 whole ones alone take 1.03 to 1.1 times less where
+ * waves should gain 1 to 3 %; docs/performance/matrix_units.md).
  */
 const STREAMED_AHEAD = 1.08;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
@@ -126,8 +130,8 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
 
 /**
  * The cheapest cut of a product: time of the busiest multiprocessor, waste of padding included, plus
- * what split depth writes and reads again. A balance that the product is too small for is none, stream-K without a whole wave
- * split-K. Undefined where no policy is a candidate.
+ * what split depth writes and reads again. A balance that the product is too small for is none, and where
+ * no policy's tiles make a whole wave and more, stream-K is what is cheapest without it. Undefined where no policy is a candidate.
  */
 export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const { candidates = TILE_POLICIES, device, splits, balance = "auto" } = asked;
@@ -147,21 +151,11 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const even = (device.software ? cheapest(each(evenCuts), short) : undefined) ??
     cheapest(each(evenCuts));
   if (even === undefined) return undefined;
-  if (!product.streams) return even;
-  if (balance === "stream-k") return cheapest(each(streamedElseEven)) ?? even;
-  const tried = balance === "auto" && splits === undefined && !isSmallCpu(device);
-  const streamed = tried ? cheapest(each(streamedCuts)) : undefined;
-  return streamed !== undefined && streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
-}
-
-/** Stream-K, or split-K of a policy whose tiles make no whole wave. */
-function* streamedElseEven(
-  product: Product,
-  policy: TilePolicy,
-  asked: CutLimits,
-): Generator<Cut> {
-  const cuts = [...streamedCuts(product, policy, asked)];
-  yield* cuts.length > 0 ? cuts : evenCuts(product, policy, asked);
+  const tried = balance === "stream-k" ||
+    balance === "auto" && splits === undefined && !isSmallCpu(device);
+  const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
+  if (streamed === undefined) return even;
+  return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
 }
 
 /** Every number of splits for all tiles alike. */
@@ -169,7 +163,7 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   const steps = product.steps(policy);
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
   const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
-  const needed = asked.balance === "split-k" || asked.balance === "stream-k" ? 2 : 1;
+  const needed = asked.balance === "split-k" ? 2 : 1;
   const least = Math.min(most, Math.max(needed, Math.ceil(steps / mostSteps(policy, asked))));
   const forced = asked.splits === undefined
     ? asked.balance === "none" ? least : undefined

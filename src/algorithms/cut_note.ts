@@ -5,16 +5,21 @@ import type { Cut, CutRequest } from "./cut.ts";
 /** How the note of a plan begins that has fewer splits than were asked for. */
 export const FEWER_SPLITS = "fewer splits than asked for";
 
+/** What a plan says of stream-K that it was cut by at first. */
+export const UNBOUND_NOTE =
+  "no stream-K: its kernel would have more storage buffers than the device's maxStorageBuffersPerShaderStage";
+
 /**
  * How a product is cut, for a plan's notes, and whether that is less than was asked for.
  *
  * @param tiles Of the whole product.
  */
 export function cutNotes(cut: Cut, tiles: number, { splits: asked = 1 }: CutRequest): string[] {
-  const { splits } = cut;
+  const { splits, unbound } = cut;
   return [
     cutNote(cut, tiles),
-    ...(splits >= asked ? [] : [
+    ...(unbound ? [UNBOUND_NOTE] : []),
+    ...(splits >= asked || unbound ? [] : [
       `${FEWER_SPLITS}: ${splits} of ${asked}, the depth has no more or the workspace no room`,
     ]),
   ];

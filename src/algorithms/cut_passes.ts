@@ -72,15 +72,13 @@ export function cutPasses(
     to: ProductTarget,
     end: EpilogueFactory,
   ) => make({ rows, columns, batches: groups, ...more, target: to, epilogue: end });
-  const uncut = () => ({
-    product: part({ splits: 1 }, target, epilogue),
-    sums: [],
-    cut: { policy, splits: 1, cost: cut.cost },
-  });
-  if (splits === 1) return { ...uncut(), cut };
+  const whole = () => part({ splits: 1 }, target, epilogue);
+  if (splits === 1) return { product: whole(), sums: [], cut };
   if (head !== undefined) {
-    const whole = uncut();
-    if (whole.product.bindings.length >= limits.maxStorageBuffersPerShaderStage) return whole;
+    const product = whole();
+    if (product.bindings.length >= limits.maxStorageBuffersPerShaderStage) {
+      return { product, sums: [], cut: { policy, splits: 1, cost: cut.cost, unbound: true } };
+    }
   }
   const buffer = buffers.add(
     "partial results",

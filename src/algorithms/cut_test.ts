@@ -53,11 +53,14 @@ Deno.test("stream-K runs whole waves whole, and gives every other tile splits th
       balance: "stream-k",
     })!;
     const { head, splits } = cut;
-    // Fewer than a wave are split-K's.
+    // Fewer than a wave are cut as without it.
     assert.equal(head === undefined, tiles <= slots);
     assert.ok((head ?? 0) % slots === 0 && (head ?? 0) < tiles, `${head} of ${tiles}`);
     assert.ok(tiles - (head ?? 0) <= 2 * slots);
-    assert.ok(splits >= 2 && Math.ceil(steps / splits) * (splits - 1) < steps, `${splits}`);
+    assert.ok(
+      splits >= (head ? 2 : 1) && Math.ceil(steps / splits) * (splits - 1) < steps,
+      `${splits}`,
+    );
   }
 });
 
@@ -89,6 +92,10 @@ Deno.test("planGemm() leaves the depth whole where stream-K's kernel would have 
     planGemm({ ...asked, limits: { ...limits, maxStorageBuffersPerShaderStage: most } });
   assert.match(plan(4).kernel, /_streamk$/);
   assert.doesNotMatch(plan(3).kernel, /_streamk|_split/);
+  assert.match(
+    plan(3).notes.join("\n"),
+    /^no stream-K: its kernel would have more storage buffers/m,
+  );
   assert.ok(plan(3).passes.every(({ bindings }) => bindings.length <= 3));
 });
 
@@ -128,6 +135,16 @@ Deno.test("expectPlanned(cutProduct()) refuses splits that the balance contradic
   assert.throws(() => cut("split-k", 1), /balance split-k contradicts 1 splits/);
   assert.throws(() => cut("stream-k", 1), /balance stream-k contradicts 1 splits/);
   assert.equal(cut("none", 1).splits, 1);
+});
+
+Deno.test("stream-K that is asked for is taken by whichever policy has whole waves and room for its partial results", () => {
+  const asked = { limits, balance: "stream-k", splits: 3, maxWorkspaceBytes: 4e6 } as const;
+  const cut = expectPlanned(cutProduct(asked, product(2048, 2048, 128)));
+  assert.ok(cut.head! > 0 && cut.splits === 3);
+  // Without a micro-kernel nothing streams, and the depth stays whole.
+  const variant = { microKernel: false };
+  const whole = expectPlanned(cutGemm({ ...request(2048, 2048, 2048, "stream-k"), variant }));
+  assert.deepEqual([whole.head, whole.splits], [undefined, 1]);
 });
 
 Deno.test("partial results keep within the workspace and a binding", () => {

@@ -148,13 +148,14 @@ export function loopCost(
     const all = sumOf(parts, ({ workgroups }) => workgroups);
     const first = filling * time(Math.min(all, resident * multiprocessors));
     // Of uneven tiles none is done before the deepest is.
-    const work = sumOf(parts, ({ workgroups, steps }) => {
-      const busy = Math.max(
+    const work = first + sumOf(parts, ({ workgroups, steps }) =>
+      Math.max(
         one(steps * share) * time(workgroups),
         one(steps) * time(Math.min(workgroups, 1)),
-      );
-      return busy / flushedShare(device, policy, product, steps);
-    });
-    return multiprocessors * (first + work) / efficiency;
+      ));
+    // Sums of all parts move as often: they are of one kernel.
+    const longest = Math.max(...parts.map(({ steps }) => steps));
+    return multiprocessors *
+      (work / efficiency / flushedShare(device, policy, product, longest));
   };
 }

@@ -17,6 +17,7 @@ import { fillOperands } from "../../src/run/operands.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
 import { backend, full } from "./driver.ts";
 
 /** Seeded operands; scales that leave all of int8's range, and reach both of its ends. */
@@ -137,6 +138,8 @@ const problems = randomSizes({
   groupOut: fc.constantFrom(1, 3, 4, 7, 8, 12, 36),
 });
 
+const STREAMED = { balance: "stream-k", device: ONE_WORKGROUP } as const;
+
 Deno.test("random int8 problems equal the reference bit for bit", async () => {
   using gpu = await openDevice({ backend });
   const traits = new Set<string>();
@@ -146,7 +149,7 @@ Deno.test("random int8 problems equal the reference bit for bit", async () => {
       fc.constantFrom<AlgorithmName>("implicit-gemm", "implicit-gemm", "direct"),
       fc.record({ bias: fc.boolean(), activation: fc.constantFrom("none", "relu") }),
       fc.constantFrom(undefined, 0.0005, "channel" as const),
-      fc.constantFrom({}, { splits: 2 }, { splits: 3 }, { balance: "stream-k" } as const),
+      fc.constantFrom({}, { splits: 2 }, { splits: 3 }, STREAMED),
       fc.constantFrom({}, {}, { vectorLoads: false }, { packedFilter: true }, {
         microKernel: false,
       }),

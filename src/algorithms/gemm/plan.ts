@@ -33,7 +33,7 @@ import {
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { type Cut, cutArithmetic, refuseSplits } from "../cut.ts";
-import { cutNotes } from "../cut_note.ts";
+import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
@@ -238,7 +238,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   // The kernel of stream-K binds two results.
   if (unbound !== undefined && head !== undefined) {
     const { splits: _, ...rest } = asked;
-    return planMath({ ...rest, balance: "none" });
+    const whole = planMath({ ...rest, balance: "none" });
+    return isRefusal(whole) ? whole : { ...whole, notes: [...whole.notes, UNBOUND_NOTE] };
   }
   return unbound ?? (device.software ? refuseLongLoops(plan) : undefined) ??
     plan;

@@ -90,7 +90,9 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     algorithm: "im2win",
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: chunked ? {} : cutArithmetic(used, Math.ceil(depth / policy.depth), elements.result),
+    arithmetic: chunked
+      ? {}
+      : cutArithmetic(used, Math.ceil(depth / policy.depth), elements.result),
     notes: [
       `windows of ${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${depth}` +

@@ -76,7 +76,10 @@ export interface StepLoop {
   readonly products: StepProducts;
   /** What becomes of the sums. */
   readonly output: string;
-  /** WGSL of how many steps all workgroups have, and of whether one has one more; `first_step` to `end_step` where absent. */
+  /**
+   * WGSL of how many steps all workgroups have, and of whether one has one more, for a loop that counts them: not where the last step
+   * is a text of its own or sums move on. `first_step` to `end_step` where absent.
+   */
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
   /** Workgroups that have a text of the loop of their own. */
   readonly alone?: StepsAlone | undefined;
