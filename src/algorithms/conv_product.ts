@@ -13,7 +13,6 @@ import {
   mainLoopKernel,
   mainLoopMultiplications,
   mainLoopWorkgroups,
-  type UnevenRows,
 } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { unitChain } from "../kernels/matrix_units.ts";
@@ -32,7 +31,8 @@ import {
   packWorkgroups,
 } from "../kernels/pack_strided.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
-import { type TilePartials, tilePartialsMap } from "../kernels/tile_partials.ts";
+import { type TilePartials, tilePartialsOutput } from "../kernels/tile_partials.ts";
+import type { UnevenRows } from "../kernels/tile_scheduler.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
 import type { BufferList } from "./tensors.ts";
@@ -189,11 +189,8 @@ export function productPass(
     ...(streamed && { split: streamed.tiles.range }),
     ...(uneven && { uneven }),
   };
-  const partials = streamed && mappedOutput(
-    module.tensor("partials", "write", 4, buffers.split(streamed.buffer), streamed.element),
-    tilePartialsMap(module, streamed.tiles),
-    [],
-  );
+  const partials = streamed &&
+    tilePartialsOutput(module, streamed.tiles, buffers.split(streamed.buffer), streamed.element);
   const order = target.classes !== undefined
     ? `e${classEdges(target.classes)}_`
     : target.interleave === undefined

@@ -1,5 +1,7 @@
 import assert from "#assert";
 import { findPolicy } from "../kernels/policy.ts";
+import { parseDescriptor } from "../problem/descriptor.ts";
+import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
 import { balanceOf, chooseCut, cutProduct } from "./cut.ts";
 import type { Balance } from "./balance.ts";
@@ -11,6 +13,7 @@ import { CHECK_DEVICE } from "../bench/check_device.ts";
 import { cutGemm } from "./gemm/cut.ts";
 import { planGemm } from "./gemm/plan.ts";
 import { DEFAULT_LIMITS, type Pass } from "./plan.ts";
+import { planConv } from "./planner.ts";
 import { expectPlanned } from "./refusal.ts";
 
 const limits = {
@@ -97,6 +100,24 @@ Deno.test("planGemm() leaves the depth whole where stream-K's kernel would have 
     /^no stream-K: its kernel would have more storage buffers/m,
   );
   assert.ok(plan(3).passes.every(({ bindings }) => bindings.length <= 3));
+});
+
+Deno.test("convolutions whose kernel of stream-K would have a binding too many are whole, and say why", () => {
+  const problem = parseDescriptor("mb64ic128ih28oc128kh3ph1");
+  for (const algorithm of ["implicit-gemm", "im2col", "im2win", "im2win-fused"] as const) {
+    const plan = (most: number) =>
+      planConv({
+        ...{ problem, dtype: "f32", layout: "nhwc", filterLayout: "krsc", algorithm } as const,
+        ...{ epilogue: NO_EPILOGUE, balance: "stream-k" } as const,
+        limits: { ...limits, maxStorageBuffersPerShaderStage: most },
+      });
+    const notes = (most: number) => plan(most).notes.join("\n");
+    assert.match(notes(4), /stream-K: \d+ tiles whole/, algorithm);
+    assert.doesNotMatch(notes(4), /no stream-K/);
+    assert.match(notes(3), /no split of the depth/, algorithm);
+    assert.match(notes(3), /^no stream-K: its kernel would have more storage buffers/m, algorithm);
+    assert.ok(plan(3).passes.every(({ bindings }) => bindings.length <= 3));
+  }
 });
 
 Deno.test("a balance that is asked for is taken, and auto takes stream-K only on clear prediction", () => {

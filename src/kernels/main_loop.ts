@@ -19,40 +19,7 @@ import {
 } from "./module.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-
-/** A batched product C = A·B cut by a policy: what the main loop iterates over. */
-export interface MainLoopShape {
-  readonly rows: number;
-  readonly columns: number;
-  /** Products that a result sums, all splits together; operands are zero from there to the end of a step. */
-  readonly depth: number;
-  /** Independent products: the groups of a convolution. */
-  readonly batches: number;
-  /** Workgroups that share the depth of one tile (split-K): of those of `split` where it is there, else of all. */
-  readonly splits: number;
-  /** Stream-K: the last tiles, whose depth is split; those before them run with their whole depth. */
-  readonly split?: TileRange;
-  /** Where some rows are less deep than `depth`: of which all tiles are where absent. */
-  readonly uneven?: UnevenRows;
-}
-
-/** Rows whose depth is their class's: a row tile is of one class. */
-export interface UnevenRows {
-  /** Mean steps of a tile over the most. */
-  readonly share: number;
-  /** Declares, by `first_row`, what loaders and store ask for. */
-  readonly text: string;
-  /** WGSL of the workgroup's steps, of all splits together. */
-  readonly steps: string;
-  /** Classes, each of as many row tiles. */
-  readonly classes: number;
-}
-
-/** Tiles one after the other: down the rows, then along the columns, then to the next batch. */
-export interface TileRange {
-  readonly first: number;
-  readonly count: number;
-}
+import { countedSteps, type MainLoopShape, wholeTile, workgroupText } from "./tile_scheduler.ts";
 
 /** What a kernel may have beside its loaders and output. */
 export interface MainLoopOptions {
@@ -223,22 +190,9 @@ export function mainLoopKernel(
     steps,
     loaders,
     products: body.products,
-    counted: countsSteps(shape, policy)
-      ? {
-        steps: "split_steps",
-        longer: mode === "constant" && shape.uneven === undefined && steps % shape.splits === 0
-          ? undefined
-          : "longer",
-      }
-      : undefined,
+    counted: countedSteps(module, shape, policy),
     ...(partials === undefined ? { output: body.output(output) } : {
-      alone: {
-        when: "whole",
-        steps: `  let first_step = 0u;\n  let end_step = ${
-          shape.uneven === undefined ? module.size("steps", steps) : "all_steps"
-        };`,
-        output: body.output(output),
-      },
+      alone: { ...wholeTile(module, shape, policy), output: body.output(output) },
       output: body.output(partials),
     }),
   }, module);
@@ -257,150 +211,6 @@ export function mainLoopKernel(
   const own = scalarFeature(unitScalar(policy.matrix.unit));
   const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
   return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
-}
-
-/**
- * Declares `row_tile`, `column_tile` and the batch of a tile: down the rows, or down a band of them, then along the columns.
- * Of uneven rows those of a class are one after the other, the deepest class first: what is left for last is short.
- *
- * @param classes Classes of uneven rows; 1 where all are alike.
- * @param raster Rows of tiles of a band; 0 for all.
- */
-export function tilePlaceText(
-  module: ModuleBuilder,
-  [tile, batch]: readonly [tile: string, batch: string],
-  tiles: {
-    readonly rows: number;
-    readonly columns: number;
-    readonly classes: number;
-    readonly raster: number;
-  },
-): string[] {
-  const rows = module.size("row_tiles", tiles.rows);
-  const columns = module.size("column_tiles", tiles.columns);
-  const { raster } = tiles;
-  if (tiles.classes === 1 && raster > 0) {
-    return [
-      `  let ${batch} = ${tile} / (${rows} * ${columns});`,
-      `  let batch_tile = ${tile} % (${rows} * ${columns});`,
-      ...bandText("batch_tile", rows, columns, raster),
-      `  let row_tile = band_row;`,
-    ];
-  }
-  if (tiles.classes === 1) {
-    return [
-      `  let row_tile = ${tile} % ${rows};`,
-      `  let column_tile = (${tile} / ${rows}) % ${columns};`,
-      `  let ${batch} = ${tile} / (${rows} * ${columns});`,
-    ];
-  }
-  const each = module.size("class_row_tiles", tiles.rows / tiles.classes);
-  return [
-    `  let ${batch} = ${tile} / (${rows} * ${columns});`,
-    `  let class_tile = ${tile} % (${rows} * ${columns});`,
-    `  let class_of_tile = class_tile / (${each} * ${columns});`,
-    `  let class_left = class_tile % (${each} * ${columns});`,
-    ...(raster > 0
-      ? [
-        ...bandText("class_left", each, columns, raster),
-        `  let row_tile = class_of_tile * ${each} + band_row;`,
-      ]
-      : [
-        `  let row_tile = class_of_tile * ${each} + class_left % ${each};`,
-        `  let column_tile = class_left / ${each};`,
-      ]),
-  ];
-}
-
-/** Declares `band_row` and `column_tile` of a tile: bands of so many rows one after the other, each down, then along. */
-function bandText(tile: string, rows: string, columns: string, raster: number): string[] {
-  return [
-    `  let band = ${tile} / (${raster}u * ${columns});`,
-    `  let band_rows = min(${raster}u, ${rows} - band * ${raster}u);`,
-    `  let band_tile = ${tile} % (${raster}u * ${columns});`,
-    `  let band_row = band * ${raster}u + band_tile % band_rows;`,
-    `  let column_tile = band_tile / band_rows;`,
-  ];
-}
-
-/** Declares the tile, batch and steps of workgroup `id`, in the order of {@linkcode tilePlaceText}. */
-function workgroupText(
-  module: ModuleBuilder,
-  shape: MainLoopShape,
-  policy: TilePolicy,
-  raster: number,
-): string {
-  const { split, splits, uneven } = shape;
-  const tiles = {
-    rows: Math.ceil(shape.rows / policy.rows),
-    columns: Math.ceil(shape.columns / policy.columns),
-    classes: uneven?.classes ?? 1,
-    raster,
-  };
-  return [
-    ...(split === undefined
-      ? [
-        ...tilePlaceText(module, ["id", "batch"], tiles),
-        `  let group = batch / ${module.size("splits", splits)};`,
-        `  let split = batch % ${module.size("splits", splits)};`,
-      ]
-      : [...splitTileText(module, split), ...tilePlaceText(module, ["tile", "group"], tiles)]),
-    `  let first_row = row_tile * ${policy.rows}u;`,
-    `  let first_column = column_tile * ${policy.columns}u;`,
-    ...(uneven === undefined ? [] : [uneven.text, `  let all_steps = ${uneven.steps};`]),
-    ...splitStepsText(module, shape, policy),
-  ].join("\n");
-}
-
-/** Whether a loop of split depth counts its steps, of which a split has so many or one more. */
-function countsSteps({ splits, split }: MainLoopShape, { matrix }: TilePolicy): boolean {
-  return matrix !== undefined && splits > 1 && split === undefined;
-}
-
-/**
- * Declares `first_step` and `end_step` of a split. On matrix units the compiler makes more of a loop that counts to a number it
- * knows: 0.94 to 1.16 times as fast, 1.05 on the geomean of eight gradients of filters (f16 on an H200). In f32 it makes less of
- * it (0.95), so there all splits but the last ones have as many steps; so have split tiles beside whole ones, with a loop of their own.
- */
-function splitStepsText(
-  module: ModuleBuilder,
-  shape: MainLoopShape,
-  policy: TilePolicy,
-): string[] {
-  const { splits, uneven } = shape;
-  const steps = Math.ceil(shape.depth / policy.depth);
-  const all = uneven === undefined ? module.size("steps", steps) : "all_steps";
-  if (countsSteps(shape, policy)) {
-    const count = module.size("splits", splits);
-    return [
-      `  let longer = split < ${all} % ${count};`,
-      `  let split_steps = ${all} / ${count};`,
-      `  let first_step = split * split_steps + min(split, ${all} % ${count});`,
-      `  let end_step = first_step + split_steps + select(0u, 1u, longer);`,
-    ];
-  }
-  const each = uneven === undefined
-    ? module.size("steps_per_split", Math.ceil(steps / splits))
-    : "split_steps";
-  return [
-    ...(uneven === undefined ? [] : [
-      `  let split_steps = (all_steps + ${module.size("splits", splits)} - 1u) / ` +
-      `${module.size("splits", splits)};`,
-    ]),
-    `  let first_step = split * ${each};`,
-    `  let end_step = min(first_step + ${each}, ${all});`,
-  ];
-}
-
-/** Declares `tile` and `split` of workgroup `id`, and whether it is a whole tile: all of these come first, since they take longest. */
-function splitTileText(module: ModuleBuilder, { first, count }: TileRange): string[] {
-  const [before, tail] = [module.size("first_tile", first), module.size("tile_count", count)];
-  return [
-    `  let whole = id < ${before};`,
-    `  let after = id - ${before};`,
-    `  let tile = select(${before} + after % ${tail}, id, whole);`,
-    `  let split = select(after / ${tail}, 0u, whole);`,
-  ];
 }
 
 /** Iterations of loops inside one step: none, where the tile's depth is unrolled. */

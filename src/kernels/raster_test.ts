@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { tilePlaceText } from "./main_loop.ts";
+import { tilePlaceText } from "./tile_scheduler.ts";
 import { moduleBuilder } from "./module.ts";
 
 /** The places of all tiles, in the order of workgroups, as `[row, column, batch]`. */

@@ -12,7 +12,6 @@ import {
   classSides,
   tileClasses,
 } from "./class_output.ts";
-import { tilePlaceText, type TileRange } from "./main_loop.ts";
 import { rasterTrait } from "./main_loop_variant.ts";
 import {
   type ModuleBuilder,
@@ -24,9 +23,10 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import type { OutputMap, OutputVector } from "./output.ts";
+import { mappedOutput, type OutputStore, type OutputVector } from "./output.ts";
 import { policyTile, type TilePolicy } from "./policy.ts";
 import { splitSum, sumWorkgroups } from "./sum_splits.ts";
+import { tilePlaceText, type TileRange } from "./tile_scheduler.ts";
 import { type Scalar, sumScalar } from "../elements/scalar.ts";
 
 /**
@@ -71,14 +71,20 @@ function tileStrides({ policy, vector }: TilePartials) {
     : { row: policy.columns, column: 1, side: "columns" as const };
 }
 
-/** Where the main loop stores partial results, four at a time. */
-export function tilePartialsMap(module: ModuleBuilder, shape: TilePartials): OutputMap {
+/** Where the main loop stores partial results, four at a time. Binds `partials`. */
+export function tilePartialsOutput(
+  module: ModuleBuilder,
+  shape: TilePartials,
+  partials: TensorSplit,
+  element: Scalar,
+): OutputStore {
   const { policy, range } = shape;
   const { row, column, side } = tileStrides(shape);
   const columns = module.size("part_columns", shape.columns);
   const first = module.size("first_tile", range.first);
   const count = module.size("tile_count", range.count);
-  return {
+  const out = module.tensor("partials", "write", 4, partials, element);
+  const map = {
     rows: module.size("part_rows", shape.rows),
     columns,
     rowStride: `${row}u`,
@@ -90,6 +96,7 @@ export function tilePartialsMap(module: ModuleBuilder, shape: TilePartials): Out
       ` - first_row * ${row}u - first_column * ${column}u`,
     vector: side,
   };
+  return mappedOutput(out, map, []);
 }
 
 /** Vectors of results. */

@@ -13,7 +13,7 @@ import {
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
 import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
-import { partialElements, tilePartialsMap } from "../../kernels/tile_partials.ts";
+import { partialElements, tilePartialsOutput } from "../../kernels/tile_partials.ts";
 import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
 import {
   depthOfValue,
@@ -257,11 +257,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     const epilogue = whole ? split?.epilogue(scales) ?? ending : NO_STEPS;
     const epilogueSteps = epilogue(module, width, (row) => row);
     const map = resultMap(module, problem, vector, whole ? 1 : splits);
-    const inTiles = tail && mappedOutput(
-      module.tensor("partials", "write", 4, buffers.split(partials!), sumOf(types)),
-      tilePartialsMap(module, tail),
-      [],
-    );
+    const inTiles = tail &&
+      tilePartialsOutput(module, tail, buffers.split(partials!), sumOf(types));
     const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
       tail !== undefined ? "_streamk" : whole ? "" : "_split"
     }${epilogueTrait(epilogueSteps)}${

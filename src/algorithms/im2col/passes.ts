@@ -14,6 +14,7 @@ import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { packFilterPass, productPass, type ProductTarget } from "../conv_product.ts";
+import type { Cut } from "../cut.ts";
 import { cutPasses, type ProductPart } from "../cut_passes.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
@@ -134,8 +135,8 @@ function filterProduct(
   );
 }
 
-/** Forward: the matrix of windows, then the filter times it. */
-export function forward(context: Im2colContext): Pass[] {
+/** Forward: the matrix of windows, then the filter times it; and how that is cut. */
+export function forward(context: Im2colContext): { passes: Pass[]; cut: Cut } {
   const { request, mode, geometry, cut, tensors } = context;
   const { tensor, elements } = tensors;
   const filter = packedFilter(context);
@@ -170,10 +171,10 @@ export function forward(context: Im2colContext): Pass[] {
         epilogue,
       }),
     ]);
-    return [...filter.passes, ...product];
+    return { passes: [...filter.passes, ...product], cut: cut.cut };
   }
   const [{ windows, transform }] = chunks as [typeof chunks[number]];
-  const { product, sums } = cutPasses(
+  const main = cutPasses(
     request,
     mode,
     {
@@ -185,7 +186,10 @@ export function forward(context: Im2colContext): Pass[] {
     tensors,
     (part) => filterProduct(context, filter, windows, matrix, part),
   );
-  return [...filter.passes, ...transform, product, ...sums];
+  return {
+    passes: [...filter.passes, ...transform, main.product, ...main.sums],
+    cut: main.cut,
+  };
 }
 
 /** Backward-data: the filter times the gradient gives the matrix of windows, which col2im sums. */

@@ -50,8 +50,10 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     windows: (images) => windowMatrix(request, geometry, images, chunked),
     gradient: (images) => gradientMatrix(request, geometry, images, chunked),
   };
-  const make = { "fwd": forward, "bwd-data": backwardData, "bwd-filter": backwardFilter };
-  const passes = make[problem.op](context);
+  const { passes, cut: used } = problem.op === "fwd" ? forward(context) : {
+    passes: problem.op === "bwd-data" ? backwardData(context) : backwardFilter(context),
+    cut: cut.cut,
+  };
   const main = passes.find((one) => one.multiplications > 0) ?? passes.at(-1);
   const { cut: { policy }, chunks } = cut;
   const { rows, columns } = needs.product(chunks[0]!.images);
@@ -68,13 +70,13 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     arithmetic: problem.op === "bwd-data"
       ? { chain: problem.outChannels / problem.groups }
       : cutArithmetic(
-        { ...cut.cut, splits: cut.cut.splits * chunks.length },
+        { ...used, splits: used.splits * chunks.length },
         needs.product(problem.batch).steps(policy),
         tensors.elements.result,
       ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,
-      ...cutNotes(cut.cut, tiles, request),
+      ...cutNotes(used, tiles, request),
     ],
   });
 }

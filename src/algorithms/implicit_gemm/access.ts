@@ -1,6 +1,6 @@
 import type { Scalar } from "../../elements/scalar.ts";
 import type { TileLoader } from "../../kernels/loader.ts";
-import type { UnevenRows } from "../../kernels/main_loop.ts";
+import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
