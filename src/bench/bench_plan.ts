@@ -168,29 +168,60 @@ export function remainingGroups(
   });
 }
 
-/** Seconds of a case, of which most go to making, moving and checking its tensors (two H200s of one host, sampled checks). */
-function caseSeconds({ operands, shape, traits }: Subject): number {
-  const elements = [shape, ...operands.map(({ shape }) => shape)]
-    .reduce((sum, one) => sum + elementCount(one), 0);
-  return 0.25 + 1e-7 * elements + 1e-11 * traits.flops;
+/** Whether two subjects' tensors of the same part are the same. */
+export function sharesData({ traits: one }: Subject, { traits: other }: Subject): boolean {
+  return one.problem === other.problem && one.layout === other.layout && one.dtype === other.dtype;
+}
+
+/** Seconds that groups take one after the other: a fit to cases on an H100, warmed up and checked by samples. */
+function secondsOf(groups: readonly RunGroup[]): number {
+  const made = new Map<string, number>();
+  let seconds = 0;
+  for (const { subject: { operands, shape, traits }, cases } of groups) {
+    let moved = elementCount(shape);
+    for (const one of operands) {
+      const elements = elementCount(one.shape);
+      moved += elements;
+      made.set(one.role, elements);
+    }
+    seconds += cases.length * (1.3 + 1e-8 * moved + 1e-11 * traits.flops);
+  }
+  return [...made.values()].reduce((sum, elements) => sum + 2e-8 * elements, seconds);
 }
 
 /**
- * Part `index` of `count` (from 1) of the groups: the largest first, each to the part with the least work so
- * far, so that parts end together. The same groups give the same parts everywhere.
+ * Part `index` of `count` (from 1) of the groups. The same groups give the same parts everywhere.
+ *
+ * Parts end together: the largest goes first, each to the part with the least work so far. What shares its data stays
+ * together, so that it is made once, unless there is too little of it to go round.
  */
 export function shardGroups(
   groups: readonly RunGroup[],
   { index, count }: { readonly index: number; readonly count: number },
 ): RunGroup[] {
-  const work = new Array<number>(count).fill(0);
-  const costs = groups.map(({ subject, cases }) => caseSeconds(subject) * cases.length);
-  const largest = groups.map((_, place) => place).sort((a, b) => costs[b]! - costs[a]! || a - b);
-  const mine = new Set<number>();
-  for (const place of largest) {
-    const part = work.indexOf(Math.min(...work));
-    work[part]! += costs[place]!;
-    if (part === index - 1) mine.add(place);
+  const bundles: RunGroup[][] = [];
+  for (const group of groups) {
+    const last = bundles.at(-1);
+    if (last !== undefined && sharesData(last[0]!.subject, group.subject)) last.push(group);
+    else bundles.push([group]);
   }
-  return groups.filter((_, place) => mine.has(place));
+  const together = deal(bundles, count);
+  const apart = deal(groups.map((group) => [group]), count);
+  const mine = new Set((together.longest <= apart.longest ? together : apart).parts[index - 1]);
+  return groups.filter((group) => mine.has(group));
+}
+
+/** Bundles of groups in `count` parts, and the seconds of the longest one. */
+function deal(bundles: readonly (readonly RunGroup[])[], count: number) {
+  const work = new Array<number>(count).fill(0);
+  const parts = work.map((): RunGroup[] => []);
+  const largest = bundles
+    .map((bundle) => ({ bundle, seconds: secondsOf(bundle) }))
+    .sort((a, b) => b.seconds - a.seconds);
+  for (const { bundle, seconds } of largest) {
+    const part = work.indexOf(Math.min(...work));
+    work[part]! += seconds;
+    parts[part]!.push(...bundle);
+  }
+  return { parts, longest: Math.max(...work) };
 }

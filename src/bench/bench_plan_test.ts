@@ -71,6 +71,25 @@ Deno.test("shardGroups() gives every group to one part, and the parts alike work
   assert.equal(shardGroups(groups.slice(0, 1), { index: 2, count: 2 }).length, 0);
 });
 
+Deno.test("shardGroups() keeps together what shares its data, unless there is too little to go round", () => {
+  const ops = ["fwd", "bwd-data", "bwd-filter"] as const;
+  const groups = benchGroups({
+    ...PLAN,
+    problems: parseDescriptors("mb32ic16ih64oc16kh3,4,5"),
+    ops,
+    layouts: ["nchw"],
+  });
+  const shardsOf = (some: typeof groups, count: number) =>
+    Array.from({ length: count }, (_, at) => shardGroups(some, { index: at + 1, count }));
+  for (const part of shardsOf(groups, 3)) {
+    assert.deepEqual(part.map(({ subject }) => subject.traits.op), ops);
+    assert.equal(new Set(part.map(({ subject }) => subject.traits.problem)).size, 1);
+  }
+  // One problem, and two, for three parts: all of them work.
+  assert.deepEqual(shardsOf(groups.slice(0, 3), 3).map((part) => part.length), [1, 1, 1]);
+  assert.deepEqual(shardsOf(groups.slice(0, 6), 3).map((part) => part.length), [2, 2, 2]);
+});
+
 Deno.test("a case is told from its like by the type of its result, in records as in plans", () => {
   const bench: BenchPlan = {
     ...PLAN,

@@ -11,7 +11,7 @@ import {
   type RunOptions,
 } from "../run/run_group.ts";
 import type { HostData, Subject } from "../run/subject.ts";
-import { caseId, recordCount, recordId } from "./bench_plan.ts";
+import { caseId, recordCount, recordId, sharesData } from "./bench_plan.ts";
 import { eachCase, type SuiteCase } from "./each_case.ts";
 
 /**
@@ -43,11 +43,6 @@ export async function* runSuite(
     }
   };
   yield* eachCase(units(), open);
-}
-
-/** Whether two subjects' tensors of the same part are the same. */
-function sharesData({ traits: one }: Subject, { traits: other }: Subject): boolean {
-  return one.problem === other.problem && one.layout === other.layout && one.dtype === other.dtype;
 }
 
 /** The data of a group and what it is checked against, made when first asked for. */
