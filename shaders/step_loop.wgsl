@@ -94,7 +94,12 @@ const sums = (output, counted) => { -%>
   let again = part_step > first_step;
 <% } -%>
 <%= it.parts.clear %>
+<% if (it.parts.whole) { -%>
+  for (var turn = 0u; turn < <%= it.parts.steps %>; turn++) {
+    let step = part_step + turn;
+<% } else { -%>
   for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; step++) {
+<% } -%>
 <% step(false) -%>
   }
 <% if (it.multiplyLast) { -%>

@@ -73,6 +73,10 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
         add(size, { policy }, { transpose });
       }
     });
+    // Sums that are stored on their way.
+    if (dtype === "f16") {
+      for (const size of [2064, 2049]) add(size, { policy, outDtype: "f32", flush: 512 });
+    }
     add(8192, { policy, splits: 2 });
     add(8192, { policy, balance: "none" });
   }

@@ -15,7 +15,7 @@ import {
   mainLoopWorkgroups,
 } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import { unitChain } from "../kernels/matrix_units.ts";
+import type { UnitChain } from "../kernels/matrix_units.ts";
 import { type ModuleBuilder, type SizeMode, splitTrait } from "../kernels/module.ts";
 import {
   lowOutputVector,
@@ -90,8 +90,8 @@ export interface ConvProduct {
   readonly policy: TilePolicy;
   readonly variant?: MainLoopVariant | undefined;
   readonly accumulate: Accumulation;
-  /** What the convolution's results are stored in, whatever this product's are. */
-  readonly stored: Scalar;
+  /** How far matrix units add up, where it runs on them. */
+  readonly chain?: UnitChain | undefined;
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
@@ -142,6 +142,11 @@ export function targetStore(
 export function targetVector(...target: Parameters<typeof targetStore>): OutputVector {
   const store = targetStore(...target);
   return store === "pairs" ? "none" : store;
+}
+
+/** Whether sums of matrix units may be added up where the results of a product lie. */
+export function addsUp(...[target, rows, variant]: Parameters<typeof targetStore>): boolean {
+  return target.classes === undefined && targetStore(target, rows, variant) !== "none";
 }
 
 /** The pass of a product: its kernel, its multiplications. */
@@ -213,7 +218,7 @@ export function productPass(
     output,
     {
       accumulation: product.accumulate,
-      chain: unitChain(product.stored, policy.matrix?.split),
+      chain: product.chain,
       room: limits.maxComputeWorkgroupStorageSize,
       ...(variant === undefined ? {} : { variant }),
       ...(partials && { partials }),

@@ -1,4 +1,3 @@
-import type { Scalar } from "../elements/scalar.ts";
 import { policyVector } from "../kernels/loader.ts";
 import {
   mainLoopBytes,
@@ -7,9 +6,9 @@ import {
   variantPolicy,
 } from "../kernels/main_loop.ts";
 import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
-import { flushSteps } from "../kernels/main_loop_body.ts";
+import { unitParts } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import { unitChain } from "../kernels/matrix_units.ts";
+import type { UnitChain } from "../kernels/matrix_units.ts";
 import {
   isMatrixPolicyName,
   MATRIX_POLICY_NAMES,
@@ -52,25 +51,25 @@ export interface Cut {
  * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. Splits are said to be as long as
  * the longest: of matrix units some are one step shorter.
  *
- * @param result What the product's results are stored in, where that may be other than f32.
+ * @param chain How far matrix units add up, where it runs on them.
  */
 export function cutArithmetic(
   { policy, splits, head }: Cut,
   steps: number,
-  result: Scalar,
+  chain?: UnitChain,
 ): PlanArithmetic {
   const whole = splits === 1 || head !== undefined;
   const longest = whole ? steps : Math.ceil(steps / splits);
-  const flush = policy.matrix?.unit.result === "f32"
-    ? flushSteps(policy, unitChain(result, policy.matrix.split), longest)
-    : 0;
+  const parts = unitParts(policy, chain, longest);
   const unit = policy.matrix?.unit.result !== "f32" ? {} : {
     unit: policy.matrix.unit.k,
     ...(policy.matrix.split ? { math: "f16x3" as const } : {}),
   };
-  if (whole) return { ...unit, ...(flush === 0 ? {} : { chain: flush * policy.depth }) };
+  if (whole) {
+    return { ...unit, ...(parts === undefined ? {} : { chain: parts.steps * policy.depth }) };
+  }
   const segment = longest * policy.depth;
-  return { ...unit, chain: flush === 0 ? segment : flush * policy.depth, segment };
+  return { ...unit, chain: parts === undefined ? segment : parts.steps * policy.depth, segment };
 }
 
 /** What a cut does about the balance. */

@@ -1,8 +1,8 @@
 import { scalarBytes } from "../elements/scalar.ts";
 import { dealsRows, policyVector, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
-import { flushSteps } from "../kernels/main_loop_body.ts";
-import { unitChain, unitScalar } from "../kernels/matrix_units.ts";
+import { unitParts } from "../kernels/main_loop_body.ts";
+import { unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
   type DeviceModel,
@@ -23,7 +23,7 @@ export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean 
 }
 
 /** What a tile costs there beside its steps. */
-const SMALL_DEVICE = { fill: 2, store: 0 };
+const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 16 };
 
 /** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
 const SPLIT_SHARE = 0.6;
@@ -79,11 +79,17 @@ function flushedShare(
   { matrix }: Product,
   steps: number,
 ): number {
-  if (matrix === undefined || policy.matrix?.unit.result !== "f32") return 1;
   // Of a last step that is multiplied in part the whole one counts.
-  if (flushSteps(policy, unitChain(matrix.result, matrix.split), Math.ceil(steps)) === 0) return 1;
+  const parts = unitParts(policy, matrix?.chain, Math.ceil(steps));
+  if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
+}
+
+/** Times that sums of so many steps are stored and read again on their way. */
+function storedAgain(policy: TilePolicy, { matrix }: Product, steps: number): number {
+  const parts = unitParts(policy, matrix?.chain, Math.ceil(steps));
+  return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
 }
 
 /** Workgroups of a product that a multiprocessor runs side by side. */
@@ -123,9 +129,12 @@ export function loopCost(
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
-  const { fill, store } = few ? SMALL_DEVICE : device.costs;
+  const { fill, store, storeAgain } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
-  const one = (steps: number) => tile * (policy.depth * steps + store);
+  const one = (steps: number) => {
+    const again = storedAgain(policy, product, steps) * storeAgain;
+    return tile * (policy.depth * steps + store + again);
+  };
   const filling = tile * policy.depth * fill;
   const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
     parts.reduce((sum, part) => sum + cost(part), 0);

@@ -1,9 +1,15 @@
 import type { TileLoader } from "../kernels/loader.ts";
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
-import type { Scalar } from "../elements/scalar.ts";
 import { multipliedSteps } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
-import { type MatrixUnit, matrixUnitFor, type MatrixUnits } from "../kernels/matrix_units.ts";
+import {
+  type ChainRequest,
+  type MatrixUnit,
+  matrixUnitFor,
+  type MatrixUnits,
+  type UnitChain,
+  unitChain,
+} from "../kernels/matrix_units.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
 import type { MathChoice } from "./math.ts";
 
@@ -26,12 +32,12 @@ export interface Product {
   readonly streams?: boolean;
   /** Workspace of a policy beside partial results; 0 where absent. */
   workspaceBytes?(policy: TilePolicy): number;
-  /** What its operands can be multiplied on, where the device has it, and what its results are stored in. */
+  /** What its operands can be multiplied on, where the device has it, and how far that adds up. */
   readonly matrix?:
     | {
       readonly unit: MatrixUnit;
       readonly lanes: number;
-      readonly result: Scalar;
+      readonly chain: UnitChain | undefined;
       /** f32 operands, in two halves each: on nothing else. */
       readonly split?: boolean;
     }
@@ -51,24 +57,34 @@ export function stepsOf(
   };
 }
 
-/** The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16. */
+/**
+ * The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16.
+ *
+ * @param wide Whether results leave in fours that follow each other.
+ */
 export function productUnit(
-  request: ElementChoice & {
+  request: ElementChoice & ChainRequest & {
     readonly math?: MathChoice | undefined;
     readonly variant?: MainLoopVariant;
     readonly matrixUnits?: MatrixUnits;
   },
+  wide = true,
 ): Product["matrix"] {
   const { matrixUnits, microKernel } = fullVariant(request.variant);
   const elements = elementsOf(request);
   if (request.math === "f16x3") {
     const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, request.matrixUnits);
-    return unit && { unit, lanes: request.matrixUnits!.lanes, result: "f32", split: true };
+    const chain = unitChain("f32", { split: true });
+    return unit && { unit, lanes: request.matrixUnits!.lanes, chain, split: true };
   }
   const unit = matrixUnitFor(elements, request.matrixUnits);
   return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
     ? undefined
-    : { unit, lanes: request.matrixUnits!.lanes, result: elements.result };
+    : {
+      unit,
+      lanes: request.matrixUnits!.lanes,
+      chain: unitChain(elements.result, { ...request, wide }),
+    };
 }
 
 /** What of a tile's loads decides whether and how well a policy runs. */

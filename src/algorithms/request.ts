@@ -35,8 +35,8 @@ export interface PlanRequest {
   /** How tiles are spread over the device, in place of the planner's choice; only implicit GEMM has stream-K. */
   readonly balance?: Balance;
   /**
-   * Products that fused Winograd adds up in one accumulator before it moves the sum to a second one, which shortens
-   * rounding errors; 0 for never. In place of the planner's choice.
+   * Products that fused Winograd, WinRS and matrix units add up in one accumulator before the sum is added to others, which
+   * shortens rounding errors; 0 for never. In place of the planner's choice.
    */
   readonly flush?: number;
   /** Tile of a Winograd algorithm, e.g. `F(4x4,3x3)`, in place of the planner's choice. */

@@ -105,7 +105,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--tile <list>", "Winograd tiles; auto is the planner's choice", splitTiles, ["auto"])
     .option(
       "--flush <products>",
-      "products that one accumulator of fused Winograd or WinRS sums before they are added to others; 0 for all",
+      "products that one accumulator of fused Winograd, WinRS or matrix units sums before they are added to others; 0 for all",
       wholeNumber(0),
     )
     .option("--max-workspace <bytes>", WORKSPACE_HELP, parseWorkspace)

@@ -80,13 +80,14 @@ export function gemmCommand() {
 
 /** @throws {TypeError} for options that a search would leave aside. */
 function refuseBesideSearch(
-  { output, timings, policy, splits, balance, device }: GemmOptions,
+  { output, timings, policy, splits, flush, balance, device }: GemmOptions,
 ): void {
   refuseOptions("Cannot search: it tries every cut and keeps no result", {
     output: output !== undefined,
     timings,
     policy: policy !== "auto",
     splits: splits !== undefined,
+    flush: flush !== undefined,
     balance: balance !== "auto",
   });
   if (device === "cpu") throw new InputTypeError("Cannot search: --search runs on the GPU");
@@ -94,12 +95,14 @@ function refuseBesideSearch(
 
 /** @throws {TypeError} for options that choose among kernels. */
 function refuseOnCpu(options: GemmOptions): void {
-  const { policy, splits, balance, cache = ["hot"], deviceModel, without, with: withs } = options;
+  const { policy, splits, flush, balance, cache = ["hot"], deviceModel, without, with: withs } =
+    options;
   const { math } = options;
   refuseOptions(`Cannot multiply: ${CPU_HEEDS}`, {
     math: math !== "auto",
     policy: policy !== "auto",
     splits: splits !== undefined,
+    flush: flush !== undefined,
     balance: balance !== "auto",
     cache: cache.join() !== "hot",
     "device-model": deviceModel,

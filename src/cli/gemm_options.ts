@@ -125,6 +125,12 @@ export function gemmOptions() {
     )
     .option("--raster <order>", RASTER_HELP, parseRaster)
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
+    .option(
+      "--flush <products>",
+      "products that one accumulator of matrix units sums before they are added to others, 0 for all; " +
+        "default 2048 where results are f32",
+      wholeNumber(0),
+    )
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(
       "--balance <how>",
@@ -172,13 +178,14 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 
 /** What the options choose in place of the planner. */
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
-  const { math, policy, splits, balance } = options;
+  const { math, policy, splits, flush, balance } = options;
   const { dtype, accumulate } = options;
   const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
   return {
     ...(math === "auto" ? {} : { math }),
     ...(policy === "auto" ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
+    ...(flush === undefined ? {} : { flush }),
     ...deviceOption(options.deviceModel),
     ...(balance === "auto" ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),

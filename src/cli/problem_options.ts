@@ -77,7 +77,7 @@ export function problemCommand(name: string) {
     .option("--tile <tile>", "Winograd tile in place of the planner's choice: F(4x4,3x3), F(6,3)")
     .option(
       "--flush <products>",
-      "products that one accumulator of fused Winograd or WinRS sums before they are added to others; 0 for all",
+      "products that one accumulator of fused Winograd, WinRS or matrix units sums before they are added to others; 0 for all",
       wholeNumber(0),
     )
     .option(

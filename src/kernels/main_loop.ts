@@ -6,10 +6,10 @@ import { withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
-import { flushSteps, isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
+import { isMatrixPolicy, matrixBody, threadBody, unitParts } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
-import { MATRIX_FEATURES, unitDepth, unitScalar } from "./matrix_units.ts";
+import { MATRIX_FEATURES, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -27,8 +27,8 @@ export interface MainLoopOptions {
   readonly variant?: MainLoopVariant;
   /** f32 where absent. */
   readonly accumulation?: Accumulation;
-  /** Products that matrix units add up before their sums move to registers; all where absent. */
-  readonly chain?: number | undefined;
+  /** How far matrix units add up at once; all where absent. */
+  readonly chain?: UnitChain | undefined;
   /** Products that threads add up in f32 before their sums move to second ones; all where absent. */
   readonly threadChain?: number | undefined;
   /** A statement that returns where there is nothing to do for workgroup `id`. */
@@ -63,7 +63,7 @@ type LoaderSides =
 /**
  * Bytes of workgroup memory of the main loop with these loaders.
  *
- * @param flushed Whether sums leave matrix units every few steps, which may take less.
+ * @param flushed Whether sums of matrix units move to registers every few steps, which may take less.
  */
 export function mainLoopBytes(
   policy: TilePolicy,
@@ -158,11 +158,13 @@ export function mainLoopKernel(
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
-  const { accumulation = "f32", chain = Infinity, threadChain, skip, partials } = options;
+  const { accumulation = "f32", chain, threadChain, skip, partials } = options;
   const most = shape.split === undefined ? Math.ceil(steps / shape.splits) : steps;
-  const flush = flushSteps(policy, chain, most);
+  const parts = unitParts(policy, chain, most);
+  const whole = mode === "constant" && last === undefined && shape.splits === 1 && !shape.uneven &&
+    parts !== undefined && steps % parts.steps === 0;
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, flush, variant)
+    ? matrixBody(policy, a, b, last, parts && { ...parts, whole }, variant)
     : threadBody(policy, a, b, last, variant, accumulation, threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
@@ -202,7 +204,7 @@ export function mainLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    mainLoopBytes(policy, a, b, variant, flush > 0),
+    mainLoopBytes(policy, a, b, variant, parts?.totals === "registers"),
     loopIterations(most, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );

@@ -10,6 +10,7 @@ import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
 import { type FilledTile, workgroupTile } from "./loop/workgroup_tile.ts";
 import type { FullMainLoopVariant } from "./main_loop_variant.ts";
+import type { UnitChain } from "./matrix_units.ts";
 import type { OutputStore } from "./output.ts";
 import type { TilePolicy } from "./policy.ts";
 
@@ -105,34 +106,53 @@ export function threadBody(
  */
 const SPLIT_ALONE = 192;
 
-/** Steps whose products matrix units add up; 0 where those are all. */
-export function flushSteps(
+/** Parts of a sum on matrix units. */
+export interface UnitParts {
+  /** Steps of a part, the last one but at most. */
+  readonly steps: number;
+  readonly totals: UnitChain["totals"];
+}
+
+/** The parts in which matrix units sum so many steps; undefined for one. */
+export function unitParts(
   { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
-  chain: number,
+  chain: UnitChain | undefined,
   steps: number,
-): number {
-  const every = Math.max(1, Math.floor(chain / depth));
-  if (every < steps) return every;
-  return matrix?.split && steps * depth > SPLIT_ALONE ? Math.ceil(steps / 2) : 0;
+): UnitParts | undefined {
+  if (chain === undefined || matrix === undefined) return undefined;
+  const { length, totals } = chain;
+  const most = Math.max(1, Math.floor(length / depth));
+  if (most < steps) return { steps: totals === "result" ? partSteps(steps, most) : most, totals };
+  return matrix.split && steps * depth > SPLIT_ALONE
+    ? { steps: Math.ceil(steps / 2), totals }
+    : undefined;
+}
+
+/** Steps of a part, `most` at most: parts of equal length where they need not be far shorter, so that the loop counts what its text says. */
+function partSteps(steps: number, most: number): number {
+  for (let one = most; 4 * one >= 3 * most; one--) if (steps % one === 0) return one;
+  return Math.ceil(steps / Math.ceil(steps / most));
 }
 
 /**
  * Every subgroup multiplies on matrix units.
  *
- * @param flush Steps whose products they add up; 0 for all ({@linkcode flushSteps}).
+ * @param parts In which they sum ({@linkcode unitParts}), and whether all are of as many steps.
  */
 export function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
   a: TileLoader,
   b: TileLoader,
   last: number | undefined,
-  flush: number,
+  parts: UnitParts & { readonly whole: boolean } | undefined,
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const memory = matrixMemory(policy, [a, b], variant, flush > 0);
+  const memory = matrixMemory(policy, [a, b], variant, parts?.totals === "registers");
   return {
-    trait: flush === 0 ? "" : `_flush${flush}`,
+    trait: parts === undefined
+      ? ""
+      : `_${parts.totals === "result" ? "stored" : "flush"}${parts.steps}`,
     summary: `${matrices[0]} x ${matrices[1]} matrices of ${unit.m} x ${unit.n} a subgroup`,
     tiles: memory.tiles,
     buffers: memory.buffers,
@@ -141,8 +161,8 @@ export function matrixBody(
       policy,
       memory,
       last,
-      flush,
+      parts,
     }),
-    output: (store) => matrixOutput(policy, memory, store, flush),
+    output: (store) => matrixOutput(policy, memory, store, parts),
   };
 }

@@ -59,14 +59,42 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
   return `${m}x${n}x${k}`;
 }
 
+/** How far units add up before what they have is added as f32 should be. */
+export interface UnitChain {
+  /** Values along the depth, a product each; of f32 in halves there are two a product. */
+  readonly length: number;
+  /** Where the sums of chains are added up: in registers, or where the result is stored. */
+  readonly totals: "registers" | "result";
+}
+
+/** What of a request decides how far units add up. */
+export interface ChainRequest {
+  /** Products that one accumulator adds up, 0 for all; what suits the results where absent. */
+  readonly flush?: number | undefined;
+  /** Whether operands are f32 in halves. */
+  readonly split?: boolean | undefined;
+  /** Whether results leave in fours that follow each other; of others the places alone fill a thread's registers. */
+  readonly wide?: boolean | undefined;
+}
+
 /**
- * Values along the depth that a unit adds up in f32 before its sums move to registers. NVIDIA's cut sums off behind two more bits
- * instead of rounding them, so that sums of L products of one sign lose about 0.07 L units of their last place
- * (docs/accuracy.md); no device says whether its own do. Results in f16 show nothing of it in far longer sums; whole numbers are exact.
+ * How far a unit adds up in f32; undefined for all of the depth. NVIDIA's cut sums off behind two more bits instead of rounding them, so
+ * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do.
  *
- * @param split Of f32 in halves, two values each: 112 products, 6e-7 of a sum of one sign.
+ * Results in f32 err by 1e-5 of a sum of one sign after 2048 products, by 7e-7 where they leave one by one: in registers
+ * short chains take as long as longer ones do. Those in f16 show nothing of it in far longer sums; whole numbers
+ * are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory.
+ *
+ * @param result What the results are stored in.
  */
-export function unitChain(result: Scalar, split = false): number {
-  if (split) return 224;
-  return result === "f16" ? 16_384 : result === "f32" ? 128 : Infinity;
+export function unitChain(
+  result: Scalar,
+  { flush, split = false, wide = true }: ChainRequest = {},
+): UnitChain | undefined {
+  if (split) return { length: 224, totals: "registers" };
+  if (result !== "f32" && result !== "f16" || flush === 0) return undefined;
+  if (result === "f16") return { length: flush ?? 16_384, totals: "registers" };
+  return wide
+    ? { length: flush ?? 2048, totals: "result" }
+    : { length: flush ?? 128, totals: "registers" };
 }

@@ -1,4 +1,9 @@
-import { applyEpilogue, epilogueIterations, type EpilogueStep } from "./epilogue.ts";
+import {
+  applyEpilogue,
+  epilogueIterations,
+  type EpiloguePlace,
+  type EpilogueStep,
+} from "./epilogue.ts";
 import type { TensorAccess } from "./module.ts";
 import { type Scalar, typeName } from "../elements/scalar.ts";
 
@@ -22,7 +27,71 @@ export interface OutputStore {
   readonly side: "rows" | "columns";
   /** Iterations of loops that a value takes. */
   readonly iterations: number;
-  text(places: FragmentPlaces): string;
+  /**
+   * @param totals Of sums that come in parts: how the names of the variables begin that {@linkcode totals} declares. They are added,
+   *   and the epilogue follows the last part.
+   */
+  text(places: FragmentPlaces, totals?: string): string;
+  /**
+   * Declares variables for what was stored of the parts before, and loads them where WGSL's `again` is true; else they are zero. A
+   * text of its own, since loads that stand before a barrier are under way behind it. Absent where sums come whole.
+   */
+  totals?(places: FragmentPlaces, name: string): string;
+}
+
+/** What is said of the results of a thread. */
+interface ResultVisit {
+  /** Begins a block whose results lie within the result where the condition is true. */
+  within(condition: string): string;
+  /** Of one, in a block of its own. */
+  result(value: string, place: EpiloguePlace, conditions: readonly string[]): string;
+}
+
+/** Goes over the results of a thread in a fixed order: the statements that find where each one lies, with what is said of it. */
+type ResultWalk = (places: FragmentPlaces, visit: ResultVisit) => string;
+
+/** Stores every result that a walk comes by, after the epilogue's steps. */
+function walkedOutput(
+  walk: ResultWalk,
+  out: TensorAccess,
+  steps: readonly EpilogueStep[],
+): Pick<OutputStore, "text" | "totals"> {
+  return {
+    text(places, totals) {
+      let count = 0;
+      return walk(places, {
+        within: (condition) => `if (${condition}) {`,
+        result(value, place) {
+          if (totals === undefined) {
+            return out.store(place.offset, applyEpilogue(steps, value, place));
+          }
+          const sum = `${value} + ${totals}${count++}`;
+          if (steps.length === 0) return out.store(place.offset, sum);
+          return [
+            `var whole = ${sum};`,
+            `if (next_step >= end_step) { whole = ${applyEpilogue(steps, "whole", place)}; }`,
+            out.store(place.offset, "whole"),
+          ].join(" ");
+        },
+      });
+    },
+    totals(places, name) {
+      const variables: string[] = [];
+      // Without branches: a compiler keeps the zeros of the first part in registers through the loop over steps, which has none to spare.
+      const loads = walk(places, {
+        within: () => "{",
+        result(_, { width, offset }, conditions) {
+          const type = typeName(out.value, width);
+          const variable = `${name}${variables.length}`;
+          variables.push(`  var ${variable}: ${type};`);
+          const loaded = out.load(`select(0u, ${offset}, there)`);
+          return `let there = ${["again", ...conditions].join(" && ")}; ` +
+            `${variable} = select(${type}(), ${loaded}, there);`;
+        },
+      });
+      return [...variables, "  {", loads, "  }"].join("\n");
+    },
+  };
 }
 
 /** The side along which four results leave in one store. */
@@ -90,90 +159,105 @@ export function mappedOutput(
     declarations: steps.map(({ declarations }) => declarations).join("\n"),
     side: map.vector === "rows" ? "rows" : "columns",
     iterations: epilogueIterations(steps),
-    text({ fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }) {
-      if (map.vector === "rows" && fragmentHeight === 1) {
-        throw new Error("Cannot store four rows at once: a thread has one");
+    ...walkedOutput(walk, out, steps),
+  };
+
+  function walk(
+    { fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }: FragmentPlaces,
+    visit: ResultVisit,
+  ): string {
+    if (map.vector === "rows" && fragmentHeight === 1) {
+      throw new Error("Cannot store four rows at once: a thread has one");
+    }
+    const lines: string[] = [`  let out_base = ${map.base};`];
+    const say = (line: string) => lines.push(`  ${line}`);
+    const conditions: string[] = [];
+    const begin = (condition: string, inner = "") => {
+      conditions.push(condition);
+      say(inner + visit.within(condition));
+    };
+    const end = (inner = "") => {
+      conditions.pop();
+      say(`${inner}}`);
+    };
+    for (let j = 0; j < fragmentColumns; j++) {
+      say(`let column${j} = ${column(j)};`);
+      const every = map.vector === "columns" ? 1 : 4;
+      if (map.interleave !== undefined) {
+        say(
+          `let offset${j}_0 = out_base + (column${j} / ${map.period}) * ${map.outerStride} + ` +
+            `((column${j} % ${map.period}) / 4u) * ${map.innerStride};`,
+        );
+        for (let x = 1; x < every; x++) {
+          say(`let offset${j}_${x} = offset${j}_0 + ${x}u * ${map.interleave};`);
+        }
+        continue;
       }
-      const lines: string[] = [`  let out_base = ${map.base};`];
-      const say = (line: string) => lines.push(`  ${line}`);
+      for (let x = 0; x < every; x++) {
+        say(`let offset${j}_${x} = out_base + ${columnOffset(`(column${j} + ${x}u)`)};`);
+      }
+    }
+    for (let i = 0; i < fragmentRows; i++) {
+      say(`let row${i} = ${row(i)};`);
+      if (map.vector === "rows") storeRows(i);
+      else for (let y = 0; y < fragmentHeight; y++) storeRow(i, y);
+    }
+    return lines.join("\n");
+
+    function store(
+      value: string,
+      width: 1 | 4,
+      place: { row: string; column: string },
+      at: string,
+      bounded = true,
+    ) {
+      if (bounded) begin(`${place.column} < ${map.columns}`, "  ");
+      else say("  {");
+      say(`    let at = ${width === 4 ? `(${at}) / 4u` : at};`);
+      const side = map.vector === "rows" ? "rows" : "columns";
+      say(`    ${visit.result(value, { width, side, ...place, offset: "at" }, conditions)}`);
+      if (bounded) end("  ");
+      else say("  }");
+    }
+
+    /** Four rows of one column at a time. */
+    function storeRows(i: number) {
+      begin(`row${i} < ${map.rows}`);
       for (let j = 0; j < fragmentColumns; j++) {
-        say(`let column${j} = ${column(j)};`);
-        const every = map.vector === "columns" ? 1 : 4;
-        if (map.interleave !== undefined) {
-          say(
-            `let offset${j}_0 = out_base + (column${j} / ${map.period}) * ${map.outerStride} + ` +
-              `((column${j} % ${map.period}) / 4u) * ${map.innerStride};`,
+        [..."xyzw"].forEach((component, x) => {
+          const sums = [0, 1, 2, 3].map((y) => `c${4 * i + y}_${j}.${component}`);
+          const place = { row: `row${i}`, column: `(column${j} + ${x}u)` };
+          store(
+            `${typeName(sum, 4)}(${sums.join(", ")})`,
+            4,
+            place,
+            `offset${j}_${x} + row${i} * ${map.rowStride}`,
           );
-          for (let x = 1; x < every; x++) {
-            say(`let offset${j}_${x} = offset${j}_0 + ${x}u * ${map.interleave};`);
-          }
+        });
+      }
+      end();
+    }
+
+    function storeRow(i: number, y: number) {
+      const here = `(row${i} + ${y}u)`;
+      begin(`${here} < ${map.rows}`);
+      say(`  let row_offset = ${here} * ${map.rowStride};`);
+      for (let j = 0; j < fragmentColumns; j++) {
+        const value = `c${4 * i + y}_${j}`;
+        if (map.vector === "columns") {
+          store(value, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
           continue;
         }
-        for (let x = 0; x < every; x++) {
-          say(`let offset${j}_${x} = out_base + ${columnOffset(`(column${j} + ${x}u)`)};`);
-        }
+        // Interleaved columns are whole fours: one bound for them.
+        const together = map.interleave !== undefined;
+        if (together) begin(`column${j} < ${map.columns}`, "  ");
+        [..."xyzw"].forEach((component, x) => {
+          const place = { row: here, column: `(column${j} + ${x}u)` };
+          store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`, !together);
+        });
+        if (together) end("  ");
       }
-      for (let i = 0; i < fragmentRows; i++) {
-        say(`let row${i} = ${row(i)};`);
-        if (map.vector === "rows") storeRows(i);
-        else for (let y = 0; y < fragmentHeight; y++) storeRow(i, y);
-      }
-      return lines.join("\n");
-
-      function store(
-        value: string,
-        width: 1 | 4,
-        place: { row: string; column: string },
-        at: string,
-        bounded = true,
-      ) {
-        say(bounded ? `  if (${place.column} < ${map.columns}) {` : "  {");
-        say(`    let at = ${width === 4 ? `(${at}) / 4u` : at};`);
-        const side = map.vector === "rows" ? "rows" : "columns";
-        const result = applyEpilogue(steps, value, { width, side, ...place, offset: "at" });
-        say(`    ${out.store("at", result)}`);
-        say("  }");
-      }
-
-      /** Four rows of one column at a time. */
-      function storeRows(i: number) {
-        say(`if (row${i} < ${map.rows}) {`);
-        for (let j = 0; j < fragmentColumns; j++) {
-          [..."xyzw"].forEach((component, x) => {
-            const sums = [0, 1, 2, 3].map((y) => `c${4 * i + y}_${j}.${component}`);
-            const place = { row: `row${i}`, column: `(column${j} + ${x}u)` };
-            store(
-              `${typeName(sum, 4)}(${sums.join(", ")})`,
-              4,
-              place,
-              `offset${j}_${x} + row${i} * ${map.rowStride}`,
-            );
-          });
-        }
-        say("}");
-      }
-
-      function storeRow(i: number, y: number) {
-        const here = `(row${i} + ${y}u)`;
-        say(`if (${here} < ${map.rows}) {`);
-        say(`  let row_offset = ${here} * ${map.rowStride};`);
-        for (let j = 0; j < fragmentColumns; j++) {
-          const value = `c${4 * i + y}_${j}`;
-          if (map.vector === "columns") {
-            store(value, 4, { row: here, column: `column${j}` }, `offset${j}_0 + row_offset`);
-            continue;
-          }
-          // Interleaved columns are whole fours: one bound for them.
-          const together = map.interleave !== undefined;
-          if (together) say(`  if (column${j} < ${map.columns}) {`);
-          [..."xyzw"].forEach((component, x) => {
-            const place = { row: here, column: `(column${j} + ${x}u)` };
-            store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`, !together);
-          });
-          if (together) say("  }");
-        }
-        say("}");
-      }
-    },
-  };
+      end();
+    }
+  }
 }

@@ -65,7 +65,7 @@ function gemmTensor(
 export function gemmRequest(
   problem: GemmProblem,
   { dtype, accumulate, outDtype }: Partial<GemmArithmetic> & Pick<GemmArithmetic, "dtype">,
-  { math, policy, splits, balance, variant, device, limits, matrixUnits, sizes }: Planning,
+  { math, policy, splits, flush, balance, variant, device, limits, matrixUnits, sizes }: Planning,
 ): GemmRequest {
   return {
     problem,
@@ -75,6 +75,7 @@ export function gemmRequest(
     ...(math === undefined ? {} : { math }),
     ...(policy === undefined ? {} : { policy }),
     ...(splits === undefined ? {} : { splits }),
+    ...(flush === undefined ? {} : { flush }),
     ...(balance === undefined ? {} : { balance }),
     ...(variant === undefined ? {} : { variant }),
     limits,

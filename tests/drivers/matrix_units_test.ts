@@ -189,7 +189,7 @@ Deno.test("operands of f16 that lie along the depth are packed on matrix units w
 Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
-  let [ran, eights, built] = [0, 0, 0];
+  let [ran, eights, built, stored] = [0, 0, 0, 0];
   await fc.assert(
     fc.asyncProperty(
       problems,
@@ -200,7 +200,8 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
       fc.constantFrom(1, 1, 3),
       sizeModes,
       fc.boolean(),
-      async (init, op, layout, outDtype, activation, splits, sizes, windows) => {
+      fc.constantFrom(undefined, 16, 64),
+      async (init, op, layout, outDtype, activation, splits, sizes, windows, flush) => {
         const request = convRequest(gpu, convProblem({ ...init, op }), {
           algorithm: windows && op === "fwd" ? "im2win-fused" : "implicit-gemm",
           layout,
@@ -210,10 +211,12 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
           sizes,
           policy: "matrix-small",
           splits,
+          ...(flush === undefined ? {} : { flush }),
           matrixUnits: gpu.matrixUnits!,
         });
         const { plan } = await checkedResult(gpu, request);
         if (plan.passes.length > 0) assert.match(plan.kernel, /_mma/);
+        if (/_stored/.test(plan.kernel)) stored++;
         if (/b8_/.test(plan.kernel)) eights++;
         if (plan.kernel.startsWith("im2win_fused")) built++;
         ran++;
@@ -222,8 +225,8 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
     { numRuns: full ? 600 : 100, seed: 20261122 },
   );
   assert.ok(
-    ran >= 100 && eights >= 8 && built >= 8,
-    `${ran} problems, ${eights} that load eights, ${built} that build windows`,
+    ran >= 100 && eights >= 8 && built >= 8 && stored >= 8,
+    `${ran} problems, ${eights} that load eights, ${built} that build windows, ${stored} in parts`,
   );
 });
 
@@ -240,26 +243,53 @@ Deno.test("products are the same where the device checks indices itself", async 
   }
 });
 
-Deno.test("f32 results of f16 products leave the units every 128 products, f16 ones far later", async () => {
+Deno.test("sums of f16 products whose results are f32 are stored every few products, of f16 ones they leave the units far later", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const all = epiloguesOf("f16").at(-1)!;
   const f32 = { dtype: "f16", outDtype: "f32" } as const;
   for (const policy of policyNames(gpu, "f16")) {
-    for (const [m, n, k] of [[67, 73, 45], [68, 84, 300]] as const) {
-      const { plan, result } = await multiply(gpu, { m, n, k, ...all }, { ...f32, policy });
+    for (const [m, n, k] of [[67, 73, 45], [68, 84, 300], [68, 84, 512]] as const) {
+      const { plan, result } = await multiply(
+        gpu,
+        { m, n, k, ...all },
+        { ...f32, policy, flush: 128, ...(k === 512 && { sizes: "constant" }) },
+      );
       assert.ok(result instanceof Float32Array);
-      assert.equal(/_flush\d+_/.test(plan.kernel), k > 128, plan.kernel);
-      assert.equal(plan.arithmetic.chain, k > 128 ? 128 : undefined);
+      assert.equal(/_stored\d+_/.test(plan.kernel), k > 128, plan.kernel);
+      const { chain } = plan.arithmetic;
+      if (k <= 128) assert.equal(chain, undefined);
+      else assert.ok(k === 512 ? chain === 128 : chain! > 96 && chain! <= 128, `${chain}`);
     }
   }
   for (const splits of [1, 3]) {
     for (const sizes of ["constant", "uniform"] as const) {
-      for (const variant of [{}, { doubleBuffer: true }, { peel: false }]) {
-        await multiply(gpu, { m: 36, n: 40, k: 1000 }, { ...f32, splits, sizes, variant });
+      for (const variant of [{}, { doubleBuffer: true }, { peel: false }, { prefetch: false }]) {
+        const choice = { splits, sizes, variant, flush: 64 };
+        await multiply(gpu, { m: 36, n: 40, k: 1000 }, { ...f32, ...choice });
       }
     }
   }
+  const streamed = {
+    balance: "stream-k",
+    splits: undefined,
+    device: softwareDevice(4),
+    flush: 128,
+  } as const;
+  const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640 }, { ...f32, ...streamed });
+  assert.match(plan.kernel, /_stored\d+_.*_streamk/);
+  for (const [k, flush, chain] of [[2100, undefined, 1056], [2100, 0, undefined]] as const) {
+    const { plan } = await multiply(
+      gpu,
+      { m: 20, n: 24, k },
+      { ...f32, splits: 1, policy: "matrix-small", ...(flush === undefined ? {} : { flush }) },
+    );
+    assert.equal(plan.arithmetic.chain, chain, plan.kernel);
+  }
+  // Results that leave one by one are added up in registers.
+  const { plan: narrow } = await multiply(gpu, { m: 67, n: 73, k: 300 }, f32);
+  assert.match(narrow.kernel, /_flush8_.*_o1/);
+  assert.equal(narrow.arithmetic.chain, 128);
   // Parts of f16 results as well, whatever they are stored in.
   for (
     const [k, splits, chain] of [[17_000, 1, 16_384], [4608, 1, undefined], [600, 2, 304]] as const

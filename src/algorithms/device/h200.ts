@@ -187,7 +187,7 @@ export const H200: DeviceModel = {
     },
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 49e6, fill: 1, store: 16 },
+  costs: { element: 16, dispatch: 49e6, fill: 1, store: 16, storeAgain: 160 },
 };
 
 /** The device that a request is for; an H200 where it says nothing. */

@@ -163,13 +163,14 @@ export interface DeviceModel {
   readonly shares: DeviceShares;
   /**
    * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, the filling of a tile, in
-   * steps of its main loop, and the storing of a result, in multiply-adds.
+   * steps of its main loop, and the storing of a result, in multiply-adds; on matrix units its storing and reading on the way, too.
    */
   readonly costs: {
     readonly element: number;
     readonly dispatch: number;
     readonly fill: number;
     readonly store: number;
+    readonly storeAgain: number;
   };
 }
 

@@ -1,7 +1,9 @@
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { type OutputVector, outputVector } from "../../kernels/output.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
+import type { GemmProblem } from "../../problem/gemm_problem.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
@@ -19,6 +21,16 @@ import {
 import { HALVES } from "./split.ts";
 import type { GemmRequest } from "./request.ts";
 
+/** The side along which four results of a product leave in one store, with a micro kernel. */
+export function gemmVector({ m, n }: GemmProblem): OutputVector {
+  return outputVector({ row: n, outer: 0, inner: 1, base: [m * n] }, m, n);
+}
+
+/** The matrix unit of a product, where it runs on one. */
+export function gemmUnit(request: GemmRequest): Product["matrix"] {
+  return productUnit(request, gemmVector(request.problem) !== "none");
+}
+
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
 export function cutGemm(request: GemmRequest): Planned<Cut> {
   const { problem: { m, n, k, batch } } = request;
@@ -26,7 +38,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
   const types = elementsOf(request);
   const { a, b } = operandShapes(request.problem, types);
   const valueBytes = scalarBytes(types.storage);
-  const matrix = productUnit(request);
+  const matrix = gemmUnit(request);
   const depth = storedDepth(k, types, matrix);
   const tile = (
     shape: OperandShape,

@@ -1,5 +1,5 @@
 import { canonicalName } from "../../kernels/kernel.ts";
-import { unitChain, unitScalar } from "../../kernels/matrix_units.ts";
+import { type UnitChain, unitScalar } from "../../kernels/matrix_units.ts";
 import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
@@ -12,7 +12,7 @@ import {
 } from "../../kernels/main_loop.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { type ModuleBuilder, moduleBuilder, splitTrait } from "../../kernels/module.ts";
-import { lowOutputVector, mappedOutput, outputVector } from "../../kernels/output.ts";
+import { lowOutputVector, mappedOutput } from "../../kernels/output.ts";
 import { partialElements, tilePartialsOutput } from "../../kernels/tile_partials.ts";
 import { F16_CHAIN } from "../../kernels/loop/accumulate.ts";
 import {
@@ -47,7 +47,7 @@ import {
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { BufferList } from "../tensors.ts";
-import { cutGemm } from "./cut.ts";
+import { cutGemm, gemmUnit, gemmVector } from "./cut.ts";
 import { chooseMath } from "./math.ts";
 import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue, resultMap } from "./epilogue.ts";
@@ -91,12 +91,13 @@ function bandOfTiles(device: DeviceModel, policy: TilePolicy, { m, n }: GemmProb
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
 function gemmSums(
-  { accumulate: sums, result }: Elements,
+  { accumulate: sums }: Elements,
   cut: Cut,
   steps: number,
   packed: number,
+  asked: UnitChain | undefined,
 ): PlanArithmetic {
-  const { chain, segment, unit, math } = cutArithmetic(cut, steps, result);
+  const { chain, segment, unit, math } = cutArithmetic(cut, steps, asked);
   const depth = cut.policy.depth * packed;
   return {
     sums,
@@ -174,6 +175,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   // Products of a value along the depth of what the loop loads: halves are two values a product.
   const packed = matrix?.split ? 1 / 2 : depthOfValue(asStored);
   const depth = storedDepth(k, asStored, matrix);
+  const chain = gemmUnit(request)?.chain;
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   const buffers = new BufferList(limits);
@@ -186,7 +188,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   }
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
-  const widest = outputVector(strides, m, n);
+  const widest = gemmVector(problem);
   const vector = variant.microKernel ? widest : lowOutputVector(widest);
   const tail = head === undefined ? undefined : {
     policy,
@@ -226,7 +228,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       ...(split?.after ?? []),
     ],
     multiplications: main.multiplications,
-    arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed),
+    arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed, chain),
     notes: [
       ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
@@ -278,7 +280,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       {
         variant,
         accumulation: types.accumulate,
-        chain: unitChain(types.result, matrix?.split),
+        chain,
         room: limits.maxComputeWorkgroupStorageSize,
         ...(inTiles && { partials: inTiles }),
       },

@@ -28,6 +28,8 @@ export interface GemmRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
+  /** Products that one accumulator of a matrix unit sums before they are added to others, 0 for all; 2048 of results in f32 where absent. */
+  readonly flush?: number;
   /** How tiles are spread over the device, in place of the planner's choice. */
   readonly balance?: Balance;
   /** Optimisations of the main loop that are not as tuned, for ablations. */

@@ -88,7 +88,6 @@ function common({ request, mode, cut, geometry, tensors }: Im2colContext, trait:
   return {
     name: `im2col_${request.problem.op.replace("-", "_")}_${elementsTrait(elements)}`,
     accumulate: elements.accumulate,
-    stored: elements.result,
     trait: `${geometry.inner}_v${loadVector(request)}${trait}`,
     mode,
     policy: cut.cut.policy,

@@ -72,7 +72,6 @@ export function planIm2col(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       : cutArithmetic(
         { ...used, splits: used.splits * chunks.length },
         needs.product(problem.batch).steps(policy),
-        tensors.elements.result,
       ),
     notes: [
       `explicit matrices${chunked ? `, in ${chunks.length} chunks of the batch` : ""}`,

@@ -6,7 +6,7 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import { packFilterPass, productPass, tapDepth } from "../conv_product.ts";
+import { addsUp, packFilterPass, productPass, tapDepth } from "../conv_product.ts";
 import { cutArithmetic, cutProduct } from "../cut.ts";
 import { type Product, productUnit } from "../product.ts";
 import { cutNotes } from "../cut_note.ts";
@@ -56,7 +56,7 @@ export function fusedProduct(request: PlanRequest) {
     elements: resultElements(problem),
     streams: streamsOf(request),
     workspaceBytes: (policy) => operandBytes(request) * packedElements(filter(policy)),
-    matrix: productUnit(request),
+    matrix: productUnit(request, addsUp(windowTarget(geometry), geometry.rows, request.variant)),
     a: { along: "place", vector: 4 },
     b: access,
   };
@@ -108,7 +108,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
     algorithm: "im2win-fused",
     passes: resultElements(problem) === 0 ? [] : passes,
     multiplications: main.product.multiplications,
-    arithmetic: cutArithmetic(main.cut, whole.steps(policy), elements.result),
+    arithmetic: cutArithmetic(main.cut, whole.steps(policy), whole.matrix?.chain),
     notes: [
       `window rows built in workgroup memory, ` +
       `${interleave === 4 ? "four images a vector" : "single images"}, ` +
@@ -130,7 +130,7 @@ export function planIm2winFused(asked: PlanRequest, mode: SizeMode): Planned<Pla
       {
         name: `im2win_fused_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
-        stored: elements.result,
+        chain: whole.matrix?.chain,
         trait: `${request.layout}_${problem.filterSize.length}d_${
           padded % policy.depth === 0 ? "tap" : "linear"
         }_i${interleave}b${access.sourceVector}`,

@@ -90,9 +90,7 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
     algorithm: "im2win",
     passes: resultElements(problem) === 0 ? [] : [...pack, ...passes],
     multiplications: passes.reduce((sum, one) => sum + one.multiplications, 0),
-    arithmetic: chunked
-      ? {}
-      : cutArithmetic(used, Math.ceil(depth / policy.depth), elements.result),
+    arithmetic: chunked ? {} : cutArithmetic(used, Math.ceil(depth / policy.depth)),
     notes: [
       `windows of ${interleave === 4 ? "four images a vector" : "single images"}, ` +
       `a product of ${rows} x ${columns} x ${depth}` +
@@ -123,7 +121,6 @@ export function planIm2win(request: PlanRequest, mode: SizeMode): Planned<Plan> 
       {
         name: `im2win_fwd_${elementsTrait(elements)}`,
         accumulate: elements.accumulate,
-        stored: elements.result,
         trait: `i${interleave}b${vector}`,
         mode,
         module,

@@ -93,7 +93,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     algorithm: "implicit-gemm",
     passes: elements === 0 ? [] : passes,
     multiplications: main.multiplications,
-    arithmetic: cutArithmetic(cutting.cut, uncut.steps(policy), types.result),
+    arithmetic: cutArithmetic(cutting.cut, uncut.steps(policy), uncut.matrix?.chain),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`
@@ -114,7 +114,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
       {
         name: `implicit_gemm_${problem.op.replace("-", "_")}_${elementsTrait(ending.elements)}`,
         accumulate: types.accumulate,
-        stored: types.result,
+        chain: uncut.matrix?.chain,
         trait: operands.trait(policy),
         mode,
         module,

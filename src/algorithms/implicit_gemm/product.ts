@@ -3,6 +3,7 @@ import { packedElements } from "../../kernels/pack_strided.ts";
 import { TILE_POLICIES } from "../../kernels/policy.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { streamsOf } from "../cut_passes.ts";
+import { addsUp } from "../conv_product.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { Layout } from "../../tensor/layout.ts";
@@ -152,7 +153,7 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
         (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
     streams: streamsOf(request),
-    matrix: productUnit(request),
+    matrix: productUnit(request, addsUp(operands.result, operands.rows, request.variant)),
     a: operands.a,
     b: operands.b,
   };

@@ -44,6 +44,7 @@ function wordDevice(device: DeviceModel): DeviceModel {
       dispatch: share * costs.dispatch,
       fill: share * costs.fill,
       store: share * costs.store,
+      storeAgain: share * costs.storeAgain,
     },
   };
 }

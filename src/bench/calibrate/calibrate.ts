@@ -211,18 +211,17 @@ function withCosts(model: DeviceModel, before: DeviceModel): DeviceModel {
   const ratio = (path: FigurePath) => figure(model, path) / figure(before, path);
   const computing = ratio(["rates", "gathered"]);
   const moving = computing / ratio(["rates", "stream"]);
-  const { element, dispatch, fill, store } = before.costs;
-  const costs = {
-    element: element * moving,
-    dispatch: dispatch * computing * ratio(["times", "dispatch"]),
-    fill,
-    store: store * moving,
-  };
+  const { element, dispatch, fill, store, storeAgain } = before.costs;
+  const digits = (value: number) => Number(value.toPrecision(3));
   return {
     ...model,
-    costs: Object.fromEntries(
-      Object.entries(costs).map(([name, value]) => [name, Number(value.toPrecision(3))]),
-    ) as unknown as DeviceModel["costs"],
+    costs: {
+      element: digits(element * moving),
+      dispatch: digits(dispatch * computing * ratio(["times", "dispatch"])),
+      fill: digits(fill),
+      store: digits(store * moving),
+      storeAgain: digits(storeAgain * moving),
+    },
   };
 }
 

@@ -77,6 +77,7 @@ const SMALL = modelWith(20, {
   "shares.transforms.large": 0.7,
   "costs.element": 0.5,
   "costs.store": 0.5,
+  "costs.storeAgain": 0.5,
   "costs.dispatch": 0.15,
 });
 
@@ -135,6 +136,7 @@ Deno.test("calibrate() finds a device that is a thousand times as slow", async (
     "rates.winrsBuckets": 0.5,
     "costs.element": 2,
     "costs.store": 2,
+    "costs.storeAgain": 2,
     "costs.dispatch": 0.02,
   });
   const { model } = await calibrate("slow", fakeDevice(slow));

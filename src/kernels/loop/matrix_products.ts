@@ -1,6 +1,6 @@
 import { zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
-import type { OutputStore } from "../output.ts";
+import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
 import {
   type MatrixMemory,
@@ -19,10 +19,18 @@ export interface MatrixProducts {
   /** Values along the depth of the last step, where it is a text of its own: whole matrices. */
   readonly last?: number | undefined;
   /**
-   * Steps that the units add up before their sums move to registers, where they are added as f32 should be: units cut
-   * sums off instead of rounding them (docs/accuracy.md). 0 for never.
+   * Parts after which sums are added as f32 should be: units cut sums off instead of rounding them (docs/accuracy.md). All
+   * in one where absent.
    */
-  readonly flush: number;
+  readonly parts: MatrixParts | undefined;
+}
+
+/** Parts of so many steps, and where they are added up. */
+export interface MatrixParts {
+  readonly steps: number;
+  readonly totals: "registers" | "result";
+  /** Whether all have as many steps. */
+  readonly whole: boolean;
 }
 
 /** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
@@ -144,7 +152,7 @@ function termsOf({ split }: MatrixTile): readonly (readonly [string, string])[] 
 
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
-  { policy, memory, last, flush }: MatrixProducts,
+  { policy, memory, last, parts }: MatrixProducts,
 ): StepProducts {
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
@@ -178,6 +186,7 @@ export function matrixProducts(
       ? [collecting]
       : Array.from({ length: matricesDeep(policy.depth) }, (_, at) => step(at)))
       .map((lines) => ["    {", ...lines, "    }"].join("\n"));
+  const kept = parts?.totals === "registers";
   const moved = rounds(matrix).flatMap((first, round) => [
     ...stageText(matrix, stage, first),
     ...stagedVectors(matrix, stage).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
@@ -188,7 +197,7 @@ export function matrixProducts(
     sums: [
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
-      ...(flush === 0
+      ...(!kept
         ? []
         : rounds(matrix).flatMap((_, round) =>
           stagedVectors(matrix, stage).map(({ sum }) =>
@@ -202,11 +211,12 @@ export function matrixProducts(
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
     fold: "",
-    finish: flush === 0 ? "" : moved.join("\n"),
-    parts: flush > 0 && {
-      steps: `${flush}u`,
+    finish: kept ? moved.join("\n") : "",
+    parts: parts !== undefined && {
+      steps: `${parts.steps}u`,
+      whole: parts.whole,
       clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
-      stored: false,
+      stored: !kept,
     },
   };
 }
@@ -216,25 +226,35 @@ export function matrixOutput(
   { matrix }: MatrixTilePolicy,
   { stage }: MatrixMemory,
   output: OutputStore,
-  flush: number,
+  parts: MatrixParts | undefined,
 ): string {
   const { unit } = matrix;
   const fragments = fragmentsOf(matrix);
-  return rounds(matrix).map(([row, column], round) =>
-    [
+  const kept = parts?.totals === "registers";
+  const stored = parts?.totals === "result";
+  const all = rounds(matrix);
+  const placesOf = ([row, column]: readonly [number, number]): FragmentPlaces => ({
+    fragmentRows: fragments.count,
+    fragmentColumns: 1,
+    sum: unit.result,
+    row: (i) => `first_row + unit_row + stage_row + ${row * unit.m + i * fragments.rows}u`,
+    column: () => `first_column + unit_column + ${column * unit.n}u + stage_vector * 4u`,
+  });
+  const totals = (round: number) => `total${round}_`;
+  // What is added travels a round ahead.
+  const load = (round: number) =>
+    stored && round < all.length ? [output.totals!(placesOf(all[round]!), totals(round))] : [];
+  return [
+    ...load(0),
+    ...all.flatMap((first, round) => [
+      ...load(round + 1),
       "  {",
-      ...(flush === 0 ? stageText(matrix, stage, [row, column]) : []),
+      ...(kept ? [] : stageText(matrix, stage, first)),
       ...stagedVectors(matrix, stage).map(({ sum, text }) =>
-        `    let c${sum}_0 = ${flush === 0 ? text : `total${round}_${sum}`};`
+        `    let c${sum}_0 = ${kept ? `total${round}_${sum}` : text};`
       ),
-      output.text({
-        fragmentRows: fragments.count,
-        fragmentColumns: 1,
-        sum: unit.result,
-        row: (i) => `first_row + unit_row + stage_row + ${row * unit.m + i * fragments.rows}u`,
-        column: () => `first_column + unit_column + ${column * unit.n}u + stage_vector * 4u`,
-      }),
+      output.text(placesOf(first), stored ? totals(round) : undefined),
       "  }",
-    ].join("\n")
-  ).join("\n");
+    ]),
+  ].join("\n");
 }

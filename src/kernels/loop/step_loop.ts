@@ -47,9 +47,13 @@ export interface StepProducts {
   readonly fold: string;
   /** After the loop, or after each of its parts: what has not been moved on yet. */
   readonly finish: string;
-  /** Where sums move on every few steps: WGSL of how many, what sets them to zero, and whether they go to the store each time. */
+  /**
+   * Where sums move on every few steps: WGSL of how many and whether they always are, what sets them to zero, and whether they go to
+   * the store each time.
+   */
   readonly parts: false | {
     readonly steps: string;
+    readonly whole?: boolean;
     readonly clear: string;
     readonly stored: boolean;
   };
