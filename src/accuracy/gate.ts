@@ -154,6 +154,7 @@ export function judge(
         closerFrom,
         (own) => rmsLimit(own, count) * own.rms * scaleNorm,
         (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
+        mostOfOrders(sample, count) * scaleNorm,
       ),
     );
   }
@@ -191,6 +192,7 @@ export function judge(
           return rmsLimit(tail, count) * Math.max(own.rms, sample.rms);
         },
         (each) => rmsLimitOfOrders(each, sample, count),
+        mostOfOrders(sample, count),
       );
       if (group === worst) groupLimit = limit / sample.rms;
       if (!within(group.rms, limit)) {
@@ -249,7 +251,8 @@ function erringShare(
 
 /**
  * What some outputs may reach by their own simulation. Before they fail (from a share of the limit on, where that is asked
- * for) it is made again in many more orders: how errors vary is then seen, not inferred.
+ * for) it is made again in many more orders: how errors vary is then seen, not inferred. Not where they err by more than `most`,
+ * which no order would allow: a minute of long sums (74 s of Conv2N128's gradient).
  */
 function lookCloser(
   yardstick: Yardstick,
@@ -258,10 +261,11 @@ function lookCloser(
   closerFrom: number,
   limitOf: (own: ErrorStatistics) => number,
   limitOfOrders = (each: readonly ErrorStatistics[]) => Math.max(0, ...each.map(limitOf)),
+  most = Infinity,
 ): number {
   const indices = members.map(({ index }) => index);
   const limit = limitOf(yardstick.of(indices));
-  return value <= closerFrom * limit
+  return value <= closerFrom * limit || value > most
     ? limit
     : Math.max(limit, limitOfOrders(yardstick.again(indices)));
 }
@@ -277,13 +281,18 @@ function ordersLimit(each: readonly ErrorStatistics[]): number {
   return Math.max(RMS * rms + NOISE * deviation, ONE_ORDER * largest);
 }
 
-/** The same, and no more than {@linkcode MOST} times what is typical of `count` errors of the whole sample. */
+/** The same, and no more than {@linkcode mostOfOrders}. */
 function rmsLimitOfOrders(
   each: readonly ErrorStatistics[],
   sample: ErrorStatistics,
   count: number,
 ): number {
-  return Math.min(ordersLimit(each), MOST * sample.rms * typicalRms(sample, count));
+  return Math.min(ordersLimit(each), mostOfOrders(sample, count));
+}
+
+/** {@linkcode MOST} times what is typical of the RMS of `count` errors of the whole sample. */
+function mostOfOrders(sample: ErrorStatistics, count: number): number {
+  return MOST * sample.rms * typicalRms(sample, count);
 }
 
 /** Equal errors, as constant data has them, are one. */
@@ -322,11 +331,20 @@ function singleLimit(
     .sort((a, b) => b.largest - a.largest);
   for (const row of rows.slice(0, CLOSER.channels)) {
     const members = measured.members(row, CLOSER.members);
-    const allowed = Math.max(
-      limit,
-      lookCloser(yardstick, members, row.largest, closerFrom, (own) => CHANNEL * own.typical),
+    // What is beyond is looked at alone, whatever its channel allows.
+    const most = sample.typical > 0 ? ALONE * sample.typical : Infinity;
+    const ofChannel = (own: ErrorStatistics) => CHANNEL * own.typical;
+    const closer = lookCloser(
+      yardstick,
+      members,
+      row.largest,
+      closerFrom,
+      ofChannel,
+      undefined,
+      most,
     );
-    const answers = sample.typical > 0 ? Math.min(allowed, ALONE * sample.typical) : allowed;
+    const allowed = Math.max(limit, closer);
+    const answers = Math.min(allowed, most);
     let share = row.largest / allowed;
     if (row.largest > answers) {
       const outlier = outliers.find(({ index }) => index === row.largestIndex);

@@ -194,6 +194,29 @@ const RMS_LOOKS: readonly [string, (rms: number, independent?: number) => Measur
   ],
 ];
 
+Deno.test("judge() simulates no sums again that no order would allow, but of the output that it names", () => {
+  const again = (make: Measured) => {
+    const counts: number[] = [];
+    const against = {
+      ...madeUp({ rms: 1, typical: 1 }, { rms: 1, typical: 1, largest: 1, largestError: 1 }),
+      again(indices: readonly number[]) {
+        counts.push(indices.length);
+        return [errors({})];
+      },
+    };
+    assert.equal(judge(make, against, F32).verdict, "fail");
+    return counts;
+  };
+  const output = (largest: number) =>
+    found({ ratio: largest, error: largest, groups: [group({ largest })] });
+  assert.deepEqual(again(output(1e5)), [1]);
+  assert.deepEqual(again(output(15)), [1024, 1]);
+  for (const [, make] of RMS_LOOKS) {
+    assert.deepEqual(again(make(1e5)), []);
+    assert.deepEqual(again(make(3)), [1024]);
+  }
+});
+
 Deno.test("judge() allows an output 7 times the sample's 99.9th percentile", () => {
   const sample = { rms: 1, typical: 10 };
   holdLimit(70, (ratio) => found({ ratio, error: ratio }), madeUp(sample), /^bound ratio/);
