@@ -41,6 +41,9 @@ const UNITS: readonly (readonly [MatrixUnit, number])[] = [
 /** Tiles by their sizes, of workgroups and subgroups. */
 const TILES = ["128x128x32_64x32m", "256x128x32_64x64m", "128x192x32_64x48m", "64x32x32_16x32m"];
 
+/** Results whose sums are stored on their way. */
+const STORED = { outDtype: "f32", flush: 128 } as const;
+
 /** Tiles of f32 in halves, whose steps are of high and of low ones. */
 const SPLIT_TILES = ["128x128x32_64x32m", "128x64x32_32x32m", "64x64x64_32x16m"];
 
@@ -73,7 +76,7 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
         add(size, { policy }, { transpose });
       }
     });
-    // Sums that are stored on their way.
+    // Sums that are stored on their way, and such as leave one by one.
     if (dtype === "f16") {
       for (const size of [2064, 2049]) add(size, { policy, outDtype: "f32", flush: 512 });
     }
@@ -89,7 +92,15 @@ function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
     add(640, { sizes, balance: "stream-k", device: softwareDevice(4) }, epilogue);
     for (const variant of [{ doubleBuffer: true }, { prefetch: false }, { vectorLoads: false }]) {
       add(640, { sizes, variant }, epilogue);
+      if (dtype === "f16") add(640, { sizes, variant, ...STORED }, epilogue);
     }
+    if (dtype !== "f16") continue;
+    add(640, { sizes, splits: 2, ...STORED }, epilogue);
+    add(640, { sizes, balance: "stream-k", device: softwareDevice(4), ...STORED }, epilogue);
+  }
+  if (dtype === "f16") {
+    const stored = [...found.keys()].filter((name) => /_stored\d+_/.test(name));
+    assert.ok(stored.length > 15, stored.join());
   }
   return [...found.values()];
 }

@@ -254,11 +254,16 @@ function reduceCost({ costs }: DeviceModel, splits: number, elements: number): n
   return (2 * splits + 1) * elements * costs.element + costs.dispatch;
 }
 
-/** Refuses a number of splits that is none. */
-export function refuseSplits({ splits }: { readonly splits?: number }): Refusal | undefined {
-  return splits === undefined || Number.isSafeInteger(splits) && splits > 0
+/** Refuses numbers of splits, or of products between flushes, that are none. */
+export function refuseCounts(
+  { splits = 1, flush = 0 }: { readonly splits?: number; readonly flush?: number },
+): Refusal | undefined {
+  if (!Number.isSafeInteger(splits) || splits < 1) {
+    return refusal("problem", `${splits} splits are no whole number from 1 on`);
+  }
+  return Number.isSafeInteger(flush) && flush >= 0
     ? undefined
-    : refusal("problem", `${splits} splits are no whole number from 1 on`);
+    : refusal("problem", `${flush} products between flushes are no whole number from 0 on`);
 }
 
 /** What a request says of cutting. */

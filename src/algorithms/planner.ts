@@ -17,7 +17,7 @@ import { winogradTransform } from "../winograd/transform.ts";
 import { allowedAmplification, inaccuracy } from "./cost/accuracy.ts";
 import { planFastest } from "./cost/plan_fastest.ts";
 import { variesLoop } from "../kernels/main_loop_variant.ts";
-import { refuseSplits } from "./cut.ts";
+import { refuseCounts } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
@@ -272,7 +272,7 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
       "math f16x3 is of matrix products, convolutions are in f32 as they are",
     );
   }
-  const unknown = refuseUnknown(asked) ?? refuseSplits(asked);
+  const unknown = refuseUnknown(asked) ?? refuseCounts(asked);
   if (unknown !== undefined) return unknown;
   const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);

@@ -120,7 +120,7 @@ Deno.test("planConv() takes the segments of WinRS that were measured, unless oth
   assert.notEqual(segmentsOf(tunedRequest), `${chosen}`);
   assert.deepEqual(kernelNames(plan), choice.kernels);
   assert.match(plan.notes.at(-1)!, /^measured to be the fastest/);
-  for (const said of [{ splits: 2 }, { pair: "a8n3r6" }]) {
+  for (const said of [{ splits: 2 }, { flush: 64 }, { pair: "a8n3r6" }]) {
     const asked = { ...request, ...said };
     assert.deepEqual(planConv({ ...asked, tuning }), planConv(asked));
   }

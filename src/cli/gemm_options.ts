@@ -1,3 +1,4 @@
+import { InputTypeError } from "../errors.ts";
 import { OUTPUT_LAYOUTS, variantNames } from "../kernels/main_loop_variant.ts";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { BALANCES } from "../algorithms/balance.ts";
@@ -127,8 +128,8 @@ export function gemmOptions() {
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
     .option(
       "--flush <products>",
-      "products that one accumulator of matrix units sums before they are added to others, 0 for all; " +
-        "default 2048 where results are f32",
+      "of f16 on matrix units: products that one accumulator sums at most before they are added to others, 0 for all; " +
+        "default 2048 where results are f32, 128 where these leave one by one, 16384 where they are f16",
       wholeNumber(0),
     )
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
@@ -180,6 +181,9 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
   const { math, policy, splits, flush, balance } = options;
   const { dtype, accumulate } = options;
+  if (flush !== undefined && dtype !== "f16") {
+    throw new InputTypeError(`Cannot multiply: --flush is of f16 operands, these are ${dtype}`);
+  }
   const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
   return {
     ...(math === "auto" ? {} : { math }),

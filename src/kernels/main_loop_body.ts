@@ -4,7 +4,12 @@ import type { TileLoader } from "./loader.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
-import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
+import {
+  matrixOutput,
+  type MatrixParts,
+  matrixPlaces,
+  matrixProducts,
+} from "./loop/matrix_products.ts";
 import type { StepProducts, StepSchedule } from "./loop/step_loop.ts";
 import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
@@ -106,19 +111,12 @@ export function threadBody(
  */
 const SPLIT_ALONE = 192;
 
-/** Parts of a sum on matrix units. */
-export interface UnitParts {
-  /** Steps of a part, the last one but at most. */
-  readonly steps: number;
-  readonly totals: UnitChain["totals"];
-}
-
 /** The parts in which matrix units sum so many steps; undefined for one. */
 export function unitParts(
   { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
   chain: UnitChain | undefined,
   steps: number,
-): UnitParts | undefined {
+): Omit<MatrixParts, "whole"> | undefined {
   if (chain === undefined || matrix === undefined) return undefined;
   const { length, totals } = chain;
   const most = Math.max(1, Math.floor(length / depth));
@@ -144,7 +142,7 @@ export function matrixBody(
   a: TileLoader,
   b: TileLoader,
   last: number | undefined,
-  parts: UnitParts & { readonly whole: boolean } | undefined,
+  parts: MatrixParts | undefined,
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;

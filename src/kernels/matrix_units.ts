@@ -69,7 +69,7 @@ export interface UnitChain {
 
 /** What of a request decides how far units add up. */
 export interface ChainRequest {
-  /** Products that one accumulator adds up, 0 for all; what suits the results where absent. */
+  /** Products that one accumulator adds up at most, a step at least; 0 for all, what suits the results where absent. Not of f32 in halves. */
   readonly flush?: number | undefined;
   /** Whether operands are f32 in halves. */
   readonly split?: boolean | undefined;

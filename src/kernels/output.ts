@@ -68,9 +68,9 @@ function walkedOutput(
           const sum = `${value} + ${totals}${count++}`;
           if (steps.length === 0) return out.store(place.offset, sum);
           return [
-            `var whole = ${sum};`,
-            `if (next_step >= end_step) { whole = ${applyEpilogue(steps, "whole", place)}; }`,
-            out.store(place.offset, "whole"),
+            `var sum = ${sum};`,
+            `if (next_step >= end_step) { sum = ${applyEpilogue(steps, "sum", place)}; }`,
+            out.store(place.offset, "sum"),
           ].join(" ");
         },
       });
@@ -78,6 +78,7 @@ function walkedOutput(
     totals(places, name) {
       const variables: string[] = [];
       // Without branches: a compiler keeps the zeros of the first part in registers through the loop over steps, which has none to spare.
+      // What is not there is loaded from the first element, which another thread may be storing, and left aside.
       const loads = walk(places, {
         within: () => "{",
         result(_, { width, offset }, conditions) {

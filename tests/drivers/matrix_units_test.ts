@@ -266,7 +266,7 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
     for (const sizes of ["constant", "uniform"] as const) {
       for (const variant of [{}, { doubleBuffer: true }, { peel: false }, { prefetch: false }]) {
         const choice = { splits, sizes, variant, flush: 64 };
-        await multiply(gpu, { m: 36, n: 40, k: 1000 }, { ...f32, ...choice });
+        await multiply(gpu, { m: 36, n: 40, k: 1000, ...all }, { ...f32, ...choice });
       }
     }
   }
@@ -276,7 +276,7 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
     device: softwareDevice(4),
     flush: 128,
   } as const;
-  const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640 }, { ...f32, ...streamed });
+  const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640, ...all }, { ...f32, ...streamed });
   assert.match(plan.kernel, /_stored\d+_.*_streamk/);
   for (const [k, flush, chain] of [[2100, undefined, 1056], [2100, 0, undefined]] as const) {
     const { plan } = await multiply(

@@ -50,6 +50,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   they had beside their neighbours before.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
+ * - `costs.storeAgain`: 3.9 us of a tile whose step of 16 takes 0.39 us (`matrix_stored.txt` of 2026-11-24).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.
  */
 export const H200: DeviceModel = {

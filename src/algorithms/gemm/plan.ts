@@ -32,7 +32,7 @@ import {
   type GemmTensor,
 } from "../../problem/gemm_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
-import { type Cut, cutArithmetic, refuseSplits } from "../cut.ts";
+import { type Cut, cutArithmetic, refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
@@ -142,8 +142,8 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   if (!GEMM_DTYPES.includes(asked.dtype)) {
     return refusal("problem", `dtype ${asked.dtype} is none of ${GEMM_DTYPES.join(", ")}`);
   }
-  const splitless = refuseSplits(asked);
-  if (splitless !== undefined) return splitless;
+  const counted = refuseCounts(asked);
+  if (counted !== undefined) return counted;
   const math = chooseMath(asked);
   if (isRefusal(math)) return math;
   const plan = planMath({ ...asked, math });

@@ -28,7 +28,10 @@ export interface GemmRequest {
   readonly policy?: string;
   /** Workgroups that share the depth of a tile, in place of the planner's choice. */
   readonly splits?: number;
-  /** Products that one accumulator of a matrix unit sums before they are added to others, 0 for all; 2048 of results in f32 where absent. */
+  /**
+   * Of f16 on matrix units: products that one accumulator sums at most, a step at least, before they are added to others; 0 for all.
+   * Where absent 2048 of results in f32, 128 where these leave one by one, 16,384 of results in f16.
+   */
   readonly flush?: number;
   /** How tiles are spread over the device, in place of the planner's choice. */
   readonly balance?: Balance;

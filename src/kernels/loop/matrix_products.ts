@@ -25,8 +25,9 @@ export interface MatrixProducts {
   readonly parts: MatrixParts | undefined;
 }
 
-/** Parts of so many steps, and where they are added up. */
+/** Parts of a sum, and where they are added up. */
 export interface MatrixParts {
+  /** Of each, the last one but at most. */
   readonly steps: number;
   readonly totals: "registers" | "result";
   /** Whether all have as many steps. */
