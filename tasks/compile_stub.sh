@@ -116,12 +116,15 @@ unpack() (
   done
 )
 
-# Another first start may be putting its files into their places while this one looks.
+# Another first start may be putting its files into their places while this one looks: found whole once is enough, since
+# the next moment Deno may be newer than the mark.
+whole=
 for _ in 1 2 3 4 5; do
-  sound && break
+  sound && whole=yes && break
   unpack || exit
 done
-sound || fail "run from $dir: programs may not run there, or its files do not keep their modes; $hint"
+[ -n "$whole" ] || sound ||
+  fail "run from $dir: programs may not run there, or its files do not keep their modes; $hint"
 # What an unpacking left that was killed; one that still goes on is younger.
 for left in "$dir"/new.*; do
   [ ! -d "$left" ] || find "$left" -prune -mmin +60 -exec rm -rf {} + 2>/dev/null
