@@ -152,9 +152,11 @@ export function judge(
         members,
         relL2,
         closerFrom,
-        (own) => rmsLimit(own, count) * own.rms * scaleNorm,
-        (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
-        mostOfOrders(sample, count) * scaleNorm,
+        {
+          own: (own) => rmsLimit(own, count) * own.rms * scaleNorm,
+          orders: (each) => rmsLimitOfOrders(each, sample, count) * scaleNorm,
+          most: mostOfOrders(sample, count) * scaleNorm,
+        },
       ),
     );
   }
@@ -187,12 +189,14 @@ export function judge(
         members,
         group.rms,
         closerFrom,
-        (own) => {
-          const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
-          return rmsLimit(tail, count) * Math.max(own.rms, sample.rms);
+        {
+          own(own) {
+            const tail = { ...own, kurtosis: Math.max(own.kurtosis, sample.kurtosis) };
+            return rmsLimit(tail, count) * Math.max(own.rms, sample.rms);
+          },
+          orders: (each) => rmsLimitOfOrders(each, sample, count),
+          most: mostOfOrders(sample, count),
         },
-        (each) => rmsLimitOfOrders(each, sample, count),
-        mostOfOrders(sample, count),
       );
       if (group === worst) groupLimit = limit / sample.rms;
       if (!within(group.rms, limit)) {
@@ -243,31 +247,38 @@ function erringShare(
     members,
     rms,
     closerFrom,
-    (own) => rmsLimit(own, count) * own.rms,
-    (each) => ordersLimit(each),
+    { own: (own) => rmsLimit(own, count) * own.rms, orders: ordersLimit },
   );
   return rms / limit;
 }
 
+/** What some outputs may reach. */
+interface CloserLimits {
+  /** By their own simulation. */
+  own(own: ErrorStatistics): number;
+  /** By that in many orders; the most of what they may by each where absent. */
+  orders?(each: readonly ErrorStatistics[]): number;
+  /** In whatever order. */
+  readonly most?: number;
+}
+
 /**
  * What some outputs may reach by their own simulation. Before they fail (from a share of the limit on, where that is asked
- * for) it is made again in many more orders: how errors vary is then seen, not inferred. Not where they err by more than `most`,
- * which no order would allow: a minute of long sums (74 s of Conv2N128's gradient).
+ * for) it is made again in many more orders: how errors vary is then seen, not inferred. Not where they err by more than the
+ * most, which no order would allow: a minute of long sums (74 s of Conv2N128's gradient).
  */
 function lookCloser(
   yardstick: Yardstick,
   members: readonly { readonly index: number }[],
   value: number,
   closerFrom: number,
-  limitOf: (own: ErrorStatistics) => number,
-  limitOfOrders = (each: readonly ErrorStatistics[]) => Math.max(0, ...each.map(limitOf)),
-  most = Infinity,
+  { own, orders = (each) => Math.max(0, ...each.map(own)), most = Infinity }: CloserLimits,
 ): number {
   const indices = members.map(({ index }) => index);
-  const limit = limitOf(yardstick.of(indices));
+  const limit = own(yardstick.of(indices));
   return value <= closerFrom * limit || value > most
     ? limit
-    : Math.max(limit, limitOfOrders(yardstick.again(indices)));
+    : Math.max(limit, orders(yardstick.again(indices)));
 }
 
 /** What an RMS may reach that was simulated in several orders: {@linkcode rmsLimit} with the deviation they show. */
@@ -323,7 +334,7 @@ function singleLimit(
       [{ index }],
       value,
       closerFrom,
-      (own) => OWN * (error === undefined ? own.largest : own.largestError),
+      { own: (own) => OWN * (error === undefined ? own.largest : own.largestError) },
     );
     return value / allowed;
   };
@@ -333,16 +344,10 @@ function singleLimit(
     const members = measured.members(row, CLOSER.members);
     // What is beyond is looked at alone, whatever its channel allows.
     const most = sample.typical > 0 ? ALONE * sample.typical : Infinity;
-    const ofChannel = (own: ErrorStatistics) => CHANNEL * own.typical;
-    const closer = lookCloser(
-      yardstick,
-      members,
-      row.largest,
-      closerFrom,
-      ofChannel,
-      undefined,
+    const closer = lookCloser(yardstick, members, row.largest, closerFrom, {
+      own: ({ typical }) => CHANNEL * typical,
       most,
-    );
+    });
     const allowed = Math.max(limit, closer);
     const answers = Math.min(allowed, most);
     let share = row.largest / allowed;

@@ -23,7 +23,7 @@ export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean 
 }
 
 /** What a tile costs there beside its steps. */
-const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 16 };
+const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 0 };
 
 /** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
 const SPLIT_SHARE = 0.6;

@@ -103,5 +103,5 @@ export const CHECK_DEVICE: DeviceModel = {
     winrsUnits: {},
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 75e6, fill: 2, store: 0, storeAgain: 16 },
+  costs: { element: 16, dispatch: 75e6, fill: 2, store: 0, storeAgain: 0 },
 };

@@ -129,7 +129,7 @@ export function gemmOptions() {
     .option(
       "--flush <products>",
       "of f16 on matrix units: products that one accumulator sums at most before they are added to others, 0 for all; " +
-        "default 2048 where results are f32, 128 where these leave one by one, 16384 where they are f16",
+        "default 2048 where results are f32, 16384 where they are f16",
       wholeNumber(0),
     )
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)

@@ -81,9 +81,8 @@ export interface ChainRequest {
  * How far a unit adds up in f32; undefined for all of the depth. NVIDIA's cut sums off behind two more bits instead of rounding them, so
  * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do.
  *
- * Results in f32 err by 1e-5 of a sum of one sign after 2048 products, by 7e-7 where they leave one by one: in registers
- * short chains take as long as longer ones do. Those in f16 show nothing of it in far longer sums; whole numbers
- * are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory.
+ * Results in f32 err by 1e-5 of a sum of one sign after 2048 products. Those in f16 show nothing of it in far longer sums; whole
+ * numbers are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory.
  *
  * @param result What the results are stored in.
  */
@@ -94,7 +93,5 @@ export function unitChain(
   if (split) return { length: 224, totals: "registers" };
   if (result !== "f32" && result !== "f16" || flush === 0) return undefined;
   if (result === "f16") return { length: flush ?? 16_384, totals: "registers" };
-  return wide
-    ? { length: flush ?? 2048, totals: "result" }
-    : { length: flush ?? 128, totals: "registers" };
+  return { length: flush ?? 2048, totals: wide ? "result" : "registers" };
 }

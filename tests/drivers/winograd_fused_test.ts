@@ -1,4 +1,4 @@
-/** Fused Winograd on the driver at hand: golden cases by tile and layout, policies, epilogues, random problems. */
+/** Fused Winograd on the driver at hand: threads, parts of sums, epilogues, layouts of sums, edges, random problems. */
 import assert from "#assert";
 import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
@@ -11,115 +11,10 @@ import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
-import { type GoldenCase, loadGoldenCases } from "../golden.ts";
-import { type GoldenRun, runGolden } from "../golden_conv.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
-
-const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
-const OPS = ["fwd", "bwd-data"] as const;
-/** Fits every device with 64 slices, and compiles fast. */
-const SMALLEST = "8x8x4_4x4";
-/** Stride and dilation 1. */
-const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>
-  [...stride, ...dilation].every((value) => value === 1)
-);
-/** Groups, channels that divide nothing, padding beyond the filter. */
-const FEW = ["groups_4", "odd_channels", "wide_pad"];
-/** Each filter size is a kernel of its own, which takes seconds to compile on a CPU. */
-const MANY = cases.filter(({ name }) => !/^filter_([4678]x|7x1)/.test(name));
-
-async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun): Promise<string> {
-  const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-  assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
-  return kernel;
-}
-
-function named(name: string): GoldenCase {
-  const golden = cases.find((one) => one.name === name);
-  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
-  return golden;
-}
-
-for (const algorithm of ALGORITHMS) {
-  for (const op of OPS) {
-    for (const layout of LAYOUTS) {
-      const chosen = full ? cases : layout === "nchw" && op === "fwd" ? MANY : FEW.map(named);
-      Deno.test(`${algorithm} ${op} ${layout} agrees with PyTorch on ${chosen.length} cases`, async () => {
-        using gpu = await openDevice({ backend });
-        for (const golden of chosen) {
-          const run: GoldenRun = { op, algorithm, layout, policy: SMALLEST };
-          const kernel = await agrees(gpu, golden, run);
-          assert.match(kernel, new RegExp(`^${algorithm}_.*_8x8x4_4x4_${layout}_`));
-        }
-      });
-    }
-  }
-}
-
-/** Tiles that end in a remainder, overlap the edge, cut the filter into pieces, and are as long as can be. */
-const TILES = {
-  winograd1d: [
-    ["odd_channels", "F(2,3)"],
-    ["odd_channels", "F(3,2)"],
-    ["filter_9x9", "F(6,3)"],
-    ["filter_4x4", "F(3,4)"],
-    ["filter_7x1", "F(1,1)"],
-    ["filter_1x7", "F(10,7)"],
-  ],
-  winograd2d: [
-    ["groups_4", "F(4x4,3x3)"],
-    ["odd_channels", "F(4x2,3x2)"],
-    ["filter_4x4", "F(2x2,2x2)"],
-    ["filter_1x7", "F(1x2,1x7)"],
-    ["pointwise", "F(1x1,1x1)"],
-    ["filter_5x5", "F(4x4,5x5)"],
-  ],
-} as const;
-
-for (const algorithm of ALGORITHMS) {
-  Deno.test(`${algorithm} agrees with PyTorch with every tile`, async () => {
-    using gpu = await openDevice({ backend });
-    // The larger ones take seconds to compile on a CPU.
-    const tiles = TILES[algorithm].slice(0, full ? undefined : 4);
-    for (const [index, [name, tile]] of tiles.entries()) {
-      for (const op of full ? OPS : [OPS[index % 2]!]) {
-        for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-          await agrees(gpu, named(name), { op, algorithm, layout, tile, policy: SMALLEST });
-        }
-      }
-    }
-  });
-}
-
-Deno.test("policies, two tiles in turn, second accumulators, baked sizes and bindings in parts agree with PyTorch", async () => {
-  using gpu = await openDevice({ backend });
-  const all: readonly (Partial<GoldenRun> & Pick<GoldenRun, "algorithm">)[] = [
-    { algorithm: "winograd1d", sizes: "constant", policy: "32x16x8_4x4", tile: "F(2,3)" },
-    { algorithm: "winograd2d", policy: "16x8x4_4x4d", sizes: "constant" },
-    { algorithm: "winograd1d", policy: "16x32x4_8x8", tile: "F(2,3)", flush: 8 },
-    {
-      algorithm: "winograd2d",
-      policy: SMALLEST,
-      limits: { maxStorageBufferBindingSize: 16_384 },
-    },
-    { algorithm: "winograd1d", policy: "64x32x8_8x16", tile: "F(2,3)" },
-    { algorithm: "winograd2d", policy: "32x32x4_8x8" },
-    { algorithm: "winograd1d", policy: "16x8x4_4x4d" },
-  ];
-  const runs = full ? all : all.slice(0, 4);
-  for (const [index, run] of runs.entries()) {
-    for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-      for (const op of full ? OPS : [OPS[index % 2]!]) {
-        // SwiftShader's workgroups are small.
-        if (index > 3 && gpu.limits.maxComputeInvocationsPerWorkgroup < 1024) continue;
-        const kernel = await agrees(gpu, named("resnet_conv2_small"), { op, layout, ...run });
-        if (run.limits !== undefined) assert.match(kernel, /_parts/);
-      }
-    }
-  }
-});
+import { ALGORITHMS, named, OPS, SMALLEST } from "./winograd_fused.ts";
 
 /** How threads of a slice lie and copy: each choice is text of its own. */
 const THREADS = {

@@ -30,7 +30,7 @@ export interface GemmRequest {
   readonly splits?: number;
   /**
    * Of f16 on matrix units: products that one accumulator sums at most, a step at least, before they are added to others; 0 for all.
-   * Where absent 2048 of results in f32, 128 where these leave one by one, 16,384 of results in f16.
+   * Where absent 2048 of results in f32, 16,384 of results in f16.
    */
   readonly flush?: number;
   /** How tiles are spread over the device, in place of the planner's choice. */

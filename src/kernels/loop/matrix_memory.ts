@@ -57,7 +57,7 @@ export function collectsAhead({ depth, matrix }: Pick<TilePolicy, "depth" | "mat
  * ones do not (docs/performance/matrix_units.md).
  *
  * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; not
- * where sums move on every few steps, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
+ * where sums move to registers every few steps, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
  *
  * @param flushed Whether sums move to registers every few steps.
  */

@@ -198,13 +198,13 @@ export function matrixProducts(
     sums: [
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
-      ...(!kept
-        ? []
-        : rounds(matrix).flatMap((_, round) =>
+      ...(kept
+        ? rounds(matrix).flatMap((_, round) =>
           stagedVectors(matrix, stage).map(({ sum }) =>
             `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`
           )
-        )),
+        )
+        : []),
     ].join("\n"),
     ...(collected
       ? { collect: operands.map(({ name, load }) => `    ${name} = ${load};`).join("\n") }

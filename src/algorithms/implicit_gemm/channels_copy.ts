@@ -1,0 +1,192 @@
+/** How a tensor is written once more, so that channels lie innermost: images, filters, and gradients of filters. */
+import type { Scalar } from "../../elements/scalar.ts";
+import type { SizeMode } from "../../kernels/module.ts";
+import { packedElements, type PackShape } from "../../kernels/pack_strided.ts";
+import {
+  unfoldedElements,
+  unfoldKernel,
+  type UnfoldShape,
+  unfoldWorkgroups,
+} from "../../kernels/unfold.ts";
+import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { packFilterPass } from "../conv_product.ts";
+import { pass } from "../passes.ts";
+import type { DeviceLimits, Pass } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import type { BufferList } from "../tensors.ts";
+import { stridesOf } from "./access.ts";
+
+/** From so many channels on a copy through workgroup memory is faster than one by single elements. */
+const FEW_ROWS = 16;
+
+/** How a tensor is written once more: turned, or taken apart along an axis. */
+export type Copy = PackShape | UnfoldShape;
+
+/** An image with so many channels innermost; taps of the last axis among them where it is unfolded. */
+export function imageCopy(
+  request: PlanRequest,
+  which: ConvTensor,
+  paddedChannels: number,
+  unfolded: boolean,
+): Copy {
+  const { problem, layout } = request;
+  const [batch, channels, ...sizes] = tensorShape(problem, which) as [number, number];
+  const strides = stridesOf(request, which);
+  const [batchStride, channelStride] = strides as [number, number];
+  if (layout === "nchw" && !unfolded && (channels === paddedChannels || channels >= FEW_ROWS)) {
+    return matrices({
+      groups: batch,
+      rows: channels,
+      paddedRows: paddedChannels,
+      channels: elementCount(sizes),
+      groupStride: batchStride,
+      rowStride: channelStride,
+      channelStride: strides.at(-1)!,
+    });
+  }
+  const last = (key: "stride" | "dilation" | "paddingBegin" | "filterSize") => problem[key].at(-1)!;
+  const size = sizes.at(-1)!;
+  const sourceStride = strides.at(-1)!;
+  const axis = unfolded
+    ? {
+      places: problem.outputSize.at(-1)!,
+      taps: last("filterSize"),
+      size,
+      stride: last("stride"),
+      padding: last("paddingBegin"),
+      dilation: last("dilation"),
+      sourceStride,
+    }
+    : { ...ONE_TAP, places: size, size, sourceStride };
+  return inOneRun({
+    batch,
+    rows: elementCount(sizes.slice(0, -1)),
+    axis,
+    channels,
+    paddedChannels,
+    batchStride,
+    rowStride: sizes.length > 1 ? strides.at(-2)! : 0,
+    channelStride,
+  });
+}
+
+/** Taps that lie beside each other with all their channels, as taps of one channel, whose place takes no division to find. */
+function inOneRun(shape: UnfoldShape): UnfoldShape {
+  const { axis, channels, channelStride } = shape;
+  const beside = axis.dilation === 1 || axis.taps === 1;
+  if (channelStride !== 1 || axis.sourceStride !== channels || !beside) return shape;
+  return {
+    ...shape,
+    axis: {
+      places: axis.places,
+      taps: axis.taps * channels,
+      size: axis.size * channels,
+      stride: axis.stride * channels,
+      padding: axis.padding * channels,
+      dilation: 1,
+      sourceStride: 1,
+    },
+    channels: 1,
+  };
+}
+
+const ONE_TAP = { taps: 1, stride: 1, padding: 0, dilation: 1 };
+
+/** A filter whose channels that are summed are padded: of forward innermost, of backward-data outermost, where they lie. */
+export function filterCopy(request: PlanRequest, padded: ConvProblem, taps: number): UnfoldShape {
+  const [filters, channels, ...sizes] = tensorShape(request.problem, "filter") as [number, number];
+  if (request.problem.op !== "fwd") {
+    const rest = channels * elementCount(sizes);
+    const axis = { ...ONE_TAP, places: padded.outChannels, size: filters, sourceStride: rest };
+    return { ...flat(axis), channels: rest, paddedChannels: rest };
+  }
+  const strides = stridesOf(request, "filter");
+  const places = elementCount(sizes) / taps;
+  const [batchStride, channelStride] = strides as [number, number];
+  return {
+    batch: filters,
+    rows: places,
+    axis: { ...ONE_TAP, places: 1, taps, size: taps, sourceStride: strides.at(-1)! },
+    channels,
+    paddedChannels: padded.inChannels,
+    batchStride,
+    rowStride: taps * strides.at(-1)!,
+    channelStride,
+  };
+}
+
+/** Rows along one axis, as they lie. */
+function flat(axis: UnfoldShape["axis"]) {
+  return { batch: 1, rows: 1, axis, batchStride: 0, rowStride: 0, channelStride: 1 };
+}
+
+/** A filter's gradient of padded krsc, with so many taps among its channels, as it is asked for. */
+export function gradientCopy(
+  { problem, filterLayout }: PlanRequest,
+  padded: ConvProblem,
+  taps: number,
+): Copy {
+  const [filters, channels, ...sizes] = tensorShape(problem, "filter") as [number, number];
+  const lying = padded.inChannels / padded.groups;
+  const places = elementCount(sizes) / taps;
+  if (filterLayout === "krsc") {
+    const row = taps * channels;
+    const axis = {
+      ...ONE_TAP,
+      places: filters * places,
+      size: filters * places,
+      sourceStride: lying,
+    };
+    return { ...flat(axis), channels: row, paddedChannels: row };
+  }
+  return lying === channels
+    ? matrices({
+      groups: filters,
+      rows: places,
+      paddedRows: places,
+      channels,
+      groupStride: channels * places,
+      rowStride: channels,
+      channelStride: 1,
+    })
+    : {
+      batch: filters,
+      rows: channels,
+      axis: { ...ONE_TAP, places, size: places, sourceStride: lying },
+      channels: taps,
+      paddedChannels: taps,
+      batchStride: places * lying,
+      rowStride: 1,
+      channelStride: channels,
+    };
+}
+
+/** Matrices of channels x rows, as {@linkcode PackShape} has them of one tap. */
+function matrices(
+  shape: Omit<PackShape, "paddedChannels" | "taps" | "depth" | "tapStride" | "window" | "classes">,
+): PackShape {
+  const { channels } = shape;
+  return { ...shape, paddedChannels: channels, taps: 1, depth: channels, tapStride: 0 };
+}
+
+/** Elements that a copy writes. */
+export function copiedElements(copy: Copy): number {
+  return "axis" in copy ? unfoldedElements(copy) : packedElements(copy);
+}
+
+/** The pass that copies a tensor; none where there is nothing to copy. */
+export function copyPasses(
+  copy: Copy,
+  mode: SizeMode,
+  buffers: BufferList,
+  at: { readonly unpacked: number; readonly packed: number },
+  limits: DeviceLimits,
+  element: Scalar,
+): Pass[] {
+  if (!("axis" in copy)) return packFilterPass(copy, mode, buffers, at, limits, element);
+  if (unfoldedElements(copy) === 0) return [];
+  const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
+  const kernel = unfoldKernel(copy, mode, from, to, element);
+  return [pass(kernel, buffers, at, unfoldWorkgroups(copy), limits)];
+}

@@ -1,0 +1,17 @@
+/** What tests of fused Winograd share. */
+import { type GoldenCase, loadGoldenCases } from "../golden.ts";
+
+export const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
+export const OPS = ["fwd", "bwd-data"] as const;
+/** Fits every device with 64 slices, and compiles fast. */
+export const SMALLEST = "8x8x4_4x4";
+/** Stride and dilation 1. */
+export const cases = loadGoldenCases().filter(({ problems: { fwd: { stride, dilation } } }) =>
+  [...stride, ...dilation].every((value) => value === 1)
+);
+
+export function named(name: string): GoldenCase {
+  const golden = cases.find((one) => one.name === name);
+  if (golden === undefined) throw new Error(`There is no golden case ${name}`);
+  return golden;
+}
