@@ -24,14 +24,14 @@ fn main(
     let from_tap = q % <%= it.taps %>;
     let tap = 0u;
 <% } else { -%>
-    let channel = q % <%= it.paddedChannels %>;
-    let tap = q / <%= it.paddedChannels %>;
+    let channel = <%= it.toChannel("q") %>;
+    let tap = <%= it.toTapPlace("q") %>;
     let from_tap = <%= it.fromTap %>;
 <% } -%>
     let offset = group * <%= it.groupStride %> + row * <%= it.rowStride %> +
       channel * <%= it.channelStride %> + from_tap * <%= it.tapStride %>;
     let inside = row < <%= it.rows %> && channel < <%= it.channels %> && tap < <%= it.taps %>;
-    tile[t.y + <%= i %>u][t.x] = select(<%= it.zero %>, <%= it.load %>, inside);
+    tile[t.y + <%= i %>u][t.x] = select(<%= it.zero %>, <%= it.load("offset") %>, inside);
   }
 <% } -%>
   workgroupBarrier();
@@ -43,7 +43,8 @@ fn main(
     let from_tap = q % <%= it.taps %>;
     let tap = <%= it.toTap %>;
     // Beyond the last channel there is padding only, where it lies.
-    let depth = select(q, tap * <%= it.paddedChannels %> + q / <%= it.taps %>, q < <%= it.taps %> * <%= it.paddedChannels %>);
+    let channel = q / <%= it.taps %>;
+    let depth = select(q, <%= it.toDepth("channel", "tap") %>, q < <%= it.taps %> * <%= it.paddedChannels %>);
 <% } else { -%>
     let depth = q;
 <% } -%>

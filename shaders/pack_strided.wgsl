@@ -5,8 +5,8 @@
   let row = i % <%= it.paddedRows %>;
   let depth = (i / <%= it.paddedRows %>) % <%= it.depth %>;
   let group = i / (<%= it.paddedRows %> * <%= it.depth %>);
-  let channel = depth % <%= it.paddedChannels %>;
-  let tap = depth / <%= it.paddedChannels %>;
+  let channel = <%= it.toChannel("depth") %>;
+  let tap = <%= it.toTapPlace("depth") %>;
 <% if (it.classes) { -%>
 <%= it.classes %>
 <% } -%>
@@ -15,5 +15,5 @@
     channel * <%= it.channelStride %> + from_tap * <%= it.tapStride %>;
   // Depth beyond the last tap is padding too.
   let inside = row < <%= it.rows %> && channel < <%= it.channels %> && tap < <%= it.taps %><%= it.classes ? " && meets" : "" %>;
-  <%= it.store(`select(${it.zero}, ${it.load}, inside)`) %>
+  <%= it.store(`select(${it.zero}, ${it.load("offset")}, inside)`) %>
 }

@@ -137,6 +137,13 @@ const sums = (output, counted) => { -%>
     let step = last_step;
 <% step(true) -%>
   }
+<% } else if (it.rounds) { -%>
+  for (var round = first_step; round < end_step; round += <%= it.rounds %>u) {
+    for (var turn = 0u; turn < <%= it.rounds %>u; turn++) {
+      let step = round + turn;
+<% step(false) -%>
+    }
+  }
 <% } else if (counted) { -%>
   for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
     let step = first_step + turn;

@@ -68,3 +68,73 @@ Deno.test("kernels of one name have one text", () => {
   );
   assert.ok(texts.size > 1000, `${texts.size} names`);
 });
+
+Deno.test("kernels of one name have one text on matrix units too", () => {
+  const texts = new Map<string, string>();
+  const limits = {
+    ...DEFAULT_LIMITS,
+    maxComputeWorkgroupStorageSize: 49_152,
+    maxComputeInvocationsPerWorkgroup: 1024,
+  };
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  let rows = 0;
+  fc.assert(
+    fc.property(
+      fc.record({
+        op: fc.constantFrom(...OPERATIONS),
+        groups: fc.constantFrom(1, 2),
+        inputs: fc.constantFrom(8, 12, 24, 40),
+        outputs: fc.constantFrom(4, 8, 16, 72),
+        filterSize: fc.constantFrom([3, 3], [3, 2], [1, 4], [2, 1], [3], [2, 3, 2]),
+        stride: fc.constantFrom(1, 1, 2),
+        dilation: fc.constantFrom(1, 2),
+      }),
+      fc.constantFrom(...LAYOUTS),
+      fc.constantFrom(...FILTER_LAYOUTS),
+      fc.constantFrom("matrix-small", "matrix-square", "64x64x64_32x32m"),
+      fc.constantFrom({ splits: 1 }, { splits: 3 }, { balance: "stream-k" } as const),
+      fc.constantFrom({}, { tapRows: true }, { doubleBuffer: true }),
+      fc.constantFrom("f32", "f16"),
+      fc.constantFrom(undefined, 64),
+      (init, layout, filterLayout, policy, cut, variant, outDtype, flush) => {
+        const { op, groups, inputs, outputs, filterSize, stride, dilation } = init;
+        const plan = tryPlanConv({
+          problem: convProblem({
+            op,
+            batch: 16,
+            groups,
+            inChannels: groups * inputs,
+            outChannels: groups * outputs,
+            inputSize: filterSize.map(() => 12),
+            filterSize,
+            stride: filterSize.map(() => stride),
+            paddingBegin: filterSize.map(() => 1),
+            dilation: filterSize.map(() => dilation),
+          }),
+          dtype: "f16",
+          outDtype,
+          layout,
+          filterLayout,
+          epilogue: NO_EPILOGUE,
+          algorithm: "implicit-gemm",
+          limits,
+          sizes: "uniform",
+          device: softwareDevice(4),
+          matrixUnits: { lanes: 32, units: [unit] },
+          policy,
+          variant,
+          ...cut,
+          ...(flush === undefined ? {} : { flush }),
+        });
+        if (isRefusal(plan)) return;
+        if (/_row\d/.test(plan.kernel)) rows++;
+        for (const { kernel: { name, wgsl } } of plan.passes) {
+          assert.equal(texts.get(name) ?? wgsl, wgsl, name);
+          texts.set(name, wgsl);
+        }
+      },
+    ),
+    { numRuns: 4000, seed: 20261125 },
+  );
+  assert.ok(texts.size > 300 && rows > 100, `${texts.size} names, ${rows} plans by rows`);
+});

@@ -3,8 +3,10 @@ import assert from "#assert";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
+import { implicitProduct } from "../src/algorithms/implicit_gemm/product.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
-import { planConv } from "../src/algorithms/planner.ts";
+import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
 import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { openValidator } from "../src/gpu/validate.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
@@ -139,6 +141,56 @@ function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   return [...found.values()];
 }
 
+/** Convolutions in f16 by rows of taps, with every policy that fits. */
+function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  for (
+    const [op, taps, dilation] of [["fwd", 3, 1], ["bwd-data", 3, 2], ["fwd", 2, 5], [
+      "bwd-data",
+      4,
+      1,
+    ]] as const
+  ) {
+    const problem = convProblem({
+      op,
+      batch: 5,
+      inChannels: 72,
+      outChannels: 200,
+      inputSize: [40, 40],
+      filterSize: [3, taps],
+      paddingBegin: [1, 1],
+      dilation: [1, dilation],
+    });
+    for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, taps).entries()) {
+      const asked = request(problem, {
+        algorithm: "implicit-gemm",
+        dtype: "f16",
+        layout: "nhwc",
+        filterLayout: "krsc",
+        limits,
+        matrixUnits: { lanes, units: [unit] },
+        variant: { halfTile: true, tapRows: true },
+        policy,
+        sizes: i % 2 === 0 ? "constant" : "uniform",
+      });
+      // Rows of the largest tiles are more than there is room for.
+      const product = implicitProduct(asked);
+      if (isRefusal(product)) {
+        assert.equal(product.kind, "limit", `${policy}: ${product.text}`);
+        continue;
+      }
+      const plan = planConv(asked);
+      assert.match(plan.kernel, new RegExp(`_2d_row${taps}`));
+      for (const { kernel } of plan.passes) {
+        assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
+        found.set(kernel.name, kernel);
+      }
+    }
+  }
+  assert.ok(found.size > 25, `${found.size}`);
+  return [...found.values()];
+}
+
 /** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
 const BYTES: Readonly<Record<string, number>> = {
   f16: 2,
@@ -210,7 +262,7 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
   for (const one of PRODUCTS) {
     const { lanes } = one;
     let largest = 0;
-    const slices = one.dtype === "f16" ? sliceKernels(one) : [];
+    const slices = one.dtype === "f16" ? [...sliceKernels(one), ...rowKernels(one)] : [];
     for (const kernel of [...kernels(one), ...slices]) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
       const ends = matrixEnds(kernel, lanes);
@@ -244,7 +296,7 @@ Deno.test("products on matrix units of every shape are valid WGSL to dawn", asyn
   using validator = await openValidator("dawn", { robust: false });
   for (const one of PRODUCTS) {
     const { lanes } = one;
-    const all = kernels(one);
+    const all = [...kernels(one), ...one.dtype === "f16" ? rowKernels(one) : []];
     const own = all.filter(({ features }) => features.includes(MATRIX_FEATURES[1]!));
     assert.ok(own.length > 30, `${own.length} kernels`);
     for (const kernel of all) {
@@ -252,5 +304,45 @@ Deno.test("products on matrix units of every shape are valid WGSL to dawn", asyn
       assert.deepEqual(messages.filter(({ type }) => type === "error"), [], kernel.name);
     }
     for (const { workgroupSize } of own) assert.equal(workgroupSize[0] % lanes, 0);
+  }
+});
+
+Deno.test("rows of taps are refused for what cannot multiply them, and left aside where nobody asks for them", () => {
+  const [unit, lanes] = UNITS[0]!;
+  const problem = convProblem({
+    op: "fwd",
+    batch: 64,
+    inChannels: 40,
+    outChannels: 40,
+    inputSize: [28, 28],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    paddingEnd: [1, 1],
+  });
+  const plan = (policy: string, tapRows: boolean) =>
+    tryPlanConv(request(problem, {
+      algorithm: "implicit-gemm",
+      dtype: "f16",
+      layout: "nhwc",
+      filterLayout: "krsc",
+      limits,
+      matrixUnits: { lanes, units: [unit] },
+      variant: { halfTile: true, ...(tapRows && { tapRows }) },
+      policy,
+    }));
+  const refused = {
+    "64x64x48_8x8": /no matrix units, which rows of taps are multiplied on/,
+    "matrix-ahead": /policy matrix-ahead has steps of 16, rows of 3 taps take 48/,
+    "128x128x32_64x64m": /has steps of 32, rows of 3 taps take 48/,
+  };
+  for (const [policy, text] of Object.entries(refused)) {
+    const asked = plan(policy, true);
+    assert.ok(isRefusal(asked) && text.test(asked.text), JSON.stringify(asked));
+    const free = plan(policy, false);
+    assert.ok(!isRefusal(free) && !/_row3/.test(free.kernel), policy);
+  }
+  for (const policy of ["matrix-square", "128x128x48_64x64m"]) {
+    const rows = plan(policy, true);
+    assert.ok(!isRefusal(rows) && /_128x128x48_.*_row3_/.test(rows.kernel), policy);
   }
 });

@@ -44,6 +44,8 @@ export interface LinearPlaces {
   readonly inner: number;
   readonly interleave?: number;
   readonly period: number;
+  /** Places of a period that are results, the first ones; all where absent. */
+  readonly results?: number;
   readonly classes?: undefined;
 }
 
@@ -182,6 +184,7 @@ export function productPass(
     ...(target.interleave === undefined
       ? {}
       : { interleave: size("interleave", target.interleave) }),
+    ...(target.results === undefined ? {} : { results: size("results", target.results) }),
     base: base(),
     vector: targetVector(target, rows, variant),
   });
@@ -248,5 +251,5 @@ export function packFilterPass(
     buffers.split(at.packed),
     element,
   );
-  return [pass(kernel, buffers, at, packWorkgroups(shape), limits)];
+  return [pass(kernel, buffers, at, packWorkgroups(shape, element), limits)];
 }

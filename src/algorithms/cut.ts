@@ -6,7 +6,7 @@ import {
   variantPolicy,
 } from "../kernels/main_loop.ts";
 import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
-import { unitParts } from "../kernels/main_loop_body.ts";
+import { unitParts, unitRounds } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import {
@@ -15,7 +15,7 @@ import {
   matrixPolicies,
   parseMatrixPolicy,
 } from "../kernels/matrix_policies.ts";
-import { unitShape } from "../kernels/matrix_units.ts";
+import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
 import {
   findPolicy,
   policyThreads,
@@ -23,6 +23,8 @@ import {
   TILE_POLICIES,
   type TilePolicy,
 } from "../kernels/policy.ts";
+import type { SizeMode } from "../kernels/module.ts";
+import { stepsPerSplit } from "../kernels/tile_scheduler.ts";
 import { suggestion } from "../problem/closest.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
@@ -49,7 +51,7 @@ export interface Cut {
 
 /**
  * How a cut product of `steps` steps is summed; where some tiles run with their whole depth, as those. Splits are said to be as long as
- * the longest: of matrix units some are one step shorter.
+ * the longest: of matrix units some are one step or round shorter.
  *
  * @param chain How far matrix units add up, where it runs on them.
  */
@@ -59,7 +61,9 @@ export function cutArithmetic(
   chain?: UnitChain,
 ): PlanArithmetic {
   const whole = splits === 1 || head !== undefined;
-  const longest = whole ? steps : Math.ceil(steps / splits);
+  const longest = whole
+    ? steps
+    : stepsPerSplit(steps, splits, unitRounds(policy, chain, steps, splits, false));
   const parts = unitParts(policy, chain, longest);
   const unit = policy.matrix?.unit.result !== "f32" ? {} : {
     unit: policy.matrix.unit.k,
@@ -81,9 +85,9 @@ export function balanceOf({ head, splits }: Cut): Exclude<Balance, "auto"> {
 const MOST_STEP_ITERATIONS = MOST_ITERATIONS - 5_000;
 const MOST_SPLITS = 512;
 /**
- * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave: their
- * loops leave no registers, and with two of them the compiler spills (on an H200 whole ones alone take 1.03 to 1.1 times less where
- * waves should gain 1 to 3 %; docs/performance/matrix_units.md).
+ * What whole and split tiles in one kernel take of policies that collect matrices ahead, over what fuller waves should leave, where each
+ * have a loop of their own: these leave no registers, and with two of them the compiler spills (on an H200 whole ones alone take 1.03 to
+ * 1.1 times less where waves should gain 1 to 3 %; docs/performance/matrix_units.md).
  */
 const STREAMED_AHEAD = 1.08;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
@@ -120,6 +124,8 @@ export interface CutLimits {
   readonly balance?: Balance | undefined;
   readonly maxWorkspaceBytes?: number | undefined;
   readonly variant?: MainLoopVariant | undefined;
+  /** Where kernels have their sizes: those in their text know how many steps there are. */
+  readonly sizes?: SizeMode | undefined;
 }
 
 /** Most steps of one loop. */
@@ -168,7 +174,11 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     ? asked.balance === "none" ? least : undefined
     : Math.min(most, asked.splits);
   const loopOf = loopCost(asked.device, product, policy);
-  for (const splits of splitsBetween(forced ?? least, forced ?? most)) {
+  const filling = Array.from(
+    { length: residentTiles(asked.device, policy, product) },
+    (_, i) => Math.floor((i + 1) * asked.device.multiprocessors / tiles),
+  );
+  for (const splits of splitsBetween(forced ?? least, forced ?? most, filling)) {
     // A split without steps would be pure waste.
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
@@ -201,13 +211,17 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
-      const perSplit = Math.ceil(steps / splits);
+      const rounds = product.share === undefined && asked.sizes !== "uniform"
+        ? unitRounds(policy, product.matrix?.chain, steps, splits, true)
+        : undefined;
+      const perSplit = stepsPerSplit(steps, splits, rounds);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
       const loop = loopOf([
         { workgroups: head, steps },
         { workgroups: tail * splits, steps: perSplit },
       ]);
-      const cost = (collectsAhead(policy) ? STREAMED_AHEAD : 1) * loop + margin +
+      const loops = collectsAhead(policy) && rounds === undefined ? STREAMED_AHEAD : 1;
+      const cost = loops * loop + margin +
         reduceCost(device, splits, elements) + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }
@@ -245,8 +259,18 @@ function mostSplits(
   );
 }
 
-function* splitsBetween(least: number, most: number): Generator<number> {
-  for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) yield splits;
+/**
+ * Numbers of splits to try: all up to 32, then every 16th, and others that are named.
+ *
+ * @param filling Such as fill a wave.
+ */
+function splitsBetween(least: number, most: number, filling: readonly number[] = []): number[] {
+  const found: number[] = [];
+  for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) found.push(splits);
+  return [
+    ...found,
+    ...filling.filter((splits) => splits > 32 && splits >= least && splits <= most),
+  ];
 }
 
 /** Cost of partial results: written, read, and their sums written in a pass of its own. */
@@ -273,6 +297,7 @@ export interface CutRequest {
   readonly balance?: Balance;
   readonly limits: DeviceLimits;
   readonly variant?: MainLoopVariant;
+  readonly sizes?: SizeMode;
   readonly device?: DeviceModel;
   /** Most bytes of workspace; partial results must fit in. */
   readonly maxWorkspaceBytes?: number;
@@ -293,12 +318,12 @@ export function cutProduct(
   const { matrix } = product;
   const matrices = matrix === undefined
     ? []
-    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split);
+    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, product.b.tapRow?.taps);
   const weighed = (policies: readonly TilePolicy[]) =>
     policies.filter((policy) => weighsPolicy(device, policy) && fits(policy));
   const units = weighed(matrices);
   // Where there are matrix units, all but the thin ones are slower.
-  let candidates = matrix?.split
+  let candidates = matrix?.split || product.b.tapRow !== undefined
     ? units
     : units.length > 0
     ? [...units, ...weighed(TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name)))]
@@ -308,8 +333,34 @@ export function cutProduct(
   }
   if (request.policy !== undefined) {
     const policy = matrices.find(({ name }) => name === request.policy) ??
-      (matrix && parseMatrixPolicy(request.policy, matrix.unit, matrix.lanes, matrix.split)) ??
+      (matrix &&
+        parseMatrixPolicy(
+          request.policy,
+          matrix.unit,
+          matrix.lanes,
+          matrix.split,
+          product.b.tapRow?.taps,
+        )) ??
       findPolicy(request.policy);
+    const row = product.b.tapRow;
+    if (row !== undefined && matrix !== undefined) {
+      const ahead = policy === undefined && MATRIX_POLICY_NAMES.includes(request.policy);
+      const deep = row.taps * unitDepth(matrix.unit);
+      if (policy !== undefined && policy.matrix === undefined) {
+        return refusal(
+          "problem",
+          `policy ${policy.name} has no matrix units, which rows of taps are multiplied on`,
+        );
+      }
+      if (ahead || policy !== undefined && policy.depth !== deep) {
+        return refusal(
+          "problem",
+          `policy ${request.policy} has steps of ${
+            policy?.depth ?? unitDepth(matrix.unit)
+          }, rows of ${row.taps} taps take ${deep}`,
+        );
+      }
+    }
     if (policy !== undefined && matrix?.split && policy.matrix === undefined) {
       return refusal(
         "problem",
@@ -379,6 +430,7 @@ export function cutProduct(
     balance,
     maxWorkspaceBytes,
     variant: request.variant,
+    sizes: request.sizes,
   };
   const cut = chooseCut(product, { ...asked, candidates });
   if (cut === undefined) return refusal("limit", "no tile policy fits the device");

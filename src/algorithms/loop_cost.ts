@@ -1,5 +1,5 @@
 import { scalarBytes } from "../elements/scalar.ts";
-import { dealsRows, policyVector, vectorSide } from "../kernels/loader.ts";
+import { dealsRows, loadedTile, policyVector, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { unitParts } from "../kernels/main_loop_body.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
@@ -34,11 +34,13 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
-    const across = vectorSide(access) === "depth"
+    const across = access.tapRow !== undefined
+      ? shares.tapRows[policy.name] ?? 1
+      : vectorSide(access) === "depth"
       ? depthShare(shares, policy, extent) * (access.gathered ? gatheredShare(shares, policy) : 1)
       : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
-    if (dealsRows(loader, extent, policy.depth, threads)) return across;
+    if (dealsRows(loader, ...loadedTile(loader, extent, policy.depth), threads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const rate = policyShare(device, policy) *

@@ -65,6 +65,7 @@ export const CHECK_DEVICE: DeviceModel = {
     bytes: {},
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
+    tapRows: {},
     dealtUnevenlyOnUnits: 0.6,
     packing: { single: 0.1, across: 0.08 },
     strewn: 0.9,

@@ -24,6 +24,8 @@ export interface TileLoader {
   readonly along: "place" | "depth";
   /** Along which side a vector's elements lie, where that is not {@linkcode along}. */
   readonly vectorAlong?: "place" | "depth";
+  /** Taps that a step multiplies each load with; one where absent. */
+  readonly tapRow?: TapRow;
   /** Declares the state of the loop, given `first_step`. */
   readonly begin: string;
   /** Statements of each step before its loads. */
@@ -43,6 +45,25 @@ export interface TileLoader {
    * hardware wait for it before the products that should hide it.
    */
   mask?(placeSlot: number, value: string): string;
+}
+
+/**
+ * Taps along the last axis that a step multiplies what it has loaded with, places apart: the tile then holds the places of all of
+ * them, and of the step's depth the share of one.
+ */
+export interface TapRow {
+  readonly taps: number;
+  /** Places from one tap to the next. */
+  readonly dilation: number;
+}
+
+/** Places and depth of the tile that a loader fills, for so many places and so deep a step. */
+export function loadedTile(
+  { tapRow = { taps: 1, dilation: 1 } }: Pick<TileLoader, "tapRow">,
+  extent: number,
+  depth: number,
+): [extent: number, depth: number] {
+  return [extent + (tapRow.taps - 1) * tapRow.dilation, depth / tapRow.taps];
 }
 
 /** Elements of a load for a policy: eight halves for matrix units where all that it steps over is of whole eights. */

@@ -6,7 +6,7 @@ import { withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
-import { isMatrixPolicy, matrixBody, threadBody, unitParts } from "./main_loop_body.ts";
+import { isMatrixPolicy, matrixBody, threadBody, unitParts, unitRounds } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
 import { MATRIX_FEATURES, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
@@ -19,7 +19,13 @@ import {
 } from "./module.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import { countedSteps, type MainLoopShape, wholeTile, workgroupText } from "./tile_scheduler.ts";
+import {
+  countedSteps,
+  type MainLoopShape,
+  stepsPerSplit,
+  wholeTile,
+  workgroupText,
+} from "./tile_scheduler.ts";
 
 /** What a kernel may have beside its loaders and output. */
 export interface MainLoopOptions {
@@ -58,7 +64,7 @@ export function mainLoopWorkgroups(
 /** What of a loader decides what its tile takes; a vector of one where none is said. */
 type LoaderSides =
   & Pick<TileLoader, "along" | "vectorAlong" | "value">
-  & Partial<Pick<TileLoader, "vector">>;
+  & Partial<Pick<TileLoader, "vector" | "tapRow">>;
 
 /**
  * Bytes of workgroup memory of the main loop with these loaders.
@@ -163,6 +169,9 @@ export function mainLoopKernel(
   const parts = unitParts(policy, chain, most);
   const whole = mode === "constant" && last === undefined && shape.splits === 1 && !shape.uneven &&
     parts !== undefined && steps % parts.steps === 0;
+  if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow) !== undefined) {
+    throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
+  }
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, parts && { ...parts, whole }, variant)
     : threadBody(policy, a, b, last, variant, accumulation, threadChain);
@@ -170,7 +179,10 @@ export function mainLoopKernel(
     variantTrait(options.variant)
   }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
-  const place = workgroupText(module, shape, policy, variant.raster);
+  const rounds = mode === "constant" && !shape.uneven
+    ? unitRounds(policy, chain, steps, shape.splits, partials !== undefined)
+    : undefined;
+  const place = workgroupText(module, shape, policy, variant.raster, rounds);
   const workgroup = [place, ...(skip === undefined ? [] : [skip])].join("\n");
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
@@ -193,6 +205,7 @@ export function mainLoopKernel(
     loaders,
     products: body.products,
     counted: countedSteps(module, shape, policy),
+    rounds,
     ...(partials === undefined ? { output: body.output(output) } : {
       alone: { ...wholeTile(module, shape, policy), output: body.output(output) },
       output: body.output(partials),
@@ -205,7 +218,7 @@ export function mainLoopKernel(
     module,
     [threads, 1, 1],
     mainLoopBytes(policy, a, b, variant, parts?.totals === "registers"),
-    loopIterations(most, stepIterations(policy, options.variant)) +
+    loopIterations(stepsPerSplit(most, 1, rounds), stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );
   if (!isMatrixPolicy(policy)) return sized;

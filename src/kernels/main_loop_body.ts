@@ -18,6 +18,7 @@ import type { FullMainLoopVariant } from "./main_loop_variant.ts";
 import type { UnitChain } from "./matrix_units.ts";
 import type { OutputStore } from "./output.ts";
 import type { TilePolicy } from "./policy.ts";
+import { roundSteps, stepsPerSplit } from "./tile_scheduler.ts";
 
 /** Whether subgroups multiply on matrix units. */
 export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
@@ -124,6 +125,23 @@ export function unitParts(
   return matrix.split && steps * depth > SPLIT_ALONE
     ? { steps: Math.ceil(steps / 2), totals }
     : undefined;
+}
+
+/**
+ * Steps of the rounds by which workgroups share so many steps; undefined where they do not go by rounds, as where sums move on.
+ *
+ * @param streamed Whether some workgroups have all of the steps.
+ */
+export function unitRounds(
+  policy: Pick<TilePolicy, "depth" | "matrix">,
+  chain: UnitChain | undefined,
+  steps: number,
+  splits: number,
+  streamed: boolean,
+): number | undefined {
+  const rounds = roundSteps(steps, splits, policy, streamed);
+  const longest = streamed ? steps : stepsPerSplit(steps, splits, rounds);
+  return unitParts(policy, chain, longest) === undefined ? rounds : undefined;
 }
 
 /** Steps of a part, `most` at most: parts of equal length where they need not be far shorter, so that the loop counts what its text says. */

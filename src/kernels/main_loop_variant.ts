@@ -39,6 +39,11 @@ export interface MainLoopVariant {
    * to be faster without. Off.
    */
   readonly channelsLast?: boolean;
+  /**
+   * Implicit GEMM on matrix units loads the places of a row of taps once for all of them, also where it is predicted to be faster
+   * tap by tap. Off.
+   */
+  readonly tapRows?: boolean;
   /** Of f16: what Winograd in separate passes transforms lies in half the bytes. Off. */
   readonly halfTransforms?: boolean;
   /**
@@ -69,6 +74,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   matrixUnits: true,
   packedFilter: false,
   channelsLast: false,
+  tapRows: false,
   halfTransforms: false,
   raster: 0,
   outputLayout: "threads",
@@ -87,6 +93,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "matrix-units": "matrixUnits",
   "packed-filter": "packedFilter",
   "channels-last": "channelsLast",
+  "tap-rows": "tapRows",
   "half-transforms": "halfTransforms",
 };
 

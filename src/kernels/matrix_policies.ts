@@ -64,10 +64,19 @@ export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ nam
  * along the columns.
  *
  * @param split Of f32 operands in two halves, one matrix of each.
+ * @param taps Of a row of taps, one matrix of each along the depth.
  */
-export function matrixPolicies(unit: MatrixUnit, lanes: number, split = false): TilePolicy[] {
+export function matrixPolicies(
+  unit: MatrixUnit,
+  lanes: number,
+  split = false,
+  taps = 1,
+): TilePolicy[] {
   const wide = unit.m / unit.n;
-  const own = MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0);
+  const own = taps === 1
+    ? MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0)
+    : MATRIX_POLICIES.filter(({ depth }) => depth > 1)
+      .map((policy) => ({ ...policy, depth: taps }));
   return own.map((policy): MatrixPolicy => ({
     ...policy,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
@@ -107,6 +116,7 @@ export function parseMatrixPolicy(
   unit: MatrixUnit,
   lanes: number,
   split = false,
+  taps = 1,
 ): TilePolicy | undefined {
   const sizes = SIZES.exec(text)?.slice(1).map(Number);
   if (sizes === undefined) return undefined;
@@ -135,7 +145,7 @@ export function parseMatrixPolicy(
     (["rows", "columns", "depth", "threadColumns"] as const).every((key) =>
       other[key] === policy[key]
     ) && other.matrix!.matrices.join() === matrices.join();
-  return matrixPolicies(unit, lanes, split).find(same) ?? policy;
+  return matrixPolicies(unit, lanes, split, taps).find(same) ?? policy;
 }
 
 /** Whether 4 x 4 results each fall to so many threads, those of a row to neighbours. */

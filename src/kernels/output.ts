@@ -111,6 +111,8 @@ export interface OutputMap {
   readonly outerStride: string;
   readonly innerStride: string;
   readonly interleave?: string;
+  /** Places of a period that are results, the first ones, where not all are. */
+  readonly results?: string;
   /** Offset of the batch and split of this workgroup. */
   readonly base: string;
   readonly vector: OutputVector;
@@ -212,7 +214,10 @@ export function mappedOutput(
       at: string,
       bounded = true,
     ) {
-      if (bounded) begin(`${place.column} < ${map.columns}`, "  ");
+      const kept = map.results === undefined
+        ? ""
+        : ` && ${place.column} % ${map.period} < ${map.results}`;
+      if (bounded) begin(`${place.column} < ${map.columns}${kept}`, "  ");
       else say("  {");
       say(`    let at = ${width === 4 ? `(${at}) / 4u` : at};`);
       const side = map.vector === "rows" ? "rows" : "columns";

@@ -1,5 +1,6 @@
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
+import vectorTemplate from "../../shaders/pack_vectors.wgsl" with { type: "text" };
 import { axisDigits, digitsText } from "./axes.ts";
 import {
   eachElement,
@@ -12,7 +13,7 @@ import {
   splitTrait,
   type TensorSplit,
 } from "./module.ts";
-import { type Scalar, scalarBytes, zeroOf } from "../elements/scalar.ts";
+import { type Scalar, scalarBytes, typeName, zeroOf } from "../elements/scalar.ts";
 
 /** A filter or matrix as a stack of matrices: element = group·groupStride + row·rowStride + channel·channelStride + tap·tapStride. */
 export interface PackShape {
@@ -33,6 +34,15 @@ export interface PackShape {
    * Row-major where absent.
    */
   readonly window?: { readonly outerTaps: number; readonly innerTaps: number };
+  /**
+   * Rows of taps: depth is (taps of all axes but the last, blocks of `channels`, `taps` of the last axis, channels of a block); the
+   * last axis's taps count down where `reversed`.
+   */
+  readonly tapRows?: {
+    readonly taps: number;
+    readonly channels: number;
+    readonly reversed: boolean;
+  };
   /**
    * Rows are `channels` of a filter and classes of strides, of which the named ones count fastest: tap j of class m is tap
    * m + j·stride − lead of the filter along an axis, zero where that is none.
@@ -64,11 +74,41 @@ function depthFirst(shape: PackShape): "tap" | "channel" | undefined {
   return tapFirst ? "tap" : "channel";
 }
 
+/** Whether an operand whose channels follow each other is read and written by whole vectors of four. */
+function byVectors(shape: PackShape): boolean {
+  const { groups, taps, channelStride, groupStride, rowStride, tapStride } = shape;
+  return depthFirst(shape) === "channel" && channelStride === 1 && [
+    shape.channels,
+    shape.paddedChannels,
+    shape.paddedRows,
+    rowStride,
+    groups > 1 ? groupStride : 0,
+    taps > 1 ? tapStride : 0,
+    shape.tapRows?.channels ?? 0,
+  ].every((elements) => elements % 4 === 0);
+}
+
+/** Bytes of a row of the tile that vectors pass through, as it is read. */
+const LINE = 128;
+
+/** Rows and depth of the tile that an operand passes through on its way; undefined where none does. */
+function stagedTile(
+  shape: PackShape,
+  element: Scalar,
+): { readonly tileRows: number; readonly tileDepth: number } | undefined {
+  if (depthFirst(shape) === undefined) return undefined;
+  return byVectors(shape)
+    ? { tileRows: 64, tileDepth: LINE / scalarBytes(element) }
+    : { tileRows: 32, tileDepth: 32 };
+}
+
 /** Workgroups of {@linkcode packStridedKernel}. */
-export function packWorkgroups(shape: PackShape): number {
-  return depthFirst(shape) === undefined
+export function packWorkgroups(shape: PackShape, element: Scalar = "f32"): number {
+  const tile = stagedTile(shape, element);
+  return tile === undefined
     ? Math.ceil(packedElements(shape) / 256)
-    : shape.groups * Math.ceil(shape.paddedRows / 32) * Math.ceil(shape.depth / 32);
+    : shape.groups * Math.ceil(shape.paddedRows / tile.tileRows) *
+      Math.ceil(shape.depth / tile.tileDepth);
 }
 
 /**
@@ -83,19 +123,23 @@ export function packStridedKernel(
   element: Scalar = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const from = module.tensor("unpacked", "read", 1, source, element);
-  const to = module.tensor("packed", "write", 1, packed, element);
-  const { window } = shape;
   const first = depthFirst(shape);
-  const name = `pack_strided_${element}${first === undefined ? "" : `_${first}`}${
-    window ? "_window" : ""
-  }${shape.classes ? `_${shape.classes.inner}${shape.classes.axes.length}d` : ""}${
-    splitTrait(source, packed)
-  }`;
-  const size = (key: Exclude<keyof PackShape, "window" | "classes">) =>
+  const tile = stagedTile(shape, element);
+  const vector = byVectors(shape) ? 4 : 1;
+  // What goes through unchanged needs no conversion.
+  const from = module.tensor("unpacked", "read", vector, source, element, element);
+  const to = module.tensor("packed", "write", vector, packed, element, element);
+  const { window, tapRows } = shape;
+  const name = `pack_strided_${element}${vector === 4 ? "x4" : ""}${
+    first === undefined ? "" : `_${first}`
+  }${window ? "_window" : ""}${tapRows ? `_rows${tapRows.reversed ? "_reversed" : ""}` : ""}${
+    shape.classes ? `_${shape.classes.inner}${shape.classes.axes.length}d` : ""
+  }${splitTrait(source, packed)}`;
+  const size = (key: Exclude<keyof PackShape, "window" | "tapRows" | "classes">) =>
     module.size(key, shape[key]);
   const outerTaps = window && module.size("outer_taps", window.outerTaps);
   const innerTaps = window && module.size("inner_taps", window.innerTaps);
+  const rows = tapRows && tapRowText(module, shape, tapRows);
   const sizes = {
     name,
     rows: size("rows"),
@@ -108,11 +152,16 @@ export function packStridedKernel(
     rowStride: size("rowStride"),
     channelStride: size("channelStride"),
     tapStride: size("tapStride"),
-    zero: zeroOf(from.value, 1),
-    load: from.load("offset"),
+    zero: zeroOf(from.value, vector),
+    load: from.load,
     // A tap of the source by its place in the depth, and the other way around.
     fromTap: window ? `tap % ${outerTaps} * ${innerTaps} + tap / ${outerTaps}` : "tap",
     toTap: window ? `from_tap % ${innerTaps} * ${outerTaps} + from_tap / ${innerTaps}` : "from_tap",
+    // Channel and tap by their place in the depth, and the other way around.
+    toChannel: rows?.toChannel ?? ((depth: string) => `${depth} % ${size("paddedChannels")}`),
+    toTapPlace: rows?.toTap ?? ((depth: string) => `${depth} / ${size("paddedChannels")}`),
+    toDepth: rows?.toDepth ??
+      ((channel: string, tap: string) => `${tap} * ${size("paddedChannels")} + ${channel}`),
   };
   const count = packedElements(shape);
   const classes = shape.classes && classTaps(module, shape.classes);
@@ -126,27 +175,50 @@ export function packStridedKernel(
     }
     : {
       type: from.value,
+      vector: typeName(from.value, vector),
       tapFirst: first === "tap",
-      workgroups: module.size("workgroups", packWorkgroups(shape)),
-      depthTiles: module.size("depth_tiles", Math.ceil(shape.depth / 32)),
-      rowTiles: module.size("row_tiles", Math.ceil(shape.paddedRows / 32)),
-      store: (value: string) =>
-        to.store(`(group * ${sizes.depth} + depth) * ${sizes.paddedRows} + row`, value),
+      ...tile,
+      workgroups: module.size("workgroups", packWorkgroups(shape, element)),
+      depthTiles: module.size("depth_tiles", Math.ceil(shape.depth / tile!.tileDepth)),
+      rowTiles: module.size("row_tiles", Math.ceil(shape.paddedRows / tile!.tileRows)),
+      store: (value: string) => {
+        const place = `(group * ${sizes.depth} + depth) * ${sizes.paddedRows} + row`;
+        return to.store(vector === 4 ? `(${place}) / 4u` : place, value);
+      },
     };
-  const wgsl = render(first === undefined ? directTemplate : stagedTemplate, {
-    ...sizes,
-    ...values,
-    declarations: module.declarations(),
-  });
-  if (first === undefined) return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
-  return sizedKernel(
-    name,
-    mode,
-    wgsl,
-    module,
-    [32, 8, 1],
-    33 * 32 * scalarBytes(from.value),
-  );
+  const template = tile === undefined
+    ? directTemplate
+    : vector === 4
+    ? vectorTemplate
+    : stagedTemplate;
+  const wgsl = render(template, { ...sizes, ...values, declarations: module.declarations() });
+  if (tile === undefined) return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
+  const bytes = tile.tileDepth * (tile.tileRows + 1) * scalarBytes(from.value);
+  return sizedKernel(name, mode, wgsl, module, vector === 4 ? [256, 1, 1] : [32, 8, 1], bytes);
+}
+
+/** Where channels and taps lie in a depth of rows of taps. */
+function tapRowText(
+  module: ModuleBuilder,
+  { paddedChannels }: PackShape,
+  { taps, channels, reversed }: NonNullable<PackShape["tapRows"]>,
+) {
+  const size = (name: string, value: number) => module.size(`row_${name}`, value);
+  const [inner, block] = [size("taps", taps), size("channels", channels)];
+  const blocks = size("blocks", paddedChannels / channels);
+  const turned = (tap: string) => reversed ? `(${inner} - 1u - ${tap})` : tap;
+  return {
+    toChannel: (depth: string) =>
+      `${depth} / (${inner} * ${block}) % ${blocks} * ${block} + ${depth} % ${block}`,
+    toTap: (depth: string) =>
+      `${depth} / (${inner} * ${block} * ${blocks}) * ${inner} + ${
+        turned(`${depth} / ${block} % ${inner}`)
+      }`,
+    toDepth: (channel: string, tap: string) =>
+      `((${tap} / ${inner} * ${blocks} + ${channel} / ${block}) * ${inner} + ${
+        turned(`${tap} % ${inner}`)
+      }) * ${block} + ${channel} % ${block}`,
+  };
 }
 
 /** Finds the channel of a row and its tap in the filter. */

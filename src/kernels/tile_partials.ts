@@ -49,6 +49,7 @@ export interface TilePartials {
       readonly inner: number;
       readonly interleave?: number;
       readonly period: number;
+      readonly results?: number;
       readonly classes?: undefined;
     } | { readonly classes: ClassResults });
   /** Declares by `first_row` what results of classes of strides ask for. */
@@ -142,6 +143,8 @@ export function reduceTilesKernel(
       ? `_${strides.classes.inner}${strides.classes.batchInner ? "_images" : ""}_${
         classSides(strides.classes)
       }_e${classEdges(strides.classes)}`
+      : strides.results !== undefined
+      ? "_rows"
       : strides.interleave === undefined
       ? ""
       : "_i"
@@ -169,6 +172,9 @@ export function reduceTilesKernel(
     `  if (row >= ${size("rows", shape.rows)} || column >= ${
       size("columns", shape.columns)
     }) { return; }`,
+    ...(strides.classes !== undefined || strides.results === undefined
+      ? []
+      : [`  if (column % ${period} >= ${size("results", strides.results)}) { return; }`]),
     ...(strides.classes === undefined ? linearPlace(strides) : classPlace(strides.classes)),
   ].join("\n");
   const values = {

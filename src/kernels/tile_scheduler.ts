@@ -105,6 +105,7 @@ export function workgroupText(
   shape: MainLoopShape,
   policy: TilePolicy,
   raster: number,
+  rounds?: number,
 ): string {
   const { split, splits, uneven } = shape;
   const tiles = {
@@ -124,7 +125,7 @@ export function workgroupText(
     `  let first_row = row_tile * ${policy.rows}u;`,
     `  let first_column = column_tile * ${policy.columns}u;`,
     ...(uneven === undefined ? [] : [uneven.text, `  let all_steps = ${uneven.steps};`]),
-    ...splitStepsText(module, shape, policy),
+    ...splitStepsText(module, shape, policy, rounds),
   ].join("\n");
 }
 
@@ -143,6 +144,35 @@ export function countedSteps(
   const even = Math.ceil(shape.depth / policy.depth) % shape.splits === 0;
   const alike = mode === "constant" && shape.uneven === undefined && even;
   return { steps: "split_steps", longer: alike ? undefined : "longer" };
+}
+
+/** Steps of a round, as a compiler writes them out in turn: even, so that which of two tiles a step fills stands in the text. */
+const ROUNDS = [8, 6, 4] as const;
+/** How much longer splits of longer rounds may be than those of shorter ones, or than those that count single steps. */
+const LONGER_BY = 1.03;
+
+/**
+ * Steps of a round, where each workgroup on matrix units has whole rounds of a depth that it shares with others: one loop over rounds
+ * then serves splits that differ by one, and whole tiles beside split ones. Undefined where rounds do not come out even.
+ *
+ * @param streamed Whether there are whole tiles: two loops take more than splits of unequal length.
+ */
+export function roundSteps(
+  steps: number,
+  splits: number,
+  { matrix }: Pick<TilePolicy, "matrix">,
+  streamed: boolean,
+): number | undefined {
+  if (matrix === undefined || splits === 1) return undefined;
+  const longest = (count: number) => stepsPerSplit(steps, splits, count);
+  const whole = ROUNDS.filter((count) => steps % count === 0);
+  const least = streamed ? Math.min(...whole.map(longest)) : Math.ceil(steps / splits);
+  return whole.find((count) => longest(count) <= LONGER_BY * least);
+}
+
+/** Steps of the longest split, of a depth in rounds of so many steps. */
+export function stepsPerSplit(steps: number, splits: number, rounds = 1): number {
+  return rounds * Math.ceil(steps / rounds / splits);
 }
 
 /** Which workgroups run a whole tile where others split theirs, and all of its steps: by what {@linkcode workgroupText} declares. */
@@ -175,10 +205,23 @@ function splitStepsText(
   module: ModuleBuilder,
   shape: MainLoopShape,
   policy: TilePolicy,
+  rounds: number | undefined,
 ): string[] {
   const { splits, uneven } = shape;
   const steps = Math.ceil(shape.depth / policy.depth);
   const all = allSteps(module, shape, policy);
+  if (rounds !== undefined) {
+    const count = module.size("splits", splits);
+    const all = module.size("rounds", steps / rounds);
+    const first = `(split * (${all} / ${count}) + min(split, ${all} % ${count})) * ${rounds}u`;
+    const own = `(${all} / ${count} + select(0u, 1u, split < ${all} % ${count})) * ${rounds}u`;
+    return [
+      `  let first_step = ${first};`,
+      `  let end_step = first_step + ${
+        shape.split === undefined ? own : `select(${own}, ${all} * ${rounds}u, whole)`
+      };`,
+    ];
+  }
   if (countsSteps(shape, policy)) {
     const count = module.size("splits", splits);
     return [
@@ -189,7 +232,7 @@ function splitStepsText(
     ];
   }
   const each = uneven === undefined
-    ? module.size("steps_per_split", Math.ceil(steps / splits))
+    ? module.size("steps_per_split", stepsPerSplit(steps, splits))
     : "split_steps";
   return [
     ...(uneven === undefined ? [] : [

@@ -230,6 +230,109 @@ Deno.test("random convolutions of f16 on matrix units, implicit products and win
   );
 });
 
+/** Filters of two to four taps along the last axis, which is walked one place at a time. */
+const rowAxes = randomAxes({ more: 9, stride: 2, dilation: 3 }).map((axes) =>
+  axes.map((axis, d) =>
+    d === axes.length - 1 ? { ...axis, stride: 1, filter: Math.max(2, axis.filter) } : axis
+  )
+);
+
+Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const eights = fc.constantFrom(8, 16, 24, 40);
+  const found = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(
+      randomSizes({
+        axes: rowAxes,
+        batch: fc.constantFrom(1, 2, 5),
+        groups: fc.constantFrom(1, 1, 2),
+        groupIn: eights,
+        groupOut: eights,
+      }),
+      fc.constantFrom("fwd", "bwd-data"),
+      fc.constantFrom("krsc", "kcrs", "crsk"),
+      fc.constantFrom("f32", "f16"),
+      fc.constantFrom(...ACTIVATIONS),
+      fc.constantFrom(1, 3, "stream-k" as const),
+      sizeModes,
+      fc.constantFrom(undefined, 16),
+      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush) => {
+        const request = convRequest(gpu, convProblem({ ...init, op }), {
+          algorithm: "implicit-gemm",
+          layout: "nhwc",
+          filterLayout,
+          epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
+          dtype: "f16",
+          outDtype,
+          sizes,
+          policy: "matrix-small",
+          variant: { tapRows: true },
+          device: softwareDevice(4),
+          ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+          ...(flush === undefined ? {} : { flush }),
+          matrixUnits: gpu.matrixUnits!,
+        });
+        const { plan } = await checkedResult(gpu, request);
+        for (
+          const trait of plan.kernel.match(/_row\d(x\d)?|_split|_streamk|_stored\d|_flush\d/g) ?? []
+        ) {
+          found.set(trait, (found.get(trait) ?? 0) + 1);
+        }
+      },
+    ),
+    { numRuns: full ? 600 : 120, seed: 20261125 },
+  );
+  for (const trait of ["_row2", "_row3", "_row4", "_row3x2", "_split", "_streamk"]) {
+    assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
+  }
+});
+
+Deno.test("split depth goes by rounds of steps where these come out even", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const depth = matrixUnitFor({ storage: "f16", accumulate: "f32" }, gpu.matrixUnits)!.k;
+  const all = epiloguesOf("f16").at(-1)!;
+  // Rounds of eight, of six and of four steps, splits of unequal length, and steps in no rounds.
+  for (
+    const [steps, splits, rounds] of [
+      [392, 5, 8],
+      [54, 3, 6],
+      [100, 5, 4],
+      [16, 2, 8],
+      [53, 4, 0],
+      [
+        40,
+        3,
+        0,
+      ],
+    ] as const
+  ) {
+    for (const policy of ["matrix-ahead", "matrix-ahead-tall"]) {
+      const problem = { m: 36, n: 44, k: steps * depth, ...all };
+      const choice = { dtype: "f16", policy, splits, sizes: "constant", flush: 0 } as const;
+      const { plan } = await multiply(gpu, problem, choice);
+      const text = plan.passes.map(({ kernel }) => kernel.wgsl).join();
+      const found = /round \+= (\d)u/.exec(text)?.[1] ?? "0";
+      assert.equal(found, `${rounds}`, `${steps} steps in ${splits}`);
+    }
+  }
+  for (const [steps, rounds] of [[24, 8], [30, 6], [23, 0]] as const) {
+    const { plan } = await multiply(gpu, { m: 300, n: 300, k: steps * depth, ...all }, {
+      dtype: "f16",
+      policy: "matrix-ahead",
+      sizes: "constant",
+      balance: "stream-k",
+      splits: 3,
+      device: softwareDevice(4),
+    });
+    assert.match(plan.kernel, /_streamk/);
+    const found = /round \+= (\d)u/.exec(plan.passes.at(-2)!.kernel.wgsl)?.[1] ?? "0";
+    assert.equal(found, `${rounds}`, plan.kernel);
+  }
+});
+
 Deno.test("products are the same where the device checks indices itself", async () => {
   using gpu = await openMatrixUnits();
   using checked = await openMatrixUnits(true);

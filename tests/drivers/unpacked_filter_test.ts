@@ -1,4 +1,4 @@
-/** Filters that implicit GEMM reads without packing them, on the driver at hand, against the reference. */
+/** Filters that implicit GEMM packs, and reads without packing them, on the driver at hand, against the reference. */
 import assert from "#assert";
 import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
@@ -49,4 +49,44 @@ Deno.test("implicit GEMM reads small filters as they lie", async () => {
       }
     }
   }
+});
+
+Deno.test("filters whose channels and rows are whole fours are packed by vectors", async () => {
+  using gpu = await openDevice({ backend });
+  let [vectors, single] = [0, 0];
+  for (
+    const [rows, channels, groups] of [[4, 8, 1], [68, 40, 1], [36, 12, 2], [30, 8, 1], [
+      8,
+      6,
+      1,
+    ]] as const
+  ) {
+    for (const filterSize of [[1, 1], [3, 2]]) {
+      const problem = convProblem({
+        op: "fwd",
+        batch: 2,
+        inChannels: groups * channels,
+        outChannels: groups * rows,
+        groups,
+        inputSize: [5, 6],
+        filterSize,
+      });
+      for (const sizes of SIZES) {
+        const request = convRequest(gpu, problem, {
+          algorithm: "implicit-gemm",
+          layout: "nhwc",
+          policy: "small",
+          variant: { packedFilter: true },
+          sizes,
+        });
+        const { plan } = await checkedResult(gpu, request);
+        const { name } = plan.passes[0]!.kernel;
+        // Rows are padded to whole tiles.
+        assert.equal(/^pack_strided_f32x4_channel/.test(name), channels % 4 === 0, name);
+        if (channels % 4 === 0) vectors++;
+        else single++;
+      }
+    }
+  }
+  assert.ok(vectors > 10 && single > 2, `${vectors}, ${single}`);
 });

@@ -35,6 +35,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
  *   `short` and `flat`: by hand, to twelve layers of few rows (`matrix_few_rows.jsonl` of 2026-11-24).
  *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
+ * - `shares.tapRows`: by hand, to forward of resnet3x3's and vgg16's layers (`tap_rows.txt` of 2026-11-25) and eight layers of
+ *   networks.txt (`networks_rows.jsonl` there).
  * - `shares.bytes`: 8192³ and 4096³ `nt` of int8 with `ahead-wide` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
@@ -149,6 +151,18 @@ export const H200: DeviceModel = {
     bytes: { "matrix-ahead-wide": 1.03 },
     depthRows: { 64: 0.89, 32: 0.8 },
     gatheredRows: { 32: 0.87 },
+    tapRows: {
+      "matrix-wide": 0.97,
+      "matrix-192-wide": 0.97,
+      "matrix-short": 0.78,
+      "matrix-flat": 0.97,
+      "matrix-square": 0.95,
+      "matrix-square-96-columns": 0.97,
+      "matrix-square-96-rows": 0.9,
+      "matrix-96-rows": 0.9,
+      "matrix-192-columns": 0.95,
+      "matrix-large": 0.95,
+    },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
     singleHalves: { gathered: 0.71, correlated: 0.45 },

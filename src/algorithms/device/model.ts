@@ -86,6 +86,8 @@ export interface DeviceShares {
   readonly depthRows: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
   readonly gatheredRows: Readonly<Record<number, number>>;
+  /** Of matrix units that load rows of taps' places once: a policy over what `policies` has of it; 1 where absent. */
+  readonly tapRows: Readonly<Record<string, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
   /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */

@@ -198,5 +198,5 @@ export function packOperandPass(
     tapStride: 0,
   };
   const kernel = packStridedKernel(shape, mode, from, to, storage);
-  return pass(kernel, buffers, at, packWorkgroups(shape), limits);
+  return pass(kernel, buffers, at, packWorkgroups(shape, storage), limits);
 }

@@ -1,5 +1,5 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import type { TileLoader } from "../../kernels/loader.ts";
+import type { TapRow, TileLoader } from "../../kernels/loader.ts";
 import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
@@ -15,6 +15,8 @@ export interface Access {
   readonly along: TileLoader["along"];
   readonly value: Scalar;
   readonly vector: 1 | 4;
+  /** Taps that a step multiplies each load with. */
+  readonly tapRow?: TapRow;
   /** Whether each step finds anew where it lies. */
   readonly gathered?: boolean;
   /** Elements that its loads step over: for matrix units they are of eight halves where all are whole eights. */

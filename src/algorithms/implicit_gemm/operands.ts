@@ -1,7 +1,12 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
-import { gatherLoader, type GatherWalk } from "../../kernels/loaders/gather.ts";
+import {
+  gatherLoader,
+  type GatherWalk,
+  type WalkedRow,
+  walkedRow,
+} from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
@@ -10,6 +15,7 @@ import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tapDepth } from "../conv_product.ts";
+import { productUnit } from "../product.ts";
 import { prefersInterleaved } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
 import {
@@ -23,13 +29,72 @@ import {
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
 
 /**
- * Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies.
+ * Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies; tap by tap, and by rows of
+ * taps where there are such.
  *
  * @param results How the results lie.
  */
 export function gatherOperands(
   request: PlanRequest,
   results: Layout,
+): readonly [Operands, ...Operands[]] {
+  const [first, ...others] = gathered(request, results, undefined);
+  const row = tapRow(request, results);
+  return [first, ...others, ...(row === undefined ? [] : gathered(request, results, row))];
+}
+
+/** Taps of a row that a step has matrices for. */
+const MOST_ROW_TAPS = 4;
+
+/**
+ * The rows of taps by which matrix units may walk: of f16 images whose channels lie in eights, and whose results leave as whole vectors of
+ * channels. Undefined where they may not.
+ */
+function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
+  const { problem, layout } = request;
+  const unit = productUnit(request);
+  if (unit?.unit.component !== "f16" || unit.split) return undefined;
+  if (layout !== "nhwc" || results !== "nhwc" || problem.stride.at(-1) !== 1) return undefined;
+  const forward = problem.op === "fwd";
+  const { input, output } = groupChannels(problem);
+  const [rows, channels] = forward ? [output, input] : [input, output];
+  const axis = gatheredAxes(request).at(-1)!;
+  if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % 8 !== 0 || rows % 4 !== 0) {
+    return undefined;
+  }
+  return walkedRow(axis, forward ? "forward" : "backward");
+}
+
+/** The axes between the places of the results, the filter's taps and the gathered image. */
+function gatheredAxes(request: PlanRequest): Axis[] {
+  const { problem } = request;
+  const forward = problem.op === "fwd";
+  const strides = stridesOf(request, forward ? "input" : "output");
+  const [places, sizes] = forward
+    ? [problem.outputSize, problem.inputSize]
+    : [problem.inputSize, problem.outputSize];
+  return places.map((_, d): Axis => ({
+    places: places[d]!,
+    taps: problem.filterSize[d]!,
+    size: sizes[d]!,
+    stride: problem.stride[d]!,
+    padding: problem.paddingBegin[d]!,
+    dilation: problem.dilation[d]!,
+    sourceStride: strides[2 + d]!,
+  }));
+}
+
+/** `tap`, `row3`, `row3x2`: a walk as it stands in kernel names, rows with their taps and dilation. */
+function walkTrait(walk: GatherWalk): string {
+  if (typeof walk === "string") return walk;
+  return `row${walk.taps}${walk.dilation === 1 ? "" : `x${walk.dilation}`}`;
+}
+
+/** The operands of one walk: by rows of taps, or tap by tap. */
+function gathered(
+  request: PlanRequest,
+  results: Layout,
+  row: WalkedRow | undefined,
 ): readonly [Operands, ...Operands[]] {
   const { problem, layout } = request;
   const elements = elementsOf(request);
@@ -45,7 +110,6 @@ export function gatherOperands(
   const targetStrides = stridesOf(request, target, results);
   const filterStrides = stridesOf(request, "filter");
   const places = forward ? problem.outputSize : problem.inputSize;
-  const sizes = forward ? problem.inputSize : problem.outputSize;
   const taps = elementCount(problem.filterSize);
   const spots = elementCount(places);
   const batchInner = layout === "chwn";
@@ -56,6 +120,7 @@ export function gatherOperands(
       value: tile,
       gathered: true,
       steps: [channels],
+      ...(row && { tapRow: { taps: row.taps, dilation: row.dilation } }),
     }
     : {
       along: "place",
@@ -63,32 +128,34 @@ export function gatherOperands(
       value: tile,
       steps: [problem.batch],
     };
-  const axes = places.map((_, d): Axis => ({
-    places: places[d]!,
-    taps: problem.filterSize[d]!,
-    size: sizes[d]!,
-    stride: problem.stride[d]!,
-    padding: problem.paddingBegin[d]!,
-    dilation: problem.dilation[d]!,
-    sourceStride: sourceStrides[2 + d]!,
-  }));
+  const axes = gatheredAxes(request);
   const walkOf = ({ depth }: TilePolicy): GatherWalk => {
+    if (row !== undefined) return row;
     const whole = tapDepth(channels, depth) % depth === 0;
     // Along places one tap a step, although there is but one, is measured faster or alike (`one_tap.jsonl`).
     if (taps === 1 && (b.along === "depth" || !whole)) return "point";
     return whole ? "tap" : "linear";
   };
   const spotStride = targetStrides.at(-1)!;
-  const interleave = prefersInterleaved({ problem, layout: results }, rows) ? 4 : 1;
-  const depthOf = (policy: TilePolicy) => taps * tapDepth(channels, policy.depth);
+  const interleave = row === undefined && prefersInterleaved({ problem, layout: results }, rows)
+    ? 4
+    : 1;
+  // Channels of a step, and of a tap with their padding.
+  const deep = ({ depth }: TilePolicy) => Math.ceil(depth / (row?.taps ?? 1));
+  const padded = (policy: TilePolicy) =>
+    row === undefined
+      ? tapDepth(channels, policy.depth)
+      : Math.ceil(channels / deep(policy)) * deep(policy);
+  const depthOf = (policy: TilePolicy) => taps * padded(policy);
   const pack = (policy: TilePolicy): PackShape => ({
     groups: problem.groups,
     rows,
     paddedRows: Math.ceil(rows / policy.rows) * policy.rows,
     channels,
-    paddedChannels: tapDepth(channels, policy.depth),
+    paddedChannels: padded(policy),
     taps,
     depth: Math.ceil(depthOf(policy) / policy.depth) * policy.depth,
+    ...(row && { tapRows: { taps: row.taps, channels: deep(policy), reversed: !forward } }),
     groupStride: group.output * filterStrides[0]!,
     rowStride: filterStrides[forward ? 0 : 1]!,
     channelStride: filterStrides[forward ? 1 : 0]!,
@@ -99,15 +166,19 @@ export function gatherOperands(
     taps: problem.filterSize,
     packed: (module, tensor, { paddedRows: places, depth }, policy, vector) =>
       packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth, vector }),
-    lying: (_, policy) => {
-      const walk = walkOf(policy);
-      return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
-    },
+    // Rows of taps are in order in a packed one alone.
+    lying: row === undefined
+      ? (_, policy) => {
+        const walk = walkOf(policy);
+        return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
+      }
+      : undefined,
   });
   const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (filter: FilterOperand): Operands => ({
     rows,
-    columns: problem.batch * spots,
+    columns: problem.batch *
+      (row === undefined ? spots : elementCount(places.slice(0, -1)) * row.places),
     batches: problem.groups,
     a: filter.access,
     b,
@@ -125,7 +196,7 @@ export function gatherOperands(
           axes,
           batch: problem.batch,
           channels,
-          paddedChannels: tapDepth(channels, policy.depth),
+          paddedChannels: padded(policy),
           batchStride: sourceStrides[0]!,
           channelStride: sourceStrides[1]!,
           batchInner,
@@ -140,7 +211,14 @@ export function gatherOperands(
     result: {
       row: targetStrides[1]!,
       group: rows * targetStrides[1]!,
-      ...(batchInner
+      ...(row !== undefined
+        ? {
+          period: row.places,
+          outer: places.at(-1)! * spotStride,
+          inner: spotStride,
+          results: places.at(-1)!,
+        }
+        : batchInner
         ? { period: problem.batch, outer: spotStride, inner: targetStrides[0]! }
         : interleave === 4
         ? {
@@ -153,7 +231,7 @@ export function gatherOperands(
     },
     linear: (policy) => walkOf(policy) === "linear",
     trait: (policy) =>
-      `${layoutTrait(request, results)}_${places.length}d_${walkOf(policy)}_${
+      `${layoutTrait(request, results)}_${places.length}d_${walkTrait(walkOf(policy))}_${
         filter.trait(policy)
       }b${vectorOf(policy)}${interleave === 4 ? "i4" : ""}`,
   });

@@ -76,7 +76,7 @@ interface Way {
 /** Every way to make a product of a request; of int8 its channels are words. */
 function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
   const request = inWords(asked);
-  const { packedFilter, channelsLast: rewritten } = fullVariant(request.variant);
+  const { packedFilter, channelsLast: rewritten, tapRows } = fullVariant(request.variant);
   const ways = (
     request: PlanRequest,
     results: Layout,
@@ -104,6 +104,8 @@ function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
     : rewritten
     ? [last, ...others] as const
     : [...lying, last, ...others] as const;
+  const [row, ...rows] = all.filter(({ operands }) => operands.b.tapRow !== undefined);
+  if (tapRows && row !== undefined) return [row, ...rows];
   const [packed, ...more] = all.filter(({ operands }) =>
     operands.pack(TILE_POLICIES[0]!) !== undefined
   );

@@ -1,6 +1,6 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
-import type { TileLoader } from "../loader.ts";
+import type { TapRow, TileLoader } from "../loader.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {
@@ -28,9 +28,34 @@ export interface GatherShape {
 
 /**
  * What a step of the loop reaches into: the only tap there is, so that columns stay where they are; one tap, where the padded
- * channels are a multiple of the tile depth; or several, so that each depth is taken apart.
+ * channels are a multiple of the tile depth; several, so that each depth is taken apart; or a row of taps along the last axis, of which
+ * every place is loaded once for all of them.
  */
-export type GatherWalk = "point" | "tap" | "linear";
+export type GatherWalk = "point" | "tap" | "linear" | WalkedRow;
+
+/** A row of results as columns count it where a step reaches into a row of taps. */
+export interface WalkedRow extends TapRow {
+  /** Columns of a row: its results, then such as are none and fall away. */
+  readonly places: number;
+  /** Places of the source before the first that a row's first result takes of it. */
+  readonly lead: number;
+}
+
+/**
+ * How a row of results along an axis of stride 1 is walked by rows of taps. Sources of all rows follow each other with zeros
+ * between, as many as taps reach beyond either end, so that a tap is so many places from the next wherever a row begins. Undefined
+ * where taps of the first results would begin within the source.
+ */
+export function walkedRow(
+  { places, taps, size, padding, dilation }: Axis,
+  direction: GatherShape["direction"],
+): WalkedRow | undefined {
+  const reach = (taps - 1) * dilation;
+  const lead = direction === "forward" ? padding : reach - padding;
+  const after = places - 1 + reach - lead - (size - 1);
+  if (lead < 0) return undefined;
+  return { taps, dilation, places: Math.max(places, size + Math.max(lead, after)), lead };
+}
 
 /**
  * Implicit GEMM's B operand for forward and backward-data: column = (image, place), depth = (tap,
@@ -46,7 +71,10 @@ export function gatherLoader(
   const size = (name: string, value: number) => module.size(`gather_${name}`, value);
   const elements = (name: string, stride: number) => size(name, stride / vector);
   const masked = module.mode === "uniform" || shape.channels !== shape.paddedChannels;
-  const blocks = size("blocks", Math.ceil(shape.paddedChannels / shape.tileDepth));
+  // Channels of a step.
+  const row = typeof shape.walk === "string" ? undefined : shape.walk;
+  const deep = shape.tileDepth / (row?.taps ?? 1);
+  const blocks = size("blocks", Math.ceil(shape.paddedChannels / deep));
   const channels = size("channels", shape.channels);
   const padded = size("padded_channels", shape.paddedChannels);
   const batch = size("batch", shape.batch);
@@ -93,8 +121,15 @@ export function gatherLoader(
       };`,
     ].join("\n");
   };
+  // The next tap of the first axes, up to this one.
+  const nextTap = (d: number): string =>
+    d < 0
+      ? ""
+      : d === 0
+      ? "b_tap0 += 1u;"
+      : `b_tap${d} += 1u; if (b_tap${d} == ${taps[d]}) { b_tap${d} = 0u; ${nextTap(d - 1)} }`;
   const zero = zeroOf(source.value, source.vector);
-  const beyond = masked || shape.channels % shape.tileDepth !== 0;
+  const beyond = masked || shape.channels % deep !== 0;
 
   const place = (slot: number, column: string) => {
     const [image, spot] = shape.batchInner
@@ -119,7 +154,7 @@ export function gatherLoader(
       `      let b_c${slot} = b_channel + ${row};`,
       `      let b_far${slot} = ${unit(`b_c${slot}`, channelStride)};`,
     ].join("\n");
-  const channelStep = `      let b_channel = b_block * ${shape.tileDepth}u;`;
+  const channelStep = `      let b_channel = b_block * ${deep}u;`;
   const loaded = (value: string, k: number) =>
     beyond ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value;
 
@@ -155,11 +190,76 @@ export function gatherLoader(
     };
   }
 
+  if (row !== undefined) {
+    const last = axes.length - 1;
+    const outer = axes.slice(0, last).map((_, d) => d);
+    const { places, lead, ...tapRow } = row;
+    const width = size("row_places", places);
+    const rows = size("rows", outer.reduce((product, d) => product * axes[d]!.places, 1));
+    const at = (slot: number, d: number) => `b_place${slot}_${d}`;
+    return {
+      vector,
+      value: source.value,
+      along: shape.along,
+      tapRow,
+      begin: [
+        `  var b_block = first_step % ${blocks};`,
+        ...outer.map((d) => `  var b_tap${d} = 0u;`),
+        ...(last === 0 ? [] : [
+          "  {",
+          digitsText(
+            `(first_step / ${blocks})`,
+            "first_rest",
+            axisDigits(outer.map((d) => `first${d}`), taps.slice(0, last)),
+            "    ",
+          ),
+          ...outer.map((d) => `    b_tap${d} = first${d};`),
+          "  }",
+        ]),
+      ].join("\n"),
+      step: channelStep,
+      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
+        nextTap(last - 1)
+      } }`,
+      place: (slot, column) =>
+        [
+          // A row's places before the first are the last ones of the row before, so that none lies below zero.
+          `  let b_cell${slot} = ${column} + ${width} - ${size("lead", lead)};`,
+          `  let b_row${slot} = b_cell${slot} / ${width} - 1u;`,
+          `  let b_x${slot} = b_cell${slot} % ${width};`,
+          `  let b_base${slot} = ${unit(`(b_row${slot} / ${rows})`, batchStride)} + group * ` +
+          `${groupStride} + b_x${slot} * ${steps[last]};`,
+          `  let b_there${slot} = b_x${slot} < ${
+            sizes[last]
+          } && b_row${slot} < ${batch} * ${rows};`,
+          ...(last === 0 ? [] : [
+            digitsText(
+              `(b_row${slot} % ${rows})`,
+              `b_rest${slot}_`,
+              axisDigits(outer.map((d) => at(slot, d)), widths.slice(0, last)),
+            ),
+            ...outer.map((d) => `  let b_origin${slot}_${d} = ${origin(d, at(slot, d))};`),
+          ]),
+          `  var b_keep${slot} = false;`,
+        ].join("\n"),
+      depth: channelDepth,
+      placeStep: (slot) =>
+        [
+          ...outer.flatMap((d) => reach(d, `b_origin${slot}_${d}`, `b_tap${d}`, `_p${slot}`)),
+          `      let offset_p${slot} = ${
+            [`b_base${slot}`, ...outer.map((d) => `at${d}_p${slot} * ${steps[d]}`)].join(" + ")
+          };`,
+          `      b_keep${slot} = ${
+            [`b_there${slot}`, ...outer.map((d) => `in${d}_p${slot}`)].join(" && ")
+          };`,
+        ].join("\n"),
+      load: (p, k, target) =>
+        `      ${target} = ${loaded(source.load(`offset_p${p} + b_far${k}`), k)};`,
+      mask: (p, value) => `select(${zero}, ${value}, b_keep${p})`,
+    };
+  }
+
   if (shape.walk === "tap") {
-    const next = (d: number): string =>
-      d === 0
-        ? "b_tap0 += 1u;"
-        : `b_tap${d} += 1u; if (b_tap${d} == ${taps[d]}) { b_tap${d} = 0u; ${next(d - 1)} }`;
     return {
       vector,
       value: source.value,
@@ -174,7 +274,7 @@ export function gatherLoader(
       ].join("\n"),
       step: channelStep,
       advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
-        next(axes.length - 1)
+        nextTap(axes.length - 1)
       } }`,
       place: (slot, column) => `${place(slot, column)}\n  var b_keep${slot} = false;`,
       depth: channelDepth,

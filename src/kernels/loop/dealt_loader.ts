@@ -1,5 +1,11 @@
 import { zeroOf } from "../../elements/scalar.ts";
-import { type LoadSchedule, scheduleLoads, type TileLoader, vectorSide } from "../loader.ts";
+import {
+  loadedTile,
+  type LoadSchedule,
+  scheduleLoads,
+  type TileLoader,
+  vectorSide,
+} from "../loader.ts";
 import type { StepLoader } from "./step_loop.ts";
 import type { FilledTile } from "./workgroup_tile.ts";
 
@@ -12,7 +18,7 @@ export function dealtLoader(
   depth: number,
   threads: number,
 ): StepLoader {
-  const schedule = scheduleLoads(loader, extent, depth, threads);
+  const schedule = scheduleLoads(loader, ...loadedTile(loader, extent, depth), threads);
   const zero = loader.packed?.zero ??
     zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
   return {

@@ -1,5 +1,5 @@
 import { scalarBytes, typeName } from "../../elements/scalar.ts";
-import { type TileLoader, vectorSide } from "../loader.ts";
+import { loadedTile, type TileLoader, vectorSide } from "../loader.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { FilledTile, LoadedValue } from "./workgroup_tile.ts";
 
@@ -18,7 +18,7 @@ export interface MatrixOperandTile extends FilledTile {
 
 type Sides = Pick<TileLoader, "along" | "vectorAlong">;
 /** What of a loader decides how its tile lies. */
-export type MatrixLoader = Sides & Pick<TileLoader, "vector">;
+export type MatrixLoader = Sides & Pick<TileLoader, "vector" | "tapRow">;
 
 /** How a tile lies: rows of vectors, those between rows included. */
 export interface MatrixTileShape {
@@ -35,6 +35,8 @@ export interface MatrixTileShape {
   /** Vectors of all of it. */
   readonly size: number;
   readonly vectorBytes: number;
+  /** Matrices along the depth of a tap, and places from one tap to the next; all of the depth is one tap's where absent. */
+  readonly taps: { readonly deep: number; readonly places: number } | undefined;
 }
 
 /** How the tile of a loader lies. Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
@@ -47,7 +49,9 @@ export function matrixTileShape(
 ): MatrixTileShape {
   const scalar = unitScalar(unit);
   const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
-  const [rows, length] = side === "depth" ? [extent, depth] : [depth, extent];
+  const { tapRow } = loader;
+  const [places, deep] = loadedTile(loader, extent, depth);
+  const [rows, length] = side === "depth" ? [places, deep] : [deep, places];
   // A matrix begins with an element.
   const whole = side === "place" || unitDepth(unit) % loader.vector === 0;
   const width = vectorSide(loader) === side && whole ? loader.vector : 1;
@@ -61,6 +65,7 @@ export function matrixTileShape(
     stride,
     size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
+    taps: tapRow && { deep: deep / unitDepth(unit), places: tapRow.dilation },
   };
 }
 
@@ -70,7 +75,7 @@ export function matrixTileShape(
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride }: MatrixTileShape,
+  { operand, unit, side, width, stride, taps }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -87,9 +92,9 @@ export function matrixTile(
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
     load(index, step) {
-      const [row, column] = side === "depth"
-        ? [index, step * unitDepth(unit)]
-        : [step * unitDepth(unit), index];
+      const deep = (taps === undefined ? step : step % taps.deep) * unitDepth(unit);
+      const at = index + (taps === undefined ? 0 : Math.floor(step / taps.deep) * taps.places);
+      const [row, column] = side === "depth" ? [at, deep] : [deep, at];
       const offset = `${first}${operand}_first + ${row * stride + column / width}u`;
       return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },

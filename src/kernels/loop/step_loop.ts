@@ -85,8 +85,10 @@ export interface StepLoop {
    * is a text of its own or sums move on. `first_step` to `end_step` where absent.
    */
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
-  /** Workgroups that have a text of the loop of their own. */
+  /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds`. */
   readonly alone?: StepsAlone | undefined;
+  /** Steps that all workgroups' are whole multiples of, whichever they have: one loop over rounds of so many steps is then all texts'. */
+  readonly rounds?: number | undefined;
 }
 
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
@@ -131,16 +133,23 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
     store: both(({ store }) => store),
-    current: CURRENT[schedule.buffers],
+    current: CURRENT[schedule.buffers](loop.rounds === undefined ? "(step - first_step)" : "turn"),
     allSteps: loop.steps,
+    rounds: loop.rounds,
+    // With one loop for all, where sums go is chosen behind it.
+    output: loop.rounds === undefined || loop.alone === undefined
+      ? loop.output
+      : [`  if (${loop.alone.when}) {`, loop.alone.output, "  } else {", loop.output, "  }"]
+        .join("\n"),
+    alone: loop.rounds === undefined ? loop.alone : undefined,
   });
 }
 
-/** Which tile a step fills, and which it multiplies. */
-const CURRENT: Readonly<Record<StepSchedule["buffers"], string>> = {
-  one: "",
+/** Which tile a step fills, and which it multiplies, by a number that is even where the first one does. */
+const CURRENT: Readonly<Record<StepSchedule["buffers"], (turn: string) => string>> = {
+  one: () => "",
   // The other tile may still be read: one barrier a step is enough.
-  alternate: "    let half = (step - first_step) % 2u;",
-  ahead: "    let full = (step - first_step) % 2u;\n    let fill = 1u - full;",
-  collected: "    let fill = 1u - (step - first_step) % 2u;",
+  alternate: (turn) => `    let half = ${turn} % 2u;`,
+  ahead: (turn) => `    let full = ${turn} % 2u;\n    let fill = 1u - full;`,
+  collected: (turn) => `    let fill = 1u - ${turn} % 2u;`,
 };
