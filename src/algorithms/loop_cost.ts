@@ -40,7 +40,11 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
       ? depthShare(shares, policy, extent) * (access.gathered ? gatheredShare(shares, policy) : 1)
       : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
-    if (dealsRows(loader, ...loadedTile(loader, extent, policy.depth), threads)) return across;
+    const [places, deep] = loadedTile(loader, extent, policy.depth);
+    if (dealsRows(loader, places, deep, threads)) return across;
+    // What is gathered finds a place for each load anyway; units load eight at a time.
+    const loads = places * deep / (8 * threads);
+    if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const rate = policyShare(device, policy) *

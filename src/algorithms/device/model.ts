@@ -46,7 +46,7 @@ export interface DeviceShares {
   readonly storedAcross: number;
   /** A side that the threads do not share row by row: every load has its own place. */
   readonly dealtUnevenly: number;
-  /** The same of matrix units. */
+  /** The same of matrix units, but of gathered images whose loads come out even. */
   readonly dealtUnevenlyOnUnits: number;
   /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
   readonly packing: { readonly single: number; readonly across: number };

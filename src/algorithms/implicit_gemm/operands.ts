@@ -126,6 +126,7 @@ function gathered(
       along: "place",
       vector: batchInner ? four(problem.batch) : 1,
       value: tile,
+      gathered: true,
       steps: [problem.batch],
     };
   const axes = gatheredAxes(request);
