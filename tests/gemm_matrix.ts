@@ -1,5 +1,5 @@
 /** Products to be checked on a device: every transpose, epilogue, arithmetic and policy on sizes that divide nothing. */
-import { policyFits } from "../src/algorithms/cut.ts";
+import { policyFits } from "../src/algorithms/tile_candidates.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
 import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { checkAgainst, computeReference } from "../src/run/check.ts";

@@ -1,12 +1,6 @@
 import { type Accumulation, depthOfValue } from "../elements/elements.ts";
 import type { Scalar } from "../elements/scalar.ts";
-import {
-  classEdges,
-  classOutput,
-  type ClassResults,
-  type ClassStore,
-  classStore,
-} from "../kernels/class_output.ts";
+import { classEdges, classOutput, type ClassStore, classStore } from "../kernels/class_output.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
 import {
@@ -31,29 +25,12 @@ import {
   packWorkgroups,
 } from "../kernels/pack_strided.ts";
 import type { TilePolicy } from "../kernels/policy.ts";
+import type { LinearPlaces, ResultPlaces } from "../kernels/result_places.ts";
 import { type TilePartials, tilePartialsOutput } from "../kernels/tile_partials.ts";
 import type { UnevenRows } from "../kernels/tile_scheduler.ts";
 import { pass } from "./passes.ts";
 import type { DeviceLimits, Pass } from "./plan.ts";
 import type { BufferList } from "./tensors.ts";
-
-/** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
-export interface LinearPlaces {
-  readonly row: number;
-  readonly outer: number;
-  readonly inner: number;
-  readonly interleave?: number;
-  readonly period: number;
-  /** Places of a period that are results, the first ones; all where absent. */
-  readonly results?: number;
-  readonly classes?: undefined;
-}
-
-/** Where a product's results lie, or those of classes of strides. */
-export type ResultPlaces = (LinearPlaces | { readonly classes: ClassResults }) & {
-  /** From one group to the next. */
-  readonly group: number;
-};
 
 /** Where a product's results go. */
 export type ResultTarget = ResultPlaces & {

@@ -1,40 +1,21 @@
-import { policyVector } from "../kernels/loader.ts";
-import {
-  mainLoopBytes,
-  mainLoopWorkgroups,
-  stepIterations,
-  variantPolicy,
-} from "../kernels/main_loop.ts";
+import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
 import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
 import { unitParts, unitRounds } from "../kernels/main_loop_body.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
-import {
-  isMatrixPolicyName,
-  MATRIX_POLICY_NAMES,
-  matrixPolicies,
-  parseMatrixPolicy,
-} from "../kernels/matrix_policies.ts";
-import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
-import {
-  findPolicy,
-  policyThreads,
-  THIN_POLICIES,
-  TILE_POLICIES,
-  type TilePolicy,
-} from "../kernels/policy.ts";
+import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
 import type { SizeMode } from "../kernels/module.ts";
 import { stepsPerSplit } from "../kernels/tile_scheduler.ts";
-import { suggestion } from "../problem/closest.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Balance } from "./balance.ts";
 import { deviceOf } from "./device/h200.ts";
-import { type DeviceModel, weighsPolicy } from "./device/model.ts";
+import type { DeviceModel } from "./device/model.ts";
 import { isSmallCpu, loopCost, residentTiles } from "./loop_cost.ts";
 import { MOST_ITERATIONS } from "./loops.ts";
 import type { DeviceLimits } from "./plan.ts";
-import type { Product, TileAccess } from "./product.ts";
-import { type Planned, type Refusal, refusal } from "./refusal.ts";
+import type { Product } from "./product.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+import { tileCandidates, type TileRequest } from "./tile_candidates.ts";
 
 export interface Cut {
   /** What a variant without a micro-kernel makes of it, where that is asked for. */
@@ -92,27 +73,6 @@ const MOST_SPLITS = 512;
 const STREAMED_AHEAD = 1.08;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
-
-/** Whether a device can run the main loop with this policy, these tile loaders and the variant's buffers. */
-export function policyFits(
-  policy: TilePolicy,
-  limits: DeviceLimits,
-  a: TileAccess,
-  b: TileAccess,
-  variant?: MainLoopVariant,
-): boolean {
-  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie.
-  const wide = ({ vector = 1, ...access }: TileAccess) => ({
-    ...access,
-    vector: vector === 8 ? vector : policyVector(policy, vector, []),
-  });
-  const bytes = Math.max(
-    mainLoopBytes(policy, a, b, variant),
-    mainLoopBytes(policy, wide(a), wide(b), variant),
-  );
-  return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
-    bytes <= limits.maxComputeWorkgroupStorageSize;
-}
 
 /** How a product may be cut, beside what it is. */
 export interface CutLimits {
@@ -291,14 +251,10 @@ export function refuseCounts(
 }
 
 /** What a request says of cutting. */
-export interface CutRequest {
-  readonly policy?: string;
+export interface CutRequest extends TileRequest {
   readonly splits?: number;
   readonly balance?: Balance;
-  readonly limits: DeviceLimits;
-  readonly variant?: MainLoopVariant;
   readonly sizes?: SizeMode;
-  readonly device?: DeviceModel;
   /** Most bytes of workspace; partial results must fit in. */
   readonly maxWorkspaceBytes?: number;
 }
@@ -311,112 +267,9 @@ export function cutProduct(
   request: CutRequest,
   product: Product,
 ): Planned<Cut> {
-  const { limits } = request;
-  const device = deviceOf(request);
-  const fits = (policy: TilePolicy) =>
-    policyFits(policy, limits, product.a, product.b, request.variant);
-  const { matrix } = product;
-  const matrices = matrix === undefined
-    ? []
-    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, product.b.tapRow?.taps);
-  const weighed = (policies: readonly TilePolicy[]) =>
-    policies.filter((policy) => weighsPolicy(device, policy) && fits(policy));
-  const units = weighed(matrices);
-  // Where there are matrix units, all but the thin ones are slower.
-  let candidates = matrix?.split || product.b.tapRow !== undefined
-    ? units
-    : units.length > 0
-    ? [...units, ...weighed(TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name)))]
-    : weighed(TILE_POLICIES);
-  if (candidates.some((policy) => product.elements * product.steps(policy) === 0)) {
-    candidates = candidates.slice(0, 1);
-  }
-  if (request.policy !== undefined) {
-    const policy = matrices.find(({ name }) => name === request.policy) ??
-      (matrix &&
-        parseMatrixPolicy(
-          request.policy,
-          matrix.unit,
-          matrix.lanes,
-          matrix.split,
-          product.b.tapRow?.taps,
-        )) ??
-      findPolicy(request.policy);
-    const row = product.b.tapRow;
-    if (row !== undefined && matrix !== undefined) {
-      const ahead = policy === undefined && MATRIX_POLICY_NAMES.includes(request.policy);
-      const deep = row.taps * unitDepth(matrix.unit);
-      if (policy !== undefined && policy.matrix === undefined) {
-        return refusal(
-          "problem",
-          `policy ${policy.name} has no matrix units, which rows of taps are multiplied on`,
-        );
-      }
-      if (ahead || policy !== undefined && policy.depth !== deep) {
-        return refusal(
-          "problem",
-          `policy ${request.policy} has steps of ${
-            policy?.depth ?? unitDepth(matrix.unit)
-          }, rows of ${row.taps} taps take ${deep}`,
-        );
-      }
-    }
-    if (policy !== undefined && matrix?.split && policy.matrix === undefined) {
-      return refusal(
-        "problem",
-        `policy ${policy.name} has no matrix units, which math f16x3 multiplies on`,
-      );
-    }
-    if (policy === undefined) {
-      if (isMatrixPolicyName(request.policy)) {
-        if (matrix?.split && MATRIX_POLICY_NAMES.includes(request.policy)) {
-          return refusal(
-            "problem",
-            `policy ${request.policy} has steps of an odd number of matrices, math f16x3 takes them in pairs, of high and ` +
-              "of low halves",
-          );
-        }
-        if (matrix !== undefined) {
-          return refusal(
-            "problem",
-            `policy ${request.policy} is no tile of ${
-              unitShape(matrix.unit)
-            } matrices, expected one ` +
-              `such as 128x256x32_64x64m (rows x columns x depth of a workgroup${
-                matrix.split ? ", of an even number of matrices" : ""
-              }, rows x columns of ` +
-              "a subgroup: whole matrices, up to 256 results a thread, whose sums fall to whole " +
-              "vectors of its threads, in 16 KiB)",
-          );
-        }
-        return refusal(
-          "limit",
-          `policy ${request.policy} wants matrix units, and there are none: wgconv devices --backend ` +
-            "dawn lists a device's",
-        );
-      }
-      const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name);
-      return refusal(
-        "problem",
-        /^\d+x\d/.test(request.policy)
-          ? `policy ${request.policy} is no tile such as 128x32x8_8x4 (rows x columns x depth of a ` +
-            "workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's, " +
-            "up to 256 in all, whose threads fill warps of 32)"
-          : `policy ${request.policy} is none of ${names.join(", ")}, nor a tile such as ` +
-            `128x32x8_8x4${suggestion(request.policy, names)}`,
-      );
-    }
-    if (!fits(policy)) {
-      return refusal(
-        "limit",
-        `policy ${policy.name} does not fit the device's ` +
-          `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
-          `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
-      );
-    }
-    candidates = [policy];
-  }
-  const { splits, balance, maxWorkspaceBytes } = request;
+  const candidates = tileCandidates(request, product);
+  if (isRefusal(candidates)) return candidates;
+  const { limits, splits, balance, maxWorkspaceBytes, variant, sizes } = request;
   if (
     splits !== undefined &&
     (balance === "none" ? splits > 1 : balance !== "auto" && balance !== undefined && splits < 2)
@@ -424,16 +277,11 @@ export function cutProduct(
     return refusal("problem", `balance ${balance} contradicts ${splits} splits`);
   }
   const asked = {
-    limits,
-    device,
-    splits,
-    balance,
-    maxWorkspaceBytes,
-    variant: request.variant,
-    sizes: request.sizes,
+    ...{ limits, splits, balance, maxWorkspaceBytes, variant, sizes },
+    device: deviceOf(request),
   };
   const cut = chooseCut(product, { ...asked, candidates });
   if (cut === undefined) return refusal("limit", "no tile policy fits the device");
-  const policy = variantPolicy(cut.policy, request.variant);
+  const policy = variantPolicy(cut.policy, variant);
   return policy === cut.policy ? cut : chooseCut(product, { ...asked, candidates: [policy] })!;
 }

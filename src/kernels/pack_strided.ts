@@ -1,6 +1,5 @@
 import stagedTemplate from "../../shaders/pack_staged.wgsl" with { type: "text" };
 import directTemplate from "../../shaders/pack_strided.wgsl" with { type: "text" };
-import vectorTemplate from "../../shaders/pack_vectors.wgsl" with { type: "text" };
 import { axisDigits, digitsText } from "./axes.ts";
 import {
   eachElement,
@@ -176,6 +175,7 @@ export function packStridedKernel(
     : {
       type: from.value,
       vector: typeName(from.value, vector),
+      width: vector,
       tapFirst: first === "tap",
       ...tile,
       workgroups: module.size("workgroups", packWorkgroups(shape, element)),
@@ -186,15 +186,11 @@ export function packStridedKernel(
         return to.store(vector === 4 ? `(${place}) / 4u` : place, value);
       },
     };
-  const template = tile === undefined
-    ? directTemplate
-    : vector === 4
-    ? vectorTemplate
-    : stagedTemplate;
+  const template = tile === undefined ? directTemplate : stagedTemplate;
   const wgsl = render(template, { ...sizes, ...values, declarations: module.declarations() });
   if (tile === undefined) return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);
   const bytes = tile.tileDepth * (tile.tileRows + 1) * scalarBytes(from.value);
-  return sizedKernel(name, mode, wgsl, module, vector === 4 ? [256, 1, 1] : [32, 8, 1], bytes);
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], bytes);
 }
 
 /** Where channels and taps lie in a depth of rows of taps. */

@@ -25,6 +25,7 @@ import {
 } from "./module.ts";
 import { mappedOutput, type OutputStore, type OutputVector } from "./output.ts";
 import { policyTile, type TilePolicy } from "./policy.ts";
+import type { LinearPlaces, ResultPlaces } from "./result_places.ts";
 import { splitSum, sumWorkgroups } from "./sum_splits.ts";
 import { tilePlaceText, type TileRange } from "./tile_scheduler.ts";
 import { type Scalar, sumScalar } from "../elements/scalar.ts";
@@ -40,18 +41,8 @@ export interface TilePartials {
   readonly splits: number;
   readonly rows: number;
   readonly columns: number;
-  /** Strides of the result in elements, as `OutputMap` has them; `group` from one product to the next. */
-  readonly strides:
-    & { readonly group: number }
-    & ({
-      readonly row: number;
-      readonly outer: number;
-      readonly inner: number;
-      readonly interleave?: number;
-      readonly period: number;
-      readonly results?: number;
-      readonly classes?: undefined;
-    } | { readonly classes: ClassResults });
+  /** Where the result lies. */
+  readonly strides: ResultPlaces;
   /** Declares by `first_row` what results of classes of strides ask for. */
   readonly classText?: ((module: ModuleBuilder) => string) | undefined;
   /** Along which side four results can be stored at once. */
@@ -195,7 +186,7 @@ export function reduceTilesKernel(
   const all = iterations + width * epilogueIterations(steps);
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], workgroupBytes, all);
 
-  function linearPlace(strides: Exclude<TilePartials["strides"], { classes: ClassResults }>) {
+  function linearPlace(strides: LinearPlaces & Pick<ResultPlaces, "group">) {
     return [
       `  let at = (group * ${size("group", strides.group)} + row * ${size("row", strides.row)} + ` +
       `(column / ${period}) * ${size("outer", strides.outer)} + ${

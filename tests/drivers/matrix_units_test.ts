@@ -3,21 +3,13 @@
  * NVIDIA's GPUs and on the CPU with Mesa 26 (`deno task test:drivers matrix`); elsewhere there is nothing to test.
  */
 import assert from "#assert";
-import fc from "fast-check";
 import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import { matrixPolicies } from "../../src/kernels/matrix_policies.ts";
 import { matrixUnitFor } from "../../src/kernels/matrix_units.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { type GemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
 import { printGemm } from "../../src/problem/gemm_suite.ts";
-import { convSubject } from "../../src/run/conv_subject.ts";
-import { fillOperands } from "../../src/run/operands.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
-import { checkedResult, convRequest } from "../checked_plan.ts";
 import { type Choice, epiloguesOf, multiply as run } from "../gemm_matrix.ts";
-import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { full, openMatrixUnits } from "./driver.ts";
 
 type Sizes = Partial<GemmProblem> & Pick<GemmProblem, "m" | "n" | "k">;
@@ -127,17 +119,6 @@ for (const dtype of ["f16", "i8"] as const) {
   });
 }
 
-/** Eights, of which eight are loaded at once, as often as any number. */
-const channels = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(8, 16, 24, 40));
-
-const problems = randomSizes({
-  axes: randomAxes({ more: 7, stride: 3 }),
-  batch: fc.constantFrom(1, 2, 3, 5, 8),
-  groups: fc.constantFrom(1, 1, 2),
-  groupIn: channels,
-  groupOut: channels,
-});
-
 /** Where packing costs nothing, and short rows much. */
 const FREE_PACKING = {
   ...H200,
@@ -183,109 +164,6 @@ Deno.test("operands of f16 that lie along the depth are packed on matrix units w
         assert.ok(plan.kernel.includes(packed[transpose]), plan.kernel);
       }
     }
-  }
-});
-
-Deno.test("random convolutions of f16 on matrix units, implicit products and windows built on the way, agree with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
-  let [ran, eights, built, stored] = [0, 0, 0, 0];
-  await fc.assert(
-    fc.asyncProperty(
-      problems,
-      fc.constantFrom(...OPERATIONS),
-      fc.constantFrom(...LAYOUTS),
-      fc.constantFrom("f32", "f16"),
-      fc.constantFrom(...ACTIVATIONS),
-      fc.constantFrom(1, 1, 3),
-      sizeModes,
-      fc.boolean(),
-      fc.constantFrom(undefined, 16, 64),
-      async (init, op, layout, outDtype, activation, splits, sizes, windows, flush) => {
-        const request = convRequest(gpu, convProblem({ ...init, op }), {
-          algorithm: windows && op === "fwd" ? "im2win-fused" : "implicit-gemm",
-          layout,
-          epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
-          dtype: "f16",
-          outDtype,
-          sizes,
-          policy: "matrix-small",
-          splits,
-          ...(flush === undefined ? {} : { flush }),
-          matrixUnits: gpu.matrixUnits!,
-        });
-        const { plan } = await checkedResult(gpu, request);
-        if (plan.passes.length > 0) assert.match(plan.kernel, /_mma/);
-        if (/_stored/.test(plan.kernel)) stored++;
-        if (/b8_/.test(plan.kernel)) eights++;
-        if (plan.kernel.startsWith("im2win_fused")) built++;
-        ran++;
-      },
-    ),
-    { numRuns: full ? 600 : 100, seed: 20261122 },
-  );
-  assert.ok(
-    ran >= 100 && eights >= 8 && built >= 8 && stored >= 8,
-    `${ran} problems, ${eights} that load eights, ${built} that build windows, ${stored} in parts`,
-  );
-});
-
-/** Filters of two to four taps along the last axis, which is walked one place at a time. */
-const rowAxes = randomAxes({ more: 9, stride: 2, dilation: 3 }).map((axes) =>
-  axes.map((axis, d) =>
-    d === axes.length - 1 ? { ...axis, stride: 1, filter: Math.max(2, axis.filter) } : axis
-  )
-);
-
-Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
-  const eights = fc.constantFrom(8, 16, 24, 40);
-  const found = new Map<string, number>();
-  await fc.assert(
-    fc.asyncProperty(
-      randomSizes({
-        axes: rowAxes,
-        batch: fc.constantFrom(1, 2, 5),
-        groups: fc.constantFrom(1, 1, 2),
-        groupIn: eights,
-        groupOut: eights,
-      }),
-      fc.constantFrom("fwd", "bwd-data"),
-      fc.constantFrom("krsc", "kcrs", "crsk"),
-      fc.constantFrom("f32", "f16"),
-      fc.constantFrom(...ACTIVATIONS),
-      fc.constantFrom(1, 3, "stream-k" as const),
-      sizeModes,
-      fc.constantFrom(undefined, 16),
-      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush) => {
-        const request = convRequest(gpu, convProblem({ ...init, op }), {
-          algorithm: "implicit-gemm",
-          layout: "nhwc",
-          filterLayout,
-          epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
-          dtype: "f16",
-          outDtype,
-          sizes,
-          policy: "matrix-small",
-          variant: { tapRows: true },
-          device: softwareDevice(4),
-          ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
-          ...(flush === undefined ? {} : { flush }),
-          matrixUnits: gpu.matrixUnits!,
-        });
-        const { plan } = await checkedResult(gpu, request);
-        for (
-          const trait of plan.kernel.match(/_row\d(x\d)?|_split|_streamk|_stored\d|_flush\d/g) ?? []
-        ) {
-          found.set(trait, (found.get(trait) ?? 0) + 1);
-        }
-      },
-    ),
-    { numRuns: full ? 600 : 120, seed: 20261125 },
-  );
-  for (const trait of ["_row2", "_row3", "_row4", "_row3x2", "_split", "_streamk"]) {
-    assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
   }
 });
 
@@ -401,43 +279,4 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
     assert.doesNotMatch(plan.kernel, k > 16_384 ? /^$/ : /_flush/);
     assert.equal(plan.arithmetic.chain, chain, plan.kernel);
   }
-});
-
-Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
-  await fc.assert(
-    fc.asyncProperty(
-      problems,
-      fc.constantFrom("i8", undefined),
-      fc.constantFrom(1, 1, 3),
-      sizeModes,
-      async (init, outDtype, splits, sizes) => {
-        // A word has one writer: int8 results are of whole words.
-        const fours = (channels: number) =>
-          Math.ceil(channels / (4 * init.groups)) * 4 * init.groups;
-        const problem = convProblem({
-          ...init,
-          op: "fwd",
-          inChannels: fours(init.inChannels),
-          outChannels: fours(init.outChannels),
-        });
-        const request = convRequest(gpu, problem, {
-          algorithm: "implicit-gemm",
-          layout: "nhwc",
-          epilogue: outDtype === undefined ? NO_EPILOGUE : { ...NO_EPILOGUE, scale: 0.002 },
-          dtype: "i8",
-          ...(outDtype === undefined ? {} : { outDtype }),
-          sizes,
-          policy: "matrix-small",
-          splits,
-          matrixUnits: gpu.matrixUnits!,
-        });
-        const operands = fillOperands(convSubject(request), "int8", 5);
-        const { plan } = await checkedResult(gpu, request, operands);
-        if (plan.passes.length > 0) assert.match(plan.kernel, /_i8_.*mma/);
-      },
-    ),
-    { numRuns: full ? 300 : 30, seed: 20261122 },
-  );
 });

@@ -29,7 +29,7 @@ import {
 import { elementsOf } from "../../elements/elements.ts";
 import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
-import { policyFits } from "../cut.ts";
+import { policyFits } from "../tile_candidates.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { isSmallCpu } from "../loop_cost.ts";

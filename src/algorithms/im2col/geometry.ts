@@ -12,6 +12,7 @@ import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { prefersSingleImages } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
+import { spatialAxes } from "../spatial_axes.ts";
 
 /** What the problem is to im2col; strides are in elements, per canonical axis. */
 export interface Im2colGeometry {
@@ -60,15 +61,7 @@ export function windowMatrix(
 ): ColumnMatrix {
   const { problem } = request;
   return {
-    axes: problem.filterSize.map((taps, d): Axis => ({
-      taps,
-      places: problem.outputSize[d]!,
-      size: problem.inputSize[d]!,
-      stride: problem.stride[d]!,
-      padding: problem.paddingBegin[d]!,
-      dilation: problem.dilation[d]!,
-      sourceStride: geometry.input[2 + d]!,
-    })),
+    axes: spatialAxes(problem, "forward", geometry.input),
     images,
     interleave: geometry.interleave,
     groups: problem.groups,

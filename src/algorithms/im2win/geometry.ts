@@ -10,6 +10,7 @@ import { stridesInLayout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { prefersSingleImages } from "../interleave.ts";
 import type { PlanRequest } from "../request.ts";
+import { spatialAxes } from "../spatial_axes.ts";
 
 /** Forward convolution as im2win's product: K/g rows, images · places columns, taps · C/g deep. */
 export interface WindowGeometry {
@@ -34,15 +35,7 @@ export function windowGeometry(request: PlanRequest): WindowGeometry {
   const { vectorLoads } = fullVariant(request.variant);
   const fours = vectorLoads && problem.batch > 0 && problem.batch % 4 === 0;
   return {
-    axes: problem.filterSize.map((taps, d) => ({
-      taps,
-      places: problem.outputSize[d]!,
-      size: problem.inputSize[d]!,
-      stride: problem.stride[d]!,
-      padding: problem.paddingBegin[d]!,
-      dilation: problem.dilation[d]!,
-      sourceStride: input[2 + d]!,
-    })),
+    axes: spatialAxes(problem, "forward", input),
     interleave: fours && !prefersSingleImages(request) ? 4 : 1,
     rows: problem.outChannels / problem.groups,
     channels: problem.inChannels / problem.groups,

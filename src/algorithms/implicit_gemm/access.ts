@@ -7,7 +7,7 @@ import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { type FilterLayout, type Layout, stridesInLayout } from "../../tensor/layout.ts";
-import type { ResultPlaces } from "../conv_product.ts";
+import type { ResultPlaces } from "../../kernels/result_places.ts";
 import type { PlanRequest } from "../request.ts";
 
 /** How an operand lies in memory. */

@@ -32,6 +32,7 @@ import {
   stridesOf,
 } from "./access.ts";
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
+import { spatialAxes } from "../spatial_axes.ts";
 
 /** An axis as a product has it. */
 interface SidedAxis {
@@ -58,15 +59,7 @@ export function classOperands(
 ): readonly [Operands, ...Operands[]] {
   const { problem } = request;
   const source = stridesOf(request, "output");
-  const axes = problem.inputSize.map((places, d): Axis => ({
-    places,
-    taps: problem.filterSize[d]!,
-    size: problem.outputSize[d]!,
-    stride: problem.stride[d]!,
-    padding: problem.paddingBegin[d]!,
-    dilation: problem.dilation[d]!,
-    sourceStride: source[2 + d]!,
-  }));
+  const axes = spatialAxes(problem, "backward", source);
   const ways = axes.reduce<SidedAxis[][]>((ways, axis) => {
     const window = classWindow(axis);
     const sides = [

@@ -11,7 +11,8 @@ import type { PlanRequest } from "../request.ts";
 import { bufferBytes, operandBytes, resultElements } from "../tensors.ts";
 import type { Operands } from "./access.ts";
 import { classOperands } from "./class_operands.ts";
-import { correlationOperands, gatherOperands } from "./operands.ts";
+import { correlationOperands } from "./correlation_operands.ts";
+import { gatherOperands } from "./gather_operands.ts";
 import { implicitTime, storesApart } from "./price.ts";
 import {
   type ChannelsLast,

@@ -1,5 +1,4 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import {
   gatherLoader,
@@ -27,6 +26,7 @@ import {
   stridesOf,
 } from "./access.ts";
 import { type FilterOperand, filterOperands } from "./filter_operand.ts";
+import { spatialAxes } from "../spatial_axes.ts";
 
 /**
  * Forward, and backward-data with stride 1: filter times gathered image, the filter packed or as it lies; tap by tap, and by rows of
@@ -55,33 +55,24 @@ function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const unit = productUnit(request);
   if (unit?.unit.component !== "f16" || unit.split) return undefined;
   if (layout !== "nhwc" || results !== "nhwc" || problem.stride.at(-1) !== 1) return undefined;
-  const forward = problem.op === "fwd";
   const { input, output } = groupChannels(problem);
-  const [rows, channels] = forward ? [output, input] : [input, output];
+  const [rows, channels] = problem.op === "fwd" ? [output, input] : [input, output];
   const axis = gatheredAxes(request).at(-1)!;
   if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % 8 !== 0 || rows % 4 !== 0) {
     return undefined;
   }
-  return walkedRow(axis, forward ? "forward" : "backward");
+  return walkedRow(axis, directionOf(problem));
 }
 
-/** The axes between the places of the results, the filter's taps and the gathered image. */
+/** Which way places of the results meet the gathered image. */
+function directionOf({ op }: ConvProblem): "forward" | "backward" {
+  return op === "fwd" ? "forward" : "backward";
+}
+
 function gatheredAxes(request: PlanRequest): Axis[] {
   const { problem } = request;
-  const forward = problem.op === "fwd";
-  const strides = stridesOf(request, forward ? "input" : "output");
-  const [places, sizes] = forward
-    ? [problem.outputSize, problem.inputSize]
-    : [problem.inputSize, problem.outputSize];
-  return places.map((_, d): Axis => ({
-    places: places[d]!,
-    taps: problem.filterSize[d]!,
-    size: sizes[d]!,
-    stride: problem.stride[d]!,
-    padding: problem.paddingBegin[d]!,
-    dilation: problem.dilation[d]!,
-    sourceStride: strides[2 + d]!,
-  }));
+  const source = stridesOf(request, problem.op === "fwd" ? "input" : "output");
+  return spatialAxes(problem, directionOf(problem), source);
 }
 
 /** `tap`, `row3`, `row3x2`: a walk as it stands in kernel names, rows with their taps and dilation. */
@@ -193,7 +184,7 @@ function gathered(
       return [
         a,
         gatherLoader(module, image, {
-          direction: forward ? "forward" : "backward",
+          direction: directionOf(problem),
           axes,
           batch: problem.batch,
           channels,
@@ -238,122 +229,4 @@ function gathered(
   });
   const [first, ...others] = filters;
   return [withFilter(first), ...others.map(withFilter)];
-}
-
-/** Backward-filter: output gradient times shifted input, deep along images and places. */
-export function correlationOperands(request: PlanRequest): Operands {
-  const { problem, layout, filterLayout } = request;
-  const elements = elementsOf(request);
-  const { tile } = elements;
-  const four = loadVector(request);
-  const group = groupChannels(problem);
-  const inputStrides = stridesOf(request, "input");
-  const gradientStrides = stridesOf(request, "output");
-  const filterStrides = stridesOf(request, "filter");
-  const taps = elementCount(problem.filterSize);
-  const spots = elementCount(problem.outputSize);
-  const batchInner = layout === "chwn";
-  const channelsInner = layout === "nhwc" || filterLayout === "krsc" || taps === 1;
-  const still = meetsPlaces(problem);
-  const alongDepth = four(batchInner ? problem.batch : spots);
-  const innermost = [batchInner ? problem.batch : spots];
-  const a: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.output), value: tile, steps: [group.output] }
-    : { along: "depth", vector: alongDepth, value: tile, steps: innermost };
-  const b: Access = layout === "nhwc"
-    ? { along: "place", vector: four(group.input), value: tile, steps: [group.input] }
-    : {
-      along: "depth",
-      vector: still || batchInner ? alongDepth : 1,
-      value: tile,
-      steps: innermost,
-    };
-  const depth = problem.batch * spots;
-  const vectorOf = (policy: TilePolicy, { vector, steps = [] }: Access) =>
-    policyVector(policy, vector, steps);
-  return {
-    rows: group.output,
-    columns: group.input * taps,
-    batches: problem.groups,
-    a,
-    b,
-    left: "output",
-    depth: () => depth,
-    pack: () => undefined,
-    loaders(module, policy, split) {
-      const vectors = {
-        a: vectorOf(policy, a),
-        b: vectorOf(policy, b),
-      };
-      const gradient = loadedTensor(module, "output", vectors.a, split("a"), elements);
-      const input = loadedTensor(module, "input", vectors.b, split("b"), elements);
-      // Places of all images follow each other in both operands.
-      const flat = still && layout === "nhwc";
-      const correlation = {
-        batch: flat ? 1 : problem.batch,
-        places: flat ? [depth] : problem.outputSize,
-        batchInner,
-        tileDepth: policy.depth,
-      };
-      return [
-        placesLoader(module, "a", gradient, correlation, {
-          channels: group.output,
-          channelStride: gradientStrides[1]!,
-          batchStride: gradientStrides[0]!,
-          placeStride: gradientStrides.at(-1)!,
-          along: a.along,
-          vector: vectors.a,
-        }),
-        still
-          ? placesLoader(module, "b", input, correlation, {
-            channels: group.input,
-            channelStride: inputStrides[1]!,
-            batchStride: inputStrides[0]!,
-            placeStride: inputStrides.at(-1)!,
-            along: b.along,
-            vector: vectors.b,
-          })
-          : shiftedInputLoader(module, input, correlation, {
-            axes: problem.filterSize.map((taps, d) => ({
-              places: problem.outputSize[d]!,
-              taps,
-              size: problem.inputSize[d]!,
-              stride: problem.stride[d]!,
-              padding: problem.paddingBegin[d]!,
-              dilation: problem.dilation[d]!,
-              sourceStride: inputStrides[2 + d]!,
-            })),
-            channels: group.input,
-            channelStride: inputStrides[1]!,
-            batchStride: inputStrides[0]!,
-            channelsInner,
-            along: b.along,
-            vector: vectors.b,
-          }),
-      ];
-    },
-    result: {
-      row: filterStrides[0]!,
-      group: group.output * filterStrides[0]!,
-      ...(channelsInner
-        ? {
-          period: group.input,
-          outer: taps > 1 ? filterStrides.at(-1)! : 0,
-          inner: filterStrides[1]!,
-        }
-        : { period: taps, outer: filterStrides[1]!, inner: filterStrides.at(-1)! }),
-    },
-    linear: () => false,
-    trait: (policy) =>
-      `${layout}_${problem.filterSize.length}d_${
-        still ? "point" : channelsInner ? "rsc" : "crs"
-      }_a${vectorOf(policy, a)}b${vectorOf(policy, b)}`,
-  };
-}
-
-/** Whether every output place meets the input's same place and no other: one tap, stride 1, no padding. */
-function meetsPlaces({ filterSize, stride, inputSize, outputSize }: ConvProblem): boolean {
-  return filterSize.every((taps, d) =>
-    taps === 1 && stride[d] === 1 && inputSize[d] === outputSize[d]
-  );
 }

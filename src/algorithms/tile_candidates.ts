@@ -1,0 +1,165 @@
+import { policyVector } from "../kernels/loader.ts";
+import { mainLoopBytes } from "../kernels/main_loop.ts";
+import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import {
+  isMatrixPolicyName,
+  MATRIX_POLICY_NAMES,
+  matrixPolicies,
+  parseMatrixPolicy,
+} from "../kernels/matrix_policies.ts";
+import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
+import {
+  findPolicy,
+  policyThreads,
+  THIN_POLICIES,
+  TILE_POLICIES,
+  type TilePolicy,
+} from "../kernels/policy.ts";
+import { suggestion } from "../problem/closest.ts";
+import { deviceOf } from "./device/h200.ts";
+import { type DeviceModel, weighsPolicy } from "./device/model.ts";
+import type { DeviceLimits } from "./plan.ts";
+import type { Product, TileAccess } from "./product.ts";
+import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
+
+/** Whether a device can run the main loop with this policy, these tile loaders and the variant's buffers. */
+export function policyFits(
+  policy: TilePolicy,
+  limits: DeviceLimits,
+  a: TileAccess,
+  b: TileAccess,
+  variant?: MainLoopVariant,
+): boolean {
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie.
+  const wide = ({ vector = 1, ...access }: TileAccess) => ({
+    ...access,
+    vector: vector === 8 ? vector : policyVector(policy, vector, []),
+  });
+  const bytes = Math.max(
+    mainLoopBytes(policy, a, b, variant),
+    mainLoopBytes(policy, wide(a), wide(b), variant),
+  );
+  return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
+    bytes <= limits.maxComputeWorkgroupStorageSize;
+}
+
+/** What a request says of tiles. */
+export interface TileRequest {
+  /** One of the policies' names, or the sizes of one. */
+  readonly policy?: string;
+  readonly limits: DeviceLimits;
+  readonly variant?: MainLoopVariant;
+  readonly device?: DeviceModel;
+}
+
+/** The policy that is asked for, or all that the device can run and are worth weighing. Refused if what is asked for is none, or does not fit. */
+export function tileCandidates(
+  request: TileRequest,
+  product: Product,
+): Planned<readonly TilePolicy[]> {
+  const { limits } = request;
+  const { matrix } = product;
+  const fits = (policy: TilePolicy) =>
+    policyFits(policy, limits, product.a, product.b, request.variant);
+  const matrices = matrix === undefined
+    ? []
+    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, product.b.tapRow?.taps);
+  if (request.policy !== undefined) {
+    const policy = namedPolicy(request.policy, product, matrices);
+    if (isRefusal(policy)) return policy;
+    if (fits(policy)) return [policy];
+    return refusal(
+      "limit",
+      `policy ${policy.name} does not fit the device's ` +
+        `${limits.maxComputeWorkgroupStorageSize} bytes of workgroup memory and ` +
+        `${limits.maxComputeInvocationsPerWorkgroup} invocations`,
+    );
+  }
+  const device = deviceOf(request);
+  const weighed = (policies: readonly TilePolicy[]) =>
+    policies.filter((policy) => weighsPolicy(device, policy) && fits(policy));
+  const units = weighed(matrices);
+  // Where there are matrix units, all but the thin ones are slower.
+  const candidates = unitsAlone(product)
+    ? units
+    : units.length > 0
+    ? [...units, ...weighed(TILE_POLICIES.filter(({ name }) => THIN_POLICIES.includes(name)))]
+    : weighed(TILE_POLICIES);
+  return candidates.some((policy) => product.elements * product.steps(policy) === 0)
+    ? candidates.slice(0, 1)
+    : candidates;
+}
+
+/** What of a product only matrix units multiply, in a refusal of others. */
+function unitsAlone({ matrix, b }: Product): string | undefined {
+  return matrix?.split
+    ? "math f16x3 multiplies on"
+    : b.tapRow === undefined
+    ? undefined
+    : "rows of taps are multiplied on";
+}
+
+/** The policy of that name or of those sizes. */
+function namedPolicy(
+  name: string,
+  product: Product,
+  matrices: readonly TilePolicy[],
+): Planned<TilePolicy> {
+  const { matrix, b: { tapRow } } = product;
+  const policy = matrices.find((one) => one.name === name) ??
+    (matrix && parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapRow?.taps)) ??
+    findPolicy(name);
+  const alone = unitsAlone(product);
+  if (policy !== undefined && policy.matrix === undefined && alone !== undefined) {
+    return refusal("problem", `policy ${policy.name} has no matrix units, which ${alone}`);
+  }
+  if (tapRow !== undefined && matrix !== undefined) {
+    const one = unitDepth(matrix.unit);
+    // Of policies with a name those of one matrix's depth alone are none of rows.
+    const depth = policy?.depth ?? (MATRIX_POLICY_NAMES.includes(name) ? one : undefined);
+    if (depth !== undefined && depth !== tapRow.taps * one) {
+      return refusal(
+        "problem",
+        `policy ${name} has steps of ${depth}, rows of ${tapRow.taps} taps take ${
+          tapRow.taps * one
+        }`,
+      );
+    }
+  }
+  return policy ?? noPolicy(name, product, matrices);
+}
+
+/** Why a text is no policy. */
+function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePolicy[]): Refusal {
+  if (isMatrixPolicyName(name)) {
+    if (matrix === undefined) {
+      return refusal(
+        "limit",
+        `policy ${name} wants matrix units, and there are none: wgconv devices --backend ` +
+          "dawn lists a device's",
+      );
+    }
+    return refusal(
+      "problem",
+      matrix.split && MATRIX_POLICY_NAMES.includes(name)
+        ? `policy ${name} has steps of an odd number of matrices, math f16x3 takes them in pairs, of high and ` +
+          "of low halves"
+        : `policy ${name} is no tile of ${unitShape(matrix.unit)} matrices, expected one ` +
+          `such as 128x256x32_64x64m (rows x columns x depth of a workgroup${
+            matrix.split ? ", of an even number of matrices" : ""
+          }, rows x columns of ` +
+          "a subgroup: whole matrices, up to 256 results a thread, whose sums fall to whole " +
+          "vectors of its threads, in 16 KiB)",
+    );
+  }
+  const names = [...TILE_POLICIES, ...matrices].map(({ name }) => name);
+  return refusal(
+    "problem",
+    /^\d+x\d/.test(name)
+      ? `policy ${name} is no tile such as 128x32x8_8x4 (rows x columns x depth of a ` +
+        "workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's, " +
+        "up to 256 in all, whose threads fill warps of 32)"
+      : `policy ${name} is none of ${names.join(", ")}, nor a tile such as ` +
+        `128x32x8_8x4${suggestion(name, names)}`,
+  );
+}

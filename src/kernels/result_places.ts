@@ -1,0 +1,19 @@
+import type { ClassResults } from "./class_output.ts";
+
+/** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
+export interface LinearPlaces {
+  readonly row: number;
+  readonly outer: number;
+  readonly inner: number;
+  readonly interleave?: number;
+  readonly period: number;
+  /** Places of a period that are results, the first ones; all where absent. */
+  readonly results?: number;
+  readonly classes?: undefined;
+}
+
+/** Where a product's results lie, or those of classes of strides. */
+export type ResultPlaces = (LinearPlaces | { readonly classes: ClassResults }) & {
+  /** From one group to the next. */
+  readonly group: number;
+};
