@@ -54,6 +54,15 @@ const step = (last) => { -%>
 <% } -%>
 <% }; -%>
 <%
+const rounds = (first, end) => { -%>
+  for (var round = <%= first %>; round < <%= end %>; round += <%= it.rounds %>u) {
+    for (var turn = 0u; turn < <%= it.rounds %>u; turn++) {
+      let step = round + turn;
+<% step(false) -%>
+    }
+  }
+<% }; -%>
+<%
 const sums = (output, counted) => { -%>
   // Loaders: what stays fixed for this thread, then the first tile.
 <%= it.begin %>
@@ -94,14 +103,13 @@ const sums = (output, counted) => { -%>
   let again = part_step > first_step;
 <% } -%>
 <%= it.parts.clear %>
-<% if (it.parts.whole) { -%>
-  for (var turn = 0u; turn < <%= it.parts.steps %>; turn++) {
-    let step = part_step + turn;
+<% if (it.rounds) { -%>
+<% rounds("part_step", "next_step") -%>
 <% } else { -%>
   for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; step++) {
-<% } -%>
 <% step(false) -%>
   }
+<% } -%>
 <% if (it.multiplyLast) { -%>
   if (next_step == end_step) {
     let step = last_step;
@@ -138,12 +146,7 @@ const sums = (output, counted) => { -%>
 <% step(true) -%>
   }
 <% } else if (it.rounds) { -%>
-  for (var round = first_step; round < end_step; round += <%= it.rounds %>u) {
-    for (var turn = 0u; turn < <%= it.rounds %>u; turn++) {
-      let step = round + turn;
-<% step(false) -%>
-    }
-  }
+<% rounds("first_step", "end_step") -%>
 <% } else if (counted) { -%>
   for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
     let step = first_step + turn;

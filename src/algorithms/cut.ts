@@ -1,6 +1,6 @@
 import { mainLoopWorkgroups, stepIterations, variantPolicy } from "../kernels/main_loop.ts";
 import { collectsAhead } from "../kernels/loop/matrix_memory.ts";
-import { unitParts, unitRounds } from "../kernels/main_loop_body.ts";
+import { unitSchedule } from "../kernels/unit_schedule.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import { TILE_POLICIES, type TilePolicy } from "../kernels/policy.ts";
@@ -42,10 +42,7 @@ export function cutArithmetic(
   chain?: UnitChain,
 ): PlanArithmetic {
   const whole = splits === 1 || head !== undefined;
-  const longest = whole
-    ? steps
-    : stepsPerSplit(steps, splits, unitRounds(policy, chain, steps, splits, false));
-  const parts = unitParts(policy, chain, longest);
+  const { parts, longest } = unitSchedule(policy, chain, steps, splits, head !== undefined);
   const unit = policy.matrix?.unit.result !== "f32" ? {} : {
     unit: policy.matrix.unit.k,
     ...(policy.matrix.split ? { math: "f16x3" as const } : {}),
@@ -71,8 +68,19 @@ const MOST_SPLITS = 512;
  * 1.1 times less where waves should gain 1 to 3 %; docs/performance/matrix_units.md).
  */
 const STREAMED_AHEAD = 1.08;
+/**
+ * The same where sums are stored on their way, which then go two ways: f16 to f32, 8192³ takes 1.015 times as long where 0.981 was
+ * predicted, 5000³ 0.943 for 0.877.
+ */
+const STREAMED_STORED = 1.035;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
+/**
+ * More splits of threads are taken only where they are predicted to take less than this share of fewer ones' time, which need less
+ * memory: on an H200 stream-K of 2048³ takes 376.9 us with two splits and 382.6 with three, where 378 and 377 are predicted, and
+ * 256 x 256 x 65536 194.3 with 33 splits and 198.1 with 49, for 195 and 192.
+ */
+const WORTH_MORE_SPLITS = 0.98;
 
 /** How a product may be cut, beside what it is. */
 export interface CutLimits {
@@ -119,8 +127,22 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const tried = balance === "stream-k" ||
     balance === "auto" && splits === undefined && !isSmallCpu(device);
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
-  if (streamed === undefined) return even;
-  return balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost ? streamed : even;
+  const streams = streamed !== undefined &&
+    (balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost);
+  return streams
+    ? fewestSplits(streamed, streamedCuts(product, streamed.policy, asked))
+    : fewestSplits(even, evenCuts(product, even.policy, asked));
+}
+
+/** Of the cuts of a policy that differ from the cheapest in nothing but fewer splits, and take hardly longer, that of fewest. */
+function fewestSplits(cheapest: Cut, cuts: Iterable<Cut>): Cut {
+  const { policy, splits, head, cost } = cheapest;
+  if (policy.matrix !== undefined) return cheapest;
+  for (const cut of cuts) {
+    const fewer = cut.head === head && cut.splits > 1 && cut.splits < splits;
+    if (fewer && cost > WORTH_MORE_SPLITS * cut.cost) return cut;
+  }
+  return cheapest;
 }
 
 /** Every number of splits for all tiles alike. */
@@ -171,8 +193,9 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
+      const schedule = unitSchedule(policy, product.matrix?.chain, steps, splits, true);
       const rounds = product.share === undefined && asked.sizes !== "uniform"
-        ? unitRounds(policy, product.matrix?.chain, steps, splits, true)
+        ? schedule.rounds
         : undefined;
       const perSplit = stepsPerSplit(steps, splits, rounds);
       if (perSplit * (splits - 1) >= steps && forced === undefined) continue;
@@ -180,8 +203,9 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
         { workgroups: head, steps },
         { workgroups: tail * splits, steps: perSplit },
       ]);
+      const stored = schedule.parts?.totals === "result" ? STREAMED_STORED : 1;
       const loops = collectsAhead(policy) && rounds === undefined ? STREAMED_AHEAD : 1;
-      const cost = loops * loop + margin +
+      const cost = stored * loops * loop + margin +
         reduceCost(device, splits, elements) + packingCost(product, policy);
       yield { policy, splits, head, cost };
     }
@@ -227,10 +251,8 @@ function mostSplits(
 function splitsBetween(least: number, most: number, filling: readonly number[] = []): number[] {
   const found: number[] = [];
   for (let splits = least; splits <= most; splits += splits < 32 ? 1 : 16) found.push(splits);
-  return [
-    ...found,
-    ...filling.filter((splits) => splits > 32 && splits >= least && splits <= most),
-  ];
+  const others = filling.filter((splits) => splits > 32 && splits >= least && splits <= most);
+  return [...found, ...others].toSorted((one, other) => one - other);
 }
 
 /** Cost of partial results: written, read, and their sums written in a pass of its own. */

@@ -222,6 +222,50 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
   }
 });
 
+Deno.test("on matrix units the ends of a tile take as long whatever multiplies it, and words their share", () => {
+  const matrixUnits = {
+    lanes: 32,
+    units: [
+      { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
+      { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
+    ],
+  } as const;
+  const { costs: { unitStore }, shares: { words, bytes } } = H200;
+  const slopes = new Map<string, number>();
+  for (const dtype of ["f16", "i8"] as const) {
+    // Tiles that fill a wave: one of them a multiprocessor, or two.
+    for (
+      const [name, m, n] of [
+        ["matrix-large", 128 * 11, 256 * 12],
+        ["matrix-square", 128 * 22, 128 * 12],
+        ["matrix-ahead-tall", 256 * 11, 128 * 12],
+      ] as const
+    ) {
+      const cost = (values: number) => {
+        const k = dtype === "i8" ? 4 * values : values;
+        const problem = gemmProblem({ m, n, k, transpose: dtype === "i8" ? "nt" : "tn" });
+        const cut = cutGemm({
+          ...{ problem, dtype, limits, device: H200, matrixUnits, policy: name, balance: "none" },
+          // Whatever packing costs, it is no part of a tile.
+          ...(dtype === "i8" && { device: { ...H200, costs: { ...H200.costs, element: 1e9 } } }),
+        });
+        return expectPlanned(cut).cost / (m * n);
+      };
+      const [short, long] = [cost(64), cost(128)];
+      assert.ok(
+        Math.abs(2 * short - long - unitStore) < 1e-6 * unitStore,
+        `${name}: ${2 * short - long}`,
+      );
+      slopes.set(`${dtype} ${name}`, (long - short) / 64);
+    }
+  }
+  // Rows along the depth, as int8 has them here, have a share of their own: the same of all tiles of a depth.
+  const ratio = (name: string) =>
+    slopes.get(`f16 ${name}`)! / slopes.get(`i8 ${name}`)! / (bytes[name] ?? 1);
+  assert.ok(Math.abs(ratio("matrix-large") / ratio("matrix-square") - 1) < 1e-6);
+  assert.ok(ratio("matrix-square") <= words && ratio("matrix-square") > 0.7 * words);
+});
+
 Deno.test("CPUs take few policies, and matrix units where they have some; a check takes a GPU's", () => {
   const unit = { component: "f16", result: "f32", m: 8, n: 8, k: 8 } as const;
   const units = { dtype: "f16", matrixUnits: { lanes: 8, units: [unit] } } as const;

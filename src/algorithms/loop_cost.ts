@@ -1,7 +1,7 @@
 import { scalarBytes } from "../elements/scalar.ts";
 import { dealsRows, loadedTile, policyVector, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
-import { unitParts } from "../kernels/main_loop_body.ts";
+import { unitSchedule } from "../kernels/unit_schedule.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
 import { type MatrixTile, policyThreads, type TilePolicy } from "../kernels/policy.ts";
 import {
@@ -9,7 +9,7 @@ import {
   policyDevice,
   policyShare,
   policyWarps,
-  residentWorkgroups,
+  residentPolicies,
   waveTime,
 } from "./device/model.ts";
 import type { Product, TileAccess } from "./product.ts";
@@ -23,14 +23,14 @@ export function isSmallCpu({ software, multiprocessors }: DeviceModel): boolean 
 }
 
 /** What a tile costs there beside its steps. */
-const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 0 };
+const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 0, unitStore: 0 };
 
 /** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
 const SPLIT_SHARE = 0.6;
 
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
-  const { shares } = device;
+  const { shares, rates } = device;
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
@@ -47,7 +47,11 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
-  const rate = policyShare(device, policy) *
+  // Units have a share of their own for words.
+  const words = policy.matrix === undefined && a.value === "u32"
+    ? rates.dot4 / 4 / rates.gathered
+    : 1;
+  const rate = policyShare(device, policy) * words *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
@@ -86,7 +90,7 @@ function flushedShare(
   steps: number,
 ): number {
   // Of a last step that is multiplied in part the whole one counts.
-  const parts = unitParts(policy, matrix?.chain, Math.ceil(steps));
+  const { parts } = unitSchedule(policy, matrix?.chain, Math.ceil(steps));
   if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
@@ -94,13 +98,13 @@ function flushedShare(
 
 /** Times that sums of so many steps are stored and read again on their way. */
 function storedAgain(policy: TilePolicy, { matrix }: Product, steps: number): number {
-  const parts = unitParts(policy, matrix?.chain, Math.ceil(steps));
+  const { parts } = unitSchedule(policy, matrix?.chain, Math.ceil(steps));
   return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
 }
 
 /** Workgroups of a product that a multiprocessor runs side by side. */
 export function residentTiles(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
-  const resident = residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
+  const resident = residentPolicies(device, policy);
   if (policy.matrix === undefined || resident === 1) return resident;
   const bytes = mainLoopBytes(policy, tileSide(policy, a), tileSide(policy, b));
   return Math.max(1, Math.min(resident, Math.floor(device.sharedBytes / bytes)));
@@ -135,13 +139,15 @@ export function loopCost(
   const { multiprocessors } = device;
   const { share = 1 } = product;
   const few = isSmallCpu(device);
-  const { fill, store, storeAgain } = few ? SMALL_DEVICE : device.costs;
+  const { fill, store, storeAgain, unitStore } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
+  const onUnits = policy.matrix !== undefined;
   const one = (steps: number) => {
     const again = storedAgain(policy, product, steps) * storeAgain;
-    return tile * (policy.depth * steps + store + again);
+    return tile * (policy.depth * steps + (onUnits ? 0 : store) + again);
   };
-  const filling = tile * policy.depth * fill;
+  const filling = onUnits ? 0 : tile * policy.depth * fill;
+  const ends = onUnits ? tile * unitStore : 0;
   const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
     parts.reduce((sum, part) => sum + cost(part), 0);
   if (few) {
@@ -168,9 +174,10 @@ export function loopCost(
         one(steps * share) * time(workgroups),
         one(steps) * time(Math.min(workgroups, 1)),
       ));
+    const stored = sumOf(parts, ({ workgroups }) => ends * time(workgroups));
     // Sums of all parts move as often: they are of one kernel.
     const longest = Math.max(...parts.map(({ steps }) => steps));
     return multiprocessors *
-      (work / efficiency / flushedShare(device, policy, product, longest));
+      (work / efficiency / flushedShare(device, policy, product, longest) + stored);
   };
 }

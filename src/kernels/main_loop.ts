@@ -6,7 +6,7 @@ import { withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
-import { isMatrixPolicy, matrixBody, threadBody, unitParts, unitRounds } from "./main_loop_body.ts";
+import { isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
 import { stagedAlong } from "./matrix_policies.ts";
 import { MATRIX_FEATURES, type UnitChain, unitDepth, unitScalar } from "./matrix_units.ts";
@@ -19,13 +19,8 @@ import {
 } from "./module.ts";
 import type { OutputStore } from "./output.ts";
 import { policyThreads, policyTile, type TilePolicy } from "./policy.ts";
-import {
-  countedSteps,
-  type MainLoopShape,
-  stepsPerSplit,
-  wholeTile,
-  workgroupText,
-} from "./tile_scheduler.ts";
+import { countedSteps, type MainLoopShape, wholeTile, workgroupText } from "./tile_scheduler.ts";
+import { unitSchedule } from "./unit_schedule.ts";
 
 /** What a kernel may have beside its loaders and output. */
 export interface MainLoopOptions {
@@ -69,18 +64,18 @@ type LoaderSides =
 /**
  * Bytes of workgroup memory of the main loop with these loaders.
  *
- * @param flushed Whether sums of matrix units move to registers every few steps, which may take less.
+ * @param moved Whether sums of matrix units move on every few steps, in a loop that does not go by rounds, which may take less.
  */
 export function mainLoopBytes(
   policy: TilePolicy,
   a: LoaderSides,
   b: LoaderSides,
   variant: Pick<MainLoopVariant, "doubleBuffer" | "prefetch"> = {},
-  flushed = false,
+  moved = false,
 ): number {
   if (isMatrixPolicy(policy)) {
     const sides = [{ vector: 1 as const, ...a }, { vector: 1 as const, ...b }] as const;
-    return matrixMemory(policy, sides, fullVariant(variant), flushed).bytes;
+    return matrixMemory(policy, sides, fullVariant(variant), moved).bytes;
   }
   const { doubleBuffer } = variant;
   return tileBytes(policy.rows, policy.depth, a, doubleBuffer) +
@@ -165,24 +160,23 @@ export function mainLoopKernel(
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
   const { accumulation = "f32", chain, threadChain, skip, partials } = options;
-  const most = shape.split === undefined ? Math.ceil(steps / shape.splits) : steps;
-  const parts = unitParts(policy, chain, most);
-  const whole = mode === "constant" && last === undefined && shape.splits === 1 && !shape.uneven &&
-    parts !== undefined && steps % parts.steps === 0;
+  const schedule = unitSchedule(policy, chain, steps, shape.splits, shape.split !== undefined);
+  const { parts, longest } = schedule;
+  const rounds = mode === "constant" && !shape.uneven && last === undefined
+    ? schedule.rounds
+    : undefined;
   if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, parts && { ...parts, whole }, variant)
+    ? matrixBody(policy, a, b, last, { parts, rounds }, variant)
     : threadBody(policy, a, b, last, variant, accumulation, threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;
   const workgroups = module.size("workgroups", mainLoopWorkgroups(shape, policy));
-  const rounds = mode === "constant" && !shape.uneven
-    ? unitRounds(policy, chain, steps, shape.splits, partials !== undefined)
-    : undefined;
-  const place = workgroupText(module, shape, policy, variant.raster, rounds);
+  const shared = shape.splits === 1 ? undefined : rounds;
+  const place = workgroupText(module, shape, policy, variant.raster, shared);
   const workgroup = [place, ...(skip === undefined ? [] : [skip])].join("\n");
   const loaders = [
     dealtLoader(a, "a", body.tiles[0], policy.rows, policy.depth, threads),
@@ -217,8 +211,8 @@ export function mainLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    mainLoopBytes(policy, a, b, variant, parts?.totals === "registers"),
-    loopIterations(stepsPerSplit(most, 1, rounds), stepIterations(policy, options.variant)) +
+    mainLoopBytes(policy, a, b, variant, parts !== undefined && rounds === undefined),
+    loopIterations(longest, stepIterations(policy, options.variant)) +
       output.iterations * policy.threadRows * policy.threadColumns,
   );
   if (!isMatrixPolicy(policy)) return sized;

@@ -4,21 +4,15 @@ import type { TileLoader } from "./loader.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
 import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
-import {
-  matrixOutput,
-  type MatrixParts,
-  matrixPlaces,
-  matrixProducts,
-} from "./loop/matrix_products.ts";
+import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
 import type { StepProducts, StepSchedule } from "./loop/step_loop.ts";
 import { threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
 import { type FilledTile, workgroupTile } from "./loop/workgroup_tile.ts";
 import type { FullMainLoopVariant } from "./main_loop_variant.ts";
-import type { UnitChain } from "./matrix_units.ts";
 import type { OutputStore } from "./output.ts";
 import type { TilePolicy } from "./policy.ts";
-import { roundSteps, stepsPerSplit } from "./tile_scheduler.ts";
+import type { UnitSchedule } from "./unit_schedule.ts";
 
 /** Whether subgroups multiply on matrix units. */
 export function isMatrixPolicy(policy: TilePolicy): policy is TilePolicy & MatrixTilePolicy {
@@ -106,65 +100,17 @@ export function threadBody(
   };
 }
 
-/**
- * Values in halves (two a product) that units may add up at once where there are no more: above, f32's error is a fourth of
- * theirs.
- */
-const SPLIT_ALONE = 192;
-
-/** The parts in which matrix units sum so many steps; undefined for one. */
-export function unitParts(
-  { depth, matrix }: Pick<TilePolicy, "depth" | "matrix">,
-  chain: UnitChain | undefined,
-  steps: number,
-): Omit<MatrixParts, "whole"> | undefined {
-  if (chain === undefined || matrix === undefined) return undefined;
-  const { length, totals } = chain;
-  const most = Math.max(1, Math.floor(length / depth));
-  if (most < steps) return { steps: totals === "result" ? partSteps(steps, most) : most, totals };
-  return matrix.split && steps * depth > SPLIT_ALONE
-    ? { steps: Math.ceil(steps / 2), totals }
-    : undefined;
-}
-
-/**
- * Steps of the rounds by which workgroups share so many steps; undefined where they do not go by rounds, as where sums move on.
- *
- * @param streamed Whether some workgroups have all of the steps.
- */
-export function unitRounds(
-  policy: Pick<TilePolicy, "depth" | "matrix">,
-  chain: UnitChain | undefined,
-  steps: number,
-  splits: number,
-  streamed: boolean,
-): number | undefined {
-  const rounds = roundSteps(steps, splits, policy, streamed);
-  const longest = streamed ? steps : stepsPerSplit(steps, splits, rounds);
-  return unitParts(policy, chain, longest) === undefined ? rounds : undefined;
-}
-
-/** Steps of a part, `most` at most: parts of equal length where they need not be far shorter, so that the loop counts what its text says. */
-function partSteps(steps: number, most: number): number {
-  for (let one = most; 4 * one >= 3 * most; one--) if (steps % one === 0) return one;
-  return Math.ceil(steps / Math.ceil(steps / most));
-}
-
-/**
- * Every subgroup multiplies on matrix units.
- *
- * @param parts In which they sum ({@linkcode unitParts}), and whether all are of as many steps.
- */
+/** Every subgroup multiplies on matrix units, going over its steps as the text does. */
 export function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
   a: TileLoader,
   b: TileLoader,
   last: number | undefined,
-  parts: MatrixParts | undefined,
+  { parts, rounds }: Pick<UnitSchedule, "parts" | "rounds">,
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
-  const memory = matrixMemory(policy, [a, b], variant, parts?.totals === "registers");
+  const memory = matrixMemory(policy, [a, b], variant, parts !== undefined && rounds === undefined);
   return {
     trait: parts === undefined
       ? ""
@@ -173,12 +119,7 @@ export function matrixBody(
     tiles: memory.tiles,
     buffers: memory.buffers,
     places: matrixPlaces(policy, memory),
-    products: matrixProducts({
-      policy,
-      memory,
-      last,
-      parts,
-    }),
+    products: matrixProducts({ policy, memory, last, parts }),
     output: (store) => matrixOutput(policy, memory, store, parts),
   };
 }

@@ -156,6 +156,8 @@ function dealsTo(lanes: number, rows: number, columns: number): boolean {
 /**
  * The policy as it passes its sums on to results that lie side by side along that side: of those along rows as many matrices above each
  * other as it passes on at once, so that neighbouring threads store neighbouring results (111 to 177 TFLOP/s, docs/performance/matrix_units.md).
+ * Where there are several rounds of one row of matrices, the fewest beside each other: a column's results of a round are then those
+ * of more threads.
  */
 export function stagedAlong(policy: TilePolicy, side: "rows" | "columns"): TilePolicy {
   const { matrix } = policy;
@@ -167,7 +169,13 @@ export function stagedAlong(policy: TilePolicy, side: "rows" | "columns"): TileP
       down * across <= most && dealsTo(lanes, down * unit.m, across * unit.n)
     )
     .reduce((best, part) => part[0] > best[0] ? part : best, [0, 0] as readonly [number, number]);
-  return high[0] <= down ? policy : { ...policy, matrix: { ...matrix, stage: high } };
+  if (high[0] > 1 || matrices[0] * matrices[1] === most) {
+    return high[0] <= down ? policy : { ...policy, matrix: { ...matrix, stage: high } };
+  }
+  const narrow = parts(matrices).findLast(([down, across]) =>
+    down === 1 && across <= most && dealsTo(lanes, unit.m, across * unit.n)
+  );
+  return { ...policy, matrix: { ...matrix, stage: narrow ?? matrix.stage } };
 }
 
 /** Whole parts of a subgroup's matrices, the widest first, then the highest. */

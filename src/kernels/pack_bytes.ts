@@ -33,6 +33,14 @@ function threadTile(
   return { wide: along === "place" && places % 4 === 0 ? 4 : 1, deep: panel === 1 ? 1 : 4 };
 }
 
+/** Bytes that memory brings at once. */
+const LINE = 128;
+
+/** Panels that neighbouring threads copy of a place, before they go on to the next: a whole line, where the depth lies together. */
+function panelsBeside({ along, panel }: PackBytesShape): number {
+  return along === "place" || panel === 1 ? 1 : Math.max(1, LINE / (4 * panel));
+}
+
 /** Bytes along the depth that lie together, at multiples of so many, and are copied as they are. */
 function runBytes(shape: PackBytesShape): 1 | 4 | 16 {
   const { along, depth } = shape;
@@ -47,8 +55,11 @@ export function packedWords({ groups, paddedPlaces, paddedWords }: PackBytesShap
 
 /** Threads of a {@linkcode packBytesKernel}. */
 export function packBytesThreads(shape: PackBytesShape): number {
+  const { groups, paddedPlaces, paddedWords, panel } = shape;
   const { wide, deep } = threadTile(shape);
-  return packedWords(shape) / (wide * deep);
+  const beside = panelsBeside(shape);
+  const panels = Math.ceil(paddedWords / panel / beside) * beside;
+  return groups * panels * (panel / deep) * (paddedPlaces / wide);
 }
 
 /**
@@ -72,6 +83,9 @@ export function packBytesKernel(
   }`;
   const size = (key: "places" | "depth") => module.size(key, shape[key]);
   const runs = module.size("runs", panel / deep);
+  const threads = module.size("threads", paddedPlaces / wide);
+  const panels = module.size("panels", paddedWords / panel);
+  const beside = panelsBeside(shape);
   const values = {
     name,
     wide,
@@ -80,19 +94,33 @@ export function packBytesKernel(
     begin: eachElement(module.size("count", packBytesThreads(shape))),
     digits: digitsText("i", "rest", [
       { name: "run", radix: runs },
-      { name: "first_place", radix: module.size("threads", paddedPlaces / wide) },
-      { name: "panel", radix: module.size("panels", paddedWords / panel) },
+      { name: "near_panel", radix: `${beside}u` },
+      { name: "first_place", radix: threads },
+      {
+        name: "far_panel",
+        radix: module.size("far_panels", Math.ceil(paddedWords / panel / beside)),
+      },
       { name: "group", radix: "" },
     ]),
+    beside,
+    panels,
     panel: module.size("panel", panel),
     places: size("places"),
     depth: size("depth"),
-    byte: along === "place" ? `d * ${size("places")} + place` : `place * ${size("depth")} + d`,
+    byte: (d: string) =>
+      along === "place"
+        ? `${d} * ${size("places")} + from_place`
+        : `from_place * ${size("depth")} + ${d}`,
     batchStride: module.size("batch_stride", places * depth),
     load: from.load,
     // Of panels a thread's places lie `runs` apart.
-    store: (place: number, value: string) =>
-      to.store(deep === 1 ? "i" : `(i / ${runs} * ${wide}u + ${place}u) * ${runs} + run`, value),
+    store: (place: number, value: string) => {
+      const first = `(group * ${panels} + panel) * ${threads} + first_place`;
+      return to.store(
+        deep === 1 ? first : `((${first}) * ${wide}u + ${place}u) * ${runs} + run`,
+        value,
+      );
+    },
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);

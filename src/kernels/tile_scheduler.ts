@@ -152,22 +152,31 @@ const ROUNDS = [8, 6, 4] as const;
 const LONGER_BY = 1.03;
 
 /**
- * Steps of a round, where each workgroup on matrix units has whole rounds of a depth that it shares with others: one loop over rounds
- * then serves splits that differ by one, and whole tiles beside split ones. Undefined where rounds do not come out even.
+ * Steps of a round, where each workgroup on matrix units has whole rounds of a depth that it may share with others: one loop over rounds
+ * then serves splits that differ by one, whole tiles beside split ones, and parts of sums. Undefined where rounds do not come out even.
  *
- * @param streamed Whether there are whole tiles: two loops take more than splits of unequal length.
+ * @param needed Whether any other loop takes more than splits of unequal length: where there are whole tiles too, or sums move on.
+ * @param most Steps of a round at most.
  */
 export function roundSteps(
   steps: number,
   splits: number,
   { matrix }: Pick<TilePolicy, "matrix">,
-  streamed: boolean,
+  needed: boolean,
+  most = Infinity,
 ): number | undefined {
-  if (matrix === undefined || splits === 1) return undefined;
+  if (matrix === undefined) return undefined;
   const longest = (count: number) => stepsPerSplit(steps, splits, count);
-  const whole = ROUNDS.filter((count) => steps % count === 0);
-  const least = streamed ? Math.min(...whole.map(longest)) : Math.ceil(steps / splits);
+  const whole = ROUNDS.filter((count) => count <= most && steps % count === 0);
+  const least = needed ? Math.min(...whole.map(longest)) : Math.ceil(steps / splits);
   return whole.find((count) => longest(count) <= LONGER_BY * least);
+}
+
+/** So many steps and as few more as make whole rounds, of `most` steps at most; the steps alone where none are so short. */
+export function fullRounds(steps: number, most: number): number {
+  const full = ROUNDS.filter((count) => count <= most)
+    .map((count) => Math.ceil(steps / count) * count);
+  return full.find((all) => all <= LONGER_BY * steps) ?? full.at(-1) ?? steps;
 }
 
 /** Steps of the longest split, of a depth in rounds of so many steps. */

@@ -36,8 +36,9 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   `short` and `flat`: by hand, to twelve layers of few rows (`matrix_few_rows.jsonl` of 2026-11-24).
  *   `192-wide` and `square-96-*`: resnet3x3's layers at N64 and eight products, `matrix_tiles.jsonl` there.
  * - `shares.tapRows`: by hand, to forward of resnet3x3's and vgg16's layers (`tap_rows.txt` of 2026-11-25) and eight layers of
- *   networks.txt (`networks_rows.jsonl` there).
- * - `shares.bytes`: 8192³ and 4096³ `nt` of int8 with `ahead-wide` over `ahead-tall` (docs/performance/matrix_units.md).
+ *   networks.txt (`networks_rows.jsonl` there), and since to what `costs.unitStore` leaves.
+ * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
+ *   to 8192³ and 4096³ `nt` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
  *   (geomean; docs/performance/matrix_units.md).
  * - `shares.singleHalves`: resnet3x3's layers at N64 in nchw over what was predicted of them, eight of fwd and bwd-data, four of
@@ -52,6 +53,11 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   they had beside their neighbours before.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
+ * - `costs.unitStore`: 3.8 to 4.2 us of a wave of tiles, whichever; `gatheredRows`, `tapRows`, and of policies on matrix units `short`,
+ *   `96-columns`, `192-rows` and `square-96-rows`: by hand, to what of 270 records that leaves (docs/performance/matrix_units.md, What
+ *   tiles take beside their steps).
+ * - `warps.loop`, `policies.small`, `large`, `huge`: 2048³ and 256 x 256 x 65536 by splits, and 57 products (docs/performance/gemm.md, Half
+ *   waves); `packing.narrow`: nine products there.
  * - `costs.storeAgain`: 3.9 us of a tile whose step of 16 takes 0.39 us (`matrix_stored.txt` of 2026-11-24).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.
  */
@@ -60,7 +66,7 @@ export const H200: DeviceModel = {
   software: false,
   multiprocessors: 132,
   registers: 65_536,
-  warps: { busy: 12, power: 1.6, onUnits: 8 },
+  warps: { busy: 12, power: 1.6, loop: { busy: 9, power: 1.5 }, onUnits: 8 },
   sharedBytes: 49_152,
   rates: {
     packed: 52,
@@ -105,34 +111,34 @@ export const H200: DeviceModel = {
       short: 0.8,
       slim: 0.72,
       block: 0,
-      small: 0.86,
+      small: 0.81,
       wide: 0.96,
       tall: 1,
       broad: 0.93,
-      large: 1.03,
-      huge: 1.12,
+      large: 0.89,
+      huge: 0.965,
       "matrix-small": 3.06,
       "matrix-tall": 4.2,
       "matrix-wide": 5.2,
       "matrix-192-wide": 4.9,
-      "matrix-short": 3.2,
+      "matrix-short": 2.8,
       "matrix-flat": 1.9,
       "matrix-square": 5.9,
       "matrix-square-96-columns": 5.9,
-      "matrix-square-96-rows": 5.9,
+      "matrix-square-96-rows": 5.65,
       "matrix-ahead": 6.63,
       "matrix-eight": 3.97,
-      "matrix-96-columns": 5.2,
+      "matrix-96-columns": 5,
       "matrix-96-rows": 5.2,
       "matrix-192-columns": 5.67,
-      "matrix-192-rows": 5.67,
+      "matrix-192-rows": 5.4,
       "matrix-large": 6.15,
       "matrix-ahead-tall": 6.95,
       "matrix-ahead-wide": 6.92,
     },
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
-    packing: { single: 0.1, across: 0.08 },
+    packing: { single: 0.1, across: 0.08, narrow: 0.02 },
     strewn: 0.9,
     unpacking: 0.72,
     linear: 0.9,
@@ -148,20 +154,25 @@ export const H200: DeviceModel = {
     single: 0.297,
     interleaved: 0.2,
     transforms: { large: 0.88, gradient: 0.5 },
-    bytes: { "matrix-ahead-wide": 1.03 },
+    words: 0.47,
+    bytes: {
+      "matrix-ahead-wide": 1.03,
+      "matrix-large": 1.1,
+      "matrix-small": 0.9,
+      "matrix-flat": 0.8,
+    },
     depthRows: { 64: 0.89, 32: 0.8 },
-    gatheredRows: { 32: 0.87 },
+    gatheredRows: { 64: 1.17, 32: 1.05 },
     tapRows: {
-      "matrix-wide": 0.97,
-      "matrix-192-wide": 0.97,
-      "matrix-short": 0.78,
-      "matrix-flat": 0.97,
-      "matrix-square": 0.95,
-      "matrix-square-96-columns": 0.97,
-      "matrix-square-96-rows": 0.9,
-      "matrix-96-rows": 0.9,
-      "matrix-192-columns": 0.95,
-      "matrix-large": 0.95,
+      "matrix-wide": 1.3,
+      "matrix-192-wide": 1.2,
+      "matrix-short": 1.17,
+      "matrix-flat": 1.2,
+      "matrix-square": 1.15,
+      "matrix-square-96-columns": 1.08,
+      "matrix-96-columns": 1.08,
+      "matrix-192-columns": 1.1,
+      "matrix-large": 1.12,
     },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,
@@ -202,7 +213,7 @@ export const H200: DeviceModel = {
     },
     winrsUneven: 0.05,
   },
-  costs: { element: 16, dispatch: 49e6, fill: 1, store: 16, storeAgain: 160 },
+  costs: { element: 16, dispatch: 49e6, fill: 1, store: 16, storeAgain: 160, unitStore: 24 },
 };
 
 /** The device that a request is for; an H200 where it says nothing. */

@@ -48,8 +48,11 @@ export interface DeviceShares {
   readonly dealtUnevenly: number;
   /** The same of matrix units, but of gathered images whose loads come out even. */
   readonly dealtUnevenlyOnUnits: number;
-  /** What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile. */
-  readonly packing: { readonly single: number; readonly across: number };
+  /**
+   * What the main loop gains by a packed operand: where it loads single elements, and where it stores across a tile, of a side of
+   * 128 and of a narrower one.
+   */
+  readonly packing: { readonly single: number; readonly across: number; readonly narrow: number };
   /** What of implicit GEMM's rate is left where it reads its filter as it lies, element by element. */
   readonly strewn: number;
   /** What of the main loop's rate is left where it unpacks both operands, four values with a scale in common. */
@@ -80,7 +83,9 @@ export interface DeviceShares {
   readonly interleaved: number;
   /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8, and what those of backward-filter read. */
   readonly transforms: { readonly large: number; readonly gradient: number };
-  /** Of int8 on matrix units, a policy over what `policies` has of it; 1 where absent. */
+  /** Of int8 on matrix units: a word of four over a half. */
+  readonly words: number;
+  /** The same of a policy, over what `policies` has of it and `words`; 1 where absent. */
   readonly bytes: Readonly<Record<string, number>>;
   /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
@@ -144,10 +149,16 @@ export interface DeviceModel {
   /** 32-bit registers of a multiprocessor. */
   readonly registers: number;
   /**
-   * Warps that keep a multiprocessor's arithmetic busy; fewer reach 1 − (1 − warps / busy) ^ power of it. `onUnits` is `busy`
-   * of the main loop on matrix units, whose sums leave registers for no more.
+   * Warps that keep a multiprocessor's arithmetic busy, of which it runs so many side by side; fewer reach 1 − (1 − warps / busy) ^
+   * power of it, those of the main loop of threads by figures of their own. `onUnits` is `busy` of that on matrix units, whose sums
+   * leave registers for no more.
    */
-  readonly warps: { readonly busy: number; readonly power: number; readonly onUnits: number };
+  readonly warps: {
+    readonly busy: number;
+    readonly power: number;
+    readonly loop: { readonly busy: number; readonly power: number };
+    readonly onUnits: number;
+  };
   /** Bytes of workgroup memory that the workgroups of a multiprocessor have together. */
   readonly sharedBytes: number;
   /** What it reaches, in TFLOP/s and TB/s. */
@@ -166,6 +177,7 @@ export interface DeviceModel {
   /**
    * Where a product is cut: an element moved and a dispatch, in multiply-adds of the whole device, the filling of a tile, in
    * steps of its main loop, and the storing of a result, in multiply-adds; on matrix units its storing and reading on the way, too.
+   * `unitStore` is the filling and storing of a tile there, whatever multiplies it: of each result, in multiply-adds of the device.
    */
   readonly costs: {
     readonly element: number;
@@ -173,6 +185,7 @@ export interface DeviceModel {
     readonly fill: number;
     readonly store: number;
     readonly storeAgain: number;
+    readonly unitStore: number;
   };
 }
 
@@ -186,10 +199,18 @@ export function residentWorkgroups({ warps: { busy } }: DeviceModel, warps: numb
   return Math.max(1, Math.floor(busy / warps));
 }
 
-/** The device as a policy of the main loop meets it: on matrix units other warps keep it busy. */
+/** Workgroups of a policy of the main loop that a multiprocessor runs side by side, by their warps. */
+export function residentPolicies(device: DeviceModel, policy: TilePolicy): number {
+  const { warps } = device;
+  const busy = policy.matrix === undefined ? warps.busy : warps.onUnits;
+  return residentWorkgroups({ ...device, warps: { ...warps, busy } }, policyWarps(policy));
+}
+
+/** The device as the warps of a policy of the main loop keep it busy. */
 export function policyDevice(device: DeviceModel, { matrix }: TilePolicy): DeviceModel {
   const { warps } = device;
-  return matrix === undefined ? device : { ...device, warps: { ...warps, busy: warps.onUnits } };
+  const met = matrix === undefined ? warps.loop : { busy: warps.onUnits };
+  return { ...device, warps: { ...warps, ...met } };
 }
 
 /** Whether `auto` weighs a policy. */
@@ -199,7 +220,7 @@ export function weighsPolicy({ shares }: DeviceModel, { name }: TilePolicy): boo
 
 /** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */
 export function policyShare({ shares }: DeviceModel, { name, matrix }: TilePolicy): number {
-  const bytes = matrix?.unit.component === "i8" ? shares.bytes[name] ?? 1 : 1;
+  const bytes = matrix?.unit.component === "i8" ? shares.words * (shares.bytes[name] ?? 1) : 1;
   return (shares.policies[name] || 1) * bytes;
 }
 

@@ -10,6 +10,7 @@ import { type Product, productUnit, stepsOf } from "../product.ts";
 import type { Planned } from "../refusal.ts";
 import {
   loadSteps,
+  loopDepth,
   type OperandShape,
   operandShapes,
   packingCost,
@@ -51,7 +52,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
       steps: loadSteps(shape),
       packing: (policy: TilePolicy) =>
         packingPays(device, request.limits, valueBytes, shape, policy, side, other)
-          ? packingCost(device, shape)
+          ? packingCost(device, shape, policy)
           : undefined,
       packedAlong: (policy: TilePolicy) => packsPanels(policy) ? "depth" : "place",
     });
@@ -65,7 +66,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     rows: m,
     columns: n,
     batches: batch,
-    ...stepsOf(() => depth, request.variant),
+    ...stepsOf((policy) => loopDepth(depth, policy, matrix?.chain), request.variant),
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.

@@ -2,7 +2,8 @@ import { matrixVector } from "../../kernels/loaders/matrix.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import { packBytesKernel, packBytesThreads } from "../../kernels/pack_bytes.ts";
 import { packStridedKernel, packWorkgroups } from "../../kernels/pack_strided.ts";
-import { unitDepth } from "../../kernels/matrix_units.ts";
+import { paddedSteps } from "../../kernels/unit_schedule.ts";
+import { type UnitChain, unitDepth } from "../../kernels/matrix_units.ts";
 import type { MatrixTile, TilePolicy } from "../../kernels/policy.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
 import type { GemmProblem } from "../../problem/gemm_problem.ts";
@@ -80,12 +81,23 @@ function packingGain(
   if (vector === 1) return packing.single;
   if (along === "place") return 0;
   if (policy.matrix !== undefined) return 1 - depthShare(shares, policy, extent);
-  return extent >= 128 ? packing.across : 0;
+  return extent >= 128 ? packing.across : packing.narrow;
+}
+
+/** Values along the depth that the main loop goes over, zeros behind those of the operands included. */
+export function loopDepth(
+  depth: number,
+  policy: TilePolicy,
+  chain: UnitChain | undefined,
+): number {
+  const steps = Math.ceil(depth / policy.depth);
+  const padded = paddedSteps(policy, chain, steps);
+  return padded === steps ? depth : padded * policy.depth;
 }
 
 /** Places and depth of a packed operand, whole tiles. */
 export function packedSize(
-  { places, depth }: OperandShape,
+  { places, depth }: Pick<OperandShape, "places" | "depth">,
   policy: TilePolicy,
   side: "rows" | "columns",
 ): { places: number; depth: number } {
@@ -129,15 +141,20 @@ export function packingPays(
   const gain = packingGain(device, matrix, policy, policy[side]);
   // Fast products have less to gain.
   const speed = policy.matrix === undefined ? 1 : policyShare(device, policy);
-  return products / speed * gain > packingCost(device, matrix);
+  return products / speed * gain > packingCost(device, matrix, policy);
 }
 
-/** Reading an operand and writing it once more, in multiply-adds. */
+/** Words of int8 over other values: their bytes are gathered on the way. */
+const PACKED_WORD = 2;
+
+/** Reading an operand and writing it once more for a policy, in multiply-adds. */
 export function packingCost(
   { costs }: DeviceModel,
-  { places, depth, batches }: OperandShape,
+  { places, depth, batches, bytes }: OperandShape,
+  policy: TilePolicy,
 ): number {
-  return 2 * batches * places * depth * costs.element + costs.dispatch;
+  const value = bytes !== undefined || packsPanels(policy) ? PACKED_WORD : 1;
+  return 2 * batches * places * depth * value * costs.element + costs.dispatch;
 }
 
 /**

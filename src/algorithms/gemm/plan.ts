@@ -38,12 +38,7 @@ import { refuseLongLoops } from "../loops.ts";
 import { pass, reducePass, reduceTilesPass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { deviceOf } from "../device/h200.ts";
-import {
-  type DeviceModel,
-  policyDevice,
-  policyWarps,
-  residentWorkgroups,
-} from "../device/model.ts";
+import { type DeviceModel, residentPolicies } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
 import { BufferList } from "../tensors.ts";
@@ -53,6 +48,7 @@ import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue, resultMap } from "./epilogue.ts";
 import {
   loadSteps,
+  loopDepth,
   type OperandShape,
   operandShapes,
   packedSize,
@@ -83,8 +79,7 @@ function withTile(request: GemmRequest): GemmRequest {
  */
 function bandOfTiles(device: DeviceModel, policy: TilePolicy, { m, n }: GemmProblem): number {
   if (policy.matrix === undefined || n <= policy.columns) return 0;
-  const wave = device.multiprocessors *
-    residentWorkgroups(policyDevice(device, policy), policyWarps(policy));
+  const wave = device.multiprocessors * residentPolicies(device, policy);
   const band = 2 ** Math.round(Math.log2(Math.sqrt(wave * policy.columns / policy.rows)));
   return Math.ceil(m / policy.rows) > 2 * band ? band : 0;
 }
@@ -174,8 +169,8 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     : { ...asStored, tile: unitScalar(matrix.unit) };
   // Products of a value along the depth of what the loop loads: halves are two values a product.
   const packed = matrix?.split ? 1 / 2 : depthOfValue(asStored);
-  const depth = storedDepth(k, asStored, matrix);
   const chain = gemmUnit(request)?.chain;
+  const depth = loopDepth(storedDepth(k, asStored, matrix), policy, chain);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
   const buffers = new BufferList(limits);
@@ -319,11 +314,12 @@ function planMath(asked: GemmRequest): Planned<Plan> {
             ...matrix,
             vector,
             tileDepth: policy.depth,
+            ...(depth === matrix.depth ? {} : { padded: true }),
           },
         );
       return { buffer: unpacked, loader, trait: `${vector}` };
     }
-    const padded = packedSize(matrix, policy, side);
+    const padded = packedSize({ ...matrix, depth }, policy, side);
     const packedBuffer = buffers.add(
       `packed ${name}`,
       "workspace",

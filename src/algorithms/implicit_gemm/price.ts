@@ -25,9 +25,7 @@ export function implicitTime(
 ): number {
   const { problem, layout } = request;
   const { rates, shares } = deviceOf(request);
-  const rate = request.dtype === "i8"
-    ? rates.dot4 / 4
-    : problem.op !== "bwd-filter"
+  const rate = problem.op !== "bwd-filter"
     ? rates.gathered
     : rates.correlated[layout === "nhwc" ? "along" : "across"];
   // Of a vector the first element finds it.

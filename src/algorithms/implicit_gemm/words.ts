@@ -8,7 +8,7 @@ import type { SizeMode } from "../../kernels/module.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
-import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
+import { moveTime, passTime } from "../device/model.ts";
 import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
@@ -29,23 +29,6 @@ export function inWords(request: PlanRequest): PlanRequest {
   return {
     ...request,
     problem: { ...problem, inChannels: problem.groups * groupWords(problem) },
-    device: wordDevice(deviceOf(request)),
-  };
-}
-
-/** The device with what is no product told in products of words, which take longer than a multiply-add. */
-function wordDevice(device: DeviceModel): DeviceModel {
-  const { costs, rates } = device;
-  const share = rates.dot4 / 4 / rates.gathered;
-  return {
-    ...device,
-    costs: {
-      element: share * costs.element,
-      dispatch: share * costs.dispatch,
-      fill: share * costs.fill,
-      store: share * costs.store,
-      storeAgain: share * costs.storeAgain,
-    },
   };
 }
 

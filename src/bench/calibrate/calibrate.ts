@@ -211,7 +211,7 @@ function withCosts(model: DeviceModel, before: DeviceModel): DeviceModel {
   const ratio = (path: FigurePath) => figure(model, path) / figure(before, path);
   const computing = ratio(["rates", "gathered"]);
   const moving = computing / ratio(["rates", "stream"]);
-  const { element, dispatch, fill, store, storeAgain } = before.costs;
+  const { element, dispatch, fill, store, storeAgain, unitStore } = before.costs;
   const digits = (value: number) => Number(value.toPrecision(3));
   return {
     ...model,
@@ -221,6 +221,7 @@ function withCosts(model: DeviceModel, before: DeviceModel): DeviceModel {
       fill: digits(fill),
       store: digits(store * moving),
       storeAgain: digits(storeAgain * moving),
+      unitStore: digits(unitStore * moving),
     },
   };
 }

@@ -78,6 +78,7 @@ const SMALL = modelWith(20, {
   "costs.element": 0.5,
   "costs.store": 0.5,
   "costs.storeAgain": 0.5,
+  "costs.unitStore": 0.5,
   "costs.dispatch": 0.15,
 });
 
@@ -137,6 +138,7 @@ Deno.test("calibrate() finds a device that is a thousand times as slow", async (
     "costs.element": 2,
     "costs.store": 2,
     "costs.storeAgain": 2,
+    "costs.unitStore": 2,
     "costs.dispatch": 0.02,
   });
   const { model } = await calibrate("slow", fakeDevice(slow));

@@ -13,6 +13,8 @@ export interface MatrixShape {
   /** Elements from one batch to the next; 0 for a matrix that all batches share. */
   readonly batchStride: number;
   readonly tileDepth: number;
+  /** Whether there are steps behind its depth, of zeros; where absent none but what the last one has. */
+  readonly padded?: boolean;
 }
 
 /** Vectors of four need a contiguous side of whole vectors. */
@@ -34,7 +36,8 @@ export function matrixLoader(
   const size = (name: string, value: number) => module.size(`${operand}_${name}`, value);
   const leading = size("leading", (along === "place" ? shape.places : shape.depth) / vector);
   const batch = size("batch_stride", shape.batchStride / vector);
-  const masked = module.mode === "uniform" || shape.depth % tileDepth !== 0;
+  const { padded = shape.depth % tileDepth !== 0 } = shape;
+  const masked = module.mode === "uniform" || padded;
   const units = (index: string) => vector === 1 ? index : `${index} / ${vector}u`;
   const zero = matrix.packed?.zero ?? zeroOf(matrix.value, matrix.vector);
   const { load } = matrix.packed ?? matrix;

@@ -57,15 +57,15 @@ export function collectsAhead({ depth, matrix }: Pick<TilePolicy, "depth" | "mat
  * ones do not (docs/performance/matrix_units.md).
  *
  * Steps of one matrix's depth, whose matrices are many to their barriers, collect the next ones ahead, in twice the tiles; not
- * where sums move to registers every few steps, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
+ * where sums move on every few steps but by rounds, since registers then hold neither (28.9 ms for 0.9 at 4096³ on an H200).
  *
- * @param flushed Whether sums move to registers every few steps.
+ * @param moved Whether sums move on every few steps, in a loop that does not go by rounds.
  */
 export function matrixMemory(
   policy: MatrixTilePolicy,
   [a, b]: readonly [MatrixLoader, MatrixLoader],
   { doubleBuffer, prefetch }: Pick<FullMainLoopVariant, "doubleBuffer" | "prefetch">,
-  flushed: boolean,
+  moved: boolean,
 ): MatrixMemory {
   const { matrix, rows, columns, depth } = policy;
   const { unit } = matrix;
@@ -78,7 +78,7 @@ export function matrixMemory(
   const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
   const buffers = doubleBuffer
     ? "alternate"
-    : shared && prefetch && !flushed && collectsAhead(policy)
+    : shared && prefetch && !moved && collectsAhead(policy)
     ? "collected"
     : "one";
   const copies = buffers === "one" ? 1 : 2;

@@ -30,8 +30,6 @@ export interface MatrixParts {
   /** Of each, the last one but at most. */
   readonly steps: number;
   readonly totals: "registers" | "result";
-  /** Whether all have as many steps. */
-  readonly whole: boolean;
 }
 
 /** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
@@ -215,7 +213,6 @@ export function matrixProducts(
     finish: kept ? moved.join("\n") : "",
     parts: parts !== undefined && {
       steps: `${parts.steps}u`,
-      whole: parts.whole,
       clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
       stored: !kept,
     },

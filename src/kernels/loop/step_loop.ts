@@ -48,12 +48,10 @@ export interface StepProducts {
   /** After the loop, or after each of its parts: what has not been moved on yet. */
   readonly finish: string;
   /**
-   * Where sums move on every few steps: WGSL of how many and whether they always are, what sets them to zero, and whether they go to
-   * the store each time.
+   * Where sums move on every few steps: WGSL of how many at most, what sets them to zero, and whether they go to the store each time.
    */
   readonly parts: false | {
     readonly steps: string;
-    readonly whole?: boolean;
     readonly clear: string;
     readonly stored: boolean;
   };
@@ -87,7 +85,7 @@ export interface StepLoop {
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
   /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds`. */
   readonly alone?: StepsAlone | undefined;
-  /** Steps that all workgroups' are whole multiples of, whichever they have: one loop over rounds of so many steps is then all texts'. */
+  /** Steps that all workgroups', and all parts of their sums, are whole multiples of: one loop over rounds of so many is then all texts'. */
   readonly rounds?: number | undefined;
 }
 
