@@ -141,7 +141,7 @@ export function loopCost(
   const few = isSmallCpu(device);
   const { fill, store, storeAgain, unitStore } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
-  const onUnits = policy.matrix !== undefined;
+  const onUnits = policy.matrix !== undefined && !few;
   const one = (steps: number) => {
     const again = storedAgain(policy, product, steps) * storeAgain;
     return tile * (policy.depth * steps + (onUnits ? 0 : store) + again);
