@@ -71,7 +71,7 @@ function splitErrors(units: number, fill: "uniform01" | "normal", arithmetic: Pl
 
 Deno.test("sums of f32 in halves err by less than 7e-7, and 4 times what sums in f32 do", () => {
   for (const units of [32, 64, 96, 112, 128, 256, 1152]) {
-    // As `unitParts()` has it.
+    // As `unitSchedule()` has it.
     const chain = units === 112 ? 64 : 112;
     const halves = { unit: 16, math: "f16x3", chain } as const;
     for (const fill of ["uniform01", "normal"] as const) {
