@@ -17,7 +17,7 @@ fn transposed(rows: vec4u) -> vec4u {
 <% } -%>
 <%= it.begin %>
 <%= it.digits %>
-  let panel = far_panel * <%= it.beside %>u + near_panel;
+  let panel = far_panel * <%= it.beside %> + near_panel;
   if (panel >= <%= it.panels %>) { return; }
   let place = first_place * <%= it.wide %>u;
   let first = (panel * <%= it.panel %> + run * <%= it.deep %>u) * 4u;

@@ -105,6 +105,11 @@ const sums = (output, counted) => { -%>
 <%= it.parts.clear %>
 <% if (it.rounds) { -%>
 <% rounds("part_step", "next_step") -%>
+<% } else if (it.parts.whole) { -%>
+  for (var turn = 0u; turn < <%= it.parts.steps %>; turn++) {
+    let step = part_step + turn;
+<% step(false) -%>
+  }
 <% } else { -%>
   for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; step++) {
 <% step(false) -%>

@@ -30,7 +30,7 @@ const SPLIT_SHARE = 0.6;
 
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
-  const { shares, rates } = device;
+  const { shares } = device;
   const threads = policyThreads(policy);
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
@@ -47,13 +47,14 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
-  // Units have a share of their own for words.
-  const words = policy.matrix === undefined && a.value === "u32"
-    ? rates.dot4 / 4 / rates.gathered
-    : 1;
-  const rate = policyShare(device, policy) * words *
+  const rate = policyShare(device, policy) * wordShare(device, policy, a) *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
+}
+
+/** Share of a rate of multiply-adds that threads reach on words of int8; matrix units have one of their own for them. */
+function wordShare({ rates }: DeviceModel, { matrix }: TilePolicy, { value }: TileAccess): number {
+  return matrix === undefined && value === "u32" ? rates.dot4 / 4 / rates.gathered : 1;
 }
 
 /** Share that is left where a side of a policy's tile is read along its depth. */
@@ -151,7 +152,8 @@ export function loopCost(
   const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
     parts.reduce((sum, part) => sum + cost(part), 0);
   if (few) {
-    const wave = multiprocessors / policyShare(device, policy);
+    const wave = multiprocessors /
+      (policyShare(device, policy) * wordShare(device, policy, product.a));
     return (parts) =>
       sumOf(
         parts,

@@ -165,11 +165,13 @@ export function mainLoopKernel(
   const rounds = mode === "constant" && !shape.uneven && last === undefined
     ? schedule.rounds
     : undefined;
+  const whole = mode === "constant" && last === undefined && shape.splits === 1 &&
+    !shape.uneven && parts !== undefined && rounds === undefined && steps % parts.steps === 0;
   if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
   const body = isMatrixPolicy(policy)
-    ? matrixBody(policy, a, b, last, { parts, rounds }, variant)
+    ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)
     : threadBody(policy, a, b, last, variant, accumulation, threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)

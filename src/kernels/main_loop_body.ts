@@ -100,13 +100,13 @@ export function threadBody(
   };
 }
 
-/** Every subgroup multiplies on matrix units, going over its steps as the text does. */
+/** Every subgroup multiplies on matrix units, going over its steps as the text does, of which `whole` says whether all parts have as many. */
 export function matrixBody(
   policy: TilePolicy & MatrixTilePolicy,
   a: TileLoader,
   b: TileLoader,
   last: number | undefined,
-  { parts, rounds }: Pick<UnitSchedule, "parts" | "rounds">,
+  { parts, rounds, whole }: Pick<UnitSchedule, "parts" | "rounds"> & { readonly whole: boolean },
   variant: FullMainLoopVariant,
 ): LoopBody {
   const { unit, matrices } = policy.matrix;
@@ -119,7 +119,7 @@ export function matrixBody(
     tiles: memory.tiles,
     buffers: memory.buffers,
     places: matrixPlaces(policy, memory),
-    products: matrixProducts({ policy, memory, last, parts }),
+    products: matrixProducts({ policy, memory, last, parts, whole }),
     output: (store) => matrixOutput(policy, memory, store, parts),
   };
 }

@@ -38,7 +38,7 @@ const LINE = 128;
 
 /** Panels that neighbouring threads copy of a place, before they go on to the next: a whole line, where the depth lies together. */
 function panelsBeside({ along, panel }: PackBytesShape): number {
-  return along === "place" || panel === 1 ? 1 : Math.max(1, LINE / (4 * panel));
+  return along === "place" || panel === 1 ? 1 : Math.max(1, Math.floor(LINE / (4 * panel)));
 }
 
 /** Bytes along the depth that lie together, at multiples of so many, and are copied as they are. */
@@ -78,6 +78,7 @@ export function packBytesKernel(
   const run = runBytes(shape);
   const from = module.tensor("unpacked", "read", run === 16 ? 4 : 1, source, "u32");
   const to = module.tensor("packed", "write", wide * deep === 1 ? 1 : 4, packed, "u32");
+  const beside = panelsBeside(shape);
   const name = `pack_bytes_${along}${wide}_run${run}${panel === 1 ? "" : "_panels"}${
     splitTrait(source, packed)
   }`;
@@ -85,7 +86,6 @@ export function packBytesKernel(
   const runs = module.size("runs", panel / deep);
   const threads = module.size("threads", paddedPlaces / wide);
   const panels = module.size("panels", paddedWords / panel);
-  const beside = panelsBeside(shape);
   const values = {
     name,
     wide,
@@ -94,7 +94,7 @@ export function packBytesKernel(
     begin: eachElement(module.size("count", packBytesThreads(shape))),
     digits: digitsText("i", "rest", [
       { name: "run", radix: runs },
-      { name: "near_panel", radix: `${beside}u` },
+      { name: "near_panel", radix: module.size("beside", beside) },
       { name: "first_place", radix: threads },
       {
         name: "far_panel",
@@ -102,7 +102,7 @@ export function packBytesKernel(
       },
       { name: "group", radix: "" },
     ]),
-    beside,
+    beside: module.size("beside", beside),
     panels,
     panel: module.size("panel", panel),
     places: size("places"),

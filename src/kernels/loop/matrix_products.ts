@@ -23,6 +23,8 @@ export interface MatrixProducts {
    * in one where absent.
    */
   readonly parts: MatrixParts | undefined;
+  /** Whether the text says how many steps each part has. */
+  readonly whole: boolean;
 }
 
 /** Parts of a sum, and where they are added up. */
@@ -151,7 +153,7 @@ function termsOf({ split }: MatrixTile): readonly (readonly [string, string])[] 
 
 /** The text of a subgroup's products of a step. */
 export function matrixProducts(
-  { policy, memory, last, parts }: MatrixProducts,
+  { policy, memory, last, parts, whole }: MatrixProducts,
 ): StepProducts {
   const { matrix } = policy;
   const { unit, matrices: [rows, columns] } = matrix;
@@ -213,6 +215,7 @@ export function matrixProducts(
     finish: kept ? moved.join("\n") : "",
     parts: parts !== undefined && {
       steps: `${parts.steps}u`,
+      whole,
       clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
       stored: !kept,
     },

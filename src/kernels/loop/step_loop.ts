@@ -48,10 +48,12 @@ export interface StepProducts {
   /** After the loop, or after each of its parts: what has not been moved on yet. */
   readonly finish: string;
   /**
-   * Where sums move on every few steps: WGSL of how many at most, what sets them to zero, and whether they go to the store each time.
+   * Where sums move on every few steps: WGSL of how many at most, whether of always as many, what sets them to zero, and whether they
+   * go to the store each time.
    */
   readonly parts: false | {
     readonly steps: string;
+    readonly whole?: boolean;
     readonly clear: string;
     readonly stored: boolean;
   };
