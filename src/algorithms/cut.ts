@@ -76,11 +76,11 @@ const STREAMED_STORED = 1.035;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
 /**
- * More splits of threads are taken only where they are predicted to take less than this share of fewer ones' time, which need less
- * memory: on an H200 stream-K of 2048³ takes 376.9 us with two splits and 382.6 with three, where 378 and 377 are predicted, and
- * 256 x 256 x 65536 194.3 with 33 splits and 198.1 with 49, for 195 and 192.
+ * More splits of threads are taken only where they are predicted to save more than this share of the split tiles' time, since fewer
+ * need less memory: on an H200 stream-K of 2048³ takes 376.9 us with two splits and 382.6 with three, where 378 and 377 are predicted,
+ * and 256 x 256 x 65536 194.3 with 33 splits and 198.1 with 49, for 195 and 192.
  */
-const WORTH_MORE_SPLITS = 0.98;
+const WORTH_MORE_SPLITS = 0.02;
 
 /** How a product may be cut, beside what it is. */
 export interface CutLimits {
@@ -127,20 +127,33 @@ export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
   const tried = balance === "stream-k" ||
     balance === "auto" && splits === undefined && !isSmallCpu(device);
   const streamed = tried && product.streams ? cheapest(each(streamedCuts)) : undefined;
-  const streams = streamed !== undefined &&
-    (balance === "stream-k" || streamed.cost < CLEARLY_LESS * even.cost);
-  return streams
-    ? fewestSplits(streamed, streamedCuts(product, streamed.policy, asked))
-    : fewestSplits(even, evenCuts(product, even.policy, asked));
+  const pays = ({ cost }: Cut) => balance === "stream-k" || cost < CLEARLY_LESS * even.cost;
+  if (streamed === undefined || !pays(streamed)) {
+    return fewestSplits(even, 1, evenCuts(product, even.policy, asked));
+  }
+  const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, streamed.policy);
+  const share = 1 - streamed.head! / tiles;
+  return fewestSplits(streamed, share, streamedCuts(product, streamed.policy, asked), pays);
 }
 
-/** Of the cuts of a policy that differ from the cheapest in nothing but fewer splits, and take hardly longer, that of fewest. */
-function fewestSplits(cheapest: Cut, cuts: Iterable<Cut>): Cut {
+/**
+ * Of the cuts of a policy that differ from the cheapest in nothing but fewer splits, and take hardly longer, that of fewest; a depth
+ * that is split stays so.
+ *
+ * @param share Of the tiles that are split, of all.
+ * @param suits Whether a cut is to be taken at all.
+ */
+function fewestSplits(
+  cheapest: Cut,
+  share: number,
+  cuts: Iterable<Cut>,
+  suits: (cut: Cut) => boolean = () => true,
+): Cut {
   const { policy, splits, head, cost } = cheapest;
   if (policy.matrix !== undefined) return cheapest;
   for (const cut of cuts) {
     const fewer = cut.head === head && cut.splits > 1 && cut.splits < splits;
-    if (fewer && cost > WORTH_MORE_SPLITS * cut.cost) return cut;
+    if (fewer && cost > (1 - WORTH_MORE_SPLITS * share) * cut.cost && suits(cut)) return cut;
   }
   return cheapest;
 }
@@ -204,7 +217,8 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
         { workgroups: tail * splits, steps: perSplit },
       ]);
       const stored = schedule.parts?.totals === "result" ? STREAMED_STORED : 1;
-      const loops = collectsAhead(policy) && rounds === undefined ? STREAMED_AHEAD : 1;
+      const twoLoops = rounds === undefined && schedule.parts === undefined;
+      const loops = collectsAhead(policy) && twoLoops ? STREAMED_AHEAD : 1;
       const cost = stored * loops * loop + margin +
         reduceCost(device, splits, elements) + packingCost(product, policy);
       yield { policy, splits, head, cost };

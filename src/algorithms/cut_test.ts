@@ -222,6 +222,35 @@ Deno.test("filling and storing take a tile as long as so many more steps, on sma
   }
 });
 
+Deno.test("fewer splits are taken but where more save a fiftieth of the split tiles' time, and stream-K where it pays all the same", () => {
+  const cutOf = (m: number, n: number, k: number, more: Partial<GemmRequest> = {}) =>
+    expectPlanned(cutGemm({ ...request(m, n, k, "auto"), ...more }));
+  let [streamed, even] = [0, 0];
+  for (const m of [256, 1024, 2048, 3000, 4096]) {
+    for (const n of [256, 1024, 2048, 5000]) {
+      for (const k of [1024, 4096, 30_000]) {
+        const { policy, splits, head, cost } = cutOf(m, n, k);
+        if (splits === 1) continue;
+        const tiles = Math.ceil(m / policy.rows) * Math.ceil(n / policy.columns);
+        const share = head === undefined ? 1 : 1 - head / tiles;
+        const balance = head === undefined ? "split-k" : "stream-k";
+        const forced = { policy: policy.name, balance } as const;
+        for (let fewer = 2; fewer < Math.min(splits, 33); fewer++) {
+          const other = cutOf(m, n, k, { ...forced, splits: fewer });
+          if (other.head !== head || other.splits !== fewer) continue;
+          assert.ok(cost <= (1 - 0.02 * share) * other.cost, `${m} ${n} ${k}: ${fewer}`);
+        }
+        if (head === undefined) even++;
+        else {
+          streamed++;
+          assert.ok(cost < 0.99 * cutOf(m, n, k, { balance: "none" }).cost, `${m} ${n} ${k}`);
+        }
+      }
+    }
+  }
+  assert.ok(streamed > 5 && even > 5, `${streamed}, ${even}`);
+});
+
 Deno.test("on matrix units the ends of a tile take as long whatever multiplies it, and words their share", () => {
   const matrixUnits = {
     lanes: 32,

@@ -47,7 +47,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     if (policy.matrix !== undefined && access.gathered && Number.isInteger(loads)) return across;
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
-  const rate = policyShare(device, policy) * wordShare(device, policy, a) *
+  const rate = policyShare(device, policy) *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
@@ -143,17 +143,18 @@ export function loopCost(
   const { fill, store, storeAgain, unitStore } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
   const onUnits = policy.matrix !== undefined && !few;
+  // Of products alone: what else a tile takes is no product of words.
+  const depth = policy.depth / wordShare(device, policy, product.a);
   const one = (steps: number) => {
     const again = storedAgain(policy, product, steps) * storeAgain;
-    return tile * (policy.depth * steps + (onUnits ? 0 : store) + again);
+    return tile * (depth * steps + (onUnits ? 0 : store) + again);
   };
-  const filling = onUnits ? 0 : tile * policy.depth * fill;
+  const filling = onUnits ? 0 : tile * depth * fill;
   const ends = onUnits ? tile * unitStore : 0;
   const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
     parts.reduce((sum, part) => sum + cost(part), 0);
   if (few) {
-    const wave = multiprocessors /
-      (policyShare(device, policy) * wordShare(device, policy, product.a));
+    const wave = multiprocessors / policyShare(device, policy);
     return (parts) =>
       sumOf(
         parts,

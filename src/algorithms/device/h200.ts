@@ -56,7 +56,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `costs.unitStore`: 3.8 to 4.2 us of a wave of tiles, whichever; `gatheredRows`, `tapRows`, and of policies on matrix units `short`,
  *   `96-columns`, `192-rows` and `square-96-rows`: by hand, to what of 270 records that leaves (docs/performance/matrix_units.md, What
  *   tiles take beside their steps).
- * - `warps.loop`, `policies.small`, `large`, `huge`: 2048³ and 256 x 256 x 65536 by splits, and 57 products (docs/performance/gemm.md, Half
+ * - `warps.loop`, `policies.large`, `huge`: 2048³ and 256 x 256 x 65536 by splits, and 57 products (docs/performance/gemm.md, Half
  *   waves); `packing.narrow`: nine products there.
  * - `costs.storeAgain`: 3.9 us of a tile whose step of 16 takes 0.39 us (`matrix_stored.txt` of 2026-11-24).
  * - `costs`: 25 T multiply-adds a second against 1.5 T elements moved, some in the cache, and 2 µs a dispatch.
@@ -111,7 +111,7 @@ export const H200: DeviceModel = {
       short: 0.8,
       slim: 0.72,
       block: 0,
-      small: 0.81,
+      small: 0.86,
       wide: 0.96,
       tall: 1,
       broad: 0.93,

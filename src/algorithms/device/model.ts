@@ -150,8 +150,8 @@ export interface DeviceModel {
   readonly registers: number;
   /**
    * Warps that keep a multiprocessor's arithmetic busy, of which it runs so many side by side; fewer reach 1 − (1 − warps / busy) ^
-   * power of it, those of the main loop of threads by figures of their own. `onUnits` is `busy` of that on matrix units, whose sums
-   * leave registers for no more.
+   * power of it, those of the main loop whose threads have 64 results by figures of their own (`loop`). `onUnits` is `busy` of that
+   * on matrix units, whose sums leave registers for no more.
    */
   readonly warps: {
     readonly busy: number;
@@ -206,10 +206,14 @@ export function residentPolicies(device: DeviceModel, policy: TilePolicy): numbe
   return residentWorkgroups({ ...device, warps: { ...warps, busy } }, policyWarps(policy));
 }
 
+/** Results of a thread whose products follow each other without waiting: fewer warps of such keep a multiprocessor busy. */
+const MANY_RESULTS = 64;
+
 /** The device as the warps of a policy of the main loop keep it busy. */
-export function policyDevice(device: DeviceModel, { matrix }: TilePolicy): DeviceModel {
+export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceModel {
   const { warps } = device;
-  const met = matrix === undefined ? warps.loop : { busy: warps.onUnits };
+  const many = policy.threadRows * policy.threadColumns >= MANY_RESULTS;
+  const met = policy.matrix !== undefined ? { busy: warps.onUnits } : many ? warps.loop : {};
   return { ...device, warps: { ...warps, ...met } };
 }
 

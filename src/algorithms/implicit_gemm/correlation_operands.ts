@@ -63,21 +63,21 @@ export function correlationOperands(request: PlanRequest): Operands {
         batchInner,
         tileDepth: policy.depth,
       };
+      const places = (strides: readonly number[], channels: number) => ({
+        channels,
+        channelStride: strides[1]!,
+        batchStride: strides[0]!,
+        placeStride: strides.at(-1)!,
+      });
       return [
         placesLoader(module, "a", gradient, correlation, {
-          channels: group.output,
-          channelStride: gradientStrides[1]!,
-          batchStride: gradientStrides[0]!,
-          placeStride: gradientStrides.at(-1)!,
+          ...places(gradientStrides, group.output),
           along: a.along,
           vector: vectors.a,
         }),
         still
           ? placesLoader(module, "b", input, correlation, {
-            channels: group.input,
-            channelStride: inputStrides[1]!,
-            batchStride: inputStrides[0]!,
-            placeStride: inputStrides.at(-1)!,
+            ...places(inputStrides, group.input),
             along: b.along,
             vector: vectors.b,
           })

@@ -14,6 +14,6 @@ Deno.test("nonfusedTime() of one image is what an H200 took: large transforms ta
     ] as const
   ) {
     const ratio = nonfusedTime(request(problem, { layout: "nhwc", tile })) as number / 1e3 / ms;
-    assert.ok(ratio > 0.8 && ratio < 1.15, `${tile}: ${ratio}`);
+    assert.ok(ratio > 0.85 && ratio < 1.15, `${tile}: ${ratio}`);
   }
 });

@@ -45,12 +45,22 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
     assert.deepEqual(read(false), MODEL);
     assert.throws(() => read(true), /^TypeError: .*another version of wgconv wrote it/);
     const real = "../../../bench/results/h100-2026-11-22/calibration.json";
-    const { name, shares } = readDeviceModel(fileURLToPath(new URL(real, import.meta.url)));
+    const { name, shares, warps } = readDeviceModel(fileURLToPath(new URL(real, import.meta.url)));
     assert.equal(name, "NVIDIA H100 80GB HBM3, calibrated");
     assert.equal(shares.policies.short, H200.shares.policies.short, "what it lacks");
+    const { busy, power } = warps;
+    assert.deepEqual(warps.loop, { busy, power }, "what its policies were measured by");
   } finally {
     Deno.removeSync(path);
   }
+});
+
+Deno.test("of few warps a model says one figure for all, or one of threads with many results beside it", () => {
+  const warps = (fields: object) => parseDeviceModel(fields, "x.json").warps;
+  assert.deepEqual(warps({}), H200.warps);
+  assert.deepEqual(warps({ warps: { power: 2 } }).loop, { busy: H200.warps.busy, power: 2 });
+  const loop = { busy: 7, power: 3 };
+  assert.deepEqual(warps({ warps: { loop } }), { ...H200.warps, loop });
 });
 
 Deno.test("a share of a policy may be 0, which is never taken, and no other of that name", () => {

@@ -96,7 +96,12 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
       `Cannot read ${source}: it is of a software device, and has no multiprocessors`,
     );
   }
-  const model = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
+  const whole = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
+  // Shares of policies were measured by what the same file says of few warps, which had one figure for all of them.
+  const { busy, power } = whole.warps;
+  const alike = given.warps !== undefined && given.warps.loop === undefined;
+  const loop = alike ? { busy, power } : whole.warps.loop;
+  const model = { ...whole, warps: { ...whole.warps, loop } };
   if (!TILE_POLICIES.some((policy) => weighsPolicy(model, policy))) {
     throw new InputTypeError(
       `Cannot read ${source}: shares.policies are 0 for every policy without matrix units, expected one that is not`,
