@@ -38,10 +38,11 @@ Deno.test("padded steps go by rounds where sums are stored on their way, and are
   assert.deepEqual(unitSchedule(ahead, chain, 320).parts, { steps: 112, totals: "result" });
 });
 
-Deno.test("only what is stored on its way is padded", () => {
+Deno.test("only what is stored on its way is padded, and who has a depth alone goes by rounds for nothing else", () => {
   for (const policy of [...POLICIES, ...TILE_POLICIES]) {
     for (const steps of [1, 7, 313, 2001]) {
       assert.equal(paddedSteps(policy, undefined, steps), steps);
+      assert.equal(unitSchedule(policy, undefined, 8 * steps).rounds, undefined);
       assert.equal(paddedSteps(policy, { length: 224, totals: "registers" }, steps), steps);
     }
   }
