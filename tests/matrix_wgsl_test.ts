@@ -228,7 +228,7 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
   ];
   const load =
     /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
-  const store = /subgroupMatrixStore<row_major>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
+  const store = /subgroupMatrixStore<(\w+)>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
   const result = /subgroup_matrix_result<(\w+), (\d+), (\d+)>/.exec(wgsl)!;
   const accesses = [
     ...[...wgsl.matchAll(load)].map(([, , component, columns, rows, order, name, at, stride]) => ({
@@ -237,10 +237,10 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
       each: Number(order === "row_major" ? columns : rows),
       ...{ name: name!, at: at!, stride: Number(stride) },
     })),
-    ...[...wgsl.matchAll(store)].map(([, name, at, , stride]) => ({
+    ...[...wgsl.matchAll(store)].map(([, order, name, at, , stride]) => ({
       component: result[1]!,
-      lines: Number(result[3]),
-      each: Number(result[2]),
+      lines: Number(result[order === "row_major" ? 3 : 2]),
+      each: Number(result[order === "row_major" ? 2 : 3]),
       ...{ name: name!, at: at!, stride: Number(stride) },
     })),
   ];

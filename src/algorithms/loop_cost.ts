@@ -1,5 +1,12 @@
 import { scalarBytes } from "../elements/scalar.ts";
-import { dealsRows, loadedTile, policyVector, vectorSide } from "../kernels/loader.ts";
+import {
+  dealsRows,
+  loadedTile,
+  policyVector,
+  sharesLines,
+  VECTOR_BYTES,
+  vectorSide,
+} from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { unitSchedule } from "../kernels/unit_schedule.ts";
 import { unitScalar } from "../kernels/matrix_units.ts";
@@ -37,7 +44,8 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     const across = access.tapRow !== undefined
       ? shares.tapRows[policy.name] ?? 1
       : vectorSide(access) === "depth"
-      ? depthShare(shares, policy, extent) * (access.gathered ? gatheredShare(shares, policy) : 1)
+      ? depthShare(shares, policy, extent) *
+        (access.gathered ? gatheredShare(shares, policy, access) : 1)
       : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
     const [places, deep] = loadedTile(loader, extent, policy.depth);
@@ -70,9 +78,21 @@ export function depthShare(
   return share ** (2 * extent / (rows + columns));
 }
 
+/** Share that is left where rows are stored in the order in which they lie, several to a bank of workgroup memory. */
+const IN_ORDER = 0.93;
+
 /** Share that is left where an operand of matrix units is gathered in short rows. */
-function gatheredShare({ gatheredRows }: DeviceModel["shares"], policy: TilePolicy): number {
-  return policy.matrix === undefined ? 1 : gatheredRows[rowBytes(policy, policy.matrix)] ?? 1;
+function gatheredShare(
+  { gatheredRows }: DeviceModel["shares"],
+  policy: TilePolicy,
+  { along, vector: least = 1, steps = [], pitch }: TileAccess,
+): number {
+  const { matrix } = policy;
+  if (matrix === undefined) return 1;
+  const vector = policyVector(policy, least === 8 ? 4 : least, steps);
+  const whole = vector * scalarBytes(unitScalar(matrix.unit)) === VECTOR_BYTES;
+  const inOrder = !whole || sharesLines({ along, vector }, pitch);
+  return (gatheredRows[rowBytes(policy, matrix)] ?? 1) * (inOrder ? IN_ORDER : 1);
 }
 
 /** Bytes of a row along the depth of a tile. */

@@ -24,6 +24,8 @@ export interface TileLoader {
   readonly along: "place" | "depth";
   /** Along which side a vector's elements lie, where that is not {@linkcode along}. */
   readonly vectorAlong?: "place" | "depth";
+  /** Elements in memory from a place to the next, where that is known and places do not lie beside each other. */
+  readonly pitch?: number;
   /** Taps that a step multiplies each load with; one where absent. */
   readonly tapRow?: TapRow;
   /** Declares the state of the loop, given `first_step`. */
@@ -124,6 +126,53 @@ function tileVectors(
   return loader.along === "place" ? [places, depths] : [depths, places];
 }
 
+/** Bytes of the largest vectors: what a thread loads and stores at once. */
+export const VECTOR_BYTES = 16;
+
+/** Bytes that the first-level cache looks up at once. */
+const LINE_BYTES = 128;
+
+/**
+ * Whether places that follow each other lie in one line, of whose vectors each has 16 bytes: apart, they take as many lookups more.
+ *
+ * @param pitch Elements from a place to the next; whole lines where absent.
+ */
+export function sharesLines(
+  { along, vector }: Pick<TileLoader, "along" | "vector">,
+  pitch: number | undefined,
+): boolean {
+  return along === "depth" && pitch !== undefined &&
+    2 * pitch * VECTOR_BYTES / vector <= LINE_BYTES;
+}
+
+/** Threads whose stores of 16 bytes to workgroup memory pass at once, over all of its banks. */
+const PHASE = 8;
+
+/** Whether rows of so many vectors of 16 bytes, 16 bytes apart, share banks with their neighbours. */
+export function sharesBanks(vectors: number): boolean {
+  return vectors === 2 || vectors === 4;
+}
+
+/**
+ * WGSL of the row that is `index`-th where rows of so many vectors of 16 bytes lie 16 bytes apart and those that are stored at once
+ * lie in different banks: of two vectors 0, 2, 4, 6, then 1, 3, 5, 7, of four 0, 4, then 1, 5, and so on, and all rows as they
+ * follow each other where nothing is gained.
+ */
+export function bankedRow(index: string, vectors: number): string {
+  return sharesBanks(vectors) ? turned(index, PHASE / vectors) : index;
+}
+
+/** WGSL of the place of row `row` in that order. */
+export function bankedIndex(row: string, vectors: number): string {
+  return sharesBanks(vectors) ? turned(row, vectors) : row;
+}
+
+/** Of eight that follow each other, in `columns` columns, the same column by column. */
+function turned(index: string, columns: number): string {
+  const other = PHASE / columns;
+  return `(${index}) / ${PHASE}u * ${PHASE}u + (${index}) % ${columns}u * ${other}u + (${index}) % ${PHASE}u / ${columns}u`;
+}
+
 /** Whether whole rows of the tile go to the threads, so that they share their index arithmetic. */
 export function dealsRows(
   loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
@@ -139,6 +188,7 @@ export function dealsRows(
  * Deals the tile out to the threads so that neighbours read neighbours in memory. Where they do not divide it
  * evenly, the last load of some lies outside, and is guarded.
  *
+ * @param banked Whether a row's vectors are of 16 bytes, and rows 16 bytes apart: neighbours then take rows of different banks.
  * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
  */
 export function scheduleLoads(
@@ -146,6 +196,7 @@ export function scheduleLoads(
   extent: number,
   depth: number,
   threads: number,
+  banked = false,
 ): LoadSchedule {
   const [inner, outer] = tileVectors(loader, extent, depth);
   if (!Number.isInteger(inner) || !Number.isInteger(outer)) {
@@ -158,23 +209,24 @@ export function scheduleLoads(
   const innerSlots = rows ? Math.max(1, inner / threads) : Math.ceil(inner * outer / threads);
   const step = rows ? Math.max(1, threads / inner) : 0;
   const outerSlots = rows ? Math.ceil(outer / step) : innerSlots;
+  const whole = (out: number) =>
+    rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
   const inners = Array.from({ length: innerSlots }, (_, slot) => {
     if (!rows) return `(t + ${slot * threads}u) % ${inner}u`;
     return innerSlots === 1 ? `t % ${inner}u` : `t + ${slot * threads}u`;
   });
   const outers = Array.from({ length: outerSlots }, (_, slot) => {
     if (!rows) return `(t + ${slot * threads}u) / ${inner}u`;
-    return innerSlots === 1 ? `t / ${inner}u + ${slot * step}u` : `${slot}u`;
+    if (innerSlots > 1) return `${slot}u`;
+    const row = `t / ${inner}u + ${slot * step}u`;
+    return banked && step % PHASE === 0 && whole(slot) ? bankedRow(row, inner) : row;
   });
-  const load = (inn: number, out: number): TileLoad => {
-    const whole = rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
-    return {
-      ...(loader.along === "place"
-        ? { placeSlot: inn, depthSlot: out }
-        : { placeSlot: out, depthSlot: inn }),
-      ...(whole ? {} : { guard: `${outers[out]} < ${outer}u` }),
-    };
-  };
+  const load = (inn: number, out: number): TileLoad => ({
+    ...(loader.along === "place"
+      ? { placeSlot: inn, depthSlot: out }
+      : { placeSlot: out, depthSlot: inn }),
+    ...(whole(out) ? {} : { guard: `${outers[out]} < ${outer}u` }),
+  });
   const loads = outers.flatMap((_, out) =>
     rows ? inners.map((_, inn) => load(inn, out)) : [load(out, out)]
   );

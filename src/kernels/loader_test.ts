@@ -1,28 +1,42 @@
 import assert from "#assert";
-import { scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
+import { bankedIndex, bankedRow, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
 
 type Access = Pick<TileLoader, "along" | "vector" | "vectorAlong">;
 
-/** Every (place, depth) that a thread's loads touch, by evaluating the index expressions. */
-function touched(access: Access, extent: number, depth: number, threads: number): string[] {
-  const { places, depths, loads } = scheduleLoads(access, extent, depth, threads);
-  const at = (expression: string, t: number) => {
-    const script = expression.replaceAll(/(\d)u/g, "$1")
-      .replace(/(t|\(t [^)]*\)) \/ (\d+)/, "Math.floor($1 / $2)");
-    return new Function("t", `return ${script};`)(t) as number;
-  };
-  const seen: string[] = [];
-  for (let t = 0; t < threads; t++) {
-    for (const { placeSlot, depthSlot, guard } of loads) {
-      if (guard !== undefined && !at(guard, t)) continue;
-      const place = at(places[placeSlot]!, t);
-      const row = at(depths[depthSlot]!, t);
-      for (let i = 0; i < access.vector; i++) {
-        seen.push(vectorSide(access) === "place" ? `${place + i},${row}` : `${place},${row + i}`);
-      }
-    }
-  }
-  return seen;
+/** WGSL over a thread's index, whose whole numbers divide as BigInt's do. */
+function at(expression: string, t: number): number {
+  const script = expression.replaceAll(/(\d)u/g, "$1n");
+  return Number(new Function("t", `return ${script};`)(BigInt(t)));
+}
+
+/** Where each thread's loads begin, as (place, depth). */
+function begins(
+  access: Access,
+  extent: number,
+  depth: number,
+  threads: number,
+  banked = false,
+): (readonly [place: number, depth: number] | undefined)[][] {
+  const { places, depths, loads } = scheduleLoads(access, extent, depth, threads, banked);
+  return loads.map(({ placeSlot, depthSlot, guard }) =>
+    Array.from(
+      { length: threads },
+      (_, t) =>
+        guard !== undefined && at(guard, t) === 0
+          ? undefined
+          : [at(places[placeSlot]!, t), at(depths[depthSlot]!, t)] as const,
+    )
+  );
+}
+
+/** Every (place, depth) that a thread's loads touch. */
+function touched(access: Access, begun: ReturnType<typeof begins>): string[] {
+  return begun.flat().filter((one) => one !== undefined).flatMap(([place, row]) =>
+    Array.from(
+      { length: access.vector },
+      (_, i) => vectorSide(access) === "place" ? `${place + i},${row}` : `${place},${row + i}`,
+    )
+  );
 }
 
 const ACCESSES: readonly Access[] = [
@@ -46,10 +60,56 @@ Deno.test("scheduleLoads() covers every element of the tile once", () => {
   ] as const;
   for (const access of ACCESSES) {
     for (const [extent, depth, threads] of tiles) {
-      const seen = touched(access, extent, depth, threads);
-      const what = `${JSON.stringify(access)} ${extent}x${depth} ${threads}`;
-      assert.equal(seen.length, extent * depth, what);
-      assert.equal(new Set(seen).size, seen.length, what);
+      for (const banked of [false, true]) {
+        const seen = touched(access, begins(access, extent, depth, threads, banked));
+        const what = `${JSON.stringify(access)} ${extent}x${depth} ${threads} ${banked}`;
+        assert.equal(seen.length, extent * depth, what);
+        assert.equal(new Set(seen).size, seen.length, what);
+      }
+    }
+  }
+});
+
+Deno.test("eight threads whose stores of 16 bytes pass at once reach all banks", () => {
+  // Tiles of matrix units: halves in eights, words of int8 in fours, taps of a row beside them.
+  const tiles = [
+    [{ along: "depth", vector: 8 }, 96, 32, 128],
+    [{ along: "depth", vector: 8 }, 192, 32, 256],
+    [{ along: "depth", vector: 8 }, 256, 16, 256],
+    [{ along: "depth", vector: 8 }, 128, 16, 128],
+    [{ along: "depth", vector: 4 }, 256, 8, 256],
+    [{ along: "depth", vector: 4 }, 128, 16, 256],
+    [{ along: "depth", vector: 8 }, 98, 16, 128],
+    [{ along: "place", vector: 8 }, 32, 32, 128],
+    [{ along: "place", vector: 8 }, 16, 32, 64],
+    [{ along: "place", vector: 8 }, 128, 32, 128],
+  ] as const;
+  for (const [access, extent, depth, threads] of tiles) {
+    const what = `${JSON.stringify(access)} ${extent}x${depth} ${threads}`;
+    const length = access.along === "place" ? extent : depth;
+    const stride = length / access.vector + 1;
+    const bank = ([place, row]: readonly [number, number]) => {
+      const [outer, inner] = access.along === "place" ? [row, place] : [place, row];
+      return (outer * stride + inner / access.vector) % 8;
+    };
+    for (const loads of begins(access, extent, depth, threads, true)) {
+      // A last load that only some threads have is left as it is.
+      if (loads.includes(undefined)) continue;
+      for (let first = 0; first < threads; first += 8) {
+        const phase = loads.slice(first, first + 8).map((one) => bank(one!));
+        assert.equal(new Set(phase).size, 8, `${what}: ${phase}`);
+      }
+    }
+  }
+});
+
+Deno.test("bankedIndex() finds what bankedRow() puts somewhere", () => {
+  for (const vectors of [1, 2, 3, 4, 6, 8]) {
+    for (let row = 0; row < 64; row++) {
+      const banked = at(bankedRow("t", vectors), row);
+      assert.equal(at(bankedIndex("t", vectors), banked), row);
+      assert.equal(Math.floor(banked / 8), Math.floor(row / 8));
+      if (vectors !== 2 && vectors !== 4) assert.equal(banked, row);
     }
   }
 });

@@ -1,5 +1,6 @@
 import template from "../../shaders/pack_bytes.wgsl" with { type: "text" };
 import { digitsText } from "./axes.ts";
+import { bankedIndex, sharesBanks } from "./loader.ts";
 import {
   eachElement,
   moduleBuilder,
@@ -64,7 +65,7 @@ export function packBytesThreads(shape: PackBytesShape): number {
 
 /**
  * Copies int8 to [group][panels][places][panel], four bytes of the depth a word, padded with zeros: of panels of one word what
- * `dot4I8Packed` multiplies, of longer ones what matrix units do. Binds `unpacked` and `packed`, both as words.
+ * `dot4I8Packed` multiplies, of longer ones what matrix units do, places in the order of {@linkcode bankedIndex}. Binds `unpacked` and `packed`, both as words.
  */
 export function packBytesKernel(
   shape: PackBytesShape,
@@ -79,7 +80,9 @@ export function packBytesKernel(
   const from = module.tensor("unpacked", "read", run === 16 ? 4 : 1, source, "u32");
   const to = module.tensor("packed", "write", wide * deep === 1 ? 1 : 4, packed, "u32");
   const beside = panelsBeside(shape);
-  const name = `pack_bytes_${along}${wide}_run${run}${panel === 1 ? "" : "_panels"}${
+  // Sizes apart, the order of places is what texts differ by.
+  const order = sharesBanks(panel / 4) ? panel / 4 : "";
+  const name = `pack_bytes_${along}${wide}_run${run}${panel === 1 ? "" : `_panels${order}`}${
     splitTrait(source, packed)
   }`;
   const size = (key: "places" | "depth") => module.size(key, shape[key]);
@@ -113,13 +116,10 @@ export function packBytesKernel(
         : `from_place * ${size("depth")} + ${d}`,
     batchStride: module.size("batch_stride", places * depth),
     load: from.load,
-    // Of panels a thread's places lie `runs` apart.
     store: (place: number, value: string) => {
       const first = `(group * ${panels} + panel) * ${threads} + first_place`;
-      return to.store(
-        deep === 1 ? first : `((${first}) * ${wide}u + ${place}u) * ${runs} + run`,
-        value,
-      );
+      const at = bankedIndex(`(${first}) * ${wide}u + ${place}u`, panel / 4);
+      return to.store(deep === 1 ? first : `(${at}) * ${runs} + run`, value);
     },
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });

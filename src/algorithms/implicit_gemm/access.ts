@@ -19,6 +19,8 @@ export interface Access {
   readonly tapRow?: TapRow;
   /** Whether each step finds anew where it lies. */
   readonly gathered?: boolean;
+  /** Elements from a place to the next in memory, where that is known and places do not lie beside each other. */
+  readonly pitch?: number;
   /** Elements that its loads step over: for matrix units they are of eight halves where all are whole eights. */
   readonly steps?: readonly number[];
 }

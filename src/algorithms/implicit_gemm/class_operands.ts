@@ -108,6 +108,7 @@ function sidedOperands(
       value: tile,
       gathered: true,
       steps: [channels],
+      pitch: source.at(-1)!,
     }
     : {
       along: "place",
@@ -228,6 +229,7 @@ function sidedOperands(
           batchInner,
           interleave: 1,
           along: b.along,
+          pitch: b.pitch,
           vector,
           tileDepth: policy.depth,
           walk: "tap",

@@ -111,6 +111,7 @@ function gathered(
       value: tile,
       gathered: true,
       steps: [channels],
+      pitch: sourceStrides.at(-1)! * (forward ? problem.stride.at(-1)! : 1),
       ...(row && { tapRow: { taps: row.taps, dilation: row.dilation } }),
     }
     : {
@@ -195,6 +196,7 @@ function gathered(
           interleave,
           along: b.along,
           vector,
+          pitch: b.pitch,
           tileDepth: policy.depth,
           walk: walkOf(policy),
         }),

@@ -22,6 +22,8 @@ export interface GatherShape {
   readonly interleave: 1 | 4;
   readonly vector: TileLoader["vector"];
   readonly along: "place" | "depth";
+  /** Elements from a place to the next in memory, where they do not lie beside each other. */
+  readonly pitch?: number | undefined;
   readonly tileDepth: number;
   readonly walk: GatherWalk;
 }
@@ -158,12 +160,17 @@ export function gatherLoader(
   const loaded = (value: string, k: number) =>
     beyond ? `select(${zero}, ${value}, b_c${k} < ${channels})` : value;
 
+  const common = {
+    vector,
+    value: source.value,
+    along: shape.along,
+    // Sizes that only the device knows leave the text as it is for most.
+    ...(module.mode === "constant" && shape.pitch !== undefined ? { pitch: shape.pitch } : {}),
+  };
   if (shape.walk === "point") {
     const outside = module.mode === "uniform" || axes.some(reachesOutside);
     return {
-      vector,
-      value: source.value,
-      along: shape.along,
+      ...common,
       begin: "  var b_block = first_step;",
       step: channelStep,
       advance: "      b_block += 1u;",
@@ -198,9 +205,7 @@ export function gatherLoader(
     const rows = size("rows", outer.reduce((product, d) => product * axes[d]!.places, 1));
     const at = (slot: number, d: number) => `b_place${slot}_${d}`;
     return {
-      vector,
-      value: source.value,
-      along: shape.along,
+      ...common,
       tapRow,
       begin: [
         `  var b_block = first_step % ${blocks};`,
@@ -261,9 +266,7 @@ export function gatherLoader(
 
   if (shape.walk === "tap") {
     return {
-      vector,
-      value: source.value,
-      along: shape.along,
+      ...common,
       begin: [
         `  var b_block = first_step % ${blocks};`,
         ...axes.map((_, d) => `  var b_tap${d} = 0u;`),
@@ -289,9 +292,7 @@ export function gatherLoader(
     };
   }
   return {
-    vector,
-    value: source.value,
-    along: shape.along,
+    ...common,
     begin: "  var b_step = first_step;",
     step: "",
     advance: "      b_step += 1u;",

@@ -46,6 +46,7 @@ export function matrixLoader(
     value: matrix.value,
     ...(matrix.packed === undefined ? {} : { packed: matrix.packed }),
     along,
+    ...(module.mode === "constant" && along === "depth" ? { pitch: shape.depth } : {}),
     begin: `  var ${operand}_deep = first_step * ${tileDepth}u;`,
     step: "",
     advance: `      ${operand}_deep += ${tileDepth}u;`,

@@ -1,9 +1,10 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import type { TileLoader } from "../loader.ts";
+import { bankedIndex, type TileLoader } from "../loader.ts";
 
 /**
  * Loads a packed operand, [group][depth][places] with both padded to the tile: aligned, no masks. In panels it is
- * [group][panels][places][tile's depth]: of each step a place's run, beside those of its neighbours.
+ * [group][panels][places][tile's depth]: of each step a place's run, beside those of others, in the order in which
+ * {@linkcode bankedIndex} has them.
  *
  * @param places Padded places of a group.
  * @param depth Padded depth of a group.
@@ -34,7 +35,7 @@ export function packedLoader(
     advance: `      ${operand}_deep += ${tileDepth}u;`,
     place: (slot, place) =>
       `  let ${operand}_base${slot} = group * ${groupVectors} + ${
-        inPanels ? `${place} * ${tileDepth / vector}u` : units(place)
+        inPanels ? `(${bankedIndex(place, tileDepth / 4)}) * ${tileDepth / vector}u` : units(place)
       };`,
     depth: (slot, row) =>
       `      let ${operand}_far${slot} = ${

@@ -3,6 +3,7 @@ import {
   loadedTile,
   type LoadSchedule,
   scheduleLoads,
+  sharesLines,
   type TileLoader,
   vectorSide,
 } from "../loader.ts";
@@ -18,7 +19,10 @@ export function dealtLoader(
   depth: number,
   threads: number,
 ): StepLoader {
-  const schedule = scheduleLoads(loader, ...loadedTile(loader, extent, depth), threads);
+  const tiled = loadedTile(loader, extent, depth);
+  const banked = tile.banked === loader.along && vectorSide(loader) === loader.along &&
+    !sharesLines(loader, loader.pitch);
+  const schedule = scheduleLoads(loader, ...tiled, threads, banked);
   const zero = loader.packed?.zero ??
     zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
   return {

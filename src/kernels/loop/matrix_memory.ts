@@ -24,20 +24,32 @@ export interface MatrixMemory {
   readonly buffers: StepSchedule["buffers"];
   readonly tiles: readonly [MatrixOperandTile, MatrixOperandTile];
   /** The array through which sums pass, vectors of four, and how they are read by their place. */
-  readonly stage: { readonly array: string; read(place: string): string };
+  readonly stage: StageShape & { readonly array: string; read(place: string): string };
 }
 
 /** Bytes of a vector of four sums, in which they pass. */
 const STAGED_BYTES = 16;
 
-/** Vectors between rows of the memory through which sums pass: one more than they have, against bank conflicts. */
-export function stageStride({ unit, stage }: MatrixTile): number {
-  return stage[1] * unit.n / 4 + 1;
+/** How sums lie in the memory through which they pass: in lines of vectors of four, rows or columns, of each subgroup apart. */
+export interface StageShape {
+  /** A single matrix' columns, of whose rows threads read four at once; else rows. */
+  readonly byColumns: boolean;
+  /** Vectors from one line to the next. */
+  readonly stride: number;
+  /** Vectors of a subgroup. */
+  readonly size: number;
 }
 
-/** Vectors of a subgroup's part of that memory. */
-export function stageVectors(tile: MatrixTile): number {
-  return tile.stage[0] * tile.unit.m * stageStride(tile);
+/**
+ * Between lines lie so many vectors that neither what units store of four lines at once nor what threads read meets a bank of
+ * workgroup memory twice; between rows no more than one where the tiles do not share their memory and room is short.
+ */
+function stageShape({ unit, stage }: MatrixTile, shared: boolean): StageShape {
+  const byColumns = stage[1] === 1;
+  const sides = [stage[0] * unit.m, stage[1] * unit.n] as const;
+  const [lines, length] = byColumns ? [sides[1], sides[0]] : sides;
+  const stride = length / 4 + (byColumns || length < 32 || !shared ? 1 : 2);
+  return { byColumns, stride, size: lines * stride };
 }
 
 /** Subgroups of a workgroup along the rows and columns of its tile. */
@@ -74,8 +86,9 @@ export function matrixMemory(
     matrixTileShape("b", unit, columns, depth, b),
   ] as const;
   const [down, across] = subgroupGrid(policy);
-  const staged = down * across * stageVectors(matrix);
   const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
+  const stage = stageShape(matrix, shared);
+  const staged = down * across * stage.size;
   const buffers = doubleBuffer
     ? "alternate"
     : shared && prefetch && !moved && collectsAhead(policy)
@@ -101,7 +114,7 @@ export function matrixMemory(
         matrixTile(shapes[0], "a_tile", first(shapes[0].size)),
         matrixTile(shapes[1], "b_tile", first(shapes[1].size)),
       ],
-      stage: { array: "stage", read: (place) => `stage[${place}]` },
+      stage: { ...stage, array: "stage", read: (place) => `stage[${place}]` },
     };
   }
   const both = shapes[0].size + shapes[1].size;
@@ -114,6 +127,6 @@ export function matrixMemory(
       matrixTile(shapes[0], "tiles", first(both)),
       matrixTile(shapes[1], "tiles", `${first(both)}${shapes[0].size}u + `),
     ],
-    stage: { array: "tiles", read: (place) => `bitcast<${result}>(tiles[${place}])` },
+    stage: { ...stage, array: "tiles", read: (place) => `bitcast<${result}>(tiles[${place}])` },
   };
 }

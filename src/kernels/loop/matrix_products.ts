@@ -1,14 +1,8 @@
-import { zeroOf } from "../../elements/scalar.ts";
+import { typeName, zeroOf } from "../../elements/scalar.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
-import {
-  type MatrixMemory,
-  type MatrixTilePolicy,
-  stageStride,
-  stageVectors,
-  subgroupGrid,
-} from "./matrix_memory.ts";
+import { type MatrixMemory, type MatrixTilePolicy, subgroupGrid } from "./matrix_memory.ts";
 import type { MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
 
@@ -35,7 +29,7 @@ export interface MatrixParts {
 }
 
 /** Declares which results are the subgroup's, and which of those that pass on at once are the thread's. */
-export function matrixPlaces(policy: MatrixTilePolicy, { tiles }: MatrixMemory): string {
+export function matrixPlaces(policy: MatrixTilePolicy, memory: MatrixMemory): string {
   const { unit, lanes, matrices, stage } = policy.matrix;
   const [down, across] = subgroupGrid(policy);
   const vectors = stage[1] * unit.n / 4;
@@ -47,10 +41,17 @@ export function matrixPlaces(policy: MatrixTilePolicy, { tiles }: MatrixMemory):
     `  let unit = min(subgroup, ${down * across - 1}u);`,
     `  let unit_row = (unit / ${across}u) * ${matrices[0] * unit.m}u;`,
     `  let unit_column = (unit % ${across}u) * ${matrices[1] * unit.n}u;`,
-    `  let stage_first = unit * ${stageVectors(policy.matrix)}u;`,
-    `  let stage_row = (lane / ${vectors}u) * 4u;`,
-    `  let stage_vector = lane % ${vectors}u;`,
-    ...tiles.map(({ places }) => places),
+    `  let stage_first = unit * ${memory.stage.size}u;`,
+    ...(memory.stage.byColumns
+      ? [
+        `  let stage_row = lane % ${lanes / vectors}u * 4u;`,
+        `  let stage_vector = lane / ${lanes / vectors}u;`,
+      ]
+      : [
+        `  let stage_row = lane / ${vectors}u * 4u;`,
+        `  let stage_vector = lane % ${vectors}u;`,
+      ]),
+    ...memory.tiles.map(({ places }) => places),
   ].join("\n");
 }
 
@@ -67,36 +68,51 @@ function fragmentsOf({ unit, lanes, stage }: MatrixTile): { count: number; rows:
   return { count: stage[0] * unit.m / high, rows: high };
 }
 
-/** Every vector of a thread in a round: its row there, and how it is read. */
+/** A thread's vectors of a round, each of four columns of a row: how they are read, and WGSL of each. */
 function stagedVectors(
   tile: MatrixTile,
-  { read }: MatrixMemory["stage"],
-): { sum: number; text: string }[] {
+  { byColumns, stride, read }: MatrixMemory["stage"],
+): { readonly reads: readonly string[]; readonly sums: readonly string[] } {
   const { count, rows } = fragmentsOf(tile);
-  return Array.from({ length: 4 * count }, (_, sum) => {
-    const row = Math.floor(sum / 4) * rows + sum % 4;
-    return {
-      sum,
-      text: read(`stage_first + (stage_row + ${row}u) * ${stageStride(tile)}u + stage_vector`),
-    };
+  const fragments = Array.from({ length: count }, (_, fragment) => {
+    const first = fragment * rows;
+    const four = [0, 1, 2, 3];
+    if (!byColumns) {
+      const sums = four.map((i) =>
+        read(`stage_first + (stage_row + ${first + i}u) * ${stride}u + stage_vector`)
+      );
+      return { reads: [], sums };
+    }
+    const column = (j: number) => `column${fragment}_${j}`;
+    const reads = four.map((j) => {
+      const at = `(stage_vector * 4u + ${j}u) * ${stride}u + (stage_row + ${first}u) / 4u`;
+      return `    let ${column(j)} = ${read(`stage_first + ${at}`)};`;
+    });
+    const vector = typeName(tile.unit.result, 4);
+    const sums = four.map((i) => `${vector}(${four.map((j) => `${column(j)}[${i}]`).join(", ")})`);
+    return { reads, sums };
   });
+  return {
+    reads: fragments.flatMap(({ reads }) => reads),
+    sums: fragments.flatMap(({ sums }) => sums),
+  };
 }
 
 /** The statements that bring a round's matrices to where all threads of the subgroup read them. */
 function stageText(
   tile: MatrixTile,
-  { array }: MatrixMemory["stage"],
+  { byColumns, stride, array }: MatrixMemory["stage"],
   [firstRow, firstColumn]: readonly [number, number],
 ): string[] {
   const { unit, stage } = tile;
-  const stride = stageStride(tile);
   const lines = ["    workgroupBarrier();"];
   for (let i = 0; i < stage[0]; i++) {
     for (let j = 0; j < stage[1]; j++) {
-      const place = `stage_first + ${i * unit.m * stride + j * unit.n / 4}u`;
+      const at = byColumns ? i * unit.m / 4 : i * unit.m * stride + j * unit.n / 4;
+      const order = byColumns ? "col_major" : "row_major";
       const sum = sumName(firstRow + i, firstColumn + j);
       lines.push(
-        `    subgroupMatrixStore<row_major>(&${array}, ${place}, ${sum}, ${stride}u);`,
+        `    subgroupMatrixStore<${order}>(&${array}, stage_first + ${at}u, ${sum}, ${stride}u);`,
       );
     }
   }
@@ -188,9 +204,13 @@ export function matrixProducts(
       : Array.from({ length: matricesDeep(policy.depth) }, (_, at) => step(at)))
       .map((lines) => ["    {", ...lines, "    }"].join("\n"));
   const kept = parts?.totals === "registers";
+  const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [
+    "    {",
     ...stageText(matrix, stage, first),
-    ...stagedVectors(matrix, stage).map(({ sum, text }) => `    total${round}_${sum} += ${text};`),
+    ...staged.reads,
+    ...staged.sums.map((text, sum) => `    total${round}_${sum} += ${text};`),
+    "    }",
   ]);
   return {
     declarations: memory.declarations,
@@ -200,9 +220,7 @@ export function matrixProducts(
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
       ...(kept
         ? rounds(matrix).flatMap((_, round) =>
-          stagedVectors(matrix, stage).map(({ sum }) =>
-            `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`
-          )
+          staged.sums.map((_, sum) => `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`)
         )
         : []),
     ].join("\n"),
@@ -234,6 +252,7 @@ export function matrixOutput(
   const kept = parts?.totals === "registers";
   const stored = parts?.totals === "result";
   const all = rounds(matrix);
+  const staged = stagedVectors(matrix, stage);
   const placesOf = ([row, column]: readonly [number, number]): FragmentPlaces => ({
     fragmentRows: fragments.count,
     fragmentColumns: 1,
@@ -250,8 +269,8 @@ export function matrixOutput(
     ...all.flatMap((first, round) => [
       ...load(round + 1),
       "  {",
-      ...(kept ? [] : stageText(matrix, stage, first)),
-      ...stagedVectors(matrix, stage).map(({ sum, text }) =>
+      ...(kept ? [] : [...stageText(matrix, stage, first), ...staged.reads]),
+      ...staged.sums.map((text, sum) =>
         `    let c${sum}_0 = ${kept ? `total${round}_${sum}` : text};`
       ),
       output.text(placesOf(first), stored ? totals(round) : undefined),

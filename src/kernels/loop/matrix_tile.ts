@@ -75,7 +75,7 @@ export function matrixTileShape(
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride, taps }: MatrixTileShape,
+  { operand, unit, side, width, stride, taps, vectorBytes }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -88,6 +88,7 @@ export function matrixTile(
   const place = operand === "a" ? "unit_row" : "unit_column";
   return {
     type,
+    banked: vectorBytes === SKEW_BYTES ? side : undefined,
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,

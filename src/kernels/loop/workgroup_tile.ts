@@ -26,6 +26,8 @@ export interface LoadedValue {
 
 /** A tile as loaders fill it. */
 export interface FilledTile {
+  /** Along which side its rows lie, where they are of whole vectors of 16 bytes, each as it is loaded, with 16 bytes between them. */
+  readonly banked?: "place" | "depth" | undefined;
   /** The statements that store what a thread has loaded. */
   store(loaded: LoadedValue): string[];
 }
