@@ -332,8 +332,8 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
     }));
   const refused = {
     "64x64x48_8x8": /no matrix units, which rows of taps are multiplied on/,
-    "matrix-ahead": /policy matrix-ahead has steps of 16, rows of 3 taps take 48/,
-    "128x128x32_64x64m": /has steps of 32, rows of 3 taps take 48/,
+    "matrix-ahead": /policy matrix-ahead has steps of 16, rows of 3 taps take multiples of 48/,
+    "128x128x32_64x64m": /has steps of 32, rows of 3 taps take multiples of 48/,
   };
   for (const [policy, text] of Object.entries(refused)) {
     const asked = plan(policy, true);
@@ -344,5 +344,12 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
   for (const policy of ["matrix-square", "128x128x48_64x64m"]) {
     const rows = plan(policy, true);
     assert.ok(!isRefusal(rows) && /_128x128x48_.*_row3_/.test(rows.kernel), policy);
+  }
+  // Two matrices of each tap deep: of rows alone, and so by rows whether or not they are asked for.
+  for (const policy of ["matrix-large-deep", "128x256x96_64x64m"]) {
+    for (const tapRows of [true, false]) {
+      const rows = plan(policy, tapRows);
+      assert.ok(!isRefusal(rows) && /_128x256x96_.*_row3_/.test(rows.kernel), policy);
+    }
   }
 });

@@ -2,6 +2,7 @@ import { policyVector } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
+  DEEP_POLICY_NAMES,
   isMatrixPolicyName,
   MATRIX_POLICY_NAMES,
   matrixPolicies,
@@ -30,13 +31,13 @@ export function policyFits(
   b: TileAccess,
   variant?: MainLoopVariant,
 ): boolean {
-  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie.
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Rows of taps take eights alone.
   const wide = ({ vector = 1, ...access }: TileAccess) => ({
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, []),
   });
   const bytes = Math.max(
-    mainLoopBytes(policy, a, b, variant),
+    b.tapRow === undefined ? mainLoopBytes(policy, a, b, variant) : 0,
     mainLoopBytes(policy, wide(a), wide(b), variant),
   );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
@@ -117,10 +118,10 @@ function namedPolicy(
     const one = unitDepth(matrix.unit);
     // Of policies with a name those of one matrix's depth alone are none of rows.
     const depth = policy?.depth ?? (MATRIX_POLICY_NAMES.includes(name) ? one : undefined);
-    if (depth !== undefined && depth !== tapRow.taps * one) {
+    if (depth !== undefined && depth % (tapRow.taps * one) !== 0) {
       return refusal(
         "problem",
-        `policy ${name} has steps of ${depth}, rows of ${tapRow.taps} taps take ${
+        `policy ${name} has steps of ${depth}, rows of ${tapRow.taps} taps take multiples of ${
           tapRow.taps * one
         }`,
       );
@@ -138,6 +139,9 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
         `policy ${name} wants matrix units, and there are none: wgconv devices --backend ` +
           "dawn lists a device's",
       );
+    }
+    if (DEEP_POLICY_NAMES.includes(name)) {
+      return refusal("problem", `policy ${name} multiplies rows of taps, and there are none`);
     }
     return refusal(
       "problem",

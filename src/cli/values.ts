@@ -1,4 +1,8 @@
-import { isMatrixTile, MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
+import {
+  DEEP_POLICY_NAMES,
+  isMatrixTile,
+  MATRIX_POLICY_NAMES,
+} from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import type { PaddingMode } from "../problem/padding.ts";
@@ -202,7 +206,12 @@ export function parseProductPolicy(said: string): string {
 
 /** Parses a tile policy: `auto`, a name of the main loop's, or a tile such as `64x32x8_8x8`. */
 export function parsePolicy(text: string): string {
-  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  const names = [
+    "auto",
+    ...TILE_POLICIES.map(({ name }) => name),
+    ...MATRIX_POLICY_NAMES,
+    ...DEEP_POLICY_NAMES,
+  ];
   const word = text.trim().toLowerCase();
   if (names.includes(word) || /^\d+x\d/.test(word)) return word;
   throw new InvalidArgumentError(

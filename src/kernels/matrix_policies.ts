@@ -4,6 +4,7 @@ import type { TilePolicy } from "./policy.ts";
 /** How a product is cut for matrix units, in matrices of whatever shape the device's unit has. */
 interface MatrixPolicy {
   readonly name: string;
+  readonly deeper?: string;
   /** Subgroups of a workgroup along rows and columns. */
   readonly subgroups: readonly [number, number];
   /** Matrices of sums of a subgroup along rows and columns. */
@@ -60,11 +61,33 @@ const MATRIX_POLICIES: readonly MatrixPolicy[] = [
 export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ name }) => name);
 
 /**
+ * Those of rows of taps, one matrix of each tap along the depth. Of eight subgroups a multiprocessor runs one workgroup whatever memory
+ * it takes, and steps of two matrices have half as many barriers: 1.15 times the speed of `large` (docs/performance/matrix_units.md,
+ * Deep rows).
+ */
+function rowPolicies(taps: number): MatrixPolicy[] {
+  const rows = MATRIX_POLICIES.filter(({ depth }) => depth > 1)
+    .map((policy): MatrixPolicy => ({ ...policy, depth: taps }));
+  const deep = rows.filter(({ subgroups: [down, across] }) => down * across === 8)
+    .map((policy) => ({
+      ...policy,
+      name: `${policy.name}-deep`,
+      deeper: policy.name,
+      depth: 2 * taps,
+    }));
+  return [...rows, ...deep];
+}
+
+/** Names of policies that rows of taps alone have. */
+export const DEEP_POLICY_NAMES: readonly string[] = rowPolicies(1)
+  .filter(({ deeper }) => deeper !== undefined).map(({ name }) => name);
+
+/**
  * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
  * along the columns.
  *
  * @param split Of f32 operands in two halves, one matrix of each.
- * @param taps Of a row of taps, one matrix of each along the depth.
+ * @param taps Of a row of taps, one matrix of each along the depth, or two (`-deep`).
  */
 export function matrixPolicies(
   unit: MatrixUnit,
@@ -75,8 +98,7 @@ export function matrixPolicies(
   const wide = unit.m / unit.n;
   const own = taps === 1
     ? MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0)
-    : MATRIX_POLICIES.filter(({ depth }) => depth > 1)
-      .map((policy) => ({ ...policy, depth: taps }));
+    : rowPolicies(taps);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
@@ -89,7 +111,7 @@ export function matrixPolicies(
 
 /** Whether it names a policy on matrix units, or is the sizes of one. */
 export function isMatrixPolicyName(text: string): boolean {
-  return MATRIX_POLICY_NAMES.includes(text) || isMatrixTile(text);
+  return [...MATRIX_POLICY_NAMES, ...DEEP_POLICY_NAMES].includes(text) || isMatrixTile(text);
 }
 
 /** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */
@@ -189,7 +211,7 @@ function parts([rows, columns]: readonly [number, number]): (readonly [number, n
 
 /** A policy in elements of a unit. */
 function tilePolicy(
-  { name, subgroups, matrices, depth, stage }: MatrixPolicy,
+  { name, deeper, subgroups, matrices, depth, stage }: MatrixPolicy,
   unit: MatrixUnit,
   lanes: number,
   split: boolean,
@@ -201,6 +223,7 @@ function tilePolicy(
   ];
   return {
     name,
+    ...(deeper === undefined ? {} : { deeper }),
     rows,
     columns,
     depth: depth * unitDepth(unit),

@@ -8,6 +8,8 @@ import { type MatrixUnit, unitShape } from "./matrix_units.ts";
 export interface TilePolicy {
   /** One of {@linkcode TILE_POLICIES}, or its tile. */
   readonly name: string;
+  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it. */
+  readonly deeper?: string;
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;

@@ -2,6 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
 import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -94,8 +95,10 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
       fc.constantFrom(1, 3, "stream-k" as const),
       sizeModes,
       fc.constantFrom(undefined, 16),
-      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush) => {
-        const request = convRequest(gpu, convProblem({ ...init, op }), {
+      // Steps of one matrix of each tap, and of two.
+      fc.constantFrom(false, false, true),
+      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush, deep) => {
+        const asked = convRequest(gpu, convProblem({ ...init, op }), {
           algorithm: "implicit-gemm",
           layout: "nhwc",
           filterLayout,
@@ -110,17 +113,21 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
           ...(flush === undefined ? {} : { flush }),
           matrixUnits: gpu.matrixUnits!,
         });
+        // Where taps of the first results would begin within the source there are no rows.
+        const taps = /_row(\d)/.exec(planConv(asked).kernel)?.[1];
+        const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+        const twice = `${4 * m}x${4 * n}x${2 * k * Number(taps)}_${2 * m}x${2 * n}m`;
+        const request = deep && taps !== undefined ? { ...asked, policy: twice } : asked;
         const { plan } = await checkedResult(gpu, request);
-        for (
-          const trait of plan.kernel.match(/_row\d(x\d)?|_split|_streamk|_stored\d|_flush\d/g) ?? []
-        ) {
+        const traits = /_row\d(x\d)?|_split|_streamk|_stored\d|_flush\d|32x32x48/g;
+        for (const trait of plan.kernel.match(traits) ?? []) {
           found.set(trait, (found.get(trait) ?? 0) + 1);
         }
       },
     ),
     { numRuns: full ? 600 : 120, seed: 20261125 },
   );
-  for (const trait of ["_row2", "_row3", "_row4", "_row3x2", "_split", "_streamk"]) {
+  for (const trait of ["_row2", "_row3", "_row4", "_row3x2", "_split", "_streamk", "32x32x48"]) {
     assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
   }
 });

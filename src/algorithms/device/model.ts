@@ -218,14 +218,17 @@ export function policyDevice(device: DeviceModel, policy: TilePolicy): DeviceMod
 }
 
 /** Whether `auto` weighs a policy. */
-export function weighsPolicy({ shares }: DeviceModel, { name }: TilePolicy): boolean {
-  return shares.policies[name] !== 0;
+export function weighsPolicy({ shares }: DeviceModel, { name, deeper }: TilePolicy): boolean {
+  return shares.policies[deeper ?? name] !== 0;
 }
 
 /** A policy's share of the best one's rate. 1 where it is 0 or unknown: who names such a policy wants a price of it too. */
-export function policyShare({ shares }: DeviceModel, { name, matrix }: TilePolicy): number {
-  const bytes = matrix?.unit.component === "i8" ? shares.words * (shares.bytes[name] ?? 1) : 1;
-  return (shares.policies[name] || 1) * bytes;
+export function policyShare(
+  { shares }: DeviceModel,
+  { name, deeper = name, matrix }: TilePolicy,
+): number {
+  const bytes = matrix?.unit.component === "i8" ? shares.words * (shares.bytes[deeper] ?? 1) : 1;
+  return (shares.policies[deeper] || 1) * bytes;
 }
 
 /** Warps of a policy's workgroup. */

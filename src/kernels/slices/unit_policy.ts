@@ -78,7 +78,7 @@ export function unitSliceTile({ rows, columns, depth, slices }: UnitSlicePolicy)
 /** How sums pass on: a row of every subgroup's matrices at once, those of all slices side by side. */
 export function unitSliceSums({ unit, slices, columns }: UnitSlicePolicy) {
   const width = columns / SUMS;
-  const stride = width + 1;
+  const stride = width + 2;
   return {
     /** Vectors of a row, and from one row to the next and from one slice to the next. */
     width,

@@ -42,9 +42,9 @@ Deno.test("the tile holds both operands of every slice, and sums pass through th
   assert.equal(tile.slice, 16 * (9 + 9));
   assert.equal(tile.vectors, 8 * tile.slice);
   assert.equal(tile.at("b", 3, "d", "v"), `tile[${3 * tile.slice + 16 * 9}u + d * 9u + v]`);
-  // 16 rows of 64 sums, four a vector, of eight slices.
+  // 16 rows of 64 sums, four a vector, of eight slices; two vectors between rows, so that units store four of them to different banks.
   const sums = unitSliceSums(policy!);
-  assert.deepEqual([sums.width, sums.stride, sums.slice], [16, 17, 16 * 17]);
-  assert.equal(sums.vectors, 8 * 16 * 17);
+  assert.deepEqual([sums.width, sums.stride, sums.slice], [16, 18, 16 * 18]);
+  assert.equal(sums.vectors, 8 * 16 * 18);
   assert.equal(unitSliceBytes(policy!), 16 * Math.max(tile.vectors, sums.vectors));
 });
