@@ -353,3 +353,33 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
     }
   }
 });
+
+Deno.test("auto takes rows of taps two matrices deep for large tiles, and not where that pads channels", () => {
+  const { unit, lanes } = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.m === 16)!;
+  const tile = (inChannels: number) => {
+    const plan = planConv(request(
+      convProblem({
+        op: "fwd",
+        batch: 32,
+        inChannels,
+        outChannels: 128,
+        inputSize: [112, 112],
+        filterSize: [3, 3],
+        paddingBegin: [1, 1],
+        paddingEnd: [1, 1],
+      }),
+      {
+        algorithm: "implicit-gemm",
+        dtype: "f16",
+        layout: "nhwc",
+        filterLayout: "krsc",
+        limits,
+        matrixUnits: { lanes, units: [unit] },
+      },
+    ));
+    return plan.kernel.match(/_(\d+x\d+x\d+)_mma.*(_row3|_tap)/)?.slice(1).join("");
+  };
+  assert.equal(tile(128), "128x256x96_row3");
+  assert.equal(tile(64), "128x256x96_row3");
+  assert.equal(tile(48), "128x256x48_row3");
+});

@@ -73,6 +73,12 @@ const STREAMED_AHEAD = 1.08;
  * predicted, 5000³ 0.943 for 0.877.
  */
 const STREAMED_STORED = 1.035;
+/**
+ * What splits that go by no rounds take of policies that collect matrices ahead, over those that do: from as long (three splits of 65 steps,
+ * backward-filter of Conv5 at batch 64) to 1.25 times as long (three of 98, batch 96; five of whole sixes are 102 us on an H200, those
+ * three 128 on an H100), by what a compiler writes out of their number. Between the two.
+ */
+const COUNTED_AHEAD = 1.05;
 /** `auto` takes stream-K only where it is predicted to take less than this share of the next best's time. */
 const CLEARLY_LESS = 0.99;
 /**
@@ -178,7 +184,10 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const loop = loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
+    const counted = splits > 1 && collectsAhead(policy) &&
+      unitSchedule(policy, product.matrix?.chain, steps, splits).rounds === undefined;
+    const loop = (counted ? COUNTED_AHEAD : 1) *
+      loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
