@@ -345,6 +345,16 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
     const rows = plan(policy, true);
     assert.ok(!isRefusal(rows) && /_128x128x48_.*_row3_/.test(rows.kernel), policy);
   }
+  const strided = tryPlanConv(request({ ...problem, stride: [2, 2], outputSize: [14, 14] }, {
+    algorithm: "implicit-gemm",
+    dtype: "f16",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    limits,
+    matrixUnits: { lanes, units: [unit] },
+    policy: "matrix-large-deep",
+  }));
+  assert.ok(isRefusal(strided) && /matrix-large-deep multiplies rows of taps/.test(strided.text));
   // Two matrices of each tap deep: of rows alone, and so by rows whether or not they are asked for.
   for (const policy of ["matrix-large-deep", "128x256x96_64x64m"]) {
     for (const tapRows of [true, false]) {

@@ -184,8 +184,10 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
     const perSplit = Math.ceil(steps / splits);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const counted = splits > 1 && collectsAhead(policy) &&
-      unitSchedule(policy, product.matrix?.chain, steps, splits).rounds === undefined;
+    const { rounds, parts } = unitSchedule(policy, product.matrix?.chain, steps, splits);
+    // Where sums move to registers nothing is collected ahead.
+    const counted = splits > 1 && collectsAhead(policy) && rounds === undefined &&
+      parts?.totals !== "registers";
     const loop = (counted ? COUNTED_AHEAD : 1) *
       loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
     const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);

@@ -141,7 +141,10 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
       );
     }
     if (DEEP_POLICY_NAMES.includes(name)) {
-      return refusal("problem", `policy ${name} multiplies rows of taps, and there are none`);
+      return refusal(
+        "problem",
+        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 4 taps and stride 1 along the last axis`,
+      );
     }
     return refusal(
       "problem",

@@ -191,13 +191,17 @@ export function stagedAlong(policy: TilePolicy, side: "rows" | "columns"): TileP
       down * across <= most && dealsTo(lanes, down * unit.m, across * unit.n)
     )
     .reduce((best, part) => part[0] > best[0] ? part : best, [0, 0] as readonly [number, number]);
+  const staged = (stage: readonly [number, number]): TilePolicy => ({
+    ...policy,
+    matrix: { ...matrix, stage, ...(stage[1] === 1 ? { byColumns: true } : {}) },
+  });
   if (high[0] > 1 || matrices[0] * matrices[1] === most) {
-    return high[0] <= down ? policy : { ...policy, matrix: { ...matrix, stage: high } };
+    return staged(high[0] <= down ? matrix.stage : high);
   }
   const narrow = parts(matrices).findLast(([down, across]) =>
     down === 1 && across <= most && dealsTo(lanes, unit.m, across * unit.n)
   );
-  return { ...policy, matrix: { ...matrix, stage: narrow ?? matrix.stage } };
+  return staged(narrow ?? matrix.stage);
 }
 
 /** Whole parts of a subgroup's matrices, the widest first, then the highest. */

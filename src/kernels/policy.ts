@@ -8,7 +8,7 @@ import { type MatrixUnit, unitShape } from "./matrix_units.ts";
 export interface TilePolicy {
   /** One of {@linkcode TILE_POLICIES}, or its tile. */
   readonly name: string;
-  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it. */
+  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it, but for `tapRows`. */
   readonly deeper?: string;
   readonly rows: number;
   readonly columns: number;
@@ -31,6 +31,8 @@ export interface MatrixTile {
   readonly matrices: readonly [number, number];
   /** Those that it passes on at once, through workgroup memory. */
   readonly stage: readonly [number, number];
+  /** Whether these, one beside the other in no row, lie there by columns: of results along rows. */
+  readonly byColumns?: boolean;
   /**
    * Whether operands are f32 in two halves: along the depth a matrix of high ones, then one of low ones
    * (`src/kernels/split_halves.ts`).

@@ -175,6 +175,8 @@ export const H200: DeviceModel = {
       "matrix-96-columns": 1.1,
       "matrix-192-columns": 1.125,
       "matrix-large": 1.145,
+      "matrix-eight-deep": 1.23,
+      "matrix-96-columns-deep": 1.37,
       "matrix-96-rows-deep": 1.23,
       "matrix-192-columns-deep": 1.4,
       "matrix-192-rows-deep": 1.23,

@@ -32,7 +32,7 @@ const STAGED_BYTES = 16;
 
 /** How sums lie in the memory through which they pass: in lines of vectors of four, rows or columns, of each subgroup apart. */
 export interface StageShape {
-  /** A single matrix' columns, of whose rows threads read four at once; else rows. */
+  /** Columns, of which threads read four rows at once; else rows. */
   readonly byColumns: boolean;
   /** Vectors from one line to the next. */
   readonly stride: number;
@@ -42,10 +42,13 @@ export interface StageShape {
 
 /**
  * Between lines lie so many vectors that neither what units store of four lines at once nor what threads read meets a bank of
- * workgroup memory twice; between rows no more than one where the tiles do not share their memory and room is short.
+ * workgroup memory twice. Between rows no more than one where the tiles do not share their memory and room is short, and where rows
+ * are so short that threads read two of them at once, which then meet none twice; what units store there does.
  */
-function stageShape({ unit, stage }: MatrixTile, shared: boolean): StageShape {
-  const byColumns = stage[1] === 1;
+function stageShape(
+  { unit, stage, byColumns = false }: MatrixTile,
+  shared: boolean,
+): StageShape {
   const sides = [stage[0] * unit.m, stage[1] * unit.n] as const;
   const [lines, length] = byColumns ? [sides[1], sides[0]] : sides;
   const stride = length / 4 + (byColumns || length < 32 || !shared ? 1 : 2);
