@@ -141,6 +141,23 @@ function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   return [...found.values()];
 }
 
+/** A request for implicit GEMM of halves in nhwc on a unit. */
+function halfRequest(
+  { unit, lanes }: { readonly unit: MatrixUnit; readonly lanes: number },
+  problem: Parameters<typeof request>[0],
+  more: Parameters<typeof request>[1],
+) {
+  return request(problem, {
+    algorithm: "implicit-gemm",
+    dtype: "f16",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    limits,
+    matrixUnits: { lanes, units: [unit] },
+    ...more,
+  });
+}
+
 /** Convolutions in f16 by rows of taps, with every policy that fits. */
 function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
@@ -162,13 +179,7 @@ function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
       dilation: [1, dilation],
     });
     for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, taps).entries()) {
-      const asked = request(problem, {
-        algorithm: "implicit-gemm",
-        dtype: "f16",
-        layout: "nhwc",
-        filterLayout: "krsc",
-        limits,
-        matrixUnits: { lanes, units: [unit] },
+      const asked = halfRequest({ unit, lanes }, problem, {
         variant: { halfTile: true, tapRows: true },
         policy,
         sizes: i % 2 === 0 ? "constant" : "uniform",
@@ -320,13 +331,7 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
     paddingEnd: [1, 1],
   });
   const plan = (policy: string, tapRows: boolean) =>
-    tryPlanConv(request(problem, {
-      algorithm: "implicit-gemm",
-      dtype: "f16",
-      layout: "nhwc",
-      filterLayout: "krsc",
-      limits,
-      matrixUnits: { lanes, units: [unit] },
+    tryPlanConv(halfRequest({ unit, lanes }, problem, {
       variant: { halfTile: true, ...(tapRows && { tapRows }) },
       policy,
     }));
@@ -345,15 +350,10 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
     const rows = plan(policy, true);
     assert.ok(!isRefusal(rows) && /_128x128x48_.*_row3_/.test(rows.kernel), policy);
   }
-  const strided = tryPlanConv(request({ ...problem, stride: [2, 2], outputSize: [14, 14] }, {
-    algorithm: "implicit-gemm",
-    dtype: "f16",
-    layout: "nhwc",
-    filterLayout: "krsc",
-    limits,
-    matrixUnits: { lanes, units: [unit] },
-    policy: "matrix-large-deep",
-  }));
+  const halved = { ...problem, stride: [2, 2], outputSize: [14, 14] };
+  const strided = tryPlanConv(
+    halfRequest({ unit, lanes }, halved, { policy: "matrix-large-deep" }),
+  );
   assert.ok(isRefusal(strided) && /matrix-large-deep multiplies rows of taps/.test(strided.text));
   // Two matrices of each tap deep: of rows alone, and so by rows whether or not they are asked for.
   for (const policy of ["matrix-large-deep", "128x256x96_64x64m"]) {
@@ -365,9 +365,10 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
 });
 
 Deno.test("auto takes rows of taps two matrices deep for large tiles, and not where that pads channels", () => {
-  const { unit, lanes } = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.m === 16)!;
+  const one = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.m === 16)!;
   const tile = (inChannels: number) => {
-    const plan = planConv(request(
+    const plan = planConv(halfRequest(
+      one,
       convProblem({
         op: "fwd",
         batch: 32,
@@ -378,14 +379,7 @@ Deno.test("auto takes rows of taps two matrices deep for large tiles, and not wh
         paddingBegin: [1, 1],
         paddingEnd: [1, 1],
       }),
-      {
-        algorithm: "implicit-gemm",
-        dtype: "f16",
-        layout: "nhwc",
-        filterLayout: "krsc",
-        limits,
-        matrixUnits: { lanes, units: [unit] },
-      },
+      {},
     ));
     return plan.kernel.match(/_(\d+x\d+x\d+)_mma.*(_row3|_tap)/)?.slice(1).join("");
   };

@@ -85,13 +85,13 @@ const IN_ORDER: Readonly<Record<number, number>> = { 64: 0.93, 32: 0.98 };
 function gatheredShare(
   { gatheredRows }: DeviceModel["shares"],
   policy: TilePolicy,
-  { along, vector: least = 1, steps = [], pitch }: TileAccess,
+  { vector: least = 1, steps = [], ...access }: TileAccess,
 ): number {
   const { matrix } = policy;
   if (matrix === undefined) return 1;
   const vector = policyVector(policy, least === 8 ? 4 : least, steps);
   const whole = vector * scalarBytes(unitScalar(matrix.unit)) === VECTOR_BYTES;
-  const inOrder = !whole || sharesLines({ along, vector }, pitch);
+  const inOrder = !whole || sharesLines({ ...access, vector });
   const bytes = rowBytes(policy, matrix);
   return (gatheredRows[bytes] ?? 1) * (inOrder ? IN_ORDER[bytes] ?? 1 : 1);
 }

@@ -134,12 +134,10 @@ const LINE_BYTES = 128;
 
 /**
  * Whether places that follow each other lie in one line, of whose vectors each has 16 bytes: apart, they take as many lookups more.
- *
- * @param pitch Elements from a place to the next; whole lines where absent.
+ * Whole lines lie between them where nothing is said.
  */
 export function sharesLines(
-  { along, vector }: Pick<TileLoader, "along" | "vector">,
-  pitch: number | undefined,
+  { along, vector, pitch }: Pick<TileLoader, "along" | "vector" | "pitch">,
 ): boolean {
   return along === "depth" && pitch !== undefined &&
     2 * pitch * VECTOR_BYTES / vector <= LINE_BYTES;

@@ -164,7 +164,7 @@ export function gatherLoader(
     vector,
     value: source.value,
     along: shape.along,
-    // Sizes that only the device knows leave the text as it is for most.
+    // Where only the device knows sizes one text is all pitches': that of most, whose places share no line.
     ...(module.mode === "constant" && shape.pitch !== undefined ? { pitch: shape.pitch } : {}),
   };
   if (shape.walk === "point") {

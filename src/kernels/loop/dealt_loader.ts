@@ -21,7 +21,7 @@ export function dealtLoader(
 ): StepLoader {
   const tiled = loadedTile(loader, extent, depth);
   const banked = tile.banked === loader.along && vectorSide(loader) === loader.along &&
-    !sharesLines(loader, loader.pitch);
+    !sharesLines(loader);
   const schedule = scheduleLoads(loader, ...tiled, threads, banked);
   const zero = loader.packed?.zero ??
     zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);

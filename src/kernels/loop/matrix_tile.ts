@@ -1,5 +1,5 @@
 import { scalarBytes, typeName } from "../../elements/scalar.ts";
-import { loadedTile, type TileLoader, vectorSide } from "../loader.ts";
+import { loadedTile, type TileLoader, VECTOR_BYTES, vectorSide } from "../loader.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { FilledTile, LoadedValue } from "./workgroup_tile.ts";
 
@@ -88,7 +88,7 @@ export function matrixTile(
   const place = operand === "a" ? "unit_row" : "unit_column";
   return {
     type,
-    banked: vectorBytes === SKEW_BYTES ? side : undefined,
+    banked: vectorBytes === VECTOR_BYTES ? side : undefined,
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
