@@ -128,6 +128,10 @@ const sums = (output, counted) => { -%>
 <% } -%>
   if (next_step >= end_step) { break; }
   workgroupBarrier();
+<% if (it.again) { -%>
+  // Sums have passed through the tiles of the steps before.
+<%= it.again %>
+<% } -%>
   }
 <% if (!it.parts.stored) { -%>
 

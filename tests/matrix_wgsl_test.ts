@@ -162,11 +162,19 @@ function halfRequest(
 function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   for (
-    const [op, taps, dilation] of [["fwd", 3, 1], ["bwd-data", 3, 2], ["fwd", 2, 5], [
-      "bwd-data",
-      4,
-      1,
-    ]] as const
+    const [op, taps, dilation] of [
+      ["fwd", 3, 1],
+      ["bwd-data", 3, 2],
+      ["fwd", 2, 5],
+      [
+        "bwd-data",
+        4,
+        1,
+      ],
+      ["bwd-filter", 2, 1],
+      ["bwd-filter", 3, 2],
+      ["bwd-filter", 4, 1],
+    ] as const
   ) {
     const problem = convProblem({
       op,
@@ -178,7 +186,8 @@ function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
       paddingBegin: [1, 1],
       dilation: [1, dilation],
     });
-    for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, taps).entries()) {
+    const rows = op === "bwd-filter" ? { ring: taps } : { row: taps };
+    for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, rows).entries()) {
       const asked = halfRequest({ unit, lanes }, problem, {
         variant: { halfTile: true, tapRows: true },
         policy,
@@ -237,6 +246,9 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
   const places = [
     ...wgsl.matchAll(/^ {2}let (unit\w*|stage_first|sums_first|[ab]_first) = (.+);$/gm),
   ];
+  // Where tiles of steps begin, which change places with each other.
+  const rings = [...wgsl.matchAll(/^ {2}var (\w+_ring\d+) = (\d+)u;$/gm)]
+    .map(([, name, at]) => [name!, Number(at)] as const);
   const load =
     /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
   const store = /subgroupMatrixStore<(\w+)>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
@@ -262,6 +274,9 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
     return Array.from({ length: threads / lanes }, (_, subgroup) => subgroup).flatMap((subgroup) =>
       [0, 1].map((half) => {
         const names: Record<string, number> = { subgroup, half, fill: half };
+        for (const [ring, at] of rings) {
+          names[ring] = half === 0 ? at : Math.max(...rings.map(([, other]) => other));
+        }
         for (const [, place, text] of places) names[place!] = valueOf(text!, names);
         return { name, end: valueOf(at, names) + (lines - 1) * stride + line, size };
       })

@@ -3,6 +3,7 @@ import type { Scalar } from "../elements/scalar.ts";
 import { classEdges, classOutput, type ClassStore, classStore } from "../kernels/class_output.ts";
 import { type EpilogueFactory, epilogueTrait } from "../kernels/epilogue.ts";
 import type { TileLoader } from "../kernels/loader.ts";
+import { ringColumn } from "../kernels/loaders/correlation_ring.ts";
 import {
   mainLoopKernel,
   mainLoopMultiplications,
@@ -151,9 +152,12 @@ export function productPass(
       ...(target.split === undefined ? [] : [`split * ${size("split", target.split)}`]),
       ...(target.begin === undefined ? [] : [module.parameter("out_begin", target.begin.at)]),
     ].join(" + ");
-  const linear = (target: LinearPlaces & { readonly group: number }): OutputMap => ({
+  const linear = ({ ring, ...target }: LinearPlaces & { readonly group: number }): OutputMap => ({
     rows: size("rows", rows),
-    columns: size("columns", columns),
+    columns: size("columns", ring?.columns ?? columns),
+    ...(ring && {
+      column: (column) => ringColumn(module, ring, column, size("columns", ring.columns)),
+    }),
     rowStride: size("row_stride", target.row),
     period: size("period", target.period),
     outerStride: size("outer_stride", target.outer),

@@ -43,6 +43,8 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     if (access.packing?.(policy) !== undefined) return 1;
     const across = access.tapRow !== undefined
       ? shares.tapRows[policy.name] ?? 1
+      : access.tapRing !== undefined
+      ? shares.tapRings[policy.name] ?? 1
       : vectorSide(access) === "depth"
       ? depthShare(shares, policy, extent) *
         (access.gathered ? gatheredShare(shares, policy, access) : 1)

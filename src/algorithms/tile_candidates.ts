@@ -7,6 +7,7 @@ import {
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
+  type TapRows,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
 import {
@@ -31,14 +32,16 @@ export function policyFits(
   b: TileAccess,
   variant?: MainLoopVariant,
 ): boolean {
-  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Rows of taps take eights alone.
-  const wide = ({ vector = 1, ...access }: TileAccess) => ({
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Rows of taps take eights alone, but
+  // of a gradient.
+  const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({
     ...access,
-    vector: vector === 8 ? vector : policyVector(policy, vector, []),
+    vector: vector === 8 ? vector : policyVector(policy, vector, steps),
   });
+  const narrow = b.tapRow === undefined && b.tapRing === undefined;
   const bytes = Math.max(
-    b.tapRow === undefined ? mainLoopBytes(policy, a, b, variant) : 0,
-    mainLoopBytes(policy, wide(a), wide(b), variant),
+    narrow ? mainLoopBytes(policy, a, b, variant) : 0,
+    mainLoopBytes(policy, wide(a, b.tapRing && a.steps), wide(b), variant),
   );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;
@@ -64,7 +67,7 @@ export function tileCandidates(
     policyFits(policy, limits, product.a, product.b, request.variant);
   const matrices = matrix === undefined
     ? []
-    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, product.b.tapRow?.taps);
+    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapRows(product));
   if (request.policy !== undefined) {
     const policy = namedPolicy(request.policy, product, matrices);
     if (isRefusal(policy)) return policy;
@@ -91,11 +94,16 @@ export function tileCandidates(
     : candidates;
 }
 
+/** How many taps a product multiplies what it loads with. */
+function tapRows({ b: { tapRow, tapRing } }: Product): TapRows {
+  return { row: tapRow?.taps, ring: tapRing?.taps };
+}
+
 /** What of a product only matrix units multiply, in a refusal of others. */
 function unitsAlone({ matrix, b }: Product): string | undefined {
   return matrix?.split
     ? "math f16x3 multiplies on"
-    : b.tapRow === undefined
+    : b.tapRow === undefined && b.tapRing === undefined
     ? undefined
     : "rows of taps are multiplied on";
 }
@@ -106,9 +114,10 @@ function namedPolicy(
   product: Product,
   matrices: readonly TilePolicy[],
 ): Planned<TilePolicy> {
-  const { matrix, b: { tapRow } } = product;
+  const { matrix, b: { tapRow, tapRing } } = product;
   const policy = matrices.find((one) => one.name === name) ??
-    (matrix && parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapRow?.taps)) ??
+    (matrix &&
+      parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapRows(product))) ??
     findPolicy(name);
   const alone = unitsAlone(product);
   if (policy !== undefined && policy.matrix === undefined && alone !== undefined) {
@@ -126,6 +135,15 @@ function namedPolicy(
         }`,
       );
     }
+  }
+  const across = policy?.matrix?.matrices[1];
+  const known = across !== undefined || MATRIX_POLICY_NAMES.includes(name);
+  if (tapRing !== undefined && known && (across ?? 1) % tapRing.taps !== 0) {
+    return refusal(
+      "problem",
+      `policy ${name} has no steps of two matrices' depth whose subgroups have multiples of ${tapRing.taps} ` +
+        `matrices beside each other, as rows of ${tapRing.taps} taps take them`,
+    );
   }
   return policy ?? noPolicy(name, product, matrices);
 }

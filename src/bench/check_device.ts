@@ -67,6 +67,7 @@ export const CHECK_DEVICE: DeviceModel = {
     storedAcross: 0.92,
     dealtUnevenly: 0.6,
     tapRows: {},
+    tapRings: {},
     dealtUnevenlyOnUnits: 0.6,
     packing: { single: 0.1, across: 0.08, narrow: 0 },
     strewn: 0.9,

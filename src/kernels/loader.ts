@@ -28,6 +28,8 @@ export interface TileLoader {
   readonly pitch?: number;
   /** Taps that a step multiplies each load with; one where absent. */
   readonly tapRow?: TapRow;
+  /** Taps whose columns a step multiplies with what it and steps before it have loaded; columns' own where absent. */
+  readonly tapRing?: TapRow;
   /** Declares the state of the loop, given `first_step`. */
   readonly begin: string;
   /** Statements of each step before its loads. */
@@ -40,13 +42,19 @@ export interface TileLoader {
   depth(slot: number, row: string): string;
   /** Declares what a place slot needs this step. */
   placeStep(slot: number): string;
-  /** Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside. */
+  /** With {@linkcode tapRing}: `begin` as of another step than `first_step`. */
+  ringBegin?(step: string): string;
+  /**
+   * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside. Where `keeps`, also
+   * whether it does not to `keep_{target}`, for `mask`.
+   */
   load(placeSlot: number, depthSlot: number, target: string): string;
   /**
    * What of a loaded value is stored, where the mask is not part of the load: a mask at the load makes the
    * hardware wait for it before the products that should hide it.
    */
   mask?(placeSlot: number, value: string): string;
+  readonly keeps?: boolean;
 }
 
 /**
@@ -59,13 +67,19 @@ export interface TapRow {
   readonly dilation: number;
 }
 
+/** Steps or places from the first of a row of taps to the last. */
+export function tapReach({ taps, dilation }: TapRow): number {
+  return (taps - 1) * dilation;
+}
+
 /** Places and depth of the tile that a loader fills, for so many places and so deep a step. */
 export function loadedTile(
-  { tapRow = { taps: 1, dilation: 1 } }: Pick<TileLoader, "tapRow">,
+  { tapRow = { taps: 1, dilation: 1 }, tapRing }: Pick<TileLoader, "tapRow" | "tapRing">,
   extent: number,
   depth: number,
 ): [extent: number, depth: number] {
-  return [extent + (tapRow.taps - 1) * tapRow.dilation, depth / tapRow.taps];
+  if (tapRing !== undefined) return [extent / tapRing.taps, depth];
+  return [extent + tapReach(tapRow), depth / tapRow.taps];
 }
 
 /** Elements of a load for a policy: eight halves for matrix units where all that it steps over is of whole eights. */

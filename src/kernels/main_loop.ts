@@ -59,7 +59,7 @@ export function mainLoopWorkgroups(
 /** What of a loader decides what its tile takes; a vector of one where none is said. */
 type LoaderSides =
   & Pick<TileLoader, "along" | "vectorAlong" | "value">
-  & Partial<Pick<TileLoader, "vector" | "tapRow">>;
+  & Partial<Pick<TileLoader, "vector" | "tapRow" | "tapRing">>;
 
 /**
  * Bytes of workgroup memory of the main loop with these loaders.
@@ -167,7 +167,7 @@ export function mainLoopKernel(
     : undefined;
   const whole = mode === "constant" && last === undefined && shape.splits === 1 &&
     !shape.uneven && parts !== undefined && rounds === undefined && steps % parts.steps === 0;
-  if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow) !== undefined) {
+  if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow ?? b.tapRing) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
   }
   const body = isMatrixPolicy(policy)

@@ -68,37 +68,56 @@ export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ nam
 function rowPolicies(taps: number): MatrixPolicy[] {
   const rows = MATRIX_POLICIES.filter(({ depth }) => depth > 1)
     .map((policy): MatrixPolicy => ({ ...policy, depth: taps }));
-  const deep = rows.filter(({ subgroups: [down, across] }) => down * across === 8)
+  return [...rows, ...deeperPolicies(rows)];
+}
+
+/** Of eight subgroups twice as deep. */
+function deeperPolicies(policies: readonly MatrixPolicy[]): MatrixPolicy[] {
+  return policies.filter(({ subgroups: [down, across] }) => down * across === 8)
     .map((policy) => ({
       ...policy,
       name: `${policy.name}-deep`,
       deeper: policy.name,
-      depth: 2 * taps,
+      depth: 2 * policy.depth,
     }));
-  return [...rows, ...deep];
+}
+
+/** Taps that a product multiplies what it loads with: a step along its depth, one matrix of each or two (`-deep`), or steps along its columns. */
+export interface TapRows {
+  readonly row?: number | undefined;
+  readonly ring?: number | undefined;
 }
 
 /** Names of policies that rows of taps alone have. */
 export const DEEP_POLICY_NAMES: readonly string[] = rowPolicies(1)
   .filter(({ deeper }) => deeper !== undefined).map(({ name }) => name);
 
+/** Those whose subgroups have all taps' matrices of the same channels beside each other, of two matrices' depth, and deeper ones. */
+function ringPolicies(taps: number): MatrixPolicy[] {
+  const whole = MATRIX_POLICIES.filter(({ depth, matrices }) =>
+    depth > 1 && matrices[1] % taps === 0
+  );
+  return [...whole, ...deeperPolicies(whole)];
+}
+
 /**
  * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
  * along the columns.
  *
  * @param split Of f32 operands in two halves, one matrix of each.
- * @param taps Of a row of taps, one matrix of each along the depth, or two (`-deep`).
  */
 export function matrixPolicies(
   unit: MatrixUnit,
   lanes: number,
   split = false,
-  taps = 1,
+  { row, ring }: TapRows = {},
 ): TilePolicy[] {
   const wide = unit.m / unit.n;
-  const own = taps === 1
-    ? MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0)
-    : rowPolicies(taps);
+  const own = row !== undefined
+    ? rowPolicies(row)
+    : ring !== undefined
+    ? ringPolicies(ring)
+    : MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
@@ -138,7 +157,7 @@ export function parseMatrixPolicy(
   unit: MatrixUnit,
   lanes: number,
   split = false,
-  taps = 1,
+  taps: TapRows = {},
 ): TilePolicy | undefined {
   const sizes = SIZES.exec(text)?.slice(1).map(Number);
   if (sizes === undefined) return undefined;

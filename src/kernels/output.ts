@@ -113,6 +113,8 @@ export interface OutputMap {
   readonly interleave?: string;
   /** Places of a period that are results, the first ones, where not all are. */
   readonly results?: string;
+  /** WGSL of which column of the result the product's is, of four that follow each other the first; the same where absent. */
+  column?(column: string): string;
   /** Offset of the batch and split of this workgroup. */
   readonly base: string;
   readonly vector: OutputVector;
@@ -184,7 +186,7 @@ export function mappedOutput(
       say(`${inner}}`);
     };
     for (let j = 0; j < fragmentColumns; j++) {
-      say(`let column${j} = ${column(j)};`);
+      say(`let column${j} = ${map.column?.(`(${column(j)})`) ?? column(j)};`);
       const every = map.vector === "columns" ? 1 : 4;
       if (map.interleave !== undefined) {
         say(

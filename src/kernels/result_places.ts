@@ -1,4 +1,5 @@
 import type { ClassResults } from "./class_output.ts";
+import type { RingColumns } from "./loaders/correlation_ring.ts";
 
 /** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
 export interface LinearPlaces {
@@ -9,6 +10,8 @@ export interface LinearPlaces {
   readonly period: number;
   /** Places of a period that are results, the first ones; all where absent. */
   readonly results?: number;
+  /** How the product counts its columns, and how many results have, where that is another order. */
+  readonly ring?: RingColumns & { readonly columns: number };
   readonly classes?: undefined;
 }
 

@@ -145,6 +145,76 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
   }
 });
 
+Deno.test("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+  const eights = fc.constantFrom(8, 16, 24, 40);
+  const found = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(
+      randomSizes({
+        axes: rowAxes,
+        batch: fc.constantFrom(1, 2, 5, 17),
+        groups: fc.constantFrom(1, 1, 2),
+        groupIn: eights,
+        groupOut: eights,
+      }),
+      fc.constantFrom("krsc", "kcrs", "crsk"),
+      fc.constantFrom("f32", "f16"),
+      fc.constantFrom(1, 2, 5),
+      sizeModes,
+      fc.constantFrom(undefined, 2 * k, 6 * k),
+      // Matrices along the depth of a step.
+      fc.constantFrom(1, 2),
+      async (init, filterLayout, outDtype, splits, sizes, flush, deep) => {
+        const problem = convProblem({ ...init, op: "bwd-filter" });
+        const taps = problem.filterSize.at(-1)!;
+        const [high, across] = [2 * m, taps * n];
+        const { plan } = await checkedResult(
+          gpu,
+          convRequest(gpu, problem, {
+            algorithm: "implicit-gemm",
+            layout: "nhwc",
+            filterLayout,
+            epilogue: NO_EPILOGUE,
+            dtype: "f16",
+            outDtype,
+            sizes,
+            policy: `${high}x${2 * across}x${deep * k}_${high}x${across}m`,
+            variant: { tapRows: true },
+            device: softwareDevice(4),
+            splits,
+            ...(flush === undefined ? {} : { flush }),
+            matrixUnits: gpu.matrixUnits!,
+          }),
+        );
+        for (
+          const trait of plan.kernel.match(/_row\d(x\d)?|_split|_stored\d|_flush\d|y\d+/g) ?? []
+        ) {
+          found.set(trait, (found.get(trait) ?? 0) + 1);
+        }
+      },
+    ),
+    { numRuns: full ? 600 : 60, seed: 20261125 },
+  );
+  for (
+    const trait of [
+      "_row2",
+      "_row3",
+      "_row4",
+      "_row3x2",
+      "_split",
+      "_stored1",
+      "_flush1",
+      "y1",
+      "y4",
+    ]
+  ) {
+    assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
+  }
+});
+
 Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;

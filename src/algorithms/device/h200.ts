@@ -39,6 +39,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   networks.txt (`networks_rows.jsonl` there), and since to what `costs.unitStore` leaves. Since by `banks.txt` of an H100 that day:
  *   `gatheredRows` and these by what rows in different banks gain (1.07 and 1.02 to 1.04 of a loop), of `-deep` those of `large` and
  *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³.
+ * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
+ *   without (`rings.txt` of an H100, 2026-11-25); of `96-columns` and `192-columns` to a text of theirs since dropped.
  * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
  *   to 8192³ and 4096³ `nt` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
@@ -181,6 +183,13 @@ export const H200: DeviceModel = {
       "matrix-192-columns-deep": 1.4,
       "matrix-192-rows-deep": 1.23,
       "matrix-large-deep": 1.41,
+    },
+    tapRings: {
+      "matrix-192-wide": 1.245,
+      "matrix-square-96-columns": 1.1,
+      "matrix-96-columns": 0.8,
+      "matrix-192-columns": 1.05,
+      "matrix-192-columns-deep": 1.27,
     },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,

@@ -93,6 +93,8 @@ export interface DeviceShares {
   readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units that load rows of taps' places once: a policy over what `policies` has of it; 1 where absent. */
   readonly tapRows: Readonly<Record<string, number>>;
+  /** The same of backward-filter, whose steps share what they load with the taps of later ones. */
+  readonly tapRings: Readonly<Record<string, number>>;
   /** Of matrix units: loads of fewer than eight halves. */
   readonly narrowLoads: number;
   /** Of matrix units: implicit GEMM whose images are loaded one half at a time, and those of backward-filter. */

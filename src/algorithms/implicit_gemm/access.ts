@@ -17,6 +17,8 @@ export interface Access {
   readonly vector: 1 | 4;
   /** Taps that a step multiplies each load with. */
   readonly tapRow?: TapRow;
+  /** Taps whose columns a step multiplies with what it and steps before it have loaded. */
+  readonly tapRing?: TapRow;
   /** Whether each step finds anew where it lies. */
   readonly gathered?: boolean;
   /** Elements from a place to the next in memory, where that is known and places do not lie beside each other. */

@@ -1,5 +1,16 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
+import {
+  ringColumns,
+  ringGradientLoader,
+  ringInputLoader,
+  ringSteps,
+  rowBox,
+} from "../../kernels/loaders/correlation_ring.ts";
+import { rowTrait } from "../../kernels/loaders/gather.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { addsUp } from "../conv_product.ts";
+import { productUnit } from "../product.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
@@ -8,8 +19,89 @@ import type { PlanRequest } from "../request.ts";
 import { type Access, groupChannels, loadVector, type Operands, stridesOf } from "./access.ts";
 import { spatialAxes } from "../spatial_axes.ts";
 
-/** Backward-filter: output gradient times shifted input, deep along images and places. */
-export function correlationOperands(request: PlanRequest): Operands {
+/**
+ * Backward-filter: output gradient times shifted input, deep along images and places as they follow each other, and by rows whose taps
+ * share what is loaded, where they may.
+ */
+export function correlationOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
+  const placed = placedOperands(request);
+  const ring = ringOperands(request, placed);
+  return ring === undefined ? [placed] : [placed, ring];
+}
+
+/** Taps of a row whose matrices lie beside each other in a subgroup's tile. */
+const MOST_RING_TAPS = 4;
+
+/**
+ * The operands by rows whose taps share what a step loads: f16 on matrix units, channels innermost, stride 1 along the last axis.
+ * Undefined where they may not.
+ */
+function ringOperands(request: PlanRequest, placed: Operands): Operands | undefined {
+  const { problem, layout, variant } = request;
+  const { input, output } = groupChannels(problem);
+  const unit = productUnit(request, addsUp(placed.result, placed.rows, variant));
+  const { prefetch, doubleBuffer } = fullVariant(variant);
+  const inputStrides = stridesOf(request, "input");
+  const gradientStrides = stridesOf(request, "output");
+  const axes = spatialAxes(problem, "forward", inputStrides);
+  const { taps, stride, dilation } = axes.at(-1)!;
+  if (unit?.unit.component !== "f16" || unit.split || !prefetch || doubleBuffer) return undefined;
+  if (layout !== "nhwc" || loadVector(request)(input) !== 4 || input % 8 !== 0) return undefined;
+  if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return undefined;
+  if (placed.result.classes !== undefined) return undefined;
+  const elements = elementsOf(request);
+  const columns = { taps, block: unit.unit.n, channels: input };
+  const depthOf = (count: number) => ({
+    batch: problem.batch,
+    axes,
+    box: rowBox(problem.batch, axes, count),
+  });
+  const vectors = (policy: TilePolicy) => ({
+    a: policyVector(policy, placed.a.vector, placed.a.steps ?? []),
+    b: policyVector(policy, placed.b.vector, placed.b.steps ?? []),
+  });
+  return {
+    ...placed,
+    columns: ringColumns(columns, elementCount(problem.filterSize.slice(0, -1))),
+    b: { ...placed.b, tapRing: { taps, dilation } },
+    depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
+    loaders(module, policy, split) {
+      const vector = vectors(policy);
+      const gradient = loadedTensor(module, "output", vector.a, split("a"), elements);
+      const image = loadedTensor(module, "input", vector.b, split("b"), elements);
+      const depth = depthOf(policy.depth);
+      const tensor = (strides: readonly number[], channels: number) => ({
+        channels,
+        batchStride: strides[0]!,
+        strides: strides.slice(2),
+      });
+      return [
+        ringGradientLoader(module, gradient, depth, {
+          ...tensor(gradientStrides, output),
+          vector: vector.a,
+        }),
+        ringInputLoader(
+          module,
+          image,
+          depth,
+          { ...tensor(inputStrides, input), vector: vector.b },
+          columns,
+        ),
+      ];
+    },
+    result: { ...placed.result, ring: { ...columns, columns: placed.columns } },
+    trait(policy) {
+      const { a, b } = vectors(policy);
+      const { rows } = depthOf(policy.depth).box;
+      return `${layout}_${problem.filterSize.length}d_${
+        rowTrait({ taps, dilation })
+      }y${rows}_a${a}b${b}`;
+    },
+  };
+}
+
+/** Backward-filter, deep along images and places as they follow each other. */
+function placedOperands(request: PlanRequest): Operands {
   const { problem, layout, filterLayout } = request;
   const elements = elementsOf(request);
   const { tile } = elements;
@@ -55,14 +147,13 @@ export function correlationOperands(request: PlanRequest): Operands {
       };
       const gradient = loadedTensor(module, "output", vectors.a, split("a"), elements);
       const input = loadedTensor(module, "input", vectors.b, split("b"), elements);
-      // Places of all images follow each other in both operands.
-      const flat = still && layout === "nhwc";
       const correlation = {
-        batch: flat ? 1 : problem.batch,
-        places: flat ? [depth] : problem.outputSize,
+        batch: problem.batch,
+        places: problem.outputSize,
         batchInner,
         tileDepth: policy.depth,
       };
+      const flat = { ...correlation, flat: layout === "nhwc" };
       const places = (strides: readonly number[], channels: number) => ({
         channels,
         channelStride: strides[1]!,
@@ -70,13 +161,13 @@ export function correlationOperands(request: PlanRequest): Operands {
         placeStride: strides.at(-1)!,
       });
       return [
-        placesLoader(module, "a", gradient, correlation, {
+        placesLoader(module, "a", gradient, flat, {
           ...places(gradientStrides, group.output),
           along: a.along,
           vector: vectors.a,
         }),
         still
-          ? placesLoader(module, "b", input, correlation, {
+          ? placesLoader(module, "b", input, flat, {
             ...places(inputStrides, group.input),
             along: b.along,
             vector: vectors.b,

@@ -3,6 +3,7 @@ import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import {
   gatherLoader,
   type GatherWalk,
+  rowTrait,
   type WalkedRow,
   walkedRow,
 } from "../../kernels/loaders/gather.ts";
@@ -75,10 +76,9 @@ function gatheredAxes(request: PlanRequest): Axis[] {
   return spatialAxes(problem, directionOf(problem), source);
 }
 
-/** `tap`, `row3`, `row3x2`: a walk as it stands in kernel names, rows with their taps and dilation. */
+/** `tap`, `row3`: a walk as it stands in kernel names. */
 function walkTrait(walk: GatherWalk): string {
-  if (typeof walk === "string") return walk;
-  return `row${walk.taps}${walk.dilation === 1 ? "" : `x${walk.dilation}`}`;
+  return typeof walk === "string" ? walk : rowTrait(walk);
 }
 
 /** The operands of one walk: by rows of taps, or tap by tap. */

@@ -99,9 +99,9 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
         ? `a product of ${rows} x ${columns} x ${depth}`
         : `stride classes: ${operands.classes}, ${columns} columns`) +
       (problem.groups > 1 ? ` for each of ${problem.groups} groups` : ""),
-      ...(operands.b.tapRow === undefined
-        ? []
-        : [`places are loaded once for each row of ${operands.b.tapRow.taps} taps`]),
+      ...[operands.b.tapRow ?? operands.b.tapRing].flatMap((row) =>
+        row === undefined ? [] : [`places are loaded once for each row of ${row.taps} taps`]
+      ),
       ...(padded ? ["channels of a group are padded to whole words of four"] : []),
       ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),

@@ -59,7 +59,7 @@ function operandsOf(
 ): readonly [Operands, ...Operands[]] {
   const request = withFreeStrides(asked);
   const { op, stride } = request.problem;
-  if (op === "bwd-filter") return [correlationOperands(request)];
+  if (op === "bwd-filter") return correlationOperands(request);
   if (op === "fwd" || stride.every((step) => step === 1)) return gatherOperands(request, results);
   return classOperands(request, results);
 }
@@ -105,7 +105,7 @@ function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
     : rewritten
     ? [last, ...others] as const
     : [...lying, last, ...others] as const;
-  const [row, ...rows] = all.filter(({ operands }) => operands.b.tapRow !== undefined);
+  const [row, ...rows] = all.filter(({ operands: { b } }) => b.tapRow ?? b.tapRing);
   if (tapRows && row !== undefined) return [row, ...rows];
   const [packed, ...more] = all.filter(({ operands }) =>
     operands.pack(TILE_POLICIES[0]!) !== undefined
@@ -129,9 +129,9 @@ export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
     !isRefusal(one) && (one.product.workspaceBytes?.(one.cut.policy) ?? 0) <= maxWorkspaceBytes
   );
   return (roomy.length > 0 ? roomy : tried).reduce((best, one) =>
-    isRefusal(best) ||
-      !isRefusal(one) &&
-        (one.time < best.time || one.time === best.time && one.cut.cost < best.cut.cost)
+    !isRefusal(one) &&
+      (isRefusal(best) || one.time < best.time ||
+        one.time === best.time && one.cut.cost < best.cut.cost)
       ? one
       : best
   );
@@ -155,7 +155,8 @@ function productOf(request: PlanRequest, operands: Operands, written: number): P
       return written + sums +
         (pack === undefined ? 0 : operandBytes(request) * packedElements(pack));
     },
-    streams: streamsOf(request),
+    // Partial sums of single tiles know no order of columns but their own.
+    streams: streamsOf(request) && operands.b.tapRing === undefined,
     matrix: productUnit(request, addsUp(operands.result, operands.rows, request.variant)),
     a: operands.a,
     b: operands.b,

@@ -13,6 +13,8 @@ export interface CorrelationDepth {
   readonly places: readonly number[];
   /** Depth counts images fastest (chwn). */
   readonly batchInner: boolean;
+  /** Places of all images follow each other in the operand, so that it is one image's. */
+  readonly flat?: boolean;
   readonly tileDepth: number;
 }
 
@@ -38,7 +40,7 @@ function depthText({ operand, module, depth }: LoaderText, slot: number, row: st
   const batch = module.size("batch", depth.batch);
   const places = module.size("places", total);
   const at = `${operand}_d${slot}`;
-  const alone = module.mode === "constant" && depth.batch === 1;
+  const alone = depth.flat || module.mode === "constant" && depth.batch === 1;
   const [image, spot] = alone
     ? ["0u", at]
     : depth.batchInner

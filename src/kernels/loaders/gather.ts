@@ -1,6 +1,7 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import type { TapRow, TileLoader } from "../loader.ts";
+import { fitsWord, tapWordText } from "./tap_word.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {
@@ -58,6 +59,17 @@ export function walkedRow(
   if (lead < 0) return undefined;
   return { taps, dilation, places: Math.max(places, size + Math.max(lead, after)), lead };
 }
+
+/** `row3`, `row3x2`: taps of a row and their dilation, as they stand in kernel names. */
+export function rowTrait({ taps, dilation }: TapRow): string {
+  return `row${taps}${dilation === 1 ? "" : `x${dilation}`}`;
+}
+
+/**
+ * Channels of a step of rows of taps whose places are found once: on an H100 1.02 to 1.04 times as fast, of twice as many 0.93 to 0.97
+ * times (docs/performance/matrix_units.md, Places found once).
+ */
+const SHORT_ROWS = 16;
 
 /**
  * Implicit GEMM's B operand for forward and backward-data: column = (image, place), depth = (tap,
@@ -197,35 +209,85 @@ export function gatherLoader(
     };
   }
 
+  // Axes along which a step has a tap of its own.
+  const last = axes.length - 1;
+  const walked = row === undefined ? axes : axes.slice(0, last);
+  const each = walked.map((_, d) => d);
+  // The arithmetic of a step is in the way of its products: where a place lies is found once, but for what the step's tap adds to all
+  // places alike. Not where only the device knows the taps, nor of rows of long steps, whose loads a compiler then leaves for last.
+  const once = module.mode === "constant" && !classes && fitsWord(walked) &&
+    (row === undefined || deep <= SHORT_ROWS);
+  const sum = (...terms: string[]) => terms.join(" + ");
+  const tapPlaces = (d: number) => `b_tap${d} * ${dilations[d]}`;
+  const blockState = {
+    begin: [
+      `  var b_block = first_step % ${blocks};`,
+      ...each.map((d) => `  var b_tap${d} = 0u;`),
+      ...(walked.length === 0 ? [] : [
+        "  {",
+        digitsText(
+          `(first_step / ${blocks})`,
+          "first_rest",
+          axisDigits(each.map((d) => `first${d}`), taps.slice(0, walked.length)),
+          "    ",
+        ),
+        ...each.map((d) => `    b_tap${d} = first${d};`),
+        "  }",
+      ]),
+      ...(once ? [`  var b_bit = 1u << (first_step / ${blocks});`] : []),
+    ].join("\n"),
+    step: [
+      channelStep,
+      ...(once && walked.length > 0
+        ? [
+          `      let b_tap_far = ${
+            sum(...each.map((d) => `${forward ? "" : "0u - "}${tapPlaces(d)} * ${steps[d]}`))
+          };`,
+        ]
+        : []),
+    ].join("\n"),
+    advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
+      once ? "b_bit <<= 1u; " : ""
+    }${nextTap(walked.length - 1)} }`,
+    depth: once && walked.length > 0
+      ? (slot: number, row: string) =>
+        [
+          `      let b_c${slot} = b_channel + ${row};`,
+          `      let b_far${slot} = ${sum(unit(`b_c${slot}`, channelStride), "b_tap_far")};`,
+        ].join("\n")
+      : channelDepth,
+    load: (p: number, k: number, target: string) =>
+      `      ${target} = ${
+        loaded(source.load(`${once ? `b_fixed${p}` : `offset_p${p}`} + b_far${k}`), k)
+      };`,
+    mask: (p: number, value: string) => `select(${zero}, ${value}, b_keep${p})`,
+  };
+  // Where a place lies at tap 0, and at which taps it lies inside.
+  const found = (slot: number, there: string | undefined) => {
+    const at = (d: number, places: number) =>
+      `b_origin${slot}_${d} ${forward ? "+" : "-"} ${places}u`;
+    const inside = walked.length === 0 ? "1u" : `b_taps${slot}_0`;
+    return [
+      `  let b_fixed${slot} = ${
+        sum(`b_base${slot}`, ...each.map((d) => `b_origin${slot}_${d} * ${steps[d]}`))
+      };`,
+      tapWordText(`b_taps${slot}_`, walked, at, (d) => sizes[d]!),
+      `  let b_inside${slot} = ${
+        there === undefined ? inside : `select(0u, ${inside}, ${there})`
+      };`,
+    ].filter((line) => line !== "").join("\n");
+  };
+  const keptOnce = (slot: number) => `      b_keep${slot} = (b_inside${slot} & b_bit) != 0u;`;
+
   if (row !== undefined) {
-    const last = axes.length - 1;
-    const outer = axes.slice(0, last).map((_, d) => d);
     const { places, lead, ...tapRow } = row;
     const width = size("row_places", places);
-    const rows = size("rows", outer.reduce((product, d) => product * axes[d]!.places, 1));
+    const rows = size("rows", walked.reduce((product, axis) => product * axis.places, 1));
     const at = (slot: number, d: number) => `b_place${slot}_${d}`;
     return {
       ...common,
+      ...blockState,
       tapRow,
-      begin: [
-        `  var b_block = first_step % ${blocks};`,
-        ...outer.map((d) => `  var b_tap${d} = 0u;`),
-        ...(last === 0 ? [] : [
-          "  {",
-          digitsText(
-            `(first_step / ${blocks})`,
-            "first_rest",
-            axisDigits(outer.map((d) => `first${d}`), taps.slice(0, last)),
-            "    ",
-          ),
-          ...outer.map((d) => `    b_tap${d} = first${d};`),
-          "  }",
-        ]),
-      ].join("\n"),
-      step: channelStep,
-      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
-        nextTap(last - 1)
-      } }`,
       place: (slot, column) =>
         [
           // A row's places before the first are the last ones of the row before, so that none lies below zero.
@@ -241,54 +303,41 @@ export function gatherLoader(
             digitsText(
               `(b_row${slot} % ${rows})`,
               `b_rest${slot}_`,
-              axisDigits(outer.map((d) => at(slot, d)), widths.slice(0, last)),
+              axisDigits(each.map((d) => at(slot, d)), widths.slice(0, last)),
             ),
-            ...outer.map((d) => `  let b_origin${slot}_${d} = ${origin(d, at(slot, d))};`),
+            ...each.map((d) => `  let b_origin${slot}_${d} = ${origin(d, at(slot, d))};`),
           ]),
+          ...(once ? [found(slot, `b_there${slot}`)] : []),
           `  var b_keep${slot} = false;`,
         ].join("\n"),
-      depth: channelDepth,
       placeStep: (slot) =>
-        [
-          ...outer.flatMap((d) => reach(d, `b_origin${slot}_${d}`, `b_tap${d}`, `_p${slot}`)),
+        once ? keptOnce(slot) : [
+          ...each.flatMap((d) => reach(d, `b_origin${slot}_${d}`, `b_tap${d}`, `_p${slot}`)),
           `      let offset_p${slot} = ${
-            [`b_base${slot}`, ...outer.map((d) => `at${d}_p${slot} * ${steps[d]}`)].join(" + ")
+            sum(`b_base${slot}`, ...each.map((d) => `at${d}_p${slot} * ${steps[d]}`))
           };`,
           `      b_keep${slot} = ${
-            [`b_there${slot}`, ...outer.map((d) => `in${d}_p${slot}`)].join(" && ")
+            [`b_there${slot}`, ...each.map((d) => `in${d}_p${slot}`)].join(" && ")
           };`,
         ].join("\n"),
-      load: (p, k, target) =>
-        `      ${target} = ${loaded(source.load(`offset_p${p} + b_far${k}`), k)};`,
-      mask: (p, value) => `select(${zero}, ${value}, b_keep${p})`,
     };
   }
 
   if (shape.walk === "tap") {
     return {
       ...common,
-      begin: [
-        `  var b_block = first_step % ${blocks};`,
-        ...axes.map((_, d) => `  var b_tap${d} = 0u;`),
-        "  {",
-        tapsOf(`(first_step / ${blocks})`, (d) => `first${d}`, "    "),
-        ...axes.map((_, d) => `    b_tap${d} = first${d};`),
-        "  }",
-      ].join("\n"),
-      step: channelStep,
-      advance: `      b_block += 1u; if (b_block == ${blocks}) { b_block = 0u; ${
-        nextTap(axes.length - 1)
-      } }`,
-      place: (slot, column) => `${place(slot, column)}\n  var b_keep${slot} = false;`,
-      depth: channelDepth,
-      placeStep: (slot) =>
+      ...blockState,
+      place: (slot, column) =>
         [
+          place(slot, column),
+          ...(once ? [found(slot, undefined)] : []),
+          `  var b_keep${slot} = false;`,
+        ].join("\n"),
+      placeStep: (slot) =>
+        once ? keptOnce(slot) : [
           gathered(slot, (d) => `b_tap${d}`, `_p${slot}`),
           `      b_keep${slot} = inside_p${slot};`,
         ].join("\n"),
-      load: (p, k, target) =>
-        `      ${target} = ${loaded(source.load(`offset_p${p} + b_far${k}`), k)};`,
-      mask: (p, value) => `select(${zero}, ${value}, b_keep${p})`,
     };
   }
   return {

@@ -25,18 +25,60 @@ export function dealtLoader(
   const schedule = scheduleLoads(loader, ...tiled, threads, banked);
   const zero = loader.packed?.zero ??
     zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
+  const registers = registerText(loader, schedule, operand, zero);
+  const fetch = fetchText(loader, schedule, operand);
+  const store = storeText(loader, schedule, operand, tile);
+  const { ring } = tile;
+  // Tiles of steps before one that it multiplies too; the state is that step's then.
+  const filled = ring?.slots.slice(0, -1).flatMap((slot) => [
+    "  {",
+    fetch,
+    `    let ${ring.fill} = ${slot};`,
+    store,
+    loader.advance,
+    "  }",
+  ]).join("\n");
   return {
     places: placeText(loader, schedule, operand),
     begin: loader.begin,
-    registers: schedule.loads.map((_, i) => `  var ${operand}_load${i} = ${zero};`).join("\n"),
+    registers,
     advance: loader.advance,
-    fetch: fetchText(loader, schedule, operand),
-    store: storeText(loader, schedule, operand, tile),
+    fetch,
+    store,
+    ...(ring && {
+      ring: {
+        first: filled!,
+        // By a state of its own.
+        again: (step: string) =>
+          [
+            "  {",
+            loader.ringBegin!(step),
+            registers,
+            ...ring.slots.map((slot, i) => `  ${ring.names[i]} = ${slot};`),
+            filled!,
+            "  }",
+          ].join("\n"),
+      },
+    }),
   };
 }
 
+function registerText(
+  { keeps }: TileLoader,
+  { loads }: LoadSchedule,
+  operand: "a" | "b",
+  zero: string,
+): string {
+  return loads.flatMap((_, i) => [
+    `  var ${operand}_load${i} = ${zero};`,
+    ...(keeps ? [`  var keep_${operand}_load${i} = false;`] : []),
+  ]).join("\n");
+}
+
 function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
-  const first = operand === "a" ? "first_row" : "first_column";
+  const { tapRing } = loader;
+  const begin = operand === "a" ? "first_row" : "first_column";
+  const first = tapRing === undefined ? begin : `${begin} / ${tapRing.taps}u`;
   return [
     ...schedule.places.flatMap((place, slot) => [
       `  let ${operand}_place${slot} = ${place};`,

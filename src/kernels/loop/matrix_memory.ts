@@ -89,12 +89,13 @@ export function matrixMemory(
     matrixTileShape("b", unit, columns, depth, b),
   ] as const;
   const [down, across] = subgroupGrid(policy);
+  const ringed = shapes.some(({ ring }) => ring !== undefined);
   const shared = !doubleBuffer && shapes.every(({ vectorBytes }) => vectorBytes === STAGED_BYTES);
   const stage = stageShape(matrix, shared);
   const staged = down * across * stage.size;
   const buffers = doubleBuffer
     ? "alternate"
-    : shared && prefetch && !moved && collectsAhead(policy)
+    : shared && prefetch && !moved && !ringed && collectsAhead(policy)
     ? "collected"
     : "one";
   const copies = buffers === "one" ? 1 : 2;

@@ -203,6 +203,7 @@ export function matrixProducts(
       ? [collecting]
       : Array.from({ length: matricesDeep(policy.depth) }, (_, at) => step(at)))
       .map((lines) => ["    {", ...lines, "    }"].join("\n"));
+  const rings = [a, b].flatMap(({ ring }) => ring === undefined ? [] : [ring]);
   const kept = parts?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [
@@ -215,7 +216,9 @@ export function matrixProducts(
   return {
     declarations: memory.declarations,
     subgroups: true,
+    current: rings.map(({ step }) => step).join("\n"),
     sums: [
+      ...rings.map(({ begin }) => begin),
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
       ...(kept
@@ -229,7 +232,7 @@ export function matrixProducts(
       : {}),
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
-    fold: "",
+    fold: rings.map(({ advance }) => advance).join("\n"),
     finish: kept ? moved.join("\n") : "",
     parts: parts !== undefined && {
       steps: `${parts.steps}u`,

@@ -15,6 +15,8 @@ export interface StepLoader {
   readonly fetch: string;
   /** Stores them, transformed or not, into the tile. */
   readonly store: string;
+  /** Where steps multiply tiles of steps before them: how these are filled before the first step, and once more before another one. */
+  readonly ring?: { readonly first: string; again(step: string): string };
 }
 
 /** How loads, products and barriers of steps follow each other. */
@@ -39,6 +41,8 @@ export interface StepProducts {
   readonly sums: string;
   /** Collects what is multiplied first from tile `fill`, where buffers are `collected`. */
   readonly collect?: string;
+  /** What a step says of where its tiles are stored. */
+  readonly current?: string;
   /** Multiplies the tiles of a step. */
   readonly multiply: string;
   /** Multiplies those of the last step, where it is a text of its own. */
@@ -126,14 +130,19 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       both(({ places }) => places),
       both(({ begin }) => begin),
       both(({ registers }) => registers),
-    ].join("\n"),
+      both(({ ring }) => ring?.first),
+    ].filter((one) => one !== "").join("\n"),
+    again: both(({ ring }) => ring?.again("next_step")),
     first: step("first_step"),
     early,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
     store: both(({ store }) => store),
-    current: CURRENT[schedule.buffers](loop.rounds === undefined ? "(step - first_step)" : "turn"),
+    current: [
+      CURRENT[schedule.buffers](loop.rounds === undefined ? "(step - first_step)" : "turn"),
+      products.current ?? "",
+    ].filter((one) => one !== "").join("\n"),
     allSteps: loop.steps,
     rounds: loop.rounds,
     // With one loop for all, where sums go is chosen behind it.

@@ -1,0 +1,348 @@
+import { zeroOf } from "../../elements/scalar.ts";
+import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
+import { tapReach, type TapRow, type TileLoader } from "../loader.ts";
+import type { ModuleBuilder, TensorAccess } from "../module.ts";
+
+/** Places along one axis of as many rows as a step takes: of so many images at once, and of so many rows of each. */
+export interface RowBox {
+  readonly images: number;
+  readonly rows: number;
+}
+
+/**
+ * The depth of backward-filter by rows, channels innermost, whose taps along the last axis share what a step loads: a step takes one
+ * place each of a box of rows, the next step the next place, so that what it loads of the input is what the last tap of its place takes
+ * and the other taps of the places that follow. Behind the places of a row are such as are none, `idle` of them, in which the first
+ * of the next row are loaded.
+ */
+export interface RingDepth {
+  readonly batch: number;
+  /** The input's axes, between places of the output and taps. */
+  readonly axes: readonly Axis[];
+  readonly box: RowBox;
+}
+
+/** Steps of a row in which nothing is added: what its taps reach beyond what is zero at both of its ends. */
+function idlePlaces({ places, size, padding, ...taps }: Axis): number {
+  const after = places - 1 + tapReach(taps) - padding - (size - 1);
+  return tapReach(taps) - Math.max(0, Math.min(padding, after));
+}
+
+/** Boxes along an axis of rows. */
+function boxes(size: number, each: number): number {
+  return Math.ceil(size / each);
+}
+
+/** Rows along the innermost axis of rows; one where a row is an image. */
+function rowsOf(axes: readonly Pick<Axis, "places">[]): number {
+  return axes.at(-2)?.places ?? 1;
+}
+
+/** The box of so many rows that leaves least of them outside, the highest one of several. */
+export function rowBox(
+  batch: number,
+  axes: readonly Pick<Axis, "places">[],
+  count: number,
+): RowBox {
+  const rows = rowsOf(axes);
+  const all = Array.from({ length: count }, (_, i) => count - i)
+    .filter((high) => count % high === 0 && (axes.length > 1 || high === 1))
+    .map((high): RowBox => ({ rows: high, images: count / high }));
+  const covered = ({ rows: high, images }: RowBox) =>
+    boxes(rows, high) * high * boxes(batch, images) * images;
+  return all.reduce((best, one) => covered(one) < covered(best) ? one : best);
+}
+
+/** Steps of all boxes. */
+export function ringSteps({ batch, axes, box }: RingDepth): number {
+  const others = axes.slice(0, -2).reduce((product, { places }) => product * places, 1);
+  const last = axes.at(-1)!;
+  return boxes(batch, box.images) * others * boxes(rowsOf(axes), box.rows) *
+    (last.places + idlePlaces(last));
+}
+
+/** Channels of a matrix, which follow each other in columns, and taps of a row, one matrix of each before the next channels'. */
+export interface RingColumns {
+  readonly taps: number;
+  readonly block: number;
+  /** Channels of a group. */
+  readonly channels: number;
+}
+
+/** Columns of all taps, channels padded to whole matrices. */
+export function ringColumns({ taps, block, channels }: RingColumns, others: number): number {
+  return others * boxes(channels, block) * block * taps;
+}
+
+/** WGSL of a column's place among taps and channels as filters have them, channels innermost; beyond `columns` where it is none. */
+export function ringColumn(
+  module: ModuleBuilder,
+  { taps, block, channels }: RingColumns,
+  column: string,
+  columns: string,
+): string {
+  const count = module.size("ring_channels", channels);
+  const blocks = module.size("ring_blocks", boxes(channels, block));
+  const matrix = `(${column} / ${block}u)`;
+  const rest = `(${matrix} / ${taps}u)`;
+  const channel = `(${rest} % ${blocks} * ${block}u + ${column} % ${block}u)`;
+  const natural = `(${rest} / ${blocks} * ${taps}u + ${matrix} % ${taps}u) * ${count} + ${channel}`;
+  return channels % block === 0 && module.mode === "constant"
+    ? natural
+    : `select(${columns}, ${natural}, ${channel} < ${count})`;
+}
+
+/** Strides of a tensor with its channels innermost, in elements. */
+export interface RingTensor {
+  /** Channels of a group. */
+  readonly channels: number;
+  readonly batchStride: number;
+  /** From a place of an axis to the next. */
+  readonly strides: readonly number[];
+  readonly vector: TileLoader["vector"];
+}
+
+interface RingOperand {
+  readonly operand: "a" | "b";
+  readonly module: ModuleBuilder;
+  readonly depth: RingDepth;
+  /** Steps that it is behind the products before the first one, where it takes more than one tile; undefined for one alone. */
+  readonly behind?: number;
+}
+
+/**
+ * State of the loop: the place in its row of a step, `{operand}_x`, the first row of its box along every other axis,
+ * `{operand}_row{d}`, and its first image.
+ */
+function ringState({ operand, module, depth, behind }: RingOperand) {
+  const { axes, box } = depth;
+  const last = axes.length - 1;
+  const size = (name: string, value: number) => module.size(`ring_${name}`, value);
+  const width = size("width", axes[last]!.places + idlePlaces(axes[last]!));
+  const outer = axes.slice(0, last).map(({ places }, d) => ({
+    name: `${operand}_row${d}`,
+    each: d === last - 1 ? box.rows : 1,
+    places,
+  }));
+  const counts = outer.map(({ places, each }, d) => size(`boxes${d}`, boxes(places, each)));
+  const all = size("boxes", outer.reduce((n, { places, each }) => n * boxes(places, each), 1));
+  const next = (d: number): string => {
+    if (d < 0) return `${operand}_image += ${box.images}u;`;
+    const { name, each } = outer[d]!;
+    return `${name} += ${each}u; if (${name} >= ${counts[d]} * ${each}u) { ${name} = 0u; ${
+      next(d - 1)
+    } }`;
+  };
+  // Of a row before the first where steps lie before all: its places are none, and the next row is the first.
+  const early = behind !== undefined;
+  const step = (first: string) =>
+    early ? `(${first} + ${width} - ${size("behind", behind)})` : first;
+  const begin = (first: string) =>
+    [
+      `  var ${operand}_x = ${step(first)} % ${width};`,
+      ...outer.map(({ name }) => `  var ${name} = 0u;`),
+      `  var ${operand}_image = 0u;`,
+      "  {",
+      digitsText(
+        early ? `(${step(first)} / ${width} + ${all} - 1u)` : `(${step(first)} / ${width})`,
+        `${operand}_first`,
+        axisDigits(
+          [`${operand}_box`, ...outer.map((_, d) => `${operand}_box${d}`)],
+          ["", ...counts],
+        ),
+        "    ",
+      ),
+      ...outer.map(({ name, each }, d) => `    ${name} = ${operand}_box${d} * ${each}u;`),
+      `    ${operand}_image = ${operand}_box * ${box.images}u${early ? ` - ${box.images}u` : ""};`,
+      "  }",
+    ].join("\n");
+  return {
+    begin,
+    rows: outer.map(({ name }) => name),
+    walk: {
+      advance: `      ${operand}_x += 1u; if (${operand}_x == ${width}) { ${operand}_x = 0u; ${
+        next(last - 1)
+      } }`,
+      placeStep: () => "",
+    },
+  };
+}
+
+/** Masks what a load says is not to be kept. */
+function keptMask(zero: string) {
+  return {
+    keeps: true,
+    mask: (_: number, value: string) => `select(${zero}, ${value}, keep_${value})`,
+  };
+}
+
+/** A of backward-filter by rows: channels of the output gradient at the places of a step, zeros where it is idle. */
+export function ringGradientLoader(
+  module: ModuleBuilder,
+  gradient: TensorAccess,
+  depth: RingDepth,
+  { channels, batchStride, strides, vector }: RingTensor,
+): TileLoader {
+  const { axes, box, batch } = depth;
+  const last = axes.length - 1;
+  const { begin, rows, walk } = ringState({ operand: "a", module, depth });
+  const size = (name: string, value: number) => module.size(`ring_${name}`, value);
+  const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
+  const elements = (name: string, stride: number) =>
+    module.size(`gradient_${name}`, stride / vector);
+  const images = elements("batch_stride", batchStride);
+  const step = strides.map((stride, d) => elements(`step${d}`, stride));
+  return {
+    vector,
+    value: gradient.value,
+    along: "place",
+    ...walk,
+    begin: begin("first_step"),
+    step: `      let a_step_far = ${
+      [
+        `a_image * ${images}`,
+        ...rows.map((row, d) => `${row} * ${step[d]}`),
+        `a_x * ${step[last]}`,
+      ].join(" + ")
+    };`,
+    place: (slot, row) =>
+      `  let a_base${slot} = group * ${elements("group", channels)} + ${row} / ${vector}u;`,
+    depth: (slot, row) =>
+      [
+        `      let a_own${slot} = ${row} % ${box.rows}u;`,
+        `      let a_own_image${slot} = ${row} / ${box.rows}u;`,
+        `      let a_far${slot} = a_step_far + (${
+          [
+            `a_own_image${slot} * ${images}`,
+            ...(last === 0 ? [] : [`a_own${slot} * ${step[last - 1]}`]),
+          ].join(" + ")
+        });`,
+      ].join("\n"),
+    load: (p, k, target) => {
+      const conditions = [
+        `a_x < ${size("places", axes[last]!.places)}`,
+        ...(last === 0 || divides(box.rows, rowsOf(axes))
+          ? []
+          : [`${rows.at(-1)} + a_own${k} < ${size("rows", rowsOf(axes))}`]),
+        ...(divides(box.images, batch)
+          ? []
+          : [`a_image + a_own_image${k} < ${size("batch", batch)}`]),
+      ];
+      return [
+        `      ${target} = ${gradient.load(`a_base${p} + a_far${k}`)};`,
+        `      keep_${target} = ${conditions.join(" && ")};`,
+      ].join("\n");
+    },
+    ...keptMask(zeroOf(gradient.value, gradient.vector)),
+  };
+}
+
+/**
+ * B of backward-filter by rows: the input where the last taps of the step's places lie; columns of the loaded tile are of taps of the
+ * other axes and channels.
+ */
+export function ringInputLoader(
+  module: ModuleBuilder,
+  input: TensorAccess,
+  depth: RingDepth,
+  { channels, batchStride, strides, vector }: RingTensor,
+  columns: RingColumns,
+): TileLoader {
+  const { axes, box } = depth;
+  const last = axes.length - 1;
+  const axis = axes[last]!;
+  const tapRing: TapRow = { taps: axis.taps, dilation: axis.dilation };
+  const idle = idlePlaces(axis);
+  const { begin, rows, walk } = ringState({
+    operand: "b",
+    module,
+    depth,
+    behind: tapReach(tapRing) - idle,
+  });
+  const named = (name: string, value: number) => module.size(`input_${name}`, value);
+  const elements = (name: string, stride: number) => named(name, stride / vector);
+  const images = elements("batch_stride", batchStride);
+  const step = strides.map((stride, d) => elements(`step${d}`, stride));
+  const outer = rows.map((_, d) => d);
+  const stride = outer.map((d) => named(`stride${d}`, axes[d]!.stride));
+  const count = named("channels", channels);
+  const padded = boxes(channels, columns.block) * columns.block;
+  const inColumns = named("padded_channels", padded);
+  const masked = padded !== channels || module.mode === "uniform";
+  // Places from the one at which the state is to the first that the row's last tap takes.
+  const shift = tapReach(tapRing) - axis.padding - idle;
+  return {
+    vector,
+    value: input.value,
+    along: "place",
+    tapRing,
+    ...walk,
+    begin: begin("first_step"),
+    ringBegin: begin,
+    step: [
+      `      let b_at = b_x - ${named("lead", -shift)};`,
+      `      let b_step_far = ${
+        [
+          `b_image * ${images}`,
+          ...rows.map((row, d) => `${row} * ${stride[d]} * ${step[d]}`),
+          `b_at * ${step[last]}`,
+        ].join(" + ")
+      };`,
+    ].join("\n"),
+    place: (slot, column) =>
+      [
+        `  let b_column${slot} = ${column};`,
+        `  let b_channel${slot} = b_column${slot} % ${inColumns};`,
+        digitsText(
+          `(b_column${slot} / ${inColumns})`,
+          `b_taps${slot}_`,
+          axisDigits(
+            outer.map((d) => `b_tap${slot}_${d}`),
+            outer.map((d) => named(`taps${d}`, axes[d]!.taps)),
+          ),
+        ),
+        ...outer.map((d) =>
+          `  let b_shift${slot}_${d} = b_tap${slot}_${d} * ${
+            named(`dilation${d}`, axes[d]!.dilation)
+          } - ${named(`padding${d}`, axes[d]!.padding)};`
+        ),
+        `  let b_base${slot} = ${
+          [
+            `group * ${elements("group", channels)}`,
+            `b_channel${slot} / ${vector}u`,
+            ...outer.map((d) => `b_shift${slot}_${d} * ${step[d]}`),
+          ].join(" + ")
+        };`,
+      ].join("\n"),
+    depth: (slot, row) =>
+      [
+        ...(last === 0
+          ? []
+          : [`      let b_own${slot} = ${row} % ${box.rows}u * ${stride[last - 1]};`]),
+        `      let b_far${slot} = b_step_far + (${
+          [
+            `${row} / ${box.rows}u * ${images}`,
+            ...(last === 0 ? [] : [`b_own${slot} * ${step[last - 1]}`]),
+          ].join(" + ")
+        });`,
+      ].join("\n"),
+    load: (p, k, target) => {
+      // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
+      const conditions = [
+        `b_at < ${named(`size${last}`, axis.size)}`,
+        ...(masked ? [`b_channel${p} < ${count}`] : []),
+        ...outer
+          .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!))
+          .map((d) => {
+            const own = d === last - 1 ? `(b_own${k} + b_shift${p}_${d})` : `b_shift${p}_${d}`;
+            return `${rows[d]} * ${stride[d]} + ${own} < ${named(`size${d}`, axes[d]!.size)}`;
+          }),
+      ];
+      return [
+        `      ${target} = ${input.load(`b_base${p} + b_far${k}`)};`,
+        `      keep_${target} = ${conditions.join(" && ")};`,
+      ].join("\n");
+    },
+    ...keptMask(zeroOf(input.value, input.vector)),
+  };
+}

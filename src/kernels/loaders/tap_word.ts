@@ -1,0 +1,40 @@
+import { type Axis, reachesOutside } from "../axes.ts";
+
+/** Taps that a word has a bit for. */
+const WORD_TAPS = 32;
+
+/** Taps of all axes. */
+function tapsOf(axes: readonly Pick<Axis, "taps">[]): number {
+  return axes.reduce((product, { taps }) => product * taps, 1);
+}
+
+/** Whether a word has a bit for each tap. */
+export function fitsWord(axes: readonly Pick<Axis, "taps">[]): boolean {
+  return tapsOf(axes) <= WORD_TAPS;
+}
+
+/**
+ * Declares `{name}{d}` of each axis, the last one first: which taps of a place lie inside the source, a bit each, taps of the last axis
+ * fastest. That of axis 0 is of all; so the padding of a step is a bit of a word that is found once (the P2R of Yan et al.).
+ *
+ * @param at WGSL of the source's coordinate of the place along an axis, at so many places from tap 0; below zero it is huge.
+ * @param size WGSL of the source's size along an axis.
+ */
+export function tapWordText(
+  name: string,
+  axes: readonly Axis[],
+  at: (d: number, places: number) => string,
+  size: (d: number) => string,
+): string {
+  return axes.map((axis, d) => {
+    const inner = d === axes.length - 1 ? "1u" : `${name}${d + 1}`;
+    const each = tapsOf(axes.slice(d + 1));
+    const bits = Array.from({ length: axis.taps }, (_, tap) => {
+      const shifted = tap === 0 ? inner : `${inner} << ${tap * each}u`;
+      return reachesOutside(axis)
+        ? `select(0u, ${shifted}, ${at(d, tap * axis.dilation)} < ${size(d)})`
+        : `(${shifted})`;
+    });
+    return `  let ${name}${d} = ${bits.join(" | ")};`;
+  }).reverse().join("\n");
+}
