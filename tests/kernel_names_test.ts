@@ -77,7 +77,7 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
     maxComputeInvocationsPerWorkgroup: 1024,
   };
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
-  let rows = 0;
+  let [rows, rings] = [0, 0];
   fc.assert(
     fc.property(
       fc.record({
@@ -91,7 +91,7 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
       }),
       fc.constantFrom(...LAYOUTS),
       fc.constantFrom(...FILTER_LAYOUTS),
-      fc.constantFrom("matrix-small", "matrix-square", "64x64x64_32x32m"),
+      fc.constantFrom("matrix-small", "matrix-square", "64x64x64_32x32m", "64x96x32_32x48m"),
       fc.constantFrom({ splits: 1 }, { splits: 3 }, { balance: "stream-k" } as const),
       fc.constantFrom({}, { tapRows: true }, { doubleBuffer: true }),
       fc.constantFrom("f32", "f16"),
@@ -128,6 +128,7 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
         });
         if (isRefusal(plan)) return;
         if (/_row\d/.test(plan.kernel)) rows++;
+        if (/bwd_filter.*_row\d/.test(plan.kernel)) rings++;
         for (const { kernel: { name, wgsl } } of plan.passes) {
           assert.equal(texts.get(name) ?? wgsl, wgsl, name);
           texts.set(name, wgsl);
@@ -136,5 +137,8 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
     ),
     { numRuns: 4000, seed: 20261125 },
   );
-  assert.ok(texts.size > 300 && rows > 100, `${texts.size} names, ${rows} plans by rows`);
+  assert.ok(
+    texts.size > 300 && rows > 100 && rings > 20,
+    `${texts.size} names, ${rows} plans by rows, ${rings} of them by rings`,
+  );
 });
