@@ -136,9 +136,9 @@ function namedPolicy(
       );
     }
   }
-  const across = policy?.matrix?.matrices[1];
-  const known = across !== undefined || MATRIX_POLICY_NAMES.includes(name);
-  if (tapRing !== undefined && known && (across ?? 1) % tapRing.taps !== 0) {
+  // Of policies with a name those that rings cannot use are none of theirs.
+  const across = policy?.matrix?.matrices[1] ?? (isMatrixPolicyName(name) ? 1 : undefined);
+  if (tapRing !== undefined && across !== undefined && across % tapRing.taps !== 0) {
     return refusal(
       "problem",
       `policy ${name} has no steps of two matrices' depth whose subgroups have multiples of ${tapRing.taps} ` +
@@ -161,7 +161,8 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
     if (DEEP_POLICY_NAMES.includes(name)) {
       return refusal(
         "problem",
-        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 4 taps and stride 1 along the last axis`,
+        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 4 taps and stride 1 along the last axis, of backward-filter ` +
+          "on tiles with a multiple of so many matrices beside each other in a subgroup",
       );
     }
     return refusal(

@@ -45,8 +45,8 @@ export interface TileLoader {
   /** With {@linkcode tapRing}: `begin` as of another step than `first_step`. */
   ringBegin?(step: string): string;
   /**
-   * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside. Where `keeps`, also
-   * whether it does not to `keep_{target}`, for `mask`.
+   * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside, or, where loads
+   * keep their masks, whether it does not to `keep_{target}`.
    */
   load(placeSlot: number, depthSlot: number, target: string): string;
   /**
@@ -54,6 +54,7 @@ export interface TileLoader {
    * hardware wait for it before the products that should hide it.
    */
   mask?(placeSlot: number, value: string): string;
+  /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers. */
   readonly keeps?: boolean;
 }
 

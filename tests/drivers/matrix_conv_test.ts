@@ -3,7 +3,9 @@ import assert from "#assert";
 import fc from "fast-check";
 import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
+import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
@@ -74,11 +76,46 @@ const rowAxes = randomAxes({ more: 9, stride: 2, dilation: 3 }).map((axes) =>
   )
 );
 
+/** A request for implicit GEMM of halves by rows of taps. */
+function rowRequest(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  flush: number | undefined,
+  more: Partial<PlanRequest>,
+): PlanRequest {
+  return convRequest(gpu, problem, {
+    algorithm: "implicit-gemm",
+    layout: "nhwc",
+    dtype: "f16",
+    variant: { tapRows: true },
+    device: softwareDevice(4),
+    matrixUnits: gpu.matrixUnits!,
+    ...(flush === undefined ? {} : { flush }),
+    ...more,
+  });
+}
+
+/** Counts what kernels' names say, and asserts that each of some was often enough among them. */
+function traitCounts() {
+  const found = new Map<string, number>();
+  return {
+    add: (traits: readonly string[]) =>
+      traits.forEach((trait) => found.set(trait, (found.get(trait) ?? 0) + 1)),
+    assertSeen(...traits: readonly string[]) {
+      for (const trait of traits) {
+        assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
+      }
+    },
+  };
+}
+
+const ROW_TRAITS = /_row\d(x\d)?|y\d+|_split|_streamk|_stored\d|_flush\d/g;
+
 Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const eights = fc.constantFrom(8, 16, 24, 40);
-  const found = new Map<string, number>();
+  const found = traitCounts();
   await fc.assert(
     fc.asyncProperty(
       randomSizes({
@@ -98,20 +135,13 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
       // Steps of one matrix of each tap, and of two.
       fc.constantFrom(false, false, true),
       async (init, op, filterLayout, outDtype, activation, cut, sizes, flush, deep) => {
-        const asked = convRequest(gpu, convProblem({ ...init, op }), {
-          algorithm: "implicit-gemm",
-          layout: "nhwc",
+        const asked = rowRequest(gpu, convProblem({ ...init, op }), flush, {
           filterLayout,
-          epilogue: op === "fwd" ? { bias: true, activation } : NO_EPILOGUE,
-          dtype: "f16",
+          ...(op === "fwd" ? { epilogue: { bias: true, activation } } : {}),
           outDtype,
           sizes,
           policy: "matrix-small",
-          variant: { tapRows: true },
-          device: softwareDevice(4),
           ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
-          ...(flush === undefined ? {} : { flush }),
-          matrixUnits: gpu.matrixUnits!,
         });
         // Where taps of the first results would begin within the source there are no rows.
         const taps = /_row(\d)/.exec(planConv(asked).kernel)?.[1];
@@ -119,30 +149,25 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
         const twice = `${4 * m}x${4 * n}x${2 * k * Number(taps)}_${2 * m}x${2 * n}m`;
         const request = deep && taps !== undefined ? { ...asked, policy: twice } : asked;
         const { plan } = await checkedResult(gpu, request);
-        if (request !== asked) found.set(`deep${taps}`, (found.get(`deep${taps}`) ?? 0) + 1);
-        const traits = /_row\d(x\d)?|_split|_streamk|_stored\d|_flush\d/g;
-        for (const trait of plan.kernel.match(traits) ?? []) {
-          found.set(trait, (found.get(trait) ?? 0) + 1);
-        }
+        found.add([
+          ...plan.kernel.match(ROW_TRAITS) ?? [],
+          ...(request !== asked ? [`deep${taps}`] : []),
+        ]);
       },
     ),
     { numRuns: full ? 600 : 120, seed: 20261125 },
   );
-  for (
-    const trait of [
-      "_row2",
-      "_row3",
-      "_row4",
-      "_row3x2",
-      "_split",
-      "_streamk",
-      "deep2",
-      "deep3",
-      "deep4",
-    ]
-  ) {
-    assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
-  }
+  found.assertSeen(
+    "_row2",
+    "_row3",
+    "_row4",
+    "_row3x2",
+    "_split",
+    "_streamk",
+    "deep2",
+    "deep3",
+    "deep4",
+  );
 });
 
 Deno.test("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async () => {
@@ -150,7 +175,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
   if (gpu === undefined) return;
   const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
   const eights = fc.constantFrom(8, 16, 24, 40);
-  const found = new Map<string, number>();
+  const found = traitCounts();
   await fc.assert(
     fc.asyncProperty(
       randomSizes({
@@ -173,46 +198,30 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
         const [high, across] = [2 * m, taps * n];
         const { plan } = await checkedResult(
           gpu,
-          convRequest(gpu, problem, {
-            algorithm: "implicit-gemm",
-            layout: "nhwc",
+          rowRequest(gpu, problem, flush, {
             filterLayout,
-            epilogue: NO_EPILOGUE,
-            dtype: "f16",
             outDtype,
             sizes,
-            policy: `${high}x${2 * across}x${deep * k}_${high}x${across}m`,
-            variant: { tapRows: true },
-            device: softwareDevice(4),
             splits,
-            ...(flush === undefined ? {} : { flush }),
-            matrixUnits: gpu.matrixUnits!,
+            policy: `${high}x${2 * across}x${deep * k}_${high}x${across}m`,
           }),
         );
-        for (
-          const trait of plan.kernel.match(/_row\d(x\d)?|_split|_stored\d|_flush\d|y\d+/g) ?? []
-        ) {
-          found.set(trait, (found.get(trait) ?? 0) + 1);
-        }
+        found.add(plan.kernel.match(ROW_TRAITS) ?? []);
       },
     ),
     { numRuns: full ? 600 : 60, seed: 20261125 },
   );
-  for (
-    const trait of [
-      "_row2",
-      "_row3",
-      "_row4",
-      "_row3x2",
-      "_split",
-      "_stored1",
-      "_flush1",
-      "y1",
-      "y4",
-    ]
-  ) {
-    assert.ok((found.get(trait) ?? 0) >= 3, `${trait} of ${JSON.stringify([...found])}`);
-  }
+  found.assertSeen(
+    "_row2",
+    "_row3",
+    "_row4",
+    "_row3x2",
+    "_split",
+    "_stored1",
+    "_flush1",
+    "y1",
+    "y4",
+  );
 });
 
 Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {

@@ -3,7 +3,7 @@ import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { tapReach, type TapRow, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
-/** Places along one axis of as many rows as a step takes: of so many images at once, and of so many rows of each. */
+/** The rows of a step: so many of each of so many images, which follow each other along the last axis but one. */
 export interface RowBox {
   readonly images: number;
   readonly rows: number;
@@ -12,8 +12,8 @@ export interface RowBox {
 /**
  * The depth of backward-filter by rows, channels innermost, whose taps along the last axis share what a step loads: a step takes one
  * place each of a box of rows, the next step the next place, so that what it loads of the input is what the last tap of its place takes
- * and the other taps of the places that follow. Behind the places of a row are such as are none, `idle` of them, in which the first
- * of the next row are loaded.
+ * and the other taps of the places that follow. Between rows lie steps that add nothing, in which the next row's first places are
+ * loaded.
  */
 export interface RingDepth {
   readonly batch: number;
@@ -22,7 +22,7 @@ export interface RingDepth {
   readonly box: RowBox;
 }
 
-/** Steps of a row in which nothing is added: what its taps reach beyond what is zero at both of its ends. */
+/** Steps behind a row in which nothing is added: what its taps reach beyond zeros that the rows on both sides of them share. */
 function idlePlaces({ places, size, padding, ...taps }: Axis): number {
   const after = places - 1 + tapReach(taps) - padding - (size - 1);
   return tapReach(taps) - Math.max(0, Math.min(padding, after));
@@ -106,8 +106,13 @@ interface RingOperand {
   readonly operand: "a" | "b";
   readonly module: ModuleBuilder;
   readonly depth: RingDepth;
-  /** Steps that it is behind the products before the first one, where it takes more than one tile; undefined for one alone. */
+  /** Of what a step multiplies more than its own tile of: steps from the first of these tiles to the step. */
   readonly behind?: number;
+}
+
+/** Names of sizes that both operands share. */
+function ringSize(module: ModuleBuilder) {
+  return (name: string, value: number) => module.size(`ring_${name}`, value);
 }
 
 /**
@@ -117,7 +122,7 @@ interface RingOperand {
 function ringState({ operand, module, depth, behind }: RingOperand) {
   const { axes, box } = depth;
   const last = axes.length - 1;
-  const size = (name: string, value: number) => module.size(`ring_${name}`, value);
+  const size = ringSize(module);
   const width = size("width", axes[last]!.places + idlePlaces(axes[last]!));
   const outer = axes.slice(0, last).map(({ places }, d) => ({
     name: `${operand}_row${d}`,
@@ -168,11 +173,22 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
   };
 }
 
-/** Masks what a load says is not to be kept. */
-function keptMask(zero: string) {
+/**
+ * Loads whose mask is of the step that they are of, and so kept with what is loaded.
+ *
+ * @param load WGSL of what a load gives, and of what it is kept by.
+ */
+function keptLoads(
+  { value, vector }: TensorAccess,
+  load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
+): Pick<TileLoader, "load" | "mask" | "keeps"> {
   return {
     keeps: true,
-    mask: (_: number, value: string) => `select(${zero}, ${value}, keep_${value})`,
+    load(placeSlot, depthSlot, target) {
+      const { value, conditions } = load(placeSlot, depthSlot);
+      return `      ${target} = ${value};\n      keep_${target} = ${conditions.join(" && ")};`;
+    },
+    mask: (_, loaded) => `select(${zeroOf(value, vector)}, ${loaded}, keep_${loaded})`,
   };
 }
 
@@ -186,7 +202,7 @@ export function ringGradientLoader(
   const { axes, box, batch } = depth;
   const last = axes.length - 1;
   const { begin, rows, walk } = ringState({ operand: "a", module, depth });
-  const size = (name: string, value: number) => module.size(`ring_${name}`, value);
+  const size = ringSize(module);
   const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
   const elements = (name: string, stride: number) =>
     module.size(`gradient_${name}`, stride / vector);
@@ -218,8 +234,9 @@ export function ringGradientLoader(
           ].join(" + ")
         });`,
       ].join("\n"),
-    load: (p, k, target) => {
-      const conditions = [
+    ...keptLoads(gradient, (p, k) => ({
+      value: gradient.load(`a_base${p} + a_far${k}`),
+      conditions: [
         `a_x < ${size("places", axes[last]!.places)}`,
         ...(last === 0 || divides(box.rows, rowsOf(axes))
           ? []
@@ -227,13 +244,8 @@ export function ringGradientLoader(
         ...(divides(box.images, batch)
           ? []
           : [`a_image + a_own_image${k} < ${size("batch", batch)}`]),
-      ];
-      return [
-        `      ${target} = ${gradient.load(`a_base${p} + a_far${k}`)};`,
-        `      keep_${target} = ${conditions.join(" && ")};`,
-      ].join("\n");
-    },
-    ...keptMask(zeroOf(gradient.value, gradient.vector)),
+      ],
+    })),
   };
 }
 
@@ -269,8 +281,8 @@ export function ringInputLoader(
   const padded = boxes(channels, columns.block) * columns.block;
   const inColumns = named("padded_channels", padded);
   const masked = padded !== channels || module.mode === "uniform";
-  // Places from the one at which the state is to the first that the row's last tap takes.
-  const shift = tapReach(tapRing) - axis.padding - idle;
+  // Places of the state before the source's first.
+  const lead = axis.padding + idle - tapReach(tapRing);
   return {
     vector,
     value: input.value,
@@ -280,7 +292,7 @@ export function ringInputLoader(
     begin: begin("first_step"),
     ringBegin: begin,
     step: [
-      `      let b_at = b_x - ${named("lead", -shift)};`,
+      `      let b_at = b_x - ${named("lead", lead)};`,
       `      let b_step_far = ${
         [
           `b_image * ${images}`,
@@ -326,9 +338,10 @@ export function ringInputLoader(
           ].join(" + ")
         });`,
       ].join("\n"),
-    load: (p, k, target) => {
+    ...keptLoads(input, (p, k) => ({
+      value: input.load(`b_base${p} + b_far${k}`),
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
-      const conditions = [
+      conditions: [
         `b_at < ${named(`size${last}`, axis.size)}`,
         ...(masked ? [`b_channel${p} < ${count}`] : []),
         ...outer
@@ -337,12 +350,7 @@ export function ringInputLoader(
             const own = d === last - 1 ? `(b_own${k} + b_shift${p}_${d})` : `b_shift${p}_${d}`;
             return `${rows[d]} * ${stride[d]} + ${own} < ${named(`size${d}`, axes[d]!.size)}`;
           }),
-      ];
-      return [
-        `      ${target} = ${input.load(`b_base${p} + b_far${k}`)};`,
-        `      keep_${target} = ${conditions.join(" && ")};`,
-      ].join("\n");
-    },
-    ...keptMask(zeroOf(input.value, input.vector)),
+      ],
+    })),
   };
 }

@@ -1,0 +1,212 @@
+/** What matrix units multiply, for tests of what its kernels are: of every shape that NVIDIA's GPUs have. */
+import assert from "#assert";
+import { softwareDevice } from "../src/algorithms/device/h200.ts";
+import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
+import { implicitProduct } from "../src/algorithms/implicit_gemm/product.ts";
+import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
+import { planConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
+import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
+import type { Kernel } from "../src/kernels/kernel.ts";
+import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
+import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
+import { convProblem } from "../src/problem/conv_problem.ts";
+import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+import { request } from "./plan_request.ts";
+
+/** WebGPU's on an H200. */
+const limits = {
+  ...DEFAULT_LIMITS,
+  maxBufferSize: 2 ** 32 - 4,
+  maxStorageBufferBindingSize: 2 ** 31 - 4,
+  maxComputeWorkgroupStorageSize: 49_152,
+  maxComputeInvocationsPerWorkgroup: 1024,
+};
+
+const unit = (types: "f16 f32" | "i8 i32", shape: string): MatrixUnit => {
+  const [component, result] = types.split(" ") as [MatrixUnit["component"], MatrixUnit["result"]];
+  const [m, n, k] = shape.split("x").map(Number) as [number, number, number];
+  return { component, result, m, n, k };
+};
+
+/** Units of an H200 with the threads of their subgroups. */
+const UNITS: readonly (readonly [MatrixUnit, number])[] = [
+  [unit("f16 f32", "16x16x16"), 32],
+  [unit("f16 f32", "16x8x16"), 32],
+  [unit("f16 f32", "16x8x8"), 32],
+  [unit("i8 i32", "16x16x32"), 32],
+  [unit("i8 i32", "16x8x32"), 32],
+];
+
+/** Tiles by their sizes, of workgroups and subgroups. */
+const TILES = ["128x128x32_64x32m", "256x128x32_64x64m", "128x192x32_64x48m", "64x32x32_16x32m"];
+
+/** Results whose sums are stored on their way. */
+const STORED = { outDtype: "f32", flush: 128 } as const;
+
+/** Tiles of f32 in halves, whose steps are of high and of low ones. */
+const SPLIT_TILES = ["128x128x32_64x32m", "128x64x32_32x32m", "64x64x64_32x16m"];
+
+/** Units with what they multiply: what they take as it is, and f32 in halves. */
+export const PRODUCTS = UNITS.flatMap(([unit, lanes]) =>
+  (unit.component === "f16" ? ["f16", "f32"] as const : ["i8"] as const).map((dtype) => ({
+    unit,
+    lanes,
+    dtype,
+  }))
+);
+
+/** Products of matrices, with every policy that a unit has, and of every variant. */
+export function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  const matrixUnits = { lanes, units: [unit] };
+  const split = dtype === "f32";
+  const add = (size: number, more: Partial<GemmRequest>, rest = {}) => {
+    const problem = gemmProblem({ m: size, n: size, k: size, ...rest });
+    const request = { policy: "matrix-small", ...(split && { math: "f16x3" as const }), ...more };
+    const plan = planGemm({ problem, dtype, limits, matrixUnits, ...request });
+    for (const { kernel } of plan.passes) {
+      assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
+      found.set(kernel.name, kernel);
+    }
+  };
+  for (const { name: policy } of matrixPolicies(unit, lanes, split)) {
+    TRANSPOSES.forEach((transpose, i) => {
+      // Of each a size that no vector divides, and one of eights.
+      for (const size of i % 2 === 0 ? [33, 2064] : [64, 2049]) {
+        add(size, { policy }, { transpose });
+      }
+    });
+    // Sums that are stored on their way, and such as leave one by one.
+    if (dtype === "f16") {
+      for (const size of [2064, 2049]) add(size, { policy, outDtype: "f32", flush: 512 });
+    }
+    add(8192, { policy, splits: 2 });
+    add(8192, { policy, balance: "none" });
+  }
+  for (const policy of split ? SPLIT_TILES : TILES) {
+    for (const transpose of TRANSPOSES) add(2049, { policy }, { transpose });
+  }
+  const epilogue = { alpha: 3, beta: -2, residual: true, bias: "row", activation: "relu" } as const;
+  for (const sizes of ["constant", "uniform"] as const) {
+    add(640, { sizes, splits: 2 }, epilogue);
+    add(640, { sizes, balance: "stream-k", device: softwareDevice(4) }, epilogue);
+    for (const variant of [{ doubleBuffer: true }, { prefetch: false }, { vectorLoads: false }]) {
+      add(640, { sizes, variant }, epilogue);
+      if (dtype === "f16") add(640, { sizes, variant, ...STORED }, epilogue);
+    }
+    if (dtype !== "f16") continue;
+    add(640, { sizes, splits: 2, ...STORED }, epilogue);
+    add(640, { sizes, balance: "stream-k", device: softwareDevice(4), ...STORED }, epilogue);
+  }
+  if (dtype === "f16") {
+    const stored = [...found.keys()].filter((name) => /_stored\d+_/.test(name));
+    assert.ok(stored.length > 15, stored.join());
+  }
+  return [...found.values()];
+}
+
+/** WinRS' kernels in f16, each by the unit alone, of sums in one piece and in parts. */
+export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  for (const omega of OMEGAS.filter(({ alpha }) => alpha === 4 || alpha === 8)) {
+    for (const [batch, flush] of [[32, undefined], [3, 64]] as const) {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch,
+        inChannels: 72,
+        outChannels: 200,
+        inputSize: [30, 30],
+        filterSize: [3, omega.n],
+        paddingBegin: [1, 1],
+      });
+      for (const sizes of ["constant", "uniform"] as const) {
+        const plan = planConv(request(problem, {
+          algorithm: "winrs",
+          dtype: "f16",
+          layout: "nhwc",
+          limits,
+          matrixUnits: { lanes, units: [unit] },
+          variant: { halfTile: true },
+          maxBoundRatio: Infinity,
+          pair: omegaName(omega),
+          sizes,
+          ...(flush === undefined ? {} : { flush }),
+        }));
+        for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** A request for implicit GEMM of halves in nhwc on a unit. */
+export function halfRequest(
+  { unit, lanes }: { readonly unit: MatrixUnit; readonly lanes: number },
+  problem: Parameters<typeof request>[0],
+  more: Parameters<typeof request>[1],
+) {
+  return request(problem, {
+    algorithm: "implicit-gemm",
+    dtype: "f16",
+    layout: "nhwc",
+    filterLayout: "krsc",
+    limits,
+    matrixUnits: { lanes, units: [unit] },
+    ...more,
+  });
+}
+
+/** Convolutions in f16 by rows of taps, with every policy that fits. */
+export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  for (
+    const [op, taps, dilation] of [
+      ["fwd", 3, 1],
+      ["bwd-data", 3, 2],
+      ["fwd", 2, 5],
+      [
+        "bwd-data",
+        4,
+        1,
+      ],
+      ["bwd-filter", 2, 1],
+      ["bwd-filter", 3, 2],
+      ["bwd-filter", 4, 1],
+    ] as const
+  ) {
+    const problem = convProblem({
+      op,
+      batch: 5,
+      inChannels: 72,
+      outChannels: 200,
+      inputSize: [40, 40],
+      filterSize: [3, taps],
+      paddingBegin: [1, 1],
+      dilation: [1, dilation],
+    });
+    const rows = op === "bwd-filter" ? { ring: taps } : { row: taps };
+    for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, rows).entries()) {
+      const asked = halfRequest({ unit, lanes }, problem, {
+        variant: { halfTile: true, tapRows: true },
+        policy,
+        sizes: i % 2 === 0 ? "constant" : "uniform",
+      });
+      // Rows of the largest tiles are more than there is room for.
+      const product = implicitProduct(asked);
+      if (isRefusal(product)) {
+        assert.equal(product.kind, "limit", `${policy}: ${product.text}`);
+        continue;
+      }
+      const plan = planConv(asked);
+      assert.match(plan.kernel, new RegExp(`_2d_row${taps}`));
+      for (const { kernel } of plan.passes) {
+        assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
+        found.set(kernel.name, kernel);
+      }
+    }
+  }
+  assert.ok(found.size > 25, `${found.size}`);
+  return [...found.values()];
+}

@@ -1,0 +1,125 @@
+/** Which requests and which layers go by rows of taps, by an H200's matrix units. */
+import assert from "#assert";
+import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
+import { isRefusal } from "../src/algorithms/refusal.ts";
+import { convProblem } from "../src/problem/conv_problem.ts";
+import { halfRequest, PRODUCTS } from "./matrix_kernels.ts";
+
+const HALVES = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.n === 16)!;
+
+Deno.test("rows of taps are refused for what cannot multiply them, and left aside where nobody asks for them", () => {
+  const problem = convProblem({
+    op: "fwd",
+    batch: 64,
+    inChannels: 40,
+    outChannels: 40,
+    inputSize: [28, 28],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    paddingEnd: [1, 1],
+  });
+  const plan = (policy: string, tapRows: boolean) =>
+    tryPlanConv(halfRequest(HALVES, problem, {
+      variant: { halfTile: true, ...(tapRows && { tapRows }) },
+      policy,
+    }));
+  const refused = {
+    "64x64x48_8x8": /no matrix units, which rows of taps are multiplied on/,
+    "matrix-ahead": /policy matrix-ahead has steps of 16, rows of 3 taps take multiples of 48/,
+    "128x128x32_64x64m": /has steps of 32, rows of 3 taps take multiples of 48/,
+  };
+  for (const [policy, text] of Object.entries(refused)) {
+    const asked = plan(policy, true);
+    assert.ok(isRefusal(asked) && text.test(asked.text), JSON.stringify(asked));
+    const free = plan(policy, false);
+    assert.ok(!isRefusal(free) && !/_row3/.test(free.kernel), policy);
+  }
+  for (const policy of ["matrix-square", "128x128x48_64x64m"]) {
+    const rows = plan(policy, true);
+    assert.ok(!isRefusal(rows) && /_128x128x48_.*_row3_/.test(rows.kernel), policy);
+  }
+  const halved = { ...problem, stride: [2, 2], outputSize: [14, 14] };
+  const strided = tryPlanConv(
+    halfRequest(HALVES, halved, { policy: "matrix-large-deep" }),
+  );
+  assert.ok(isRefusal(strided) && /matrix-large-deep multiplies rows of taps/.test(strided.text));
+  // Two matrices of each tap deep: of rows alone, and so by rows whether or not they are asked for.
+  for (const policy of ["matrix-large-deep", "128x256x96_64x64m"]) {
+    for (const tapRows of [true, false]) {
+      const rows = plan(policy, tapRows);
+      assert.ok(!isRefusal(rows) && /_128x256x96_.*_row3_/.test(rows.kernel), policy);
+    }
+  }
+});
+
+Deno.test("auto takes rows of taps two matrices deep for large tiles, and not where that pads channels", () => {
+  const tile = (inChannels: number) => {
+    const plan = planConv(halfRequest(
+      HALVES,
+      convProblem({
+        op: "fwd",
+        batch: 32,
+        inChannels,
+        outChannels: 128,
+        inputSize: [112, 112],
+        filterSize: [3, 3],
+        paddingBegin: [1, 1],
+        paddingEnd: [1, 1],
+      }),
+      {},
+    ));
+    return plan.kernel.match(/_(\d+x\d+x\d+)_mma.*(_row3|_tap)/)?.slice(1).join("");
+  };
+  assert.equal(tile(128), "128x256x96_row3");
+  assert.equal(tile(64), "128x256x96_row3");
+  assert.equal(tile(48), "128x256x48_row3");
+});
+
+/** Backward-filter of 3 x 3 taps, of so many channels. */
+const gradient = (inChannels: number, outChannels: number, batch = 64) =>
+  convProblem({
+    op: "bwd-filter",
+    batch,
+    inChannels,
+    outChannels,
+    inputSize: [28, 28],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    paddingEnd: [1, 1],
+  });
+
+Deno.test("backward-filter goes by rows of taps on tiles that have a row's matrices beside each other", () => {
+  const plan = (policy: string, tapRows: boolean) =>
+    tryPlanConv(halfRequest(HALVES, gradient(128, 128), {
+      variant: { halfTile: true, ...(tapRows && { tapRows }) },
+      policy,
+    }));
+  for (const policy of ["matrix-large", "matrix-ahead", "128x128x32_64x64m"]) {
+    const asked = plan(policy, true);
+    assert.ok(
+      isRefusal(asked) && /multiples of 3 matrices beside each other/.test(asked.text),
+      JSON.stringify(asked),
+    );
+    const free = plan(policy, false);
+    assert.ok(!isRefusal(free) && !/_row3/.test(free.kernel), policy);
+  }
+  for (const policy of ["matrix-192-wide", "128x96x64_64x48m"]) {
+    const rows = plan(policy, true);
+    assert.ok(!isRefusal(rows) && /_row3y4_/.test(rows.kernel), policy);
+  }
+  // Tiles four matrices deep are of rows alone.
+  const deep = plan("matrix-192-columns-deep", false);
+  assert.ok(!isRefusal(deep) && /_128x192x64_.*_row3y4_/.test(deep.kernel), JSON.stringify(deep));
+  const high = plan("matrix-large-deep", false);
+  assert.ok(isRefusal(high) && /of backward-filter on tiles with/.test(high.text));
+});
+
+Deno.test("auto takes the deepest rows of backward-filter that there is room for, by how its gradient is loaded", () => {
+  const kernel = (outChannels: number) =>
+    planConv(halfRequest(HALVES, gradient(128, outChannels), {})).kernel;
+  assert.match(kernel(128), /_128x192x64_.*_row3y4_a8b8_/);
+  // Loaded by fours, a gradient's tile does not share its memory with sums, for which there is none left.
+  const fours = planConv(halfRequest(HALVES, gradient(128, 132), {}));
+  assert.match(fours.kernel, /_a4b8_/);
+  for (const { kernel } of fours.passes) assert.ok(kernel.workgroupBytes <= 49_152, kernel.name);
+});
