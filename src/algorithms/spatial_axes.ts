@@ -1,4 +1,4 @@
-import type { Axis } from "../kernels/axes.ts";
+import type { Axis, Direction } from "../kernels/axes.ts";
 import type { ConvProblem } from "../problem/conv_problem.ts";
 
 /**
@@ -9,7 +9,7 @@ import type { ConvProblem } from "../problem/conv_problem.ts";
  */
 export function spatialAxes(
   { inputSize, outputSize, filterSize, stride, paddingBegin, dilation }: ConvProblem,
-  direction: "forward" | "backward",
+  direction: Direction,
   strides: readonly number[],
 ): Axis[] {
   const [places, sizes] = direction === "forward"

@@ -137,7 +137,8 @@ function namedPolicy(
     }
   }
   // Of policies with a name those that rings cannot use are none of theirs.
-  const across = policy?.matrix?.matrices[1] ?? (isMatrixPolicyName(name) ? 1 : undefined);
+  const across = policy?.matrix?.matrices[1] ??
+    ([...MATRIX_POLICY_NAMES, ...DEEP_POLICY_NAMES].includes(name) ? 1 : undefined);
   if (tapRing !== undefined && across !== undefined && across % tapRing.taps !== 0) {
     return refusal(
       "problem",

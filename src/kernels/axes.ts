@@ -13,9 +13,22 @@ export interface Axis {
   readonly sourceStride: number;
 }
 
+/**
+ * Which way places meet the source. Forward: source = place·stride + tap·dilation − padding. Backward, with stride 1: source = place +
+ * padding − tap·dilation.
+ */
+export type Direction = "forward" | "backward";
+
 /** Whether some tap of some place falls outside the source. */
-export function reachesOutside({ places, taps, size, stride, padding, dilation }: Axis) {
-  return padding > 0 || (places - 1) * stride + (taps - 1) * dilation - padding >= size;
+export function reachesOutside(
+  { places, taps, size, stride, padding, dilation }: Axis,
+  direction: Direction,
+): boolean {
+  const reach = (taps - 1) * dilation;
+  const [first, last] = direction === "forward"
+    ? [-padding, (places - 1) * stride + reach - padding]
+    : [padding - reach, places - 1 + padding];
+  return first < 0 || last >= size;
 }
 
 /** A digit of an index in a mixed radix; both are WGSL. */

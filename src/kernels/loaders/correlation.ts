@@ -214,7 +214,7 @@ export function shiftedInputLoader(
     load: (p, k, target) => {
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       const inside = all
-        .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!))
+        .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!, "forward"))
         .map((d) => `b_at${k}_${d} + b_shift${p}_${d} < ${size(`size${d}`, axes[d]!.size)}`);
       const conditions = [...(isRagged(text) ? [`b_in${k}`] : []), ...inside];
       const value = input.load(`b_base${p} + b_far${k}`);

@@ -192,6 +192,35 @@ function keptLoads(
   };
 }
 
+/**
+ * What of a step's depth lies in a box, as WGSL: the row and the image of the box that depth `row` is of, and the conditions under
+ * which there are such. Where boxes divide rows and images there are all, but of an operand whose state leaves the last box before the
+ * products do, whose images end.
+ */
+function ringBox({ operand, module, depth, behind }: RingOperand, rows: readonly string[]) {
+  const { axes, box, batch } = depth;
+  const size = ringSize(module);
+  const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
+  const high = (slot: number) => `${operand}_high${slot}`;
+  const image = (slot: number) => `${operand}_own_image${slot}`;
+  return {
+    high,
+    image,
+    depth: (slot: number, row: string) => [
+      `      let ${high(slot)} = ${row} % ${box.rows}u;`,
+      `      let ${image(slot)} = ${row} / ${box.rows}u;`,
+    ],
+    conditions: (slot: number) => [
+      ...(axes.length === 1 || divides(box.rows, rowsOf(axes))
+        ? []
+        : [`${rows.at(-1)} + ${high(slot)} < ${size("rows", rowsOf(axes))}`]),
+      ...(behind === undefined && divides(box.images, batch)
+        ? []
+        : [`${operand}_image + ${image(slot)} < ${size("batch", batch)}`]),
+    ],
+  };
+}
+
 /** A of backward-filter by rows: channels of the output gradient at the places of a step, zeros where it is idle. */
 export function ringGradientLoader(
   module: ModuleBuilder,
@@ -199,11 +228,11 @@ export function ringGradientLoader(
   depth: RingDepth,
   { channels, batchStride, strides, vector }: RingTensor,
 ): TileLoader {
-  const { axes, box, batch } = depth;
+  const { axes } = depth;
   const last = axes.length - 1;
-  const { begin, rows, walk } = ringState({ operand: "a", module, depth });
-  const size = ringSize(module);
-  const divides = (each: number, all: number) => module.mode === "constant" && all % each === 0;
+  const operand: RingOperand = { operand: "a", module, depth };
+  const { begin, rows, walk } = ringState(operand);
+  const box = ringBox(operand, rows);
   const elements = (name: string, stride: number) =>
     module.size(`gradient_${name}`, stride / vector);
   const images = elements("batch_stride", batchStride);
@@ -225,25 +254,19 @@ export function ringGradientLoader(
       `  let a_base${slot} = group * ${elements("group", channels)} + ${row} / ${vector}u;`,
     depth: (slot, row) =>
       [
-        `      let a_own${slot} = ${row} % ${box.rows}u;`,
-        `      let a_own_image${slot} = ${row} / ${box.rows}u;`,
+        ...box.depth(slot, row),
         `      let a_far${slot} = a_step_far + (${
           [
-            `a_own_image${slot} * ${images}`,
-            ...(last === 0 ? [] : [`a_own${slot} * ${step[last - 1]}`]),
+            `${box.image(slot)} * ${images}`,
+            ...(last === 0 ? [] : [`${box.high(slot)} * ${step[last - 1]}`]),
           ].join(" + ")
         });`,
       ].join("\n"),
     ...keptLoads(gradient, (p, k) => ({
       value: gradient.load(`a_base${p} + a_far${k}`),
       conditions: [
-        `a_x < ${size("places", axes[last]!.places)}`,
-        ...(last === 0 || divides(box.rows, rowsOf(axes))
-          ? []
-          : [`${rows.at(-1)} + a_own${k} < ${size("rows", rowsOf(axes))}`]),
-        ...(divides(box.images, batch)
-          ? []
-          : [`a_image + a_own_image${k} < ${size("batch", batch)}`]),
+        `a_x < ${ringSize(module)("places", axes[last]!.places)}`,
+        ...box.conditions(k),
       ],
     })),
   };
@@ -260,17 +283,14 @@ export function ringInputLoader(
   { channels, batchStride, strides, vector }: RingTensor,
   columns: RingColumns,
 ): TileLoader {
-  const { axes, box } = depth;
+  const { axes } = depth;
   const last = axes.length - 1;
   const axis = axes[last]!;
   const tapRing: TapRow = { taps: axis.taps, dilation: axis.dilation };
   const idle = idlePlaces(axis);
-  const { begin, rows, walk } = ringState({
-    operand: "b",
-    module,
-    depth,
-    behind: tapReach(tapRing) - idle,
-  });
+  const operand: RingOperand = { operand: "b", module, depth, behind: tapReach(tapRing) - idle };
+  const { begin, rows, walk } = ringState(operand);
+  const box = ringBox(operand, rows);
   const named = (name: string, value: number) => module.size(`input_${name}`, value);
   const elements = (name: string, stride: number) => named(name, stride / vector);
   const images = elements("batch_stride", batchStride);
@@ -328,12 +348,13 @@ export function ringInputLoader(
       ].join("\n"),
     depth: (slot, row) =>
       [
+        ...box.depth(slot, row),
         ...(last === 0
           ? []
-          : [`      let b_own${slot} = ${row} % ${box.rows}u * ${stride[last - 1]};`]),
+          : [`      let b_own${slot} = ${box.high(slot)} * ${stride[last - 1]};`]),
         `      let b_far${slot} = b_step_far + (${
           [
-            `${row} / ${box.rows}u * ${images}`,
+            `${box.image(slot)} * ${images}`,
             ...(last === 0 ? [] : [`b_own${slot} * ${step[last - 1]}`]),
           ].join(" + ")
         });`,
@@ -343,9 +364,10 @@ export function ringInputLoader(
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       conditions: [
         `b_at < ${named(`size${last}`, axis.size)}`,
+        ...box.conditions(k),
         ...(masked ? [`b_channel${p} < ${count}`] : []),
         ...outer
-          .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!))
+          .filter((d) => module.mode === "uniform" || reachesOutside(axes[d]!, "forward"))
           .map((d) => {
             const own = d === last - 1 ? `(b_own${k} + b_shift${p}_${d})` : `b_shift${p}_${d}`;
             return `${rows[d]} * ${stride[d]} + ${own} < ${named(`size${d}`, axes[d]!.size)}`;

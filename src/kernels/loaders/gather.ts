@@ -1,12 +1,11 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
+import { type Axis, axisDigits, digitsText, type Direction, reachesOutside } from "../axes.ts";
 import type { TapRow, TileLoader } from "../loader.ts";
 import { fitsWord, tapWordText } from "./tap_word.ts";
 import { zeroOf } from "../../elements/scalar.ts";
 
 export interface GatherShape {
-  /** Forward: source = place·stride + tap·dilation − padding. Backward, with stride 1: source = place + padding − tap·dilation. */
-  readonly direction: "forward" | "backward";
+  readonly direction: Direction;
   readonly axes: readonly Axis[];
   /** Backward: columns are places of the workgroup's class of strides (`classText()`), whose taps a step lies within. */
   readonly classes?: boolean;
@@ -51,7 +50,7 @@ export interface WalkedRow extends TapRow {
  */
 export function walkedRow(
   { places, taps, size, padding, dilation }: Axis,
-  direction: GatherShape["direction"],
+  direction: Direction,
 ): WalkedRow | undefined {
   const reach = (taps - 1) * dilation;
   const lead = direction === "forward" ? padding : reach - padding;
@@ -180,7 +179,8 @@ export function gatherLoader(
     ...(module.mode === "constant" && shape.pitch !== undefined ? { pitch: shape.pitch } : {}),
   };
   if (shape.walk === "point") {
-    const outside = module.mode === "uniform" || axes.some(reachesOutside);
+    const outside = module.mode === "uniform" ||
+      axes.some((axis) => reachesOutside(axis, shape.direction));
     return {
       ...common,
       begin: "  var b_block = first_step;",
@@ -271,7 +271,7 @@ export function gatherLoader(
       `  let b_fixed${slot} = ${
         sum(`b_base${slot}`, ...each.map((d) => `b_origin${slot}_${d} * ${steps[d]}`))
       };`,
-      tapWordText(`b_taps${slot}_`, walked, at, (d) => sizes[d]!),
+      tapWordText(`b_taps${slot}_`, walked, shape.direction, at, (d) => sizes[d]!),
       `  let b_inside${slot} = ${
         there === undefined ? inside : `select(0u, ${inside}, ${there})`
       };`,

@@ -128,7 +128,7 @@ export function windowGatherLoader(
   const channelsMasked = uniform || shape.channels !== shape.paddedChannels;
   const taps = axes.reduce((product, axis) => product * axis.taps, 1);
   const tailMasked = uniform || (shape.paddedChannels * taps) % tileDepth !== 0;
-  const checked = all.filter((d) => uniform || reachesOutside(axes[d]!));
+  const checked = all.filter((d) => uniform || reachesOutside(axes[d]!, "forward"));
   const batchStride = size("batch_stride", shape.batchStride);
   const blocks = size("blocks", Math.ceil(shape.paddedChannels / tileDepth));
   const zero = zeroOf(input.value, vector);

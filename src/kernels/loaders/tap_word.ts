@@ -1,4 +1,4 @@
-import { type Axis, reachesOutside } from "../axes.ts";
+import { type Axis, type Direction, reachesOutside } from "../axes.ts";
 
 /** Taps that a word has a bit for. */
 const WORD_TAPS = 32;
@@ -23,6 +23,7 @@ export function fitsWord(axes: readonly Pick<Axis, "taps">[]): boolean {
 export function tapWordText(
   name: string,
   axes: readonly Axis[],
+  direction: Direction,
   at: (d: number, places: number) => string,
   size: (d: number) => string,
 ): string {
@@ -31,7 +32,7 @@ export function tapWordText(
     const each = tapsOf(axes.slice(d + 1));
     const bits = Array.from({ length: axis.taps }, (_, tap) => {
       const shifted = tap === 0 ? inner : `${inner} << ${tap * each}u`;
-      return reachesOutside(axis)
+      return reachesOutside(axis, direction)
         ? `select(0u, ${shifted}, ${at(d, tap * axis.dilation)} < ${size(d)})`
         : `(${shifted})`;
     });
