@@ -46,7 +46,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
       : access.tapRing !== undefined
       ? shares.tapRings[policy.name] ?? 1
       : vectorSide(access) === "depth"
-      ? depthShare(shares, policy, extent) *
+      ? depthShare(shares, policy, extent, access.runs) *
         (access.gathered ? gatheredShare(shares, policy, access) : 1)
       : 1;
     const loader = { ...access, vector: access.vector ?? 1 };
@@ -67,16 +67,18 @@ function wordShare({ rates }: DeviceModel, { matrix }: TilePolicy, { value }: Ti
   return matrix === undefined && value === "u32" ? rates.dot4 / 4 / rates.gathered : 1;
 }
 
-/** Share that is left where a side of a policy's tile is read along its depth. */
+/** Share that is left where a side of a policy's tile is read along its depth, which lies in so many runs. */
 export function depthShare(
-  { storedAcross, depthRows }: DeviceModel["shares"],
+  { storedAcross, depthRows, depthRuns }: DeviceModel["shares"],
   policy: TilePolicy,
   extent: number,
+  runs = 1,
 ): number {
   const { matrix, rows, columns } = policy;
   if (matrix === undefined) return extent >= 128 ? storedAcross : 1;
   // Tiles of matrix units lie as their operands do: the more of a tile has short rows, the more it takes.
-  const share = depthRows[rowBytes(policy, matrix)] ?? 1;
+  const bytes = rowBytes(policy, matrix) / runs;
+  const share = (runs === 1 ? depthRows : depthRuns)[bytes] ?? 1;
   return share ** (2 * extent / (rows + columns));
 }
 

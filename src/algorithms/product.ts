@@ -90,7 +90,9 @@ export function productUnit(
 /** What of a tile's loads decides whether and how well a policy runs. */
 export type TileAccess =
   & Pick<TileLoader, "along">
-  & Partial<Pick<TileLoader, "vector" | "vectorAlong" | "value" | "tapRow" | "tapRing" | "pitch">>
+  & Partial<
+    Pick<TileLoader, "vector" | "vectorAlong" | "value" | "runs" | "tapRow" | "tapRing" | "pitch">
+  >
   & {
     /** Whether each step finds anew where it lies. */
     readonly gathered?: boolean;

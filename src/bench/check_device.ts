@@ -85,6 +85,7 @@ export const CHECK_DEVICE: DeviceModel = {
     single: 1,
     transforms: { large: 1, gradient: 1 },
     depthRows: {},
+    depthRuns: {},
     gatheredRows: {},
     narrowLoads: 1,
     singleHalves: { gathered: 1, correlated: 1 },

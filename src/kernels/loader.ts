@@ -30,6 +30,8 @@ export interface TileLoader {
   readonly tapRow?: TapRow;
   /** Taps whose columns a step multiplies with what it and steps before it have loaded; columns' own where absent. */
   readonly tapRing?: TapRow;
+  /** Runs of as many values each, in which the tile's depth lies in memory; one where absent. */
+  readonly runs?: number;
   /** Declares the state of the loop, given `first_step`. */
   readonly begin: string;
   /** Statements of each step before its loads. */
@@ -38,8 +40,8 @@ export interface TileLoader {
   readonly advance: string;
   /** Declares what is fixed for a place slot; `place` is the index in the whole operand, `group` is in scope. */
   place(slot: number, place: string): string;
-  /** Declares what a depth slot needs this step; `row` is the depth within the tile. */
-  depth(slot: number, row: string): string;
+  /** Declares what a depth slot needs this step; `row` is the depth within the tile, or within run `run` where the text knows that. */
+  depth(slot: number, row: string, run?: number): string;
   /** Declares what a place slot needs this step. */
   placeStep(slot: number): string;
   /** With {@linkcode tapRing}: `begin` as of another step than `first_step`. */
@@ -120,6 +122,8 @@ export interface LoadSchedule {
   readonly places: readonly string[];
   /** Depth within the tile of each depth slot. */
   readonly depths: readonly string[];
+  /** The same within runs, of those whose every thread's loads of a slot lie in one. */
+  readonly inRuns?: readonly { readonly run: number; readonly row: string }[];
   readonly loads: readonly TileLoad[];
 }
 
@@ -186,15 +190,34 @@ function turned(index: string, columns: number): string {
   return `(${index}) / ${PHASE}u * ${PHASE}u + (${index}) % ${columns}u * ${other}u + (${index}) % ${PHASE}u / ${columns}u`;
 }
 
-/** Whether whole rows of the tile go to the threads, so that they share their index arithmetic. */
+/** What of a loader decides how its tile is dealt out. */
+type DealtLoader = Pick<TileLoader, "along" | "vector" | "vectorAlong" | "runs">;
+
+/** Whether whole rows of the tile, or of each of its runs, go to the threads, so that they share their index arithmetic. */
 export function dealsRows(
-  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
+  loader: DealtLoader,
   extent: number,
   depth: number,
   threads: number,
 ): boolean {
+  if (dealsRuns(loader, extent, depth, threads)) return true;
   const [inner] = tileVectors(loader, extent, depth);
   return threads % inner === 0 || inner % threads === 0;
+}
+
+/** Whether runs are dealt out one after the other: where threads take whole rows of one at once. */
+function dealsRuns(
+  { runs = 1, ...loader }: DealtLoader,
+  extent: number,
+  depth: number,
+  threads: number,
+): boolean {
+  const deep = depth / runs;
+  if (runs === 1 || !Number.isInteger(deep) || !dealsRows(loader, extent, deep, threads)) {
+    return false;
+  }
+  const [inner, outer] = tileVectors(loader, extent, deep);
+  return loader.along === "depth" || inner >= threads || outer % (threads / inner) === 0;
 }
 
 /**
@@ -205,12 +228,28 @@ export function dealsRows(
  * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
  */
 export function scheduleLoads(
-  loader: Pick<TileLoader, "along" | "vector" | "vectorAlong">,
+  { runs = 1, ...loader }: DealtLoader,
   extent: number,
   depth: number,
   threads: number,
   banked = false,
 ): LoadSchedule {
+  if (dealsRuns({ runs, ...loader }, extent, depth, threads)) {
+    const deep = depth / runs;
+    const one = scheduleLoads(loader, extent, deep, threads, banked);
+    const all = Array.from({ length: runs }, (_, run) => run);
+    return {
+      places: one.places,
+      depths: all.flatMap((run) => one.depths.map((row) => `${row} + ${run * deep}u`)),
+      inRuns: all.flatMap((run) => one.depths.map((row) => ({ run, row }))),
+      loads: all.flatMap((run) =>
+        one.loads.map((load) => ({
+          ...load,
+          depthSlot: load.depthSlot + run * one.depths.length,
+        }))
+      ),
+    };
+  }
   const [inner, outer] = tileVectors(loader, extent, depth);
   if (!Number.isInteger(inner) || !Number.isInteger(outer)) {
     throw new Error(`Cannot deal a tile of ${extent} x ${depth} by ${loader.vector}`);

@@ -9,6 +9,7 @@ import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/con
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
@@ -109,7 +110,7 @@ function traitCounts() {
   };
 }
 
-const ROW_TRAITS = /_row\d(x\d)?|y\d+|_split|_streamk|_stored\d|_flush\d/g;
+const ROW_TRAITS = /_row\d(x\d)?|y\d+|_a\d(?=b)|_split|_streamk|_stored\d|_flush\d/g;
 
 Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
   using gpu = await openMatrixUnits();
@@ -152,6 +153,8 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
         found.add([
           ...plan.kernel.match(ROW_TRAITS) ?? [],
           ...(request !== asked ? [`deep${taps}`] : []),
+          // Of a filter that is read as it lies, along which side of its tile.
+          /_(krsc|kcrs|crsk)\d[pds]b/.exec(plan.kernel)?.[0].slice(-2) ?? "packed",
         ]);
       },
     ),
@@ -167,6 +170,9 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
     "deep2",
     "deep3",
     "deep4",
+    "packed",
+    "pb",
+    "db",
   );
 });
 
@@ -183,12 +189,13 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
         batch: fc.constantFrom(1, 2, 5, 17),
         groups: fc.constantFrom(1, 1, 2),
         groupIn: eights,
-        groupOut: eights,
+        // Vectors of eight, of four and none of the gradient.
+        groupOut: fc.constantFrom(8, 16, 24, 40, 4, 12, 5, 33),
       }),
       fc.constantFrom("krsc", "kcrs", "crsk"),
       fc.constantFrom("f32", "f16"),
       fc.constantFrom(1, 2, 5),
-      sizeModes,
+      fc.constantFrom("uniform", "constant"),
       fc.constantFrom(undefined, 2 * k, 6 * k),
       // Matrices along the depth of a step.
       fc.constantFrom(1, 2),
@@ -221,7 +228,48 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
     "_flush1",
     "y1",
     "y4",
+    "_a1",
+    "_a4",
+    "_a8",
   );
+});
+
+Deno.test("an infinite input reaches taps of its own channel alone, where rows of images do not fill a step", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const { n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+  for (const [batch, rows] of [[3, 8], [1, 9], [2, 11]] as const) {
+    const problem = convProblem({
+      op: "bwd-filter",
+      batch,
+      inChannels: 16,
+      outChannels: 16,
+      inputSize: [rows, 8],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+      paddingEnd: [1, 1],
+    });
+    const request = rowRequest(gpu, problem, undefined, {
+      sizes: "constant",
+      outDtype: "f32",
+      policy: `16x${6 * n}x${2 * k}_16x${3 * n}m`,
+    });
+    const subject = convSubject(request);
+    const operands = fillOperands(subject, "uniform11", 5);
+    const plan = planConv(request);
+    assert.match(plan.kernel, /_row3y/);
+    // Channel 15 of the last place of all.
+    operands.input![operands.input!.length - 1] = Infinity;
+    const { result } = await runPlan(gpu, plan, operands, subject.result, 1);
+    const filter = result as Float32Array;
+    const met = (i: number) => i % 16 === 15;
+    assert.ok(filter.some((value, i) => met(i) && !Number.isFinite(value)), plan.kernel);
+    assert.equal(
+      filter.findIndex((value, i) => !met(i) && !Number.isFinite(value)),
+      -1,
+      plan.kernel,
+    );
+  }
 });
 
 Deno.test("random int8 convolutions on matrix units are exactly the reference's", async () => {

@@ -39,6 +39,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   networks.txt (`networks_rows.jsonl` there), and since to what `costs.unitStore` leaves. Since by `banks.txt` of an H100 that day:
  *   `gatheredRows` and these by what rows in different banks gain (1.07 and 1.02 to 1.04 of a loop), of `-deep` those of `large` and
  *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³.
+ * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
+ *   H100, 2026-11-25).
  * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
  *   without (`rings.txt` of an H100, 2026-11-25); of `96-columns` and `192-columns` to a text of theirs since dropped.
  * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
@@ -166,6 +168,7 @@ export const H200: DeviceModel = {
       "matrix-flat": 0.8,
     },
     depthRows: { 64: 0.89, 32: 0.8 },
+    depthRuns: { 64: 0.96, 32: 0.8 },
     gatheredRows: { 64: 1.26, 32: 1.07 },
     tapRows: {
       "matrix-wide": 1.345,

@@ -89,6 +89,8 @@ export interface DeviceShares {
   readonly bytes: Readonly<Record<string, number>>;
   /** Of matrix units: half of a tile that is read along its depth, by the bytes of such a row; 1 where absent. */
   readonly depthRows: Readonly<Record<number, number>>;
+  /** The same where a step's depth lies in several runs, by the bytes of one. */
+  readonly depthRuns: Readonly<Record<number, number>>;
   /** The same of implicit GEMM's images, beside it: the shorter the rows, the more often their places are found. */
   readonly gatheredRows: Readonly<Record<number, number>>;
   /** Of matrix units that load rows of taps' places once: a policy over what `policies` has of it; 1 where absent. */

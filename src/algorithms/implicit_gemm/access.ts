@@ -15,6 +15,8 @@ export interface Access {
   readonly along: TileLoader["along"];
   readonly value: Scalar;
   readonly vector: 1 | 4;
+  /** Runs of a step's depth in which it lies; one where absent. */
+  readonly runs?: number;
   /** Taps that a step multiplies each load with. */
   readonly tapRow?: TapRow;
   /** Taps whose columns a step multiplies with what it and steps before it have loaded. */

@@ -31,8 +31,10 @@ export interface FilterReach {
   ): TileLoader;
   /** Of a filter as it lies; undefined where it is read packed only. */
   readonly lying:
-    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row">)
+    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row" | "tapRow">)
     | undefined;
+  /** Runs of a step's depth in which it lies then; one where absent. */
+  readonly runs?: number | undefined;
 }
 
 /** A filter of so few elements is read from the caches nearby, however it lies. */
@@ -41,7 +43,7 @@ const CACHED_ELEMENTS = 1 << 14;
 /** Every way to read a filter: packed, and as it lies where neighbours lie together, or are few. */
 export function filterOperands(
   request: PlanRequest,
-  { pack, taps, packed, lying }: FilterReach,
+  { pack, taps, packed, lying, runs }: FilterReach,
 ): readonly [FilterOperand, ...FilterOperand[]] {
   const elements = elementsOf(request);
   const { tile } = elements;
@@ -62,7 +64,7 @@ export function filterOperands(
   const { along, vector: least, together, whole } = place;
   const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
   return [first, {
-    access: { along, vector: least, value: tile, steps: whole },
+    access: { along, vector: least, value: tile, steps: whole, ...(runs && { runs }) },
     pack: () => undefined,
     trait: (policy) =>
       `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,

@@ -10,7 +10,7 @@ import {
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
-import type { Axis } from "../../kernels/axes.ts";
+import type { Axis, Direction } from "../../kernels/axes.ts";
 import type { ConvProblem, ConvTensor } from "../../problem/conv_problem.ts";
 import type { Layout } from "../../tensor/layout.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -66,7 +66,7 @@ function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
 }
 
 /** Which way places of the results meet the gathered image. */
-function directionOf({ op }: ConvProblem): "forward" | "backward" {
+function directionOf({ op }: ConvProblem): Direction {
   return op === "fwd" ? "forward" : "backward";
 }
 
@@ -159,13 +159,14 @@ function gathered(
     taps: problem.filterSize,
     packed: (module, tensor, { paddedRows: places, depth }, policy, vector) =>
       packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth, vector }),
-    // Rows of taps are in order in a packed one alone.
-    lying: row === undefined
-      ? (_, policy) => {
-        const walk = walkOf(policy);
-        return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
-      }
-      : undefined,
+    lying: (_, policy) => {
+      const walk = walkOf(policy);
+      return walk === "linear" ? {} : {
+        tap: (d) => walk === "point" ? "0u" : `b_tap${d}`,
+        ...(row && { tapRow: { taps: row.taps, reversed: !forward } }),
+      };
+    },
+    runs: row?.taps,
   });
   const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (filter: FilterOperand): Operands => ({

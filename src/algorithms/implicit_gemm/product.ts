@@ -105,12 +105,19 @@ function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
     : rewritten
     ? [last, ...others] as const
     : [...lying, last, ...others] as const;
-  const [row, ...rows] = all.filter(({ operands: { b } }) => b.tapRow ?? b.tapRing);
-  if (tapRows && row !== undefined) return [row, ...rows];
-  const [packed, ...more] = all.filter(({ operands }) =>
-    operands.pack(TILE_POLICIES[0]!) !== undefined
-  );
-  return packedFilter && packed !== undefined ? [packed, ...more] : all;
+  const walked = tapRows ? preferred(all, ({ b }) => (b.tapRow ?? b.tapRing) !== undefined) : all;
+  return packedFilter
+    ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
+    : walked;
+}
+
+/** Those ways whose operands are such; all where none are. */
+function preferred(
+  ways: readonly [Way, ...Way[]],
+  such: (operands: Operands) => boolean,
+): readonly [Way, ...Way[]] {
+  const [first, ...others] = ways.filter(({ operands }) => such(operands));
+  return first === undefined ? ways : [first, ...others];
 }
 
 /** The product of a request that is predicted to take least; of int8 its channels are words. */

@@ -27,6 +27,8 @@ export interface FilterShape extends
   readonly tap?: (axis: number) => string;
   /** The filter's row of a row of the product; the same where absent. */
   readonly row?: (place: string) => string;
+  /** Taps of the last axis that a step reaches into, beginning with the last one where `reversed`; with `tap` of the other axes. */
+  readonly tapRow?: { readonly taps: number; readonly reversed: boolean };
 }
 
 /**
@@ -61,20 +63,35 @@ export function filterLoader(
   };
   const common = { vector, value: filter.value, along, place, placeStep: () => "" };
   if (tap !== undefined) {
-    const masked = module.mode === "uniform" || shape.channels % shape.tileDepth !== 0;
+    const { tapRow: { taps: runs, reversed } = { taps: 1, reversed: false } } = shape;
+    const deep = shape.tileDepth / runs;
+    const masked = module.mode === "uniform" || shape.channels % deep !== 0;
+    const last = shape.taps.length - 1;
+    const tapOf = (d: number) => runs > 1 && d === last ? "0u" : tap(d);
+    // A depth's tap of the row, and its channel among the step's.
+    const within = (row: string, run: number | undefined) => {
+      if (runs === 1) return { tap: "a_tap", channel: row };
+      const [forth, channel] = run === undefined
+        ? [`${row} / ${deep}u`, `${row} % ${deep}u`]
+        : [`${run}u`, row];
+      return { tap: `(a_tap + ${reversed ? `${runs - 1}u - ${forth}` : forth})`, channel };
+    };
     return {
       ...common,
+      ...(runs > 1 && { runs }),
       begin: "",
-      step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tap)};`,
+      step: `      let a_tap = ${tapCountText(module, "filter", shape.taps, tapOf)};`,
       advance: "",
-      depth: (slot, row) =>
-        [
-          `      let a_c${slot} = b_block * ${shape.tileDepth}u + ${row};`,
+      depth: (slot, row, run) => {
+        const { tap, channel } = within(row, run);
+        return [
+          `      let a_c${slot} = b_block * ${deep}u + ${channel};`,
           ...(masked ? [`      let a_in${slot} = a_c${slot} < ${channels};`] : []),
-          `      let a_far${slot} = a_tap * ${tapStride} + ${
+          `      let a_far${slot} = ${tap} * ${tapStride} + ${
             far(`a_c${slot}`, "channel", shape.channelStride, "depth")
           };`,
-        ].join("\n"),
+        ].join("\n");
+      },
       load: load(masked ? "a_in" : undefined),
     };
   }

@@ -91,7 +91,12 @@ function placeText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b
 function fetchText(loader: TileLoader, schedule: LoadSchedule, operand: "a" | "b"): string {
   return [
     loader.step,
-    ...schedule.depths.map((_, slot) => loader.depth(slot, `${operand}_depth${slot}`)),
+    ...schedule.depths.map((_, slot) => {
+      const within = schedule.inRuns?.[slot];
+      return within === undefined
+        ? loader.depth(slot, `${operand}_depth${slot}`)
+        : loader.depth(slot, `(${within.row})`, within.run);
+    }),
     ...schedule.places.map((_, slot) => loader.placeStep(slot)),
     ...schedule.loads.map(({ placeSlot, depthSlot }, i) =>
       loader.load(placeSlot, depthSlot, `${operand}_load${i}`)
