@@ -222,7 +222,7 @@ function dealsRuns(
 
 /**
  * Deals the tile out to the threads so that neighbours read neighbours in memory. Where they do not divide it
- * evenly, the last load of some lies outside, and is guarded.
+ * evenly, the last load of some lies outside, and is guarded, or is their first one `again`, which they store again.
  *
  * @param banked Whether a row's vectors are of 16 bytes, and rows 16 bytes apart: neighbours then take rows of different banks.
  * @throws {Error} if the tile has no whole number of vectors: a policy that no kernel can use.
@@ -232,11 +232,11 @@ export function scheduleLoads(
   extent: number,
   depth: number,
   threads: number,
-  banked = false,
+  { banked = false, again = false }: { readonly banked?: boolean; readonly again?: boolean } = {},
 ): LoadSchedule {
   if (dealsRuns({ runs, ...loader }, extent, depth, threads)) {
     const deep = depth / runs;
-    const one = scheduleLoads(loader, extent, deep, threads, banked);
+    const one = scheduleLoads(loader, extent, deep, threads, { banked, again });
     const all = Array.from({ length: runs }, (_, run) => run);
     return {
       places: one.places,
@@ -263,21 +263,31 @@ export function scheduleLoads(
   const outerSlots = rows ? Math.ceil(outer / step) : innerSlots;
   const whole = (out: number) =>
     rows ? (out + 1) * step <= outer : (out + 1) * threads <= inner * outer;
+  // Of a slot that some threads have no load of, whether they have a first one.
+  const repeats = (out: number) => again && !whole(out) && whole(0);
+  // A thread's index among all vectors.
+  const own = (slot: number) => {
+    const index = `t + ${slot * threads}u`;
+    return !repeats(slot) ? `(${index})` : `select(t, ${index}, ${index} < ${inner * outer}u)`;
+  };
   const inners = Array.from({ length: innerSlots }, (_, slot) => {
-    if (!rows) return `(t + ${slot * threads}u) % ${inner}u`;
+    if (!rows) return `${own(slot)} % ${inner}u`;
     return innerSlots === 1 ? `t % ${inner}u` : `t + ${slot * threads}u`;
   });
   const outers = Array.from({ length: outerSlots }, (_, slot) => {
-    if (!rows) return `(t + ${slot * threads}u) / ${inner}u`;
+    if (!rows) return `${own(slot)} / ${inner}u`;
     if (innerSlots > 1) return `${slot}u`;
-    const row = `t / ${inner}u + ${slot * step}u`;
-    return banked && step % PHASE === 0 && whole(slot) ? bankedRow(row, inner) : row;
+    const row = (slot: number) => {
+      const text = `t / ${inner}u + ${slot * step}u`;
+      return banked && step % PHASE === 0 && whole(slot) ? bankedRow(text, inner) : text;
+    };
+    return !repeats(slot) ? row(slot) : `select(${row(0)}, ${row(slot)}, ${row(slot)} < ${outer}u)`;
   });
   const load = (inn: number, out: number): TileLoad => ({
     ...(loader.along === "place"
       ? { placeSlot: inn, depthSlot: out }
       : { placeSlot: out, depthSlot: inn }),
-    ...(whole(out) ? {} : { guard: `${outers[out]} < ${outer}u` }),
+    ...(whole(out) || repeats(out) ? {} : { guard: `${outers[out]} < ${outer}u` }),
   });
   const loads = outers.flatMap((_, out) =>
     rows ? inners.map((_, inn) => load(inn, out)) : [load(out, out)]

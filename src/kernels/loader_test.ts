@@ -1,12 +1,13 @@
 import assert from "#assert";
 import { bankedIndex, bankedRow, scheduleLoads, type TileLoader, vectorSide } from "./loader.ts";
 
-type Access = Pick<TileLoader, "along" | "vector" | "vectorAlong">;
+type Access = Pick<TileLoader, "along" | "vector" | "vectorAlong" | "runs">;
 
 /** WGSL over a thread's index, whose whole numbers divide as BigInt's do. */
 function at(expression: string, t: number): number {
   const script = expression.replaceAll(/(\d)u/g, "$1n");
-  return Number(new Function("t", `return ${script};`)(BigInt(t)));
+  const select = (no: bigint, yes: bigint, when: boolean) => when ? yes : no;
+  return Number(new Function("t", "select", `return ${script};`)(BigInt(t), select));
 }
 
 /** Where each thread's loads begin, as (place, depth). */
@@ -15,9 +16,9 @@ function begins(
   extent: number,
   depth: number,
   threads: number,
-  banked = false,
+  order: { readonly banked?: boolean; readonly again?: boolean } = {},
 ): (readonly [place: number, depth: number] | undefined)[][] {
-  const { places, depths, loads } = scheduleLoads(access, extent, depth, threads, banked);
+  const { places, depths, loads } = scheduleLoads(access, extent, depth, threads, order);
   return loads.map(({ placeSlot, depthSlot, guard }) =>
     Array.from(
       { length: threads },
@@ -29,14 +30,20 @@ function begins(
   );
 }
 
-/** Every (place, depth) that a thread's loads touch. */
-function touched(access: Access, begun: ReturnType<typeof begins>): string[] {
-  return begun.flat().filter((one) => one !== undefined).flatMap(([place, row]) =>
-    Array.from(
-      { length: access.vector },
-      (_, i) => vectorSide(access) === "place" ? `${place + i},${row}` : `${place},${row + i}`,
-    )
-  );
+/** The threads whose loads touch each (place, depth). */
+function touched(access: Access, begun: ReturnType<typeof begins>): Map<string, Set<number>> {
+  const found = new Map<string, Set<number>>();
+  for (const load of begun) {
+    for (const [t, begin] of load.entries()) {
+      if (begin === undefined) continue;
+      const [place, row] = begin;
+      for (let i = 0; i < access.vector; i++) {
+        const key = vectorSide(access) === "place" ? `${place + i},${row}` : `${place},${row + i}`;
+        found.set(key, (found.get(key) ?? new Set()).add(t));
+      }
+    }
+  }
+  return found;
 }
 
 const ACCESSES: readonly Access[] = [
@@ -45,9 +52,11 @@ const ACCESSES: readonly Access[] = [
   { along: "depth", vector: 1 },
   { along: "depth", vector: 4 },
   { along: "depth", vector: 4, vectorAlong: "place" },
+  { along: "place", vector: 4, runs: 2 },
+  { along: "depth", vector: 4, runs: 2 },
 ];
 
-Deno.test("scheduleLoads() covers every element of the tile once", () => {
+Deno.test("scheduleLoads() covers every element of the tile, each by one thread", () => {
   const tiles = [
     [32, 8, 64],
     [128, 16, 256],
@@ -57,14 +66,17 @@ Deno.test("scheduleLoads() covers every element of the tile once", () => {
     [128, 16, 192],
     [96, 16, 192],
     [24, 8, 64],
+    [132, 16, 128],
+    // Less than the threads take at once.
+    [8, 8, 256],
   ] as const;
   for (const access of ACCESSES) {
     for (const [extent, depth, threads] of tiles) {
-      for (const banked of [false, true]) {
-        const seen = touched(access, begins(access, extent, depth, threads, banked));
-        const what = `${JSON.stringify(access)} ${extent}x${depth} ${threads} ${banked}`;
-        assert.equal(seen.length, extent * depth, what);
-        assert.equal(new Set(seen).size, seen.length, what);
+      for (const order of [{}, { banked: true }, { again: true }, { banked: true, again: true }]) {
+        const seen = touched(access, begins(access, extent, depth, threads, order));
+        const what = JSON.stringify([access, extent, depth, threads, order]);
+        assert.equal(seen.size, extent * depth, what);
+        assert.ok([...seen.values()].every((threads) => threads.size === 1), what);
       }
     }
   }
@@ -92,7 +104,7 @@ Deno.test("eight threads whose stores of 16 bytes pass at once reach all banks",
       const [outer, inner] = access.along === "place" ? [row, place] : [place, row];
       return (outer * stride + inner / access.vector) % 8;
     };
-    for (const loads of begins(access, extent, depth, threads, true)) {
+    for (const loads of begins(access, extent, depth, threads, { banked: true })) {
       // A last load that only some threads have is left as it is.
       if (loads.includes(undefined)) continue;
       for (let first = 0; first < threads; first += 8) {
@@ -114,10 +126,16 @@ Deno.test("bankedIndex() finds what bankedRow() puts somewhere", () => {
   }
 });
 
-Deno.test("scheduleLoads() guards nothing where the threads divide the tile", () => {
+Deno.test("scheduleLoads() guards nothing where the threads divide the tile, or take their first load again", () => {
   for (const access of ACCESSES) {
-    const { loads } = scheduleLoads(access, 64, 16, 128);
-    assert.ok(loads.every(({ guard }) => guard === undefined));
+    const guards = (...tile: Parameters<typeof scheduleLoads>) =>
+      scheduleLoads(...tile).loads.filter(({ guard }) => guard !== undefined).length;
+    assert.equal(guards(access, 64, 16, 128), 0);
+    const odd = { ...access, vector: 1 as const };
+    assert.ok(guards(odd, 130, 14, 128) > 0);
+    assert.equal(guards(odd, 130, 14, 128, { again: true }), 0);
+    // Of less than all threads take none has a first one.
+    assert.ok(guards(odd, 4, 8, 128, { again: true }) > 0);
   }
 });
 

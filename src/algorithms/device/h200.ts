@@ -38,7 +38,9 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.tapRows`: by hand, to forward of resnet3x3's and vgg16's layers (`tap_rows.txt` of 2026-11-25) and eight layers of
  *   networks.txt (`networks_rows.jsonl` there), and since to what `costs.unitStore` leaves. Since by `banks.txt` of an H100 that day:
  *   `gatheredRows` and these by what rows in different banks gain (1.07 and 1.02 to 1.04 of a loop), of `-deep` those of `large` and
- *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³.
+ *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³. Since by what
+ *   those of eight subgroups gain where no load is behind a branch, and `-deep` where places are found once, by what is then left of
+ *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there).
  * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
  *   H100, 2026-11-25).
  * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
@@ -168,7 +170,7 @@ export const H200: DeviceModel = {
       "matrix-flat": 0.8,
     },
     depthRows: { 64: 0.89, 32: 0.8 },
-    depthRuns: { 64: 0.96, 32: 0.8 },
+    depthRuns: { 64: 0.98, 32: 0.8 },
     gatheredRows: { 64: 1.26, 32: 1.07 },
     tapRows: {
       "matrix-wide": 1.345,
@@ -177,15 +179,15 @@ export const H200: DeviceModel = {
       "matrix-flat": 1.22,
       "matrix-square": 1.18,
       "matrix-square-96-columns": 1.1,
-      "matrix-96-columns": 1.1,
-      "matrix-192-columns": 1.125,
-      "matrix-large": 1.145,
-      "matrix-eight-deep": 1.23,
-      "matrix-96-columns-deep": 1.37,
-      "matrix-96-rows-deep": 1.23,
-      "matrix-192-columns-deep": 1.4,
-      "matrix-192-rows-deep": 1.23,
-      "matrix-large-deep": 1.41,
+      "matrix-96-columns": 1.13,
+      "matrix-192-columns": 1.155,
+      "matrix-large": 1.175,
+      "matrix-eight-deep": 1.33,
+      "matrix-96-columns-deep": 1.48,
+      "matrix-96-rows-deep": 1.33,
+      "matrix-192-columns-deep": 1.51,
+      "matrix-192-rows-deep": 1.33,
+      "matrix-large-deep": 1.53,
     },
     tapRings: {
       "matrix-192-wide": 1.245,

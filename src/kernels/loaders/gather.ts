@@ -65,12 +65,6 @@ export function rowTrait({ taps, dilation }: TapRow): string {
 }
 
 /**
- * Channels of a step of rows of taps whose places are found once: on an H100 1.02 to 1.04 times as fast, of twice as many 0.93 to 0.97
- * times (docs/performance/matrix_units.md, Places found once).
- */
-const SHORT_ROWS = 16;
-
-/**
  * Implicit GEMM's B operand for forward and backward-data: column = (image, place), depth = (tap,
  * channel), channels fastest.
  */
@@ -214,9 +208,8 @@ export function gatherLoader(
   const walked = row === undefined ? axes : axes.slice(0, last);
   const each = walked.map((_, d) => d);
   // The arithmetic of a step is in the way of its products: where a place lies is found once, but for what the step's tap adds to all
-  // places alike. Not where only the device knows the taps, nor of rows of long steps, whose loads a compiler then leaves for last.
-  const once = module.mode === "constant" && !classes && fitsWord(walked) &&
-    (row === undefined || deep <= SHORT_ROWS);
+  // places alike. Not where only the device knows the taps.
+  const once = module.mode === "constant" && !classes && fitsWord(walked);
   const sum = (...terms: string[]) => terms.join(" + ");
   const tapPlaces = (d: number) => `b_tap${d} * ${dilations[d]}`;
   const blockState = {
