@@ -162,25 +162,24 @@ export function halfRequest(
 export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   for (
-    const [op, taps, dilation] of [
-      ["fwd", 3, 1],
-      ["bwd-data", 3, 2],
-      ["fwd", 2, 5],
-      [
-        "bwd-data",
-        4,
-        1,
-      ],
-      ["bwd-filter", 2, 1],
-      ["bwd-filter", 3, 2],
-      ["bwd-filter", 4, 1],
+    const [op, taps, dilation, filterLayout, inChannels, outChannels] of [
+      ["fwd", 3, 1, "krsc", 72, 200],
+      ["bwd-data", 3, 2, "krsc", 72, 200],
+      ["fwd", 2, 5, "crsk", 72, 200],
+      // Filters of which four are loaded at once, and one.
+      ["fwd", 3, 1, "crsk", 72, 204],
+      ["bwd-data", 4, 1, "krsc", 76, 200],
+      ["fwd", 3, 1, "kcrs", 16, 72],
+      ["bwd-filter", 2, 1, "krsc", 72, 200],
+      ["bwd-filter", 3, 2, "krsc", 72, 200],
+      ["bwd-filter", 4, 1, "krsc", 72, 200],
     ] as const
   ) {
     const problem = convProblem({
       op,
       batch: 5,
-      inChannels: 72,
-      outChannels: 200,
+      inChannels,
+      outChannels,
       inputSize: [40, 40],
       filterSize: [3, taps],
       paddingBegin: [1, 1],
@@ -190,6 +189,7 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
     for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, rows).entries()) {
       const asked = halfRequest({ unit, lanes }, problem, {
         variant: { halfTile: true, tapRows: true },
+        filterLayout,
         policy,
         sizes: i % 2 === 0 ? "constant" : "uniform",
       });

@@ -92,11 +92,32 @@ Deno.test("the loop of a listing is the smallest one with the products, by addre
   assert.deepEqual(loop, {
     instructions: 6,
     mix: { FFMA: 2, LDS: 1, BAR: 1, UIADD3: 1, BRA: 1 },
+    branchedLoads: 0,
   });
   const labelled = LISTING.replace("        /*0050*/", ".L_x_1:\n        /*0050*/")
     .replace("BRA 0x50 ", "BRA `(.L_x_1) ");
   assert.deepEqual(readListing(labelled).loop, loop);
   assert.equal(readListing(LISTING.replace(/FFMA/g, "FMNMX")).loop, undefined);
+});
+
+Deno.test("loads of a loop's branches are counted, not what jumps over products or barriers skip", () => {
+  const lines = [
+    "LDG.E.128 R4, desc[UR4][R2.64]",
+    "@P1 BRA 0x50",
+    "LDG.E.128 R4, desc[UR4][R2.64]",
+    "@P2 BRA 0x50",
+    "STS.128 [R0], R4",
+    "@P3 BRA 0x80",
+    "LDG.E.128 R8, desc[UR4][R2.64]",
+    "FFMA R16, R8, R12, R16",
+    "BAR.SYNC.DEFER_BLOCKING 0x0",
+    "@P4 BRA 0x0",
+    "EXIT",
+  ];
+  const listing = lines.map((line, i) =>
+    `        /*${(16 * i).toString(16).padStart(4, "0")}*/                   ${line} ;`
+  ).join("\n");
+  assert.equal(readListing(listing).loop!.branchedLoads, 1);
 });
 
 /** An object of NVIDIA's driver with a section of type 3 and its code, as its cache holds it. */

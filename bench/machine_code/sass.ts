@@ -8,7 +8,12 @@ export interface Listing {
   readonly instructions: number;
   readonly mix: Mix;
   /** The loop with most of the arithmetic; absent where there is none. */
-  readonly loop?: { readonly instructions: number; readonly mix: Mix };
+  readonly loop?: {
+    readonly instructions: number;
+    readonly mix: Mix;
+    /** Loads from memory that a branch within a step jumps over: what waits for them stands there too. */
+    readonly branchedLoads: number;
+  };
 }
 
 interface Instruction {
@@ -42,6 +47,23 @@ function mixOf(instructions: readonly Instruction[]): { instructions: number; mi
   };
 }
 
+/** Loads that jumps forth skip, of jumps over neither products nor barriers. */
+function branchedLoads(
+  instructions: readonly Instruction[],
+  end: (target: string) => number,
+): number {
+  const found = new Set<Instruction>();
+  for (const { address, target } of instructions) {
+    if (target === undefined) continue;
+    const skipped = instructions.filter((one) =>
+      one.address > address && one.address < end(target)
+    );
+    if (skipped.some(({ name }) => name === "BAR" || PRODUCTS.includes(name))) continue;
+    for (const one of skipped) if (one.name === "LDG") found.add(one);
+  }
+  return found.size;
+}
+
 /**
  * Reads a listing (`nvdisasm -c`, or of bare code). The loop is the smallest one with at least half of the products that any
  * loop has: an outer loop over tiles holds it and what stands around it.
@@ -62,12 +84,14 @@ export function readListing(text: string): Listing {
     const target = jump?.[1] ?? jump?.[2];
     instructions.push({ address, name, ...(target === undefined ? {} : { target }) });
   }
+  const addressOf = (target: string) => labels.get(target) ?? Number(target);
   const loops = instructions.flatMap(({ address, target }) => {
     if (target === undefined) return [];
-    const start = labels.get(target) ?? Number(target);
+    const start = addressOf(target);
     // The last instruction of a program jumps to itself.
     if (!(start < address)) return [];
-    return [mixOf(instructions.filter((one) => one.address >= start && one.address <= address))];
+    const own = instructions.filter((one) => one.address >= start && one.address <= address);
+    return [{ ...mixOf(own), branchedLoads: branchedLoads(own, addressOf) }];
   });
   const most = Math.max(0, ...loops.map(({ mix }) => productsOf(mix)));
   const loop = loops

@@ -89,6 +89,7 @@ export function codeTable(rows: readonly MachineCode[]): string {
   const shown = GROUPS.filter(([, names]) =>
     mixes.some((mix) => names.some((name) => (mix?.[name] ?? 0) > 0))
   );
+  const branched = rows.some(({ code }) => (code?.loop?.branchedLoads ?? 0) > 0);
   const right = (title: string): Column => ({ title, align: "right" });
   const columns: Column[] = [
     { title: "kernel" },
@@ -96,6 +97,7 @@ export function codeTable(rows: readonly MachineCode[]): string {
     { title: "held by" },
     ...(shown.length === 0 ? [] : ["all", "loop", "products"].map(right)),
     ...shown.map(([title]) => right(title)),
+    ...(branched ? [right("LDG in branches")] : []),
   ];
   const cell = (value: number | undefined) => value === undefined ? "-" : `${value}`;
   const cells = rows.map((row, i) => {
@@ -122,6 +124,7 @@ export function codeTable(rows: readonly MachineCode[]): string {
         count === 0 ? "-" : `${Math.round(100 * products / count)} %`,
       ]),
       ...groupCells(mix, shown),
+      ...(branched ? [cell(code?.loop?.branchedLoads)] : []),
     ];
   });
   const distinct = new Map<string, string[]>();

@@ -32,8 +32,8 @@ export function policyFits(
   b: TileAccess,
   variant?: MainLoopVariant,
 ): boolean {
-  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Rows of taps take eights alone, but
-  // of a gradient.
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Of rows of taps B takes eights alone,
+  // and A says what it steps over.
   const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, steps),
@@ -41,7 +41,7 @@ export function policyFits(
   const narrow = b.tapRow === undefined && b.tapRing === undefined;
   const bytes = Math.max(
     narrow ? mainLoopBytes(policy, a, b, variant) : 0,
-    mainLoopBytes(policy, wide(a, b.tapRing && a.steps), wide(b), variant),
+    mainLoopBytes(policy, wide(a, narrow ? [] : a.steps), wide(b), variant),
   );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;

@@ -205,7 +205,7 @@ export function dealsRows(
   return threads % inner === 0 || inner % threads === 0;
 }
 
-/** Whether runs are dealt out one after the other: where threads take whole rows of one at once. */
+/** Whether runs are dealt out one after the other: where threads take whole rows of one at once, and none is left over. */
 function dealsRuns(
   { runs = 1, ...loader }: DealtLoader,
   extent: number,
@@ -217,7 +217,7 @@ function dealsRuns(
     return false;
   }
   const [inner, outer] = tileVectors(loader, extent, deep);
-  return loader.along === "depth" || inner >= threads || outer % (threads / inner) === 0;
+  return inner >= threads || outer % (threads / inner) === 0;
 }
 
 /**

@@ -22,7 +22,10 @@ export interface RingDepth {
   readonly box: RowBox;
 }
 
-/** Steps behind a row in which nothing is added: what its taps reach beyond zeros that the rows on both sides of them share. */
+/**
+ * Steps behind a row in which nothing is added: what its taps reach beyond zeros that the rows on both sides of them share. Below zero
+ * where padding at both ends is more than taps reach: so many places at a row's end, which meet zeros alone, fall away.
+ */
 function idlePlaces({ places, size, padding, ...taps }: Axis): number {
   const after = places - 1 + tapReach(taps) - padding - (size - 1);
   return tapReach(taps) - Math.max(0, Math.min(padding, after));
@@ -138,7 +141,8 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
       next(d - 1)
     } }`;
   };
-  // Of a row before the first where steps lie before all: its places are none, and the next row is the first.
+  // Of a row before the first where steps lie before all: its places are none, and the next row is the first. There are no more such
+  // steps than a row has.
   const early = behind !== undefined;
   const step = (first: string) =>
     early ? `(${first} + ${width} - ${size("behind", behind)})` : first;
