@@ -111,6 +111,8 @@ Deno.test("loads of a loop's branches are counted, not what jumps over products 
     "LDG.E.128 R8, desc[UR4][R2.64]",
     "FFMA R16, R8, R12, R16",
     "BAR.SYNC.DEFER_BLOCKING 0x0",
+    "@P5 BRA 0xc0",
+    "LDG.E.128 R8, desc[UR4][R2.64]",
     "@P4 BRA 0x0",
     "EXIT",
   ];

@@ -47,14 +47,15 @@ function mixOf(instructions: readonly Instruction[]): { instructions: number; mi
   };
 }
 
-/** Loads that jumps forth skip, of jumps over neither products nor barriers. */
+/** Loads that jumps within the loop skip, of jumps over neither products nor barriers. */
 function branchedLoads(
   instructions: readonly Instruction[],
   end: (target: string) => number,
 ): number {
   const found = new Set<Instruction>();
+  const last = instructions.at(-1)!.address;
   for (const { address, target } of instructions) {
-    if (target === undefined) continue;
+    if (target === undefined || end(target) > last) continue;
     const skipped = instructions.filter((one) =>
       one.address > address && one.address < end(target)
     );

@@ -122,7 +122,7 @@ export interface LoadSchedule {
   readonly places: readonly string[];
   /** Depth within the tile of each depth slot. */
   readonly depths: readonly string[];
-  /** The same within runs, of those whose every thread's loads of a slot lie in one. */
+  /** Run and depth within it of each depth slot, where all threads' loads of a slot lie in the same run. */
   readonly inRuns?: readonly { readonly run: number; readonly row: string }[];
   readonly loads: readonly TileLoad[];
 }
@@ -200,8 +200,12 @@ export function dealsRows(
   depth: number,
   threads: number,
 ): boolean {
-  if (dealsRuns(loader, extent, depth, threads)) return true;
   const [inner] = tileVectors(loader, extent, depth);
+  return dealsRuns(loader, extent, depth, threads) || dealsWhole(inner, threads);
+}
+
+/** Whether threads take whole rows of so many vectors, or whole parts of one. */
+function dealsWhole(inner: number, threads: number): boolean {
   return threads % inner === 0 || inner % threads === 0;
 }
 
@@ -212,12 +216,9 @@ function dealsRuns(
   depth: number,
   threads: number,
 ): boolean {
-  const deep = depth / runs;
-  if (runs === 1 || !Number.isInteger(deep) || !dealsRows(loader, extent, deep, threads)) {
-    return false;
-  }
-  const [inner, outer] = tileVectors(loader, extent, deep);
-  return inner >= threads || outer % (threads / inner) === 0;
+  const [inner, outer] = tileVectors(loader, extent, depth / runs);
+  return runs > 1 && Number.isInteger(inner) && Number.isInteger(outer) &&
+    dealsWhole(inner, threads) && (inner >= threads || outer % (threads / inner) === 0);
 }
 
 /**

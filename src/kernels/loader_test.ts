@@ -73,12 +73,30 @@ Deno.test("scheduleLoads() covers every element of the tile, each by one thread"
   for (const access of ACCESSES) {
     for (const [extent, depth, threads] of tiles) {
       for (const order of [{}, { banked: true }, { again: true }, { banked: true, again: true }]) {
-        const seen = touched(access, begins(access, extent, depth, threads, order));
+        const begun = begins(access, extent, depth, threads, order);
+        const seen = touched(access, begun);
         const what = JSON.stringify([access, extent, depth, threads, order]);
+        const loads = begun.flat().filter((one) => one !== undefined).length;
+        if (!order.again) assert.equal(loads * access.vector, extent * depth, what);
         assert.equal(seen.size, extent * depth, what);
         assert.ok([...seen.values()].every((threads) => threads.size === 1), what);
       }
     }
+  }
+});
+
+Deno.test("scheduleLoads() says of which run a slot is, and where in it", () => {
+  for (const along of ["place", "depth"] as const) {
+    const { depths, inRuns } = scheduleLoads({ along, vector: 8, runs: 3 }, 128, 96, 256);
+    assert.equal(inRuns!.length, depths.length);
+    for (const [slot, { run, row }] of inRuns!.entries()) {
+      for (let t = 0; t < 256; t++) {
+        assert.ok(at(row, t) < 32);
+        assert.equal(at(depths[slot]!, t), 32 * run + at(row, t));
+      }
+    }
+    // Threads would be left over.
+    assert.equal(scheduleLoads({ along, vector: 8, runs: 3 }, 32, 48, 256).inRuns, undefined);
   }
 });
 

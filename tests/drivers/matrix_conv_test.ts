@@ -133,26 +133,34 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
       fc.constantFrom(1, 3, "stream-k" as const),
       sizeModes,
       fc.constantFrom(undefined, 16),
-      // Steps of one matrix of each tap, and of two.
-      fc.constantFrom(false, false, true),
-      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush, deep) => {
+      // Steps of one matrix of each tap, of two, and of two with subgroups for 256 threads of eight, of which a last load leaves some out.
+      fc.constantFrom("small", "small", "deep", "many"),
+      fc.boolean(),
+      async (init, op, filterLayout, outDtype, activation, cut, sizes, flush, tile, packed) => {
         const asked = rowRequest(gpu, convProblem({ ...init, op }), flush, {
           filterLayout,
           ...(op === "fwd" ? { epilogue: { bias: true, activation } } : {}),
           outDtype,
           sizes,
           policy: "matrix-small",
+          variant: { tapRows: true, packedFilter: packed },
           ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
         });
         // Where taps of the first results would begin within the source there are no rows.
         const taps = /_row(\d)/.exec(planConv(asked).kernel)?.[1];
         const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
-        const twice = `${4 * m}x${4 * n}x${2 * k * Number(taps)}_${2 * m}x${2 * n}m`;
-        const request = deep && taps !== undefined ? { ...asked, policy: twice } : asked;
-        const { plan } = await checkedResult(gpu, request);
+        const depth = 2 * k * Number(taps);
+        const tiles = {
+          small: asked.policy!,
+          deep: `${4 * m}x${4 * n}x${depth}_${2 * m}x${2 * n}m`,
+          many: `${4 * m}x${16 * n}x${depth}_${m}x${2 * n}m`,
+        };
+        const policy = taps === undefined ? asked.policy! : tiles[tile];
+        const { plan } = await checkedResult(gpu, { ...asked, policy });
+        if (packed) assert.doesNotMatch(plan.kernel, /_(krsc|kcrs|crsk)\d[pds]b/);
         found.add([
           ...plan.kernel.match(ROW_TRAITS) ?? [],
-          ...(request !== asked ? [`deep${taps}`] : []),
+          ...(policy !== asked.policy ? [`${tile}${taps}`] : []),
           // Of a filter that is read as it lies, along which side of its tile.
           /_(krsc|kcrs|crsk)\d[pds]b/.exec(plan.kernel)?.[0].slice(-2) ?? "packed",
         ]);
@@ -170,6 +178,9 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
     "deep2",
     "deep3",
     "deep4",
+    "many2",
+    "many3",
+    "many4",
     "packed",
     "pb",
     "db",

@@ -40,9 +40,10 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   `gatheredRows` and these by what rows in different banks gain (1.07 and 1.02 to 1.04 of a loop), of `-deep` those of `large` and
  *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³. Since by what
  *   those of eight subgroups gain where no load is behind a branch, and `-deep` where places are found once, by what is then left of
- *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there).
+ *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there); of tiles but 128x256x96 and 128x192x96 as much more than before
+ *   as of these, not measured.
  * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
- *   H100, 2026-11-25).
+ *   H100, 2026-11-25); of 16 bytes an estimate.
  * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
  *   without (`rings.txt` of an H100, 2026-11-25); of `96-columns` and `192-columns` to a text of theirs since dropped.
  * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
@@ -170,7 +171,7 @@ export const H200: DeviceModel = {
       "matrix-flat": 0.8,
     },
     depthRows: { 64: 0.89, 32: 0.8 },
-    depthRuns: { 64: 0.98, 32: 0.8 },
+    depthRuns: { 64: 0.97, 32: 0.8, 16: 0.6 },
     gatheredRows: { 64: 1.26, 32: 1.07 },
     tapRows: {
       "matrix-wide": 1.345,

@@ -31,10 +31,8 @@ export interface FilterReach {
   ): TileLoader;
   /** Of a filter as it lies; undefined where it is read packed only. */
   readonly lying:
-    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row" | "tapRow">)
+    | ((module: ModuleBuilder, policy: TilePolicy) => Pick<FilterShape, "tap" | "row">)
     | undefined;
-  /** Runs of a step's depth in which it lies then; one where absent. */
-  readonly runs?: number | undefined;
 }
 
 /** A filter of so few elements is read from the caches nearby, however it lies. */
@@ -43,7 +41,7 @@ const CACHED_ELEMENTS = 1 << 14;
 /** Every way to read a filter: packed, and as it lies where neighbours lie together, or are few. */
 export function filterOperands(
   request: PlanRequest,
-  { pack, taps, packed, lying, runs }: FilterReach,
+  { pack, taps, packed, lying }: FilterReach,
 ): readonly [FilterOperand, ...FilterOperand[]] {
   const elements = elementsOf(request);
   const { tile } = elements;
@@ -63,8 +61,15 @@ export function filterOperands(
   if (lying === undefined || place === undefined) return [first];
   const { along, vector: least, together, whole } = place;
   const vectorOf = (policy: TilePolicy) => policyVector(policy, least, whole);
+  const { tapRows } = pack(TILE_POLICIES[0]!);
   return [first, {
-    access: { along, vector: least, value: tile, steps: whole, ...(runs && { runs }) },
+    access: {
+      along,
+      vector: least,
+      value: tile,
+      steps: whole,
+      ...(tapRows && { runs: tapRows.taps }),
+    },
     pack: () => undefined,
     trait: (policy) =>
       `${request.filterLayout}${vectorOf(policy)}${together ? along.slice(0, 1) : "s"}`,

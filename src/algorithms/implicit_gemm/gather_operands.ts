@@ -161,12 +161,8 @@ function gathered(
       packedLoader(module, "a", tensor, { places, depth, tileDepth: policy.depth, vector }),
     lying: (_, policy) => {
       const walk = walkOf(policy);
-      return walk === "linear" ? {} : {
-        tap: (d) => walk === "point" ? "0u" : `b_tap${d}`,
-        ...(row && { tapRow: { taps: row.taps, reversed: !forward } }),
-      };
+      return walk === "linear" ? {} : { tap: (d) => walk === "point" ? "0u" : `b_tap${d}` };
     },
-    runs: row?.taps,
   });
   const vectorOf = (policy: TilePolicy) => policyVector(policy, b.vector, b.steps ?? []);
   const withFilter = (filter: FilterOperand): Operands => ({

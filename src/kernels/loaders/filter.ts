@@ -15,6 +15,7 @@ export interface FilterShape extends
     | "rowStride"
     | "channelStride"
     | "tapStride"
+    | "tapRows"
   > {
   /** Taps of each axis. */
   readonly taps: readonly number[];
@@ -23,12 +24,13 @@ export interface FilterShape extends
   readonly together: boolean;
   readonly vector: TileLoader["vector"];
   readonly tileDepth: number;
-  /** The step's tap of an axis, whose loop state `gatherLoader()` declares; absent where steps reach into several taps. */
+  /**
+   * The step's tap of an axis, whose loop state `gatherLoader()` declares, but of a row's, which it has all of; absent where steps reach
+   * into several other taps.
+   */
   readonly tap?: (axis: number) => string;
   /** The filter's row of a row of the product; the same where absent. */
   readonly row?: (place: string) => string;
-  /** Taps of the last axis that a step reaches into, beginning with the last one where `reversed`; with `tap` of the other axes. */
-  readonly tapRow?: { readonly taps: number; readonly reversed: boolean };
 }
 
 /**
@@ -63,8 +65,8 @@ export function filterLoader(
   };
   const common = { vector, value: filter.value, along, place, placeStep: () => "" };
   if (tap !== undefined) {
-    const { tapRow: { taps: runs, reversed } = { taps: 1, reversed: false } } = shape;
-    const deep = shape.tileDepth / runs;
+    const { taps: runs, channels: deep, reversed } = shape.tapRows ??
+      { taps: 1, channels: shape.tileDepth, reversed: false };
     const masked = module.mode === "uniform" || shape.channels % deep !== 0;
     const last = shape.taps.length - 1;
     const tapOf = (d: number) => runs > 1 && d === last ? "0u" : tap(d);

@@ -11,7 +11,7 @@ import type { StepLoader } from "./step_loop.ts";
 import type { FilledTile } from "./workgroup_tile.ts";
 
 /**
- * Threads of a workgroup that a multiprocessor runs alone. A load of some threads, which only a branch stores, compilers move into that
+ * Threads of a workgroup on matrix units that a multiprocessor of an H200 runs alone, for want of registers for two. A load of some threads, which only a branch stores, compilers move into that
  * branch, where all wait for it: 1.02 to 1.03 times as fast is then a load that every thread has, stored again where it is its first one;
  * where another workgroup multiplies meanwhile 0.95 to 0.97 (docs/performance/matrix_units.md, Loads behind a branch).
  */
