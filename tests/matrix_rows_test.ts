@@ -2,22 +2,32 @@
 import assert from "#assert";
 import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
-import { convProblem } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
 import { halfRequest, PRODUCTS } from "./matrix_kernels.ts";
 
-const HALVES = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.n === 16)!;
-
-Deno.test("rows of taps are refused for what cannot multiply them, and left aside where nobody asks for them", () => {
-  const problem = convProblem({
-    op: "fwd",
-    batch: 64,
-    inChannels: 40,
-    outChannels: 40,
-    inputSize: [28, 28],
+/** 3 x 3 taps over square images of as many results. */
+function square(
+  op: ConvProblem["op"],
+  [inChannels, outChannels]: readonly [number, number],
+  size: number,
+  batch: number,
+): ConvProblem {
+  return convProblem({
+    op,
+    batch,
+    inChannels,
+    outChannels,
+    inputSize: [size, size],
     filterSize: [3, 3],
     paddingBegin: [1, 1],
     paddingEnd: [1, 1],
   });
+}
+
+const HALVES = PRODUCTS.find(({ dtype, unit }) => dtype === "f16" && unit.n === 16)!;
+
+Deno.test("rows of taps are refused for what cannot multiply them, and left aside where nobody asks for them", () => {
+  const problem = square("fwd", [40, 40], 28, 64);
   const plan = (policy: string, tapRows: boolean) =>
     tryPlanConv(halfRequest(HALVES, problem, {
       variant: { halfTile: true, ...(tapRows && { tapRows }) },
@@ -54,20 +64,7 @@ Deno.test("rows of taps are refused for what cannot multiply them, and left asid
 
 Deno.test("auto takes rows of taps two matrices deep for large tiles, and not where that pads channels", () => {
   const tile = (inChannels: number) => {
-    const plan = planConv(halfRequest(
-      HALVES,
-      convProblem({
-        op: "fwd",
-        batch: 32,
-        inChannels,
-        outChannels: 128,
-        inputSize: [112, 112],
-        filterSize: [3, 3],
-        paddingBegin: [1, 1],
-        paddingEnd: [1, 1],
-      }),
-      {},
-    ));
+    const plan = planConv(halfRequest(HALVES, square("fwd", [inChannels, 128], 112, 32), {}));
     return plan.kernel.match(/_(\d+x\d+x\d+)_mma.*(_row3|_tap)/)?.slice(1).join("");
   };
   assert.equal(tile(128), "128x256x96_row3");
@@ -75,18 +72,8 @@ Deno.test("auto takes rows of taps two matrices deep for large tiles, and not wh
   assert.equal(tile(48), "128x256x48_row3");
 });
 
-/** Backward-filter of 3 x 3 taps, of so many channels. */
-const gradient = (inChannels: number, outChannels: number, batch = 64) =>
-  convProblem({
-    op: "bwd-filter",
-    batch,
-    inChannels,
-    outChannels,
-    inputSize: [28, 28],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-    paddingEnd: [1, 1],
-  });
+const gradient = (inChannels: number, outChannels: number) =>
+  square("bwd-filter", [inChannels, outChannels], 28, 64);
 
 Deno.test("backward-filter goes by rows of taps on tiles that have a row's matrices beside each other", () => {
   const plan = (policy: string, tapRows: boolean) =>

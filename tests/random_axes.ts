@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import type { Axis, Direction } from "../src/kernels/axes.ts";
 import type { SizeMode } from "../src/kernels/module.ts";
 import { dilatedSize } from "../src/problem/conv_problem.ts";
 
@@ -35,6 +36,38 @@ export function randomAxes(
     end: fc.constantFrom(0, 0, 1, 1, 2, 2, 3, 7),
   });
   return fc.array(axis, { minLength: 1, maxLength: 3 });
+}
+
+/** An axis as loaders have it, of an input and its padding; undefined where no result fits. Backward it has stride 1. */
+export function loaderAxis(
+  { size, taps, dilation, stride = 1, padding, end }: {
+    readonly size: number;
+    readonly taps: number;
+    readonly dilation: number;
+    readonly stride?: number;
+    readonly padding: number;
+    readonly end: number;
+  },
+  direction: Direction,
+): Axis | undefined {
+  const step = direction === "forward" ? stride : 1;
+  const results = Math.floor((size + padding + end - dilatedSize(taps, dilation)) / step) + 1;
+  // Of backward-data the places are the input's, the source is the output's gradient.
+  const [places, source] = direction === "forward" ? [results, size] : [size, results];
+  return results < 1
+    ? undefined
+    : { places, taps, size: source, stride: step, padding, dilation, sourceStride: 1 };
+}
+
+/** What {@linkcode loaderAxis} is made of, of at least so many taps. */
+export function loaderAxes(most: { size: number; padding: number; end: number }, leastTaps = 1) {
+  return fc.record({
+    size: fc.integer({ min: 1, max: most.size }),
+    taps: fc.integer({ min: leastTaps, max: 4 }),
+    dilation: fc.integer({ min: 1, max: 3 }),
+    padding: fc.integer({ min: 0, max: most.padding }),
+    end: fc.integer({ min: 0, max: most.end }),
+  });
 }
 
 /** Problems of these axes, whose groups have so many channels each. */

@@ -4,6 +4,7 @@ import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
   DEEP_POLICY_NAMES,
   isMatrixPolicyName,
+  isMatrixTile,
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
@@ -138,7 +139,7 @@ function namedPolicy(
   }
   // Of policies with a name those that rings cannot use are none of theirs.
   const across = policy?.matrix?.matrices[1] ??
-    ([...MATRIX_POLICY_NAMES, ...DEEP_POLICY_NAMES].includes(name) ? 1 : undefined);
+    (isMatrixPolicyName(name) && !isMatrixTile(name) ? 1 : undefined);
   if (tapRing !== undefined && across !== undefined && across % tapRing.taps !== 0) {
     return refusal(
       "problem",

@@ -5,6 +5,7 @@ import { softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
+import type { MatrixUnit } from "../../src/kernels/matrix_units.ts";
 import { type ConvProblem, convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
@@ -77,6 +78,11 @@ const rowAxes = randomAxes({ more: 9, stride: 2, dilation: 3 }).map((axes) =>
   )
 );
 
+/** What of a device multiplies halves. */
+function halfUnit({ matrixUnits }: GpuDevice): MatrixUnit {
+  return matrixUnits!.units.find(({ component }) => component === "f16")!;
+}
+
 /** A request for implicit GEMM of halves by rows of taps. */
 function rowRequest(
   gpu: GpuDevice,
@@ -148,7 +154,7 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
         });
         // Where taps of the first results would begin within the source there are no rows.
         const taps = /_row(\d)/.exec(planConv(asked).kernel)?.[1];
-        const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+        const { m, n, k } = halfUnit(gpu);
         const depth = 2 * k * Number(taps);
         const tiles = {
           small: asked.policy!,
@@ -190,7 +196,7 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
 Deno.test("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
-  const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+  const { m, n, k } = halfUnit(gpu);
   const eights = fc.constantFrom(8, 16, 24, 40);
   const found = traitCounts();
   await fc.assert(
@@ -248,7 +254,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
 Deno.test("an infinite input reaches taps of its own channel alone, where rows of images do not fill a step", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
-  const { n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+  const { n, k } = halfUnit(gpu);
   for (const [batch, rows] of [[3, 8], [1, 9], [2, 11]] as const) {
     const problem = convProblem({
       op: "bwd-filter",

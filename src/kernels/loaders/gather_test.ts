@@ -1,26 +1,20 @@
 import assert from "#assert";
 import fc from "fast-check";
+import { loaderAxes, loaderAxis } from "../../../tests/random_axes.ts";
+import type { Direction } from "../axes.ts";
 import { walkedRow } from "./gather.ts";
 
 Deno.test("columns of a row find every tap of a result at its own distance, and zeros where there is none", () => {
   let [walked, refused] = [0, 0];
   fc.assert(
     fc.property(
-      fc.record({
-        size: fc.integer({ min: 1, max: 9 }),
-        taps: fc.integer({ min: 2, max: 4 }),
-        dilation: fc.integer({ min: 1, max: 3 }),
-        padding: fc.integer({ min: 0, max: 6 }),
-        end: fc.integer({ min: 0, max: 6 }),
-      }),
-      fc.constantFrom("forward", "backward"),
-      ({ size, taps, dilation, padding, end }, direction) => {
+      loaderAxes({ size: 9, padding: 6, end: 6 }, 2),
+      fc.constantFrom<Direction>("forward", "backward"),
+      (drawn, direction) => {
+        const axis = loaderAxis(drawn, direction);
+        fc.pre(axis !== undefined);
+        const { places, taps, size: source, padding, dilation } = axis;
         const reach = (taps - 1) * dilation;
-        // Of backward-data the places are the input's, the gathered image the output's gradient.
-        const outer = size + padding + end - reach;
-        fc.pre(outer >= 1);
-        const [places, source] = direction === "forward" ? [outer, size] : [size, outer];
-        const axis = { places, taps, size: source, stride: 1, padding, dilation, sourceStride: 1 };
         const row = walkedRow(axis, direction);
         if (row === undefined) {
           assert.ok(direction === "backward" && padding > reach);

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import type { Axis, Direction } from "../axes.ts";
+import { loaderAxes, loaderAxis } from "../../../tests/random_axes.ts";
 import { tapWordText } from "./tap_word.ts";
 
 /** The word of a place, by its WGSL: unsigned sums, of which those below zero are huge. */
@@ -32,26 +33,17 @@ Deno.test("a word of taps has the bits of those inside the source, in both direc
   fc.assert(
     fc.property(
       fc.array(
-        fc.record({
-          size: fc.integer({ min: 1, max: 7 }),
-          taps: fc.integer({ min: 1, max: 4 }),
-          dilation: fc.integer({ min: 1, max: 3 }),
-          stride: fc.integer({ min: 1, max: 2 }),
-          padding: fc.integer({ min: 0, max: 7 }),
-          end: fc.integer({ min: 0, max: 9 }),
-        }),
+        fc.tuple(
+          loaderAxes({ size: 7, padding: 7, end: 9 }),
+          fc.integer({ min: 1, max: 2 }),
+        ),
         { minLength: 1, maxLength: 2 },
       ),
       fc.constantFrom<Direction>("forward", "backward"),
       (drawn, direction) => {
-        const axes = drawn.map(({ size, taps, dilation, stride, padding, end }): Axis => {
-          const step = direction === "forward" ? stride : 1;
-          const outer = Math.floor((size + padding + end - (taps - 1) * dilation - 1) / step) + 1;
-          // Of backward-data the places are the input's.
-          const [places, source] = direction === "forward" ? [outer, size] : [size, outer];
-          return { places, taps, size: source, stride: step, padding, dilation, sourceStride: 1 };
-        });
-        fc.pre(axes.every(({ places, size }) => places > 0 && size > 0));
+        const axes = drawn.map(([axis, stride]) => loaderAxis({ ...axis, stride }, direction))
+          .filter((axis) => axis !== undefined);
+        fc.pre(axes.length === drawn.length);
         const taps = axes.map(({ taps }) => taps);
         for (const place of indexes(axes.map(({ places }) => places))) {
           const origins = axes.map(({ stride, padding }, d) =>
