@@ -17,17 +17,26 @@ import {
 import type { PlanArithmetic } from "../src/problem/plan_arithmetic.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import { markdownTable } from "../src/report/table.ts";
-import { healthyResult, judgeCase, simulatedCase } from "../tests/support/simulated_cases.ts";
+import {
+  darken,
+  healthyResult,
+  judgeCase,
+  simulatedCase,
+} from "../tests/support/simulated_cases.ts";
 import type { FillKind } from "../src/tensor/fill.ts";
 
-/** Kinds of data: those of `--fill`, constants of every mantissa, and flat pictures under random filters. */
-const KINDS: Readonly<Record<string, { fill: FillKind; scaled: number }>> = {
+/**
+ * Kinds of data: those of `--fill`, constants of every mantissa, flat pictures under random filters, and dark ones under
+ * filters whose taps are mostly 0.
+ */
+const KINDS: Readonly<Record<string, { fill: FillKind; scaled: number; dark?: boolean }>> = {
   uniform01: { fill: "uniform01", scaled: 0 },
   normal: { fill: "normal", scaled: 0 },
   constant: { fill: "constant", scaled: 2 },
   outliers: { fill: "outliers", scaled: 0 },
   mixed: { fill: "mixed", scaled: 0 },
   flat: { fill: "normal", scaled: 1 },
+  dark: { fill: "normal", scaled: 0, dark: true },
 };
 /** Checks on one data. */
 const VARIANTS = 10;
@@ -87,7 +96,7 @@ interface Cell {
 }
 
 function runCell(way: Way, op: Operation, kind: string, checks: number): Cell {
-  const { fill, scaled } = KINDS[kind]!;
+  const { fill, scaled, dark = false } = KINDS[kind]!;
   const shares: number[] = [];
   let alarms = 0, closer = 0;
   for (let seed = 1; shares.length < checks; seed++) {
@@ -108,6 +117,8 @@ function runCell(way: Way, op: Operation, kind: string, checks: number): Cell {
     operandTensors(op).slice(0, scaled).forEach((which) => {
       (given.request.inputs[which]!.data as Float32Array).fill(constant);
     });
+    // What is bright must be used: where transforms alone meet it, nothing of the result would be right.
+    if (dark) darken(given, between(1, size - way.filter));
     for (let variant = 0; variant < VARIANTS && shares.length < checks; variant++) {
       const { result, reference } = healthyResult(given, {
         separate: random() < 0.5,

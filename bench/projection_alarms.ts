@@ -5,9 +5,10 @@
  */
 import { convSubject, referenceInputs } from "../src/run/conv_subject.ts";
 import { fillOperands } from "../src/run/operands.ts";
-import { OPERATIONS } from "../src/problem/conv_problem.ts";
+import { type ConvProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import type { TileShare } from "../src/problem/plan_arithmetic.ts";
 import { projectConv } from "../src/reference/projection.ts";
 import { randomStream } from "../src/reference/sample.ts";
 import type { FillKind } from "../src/tensor/fill.ts";
@@ -17,7 +18,7 @@ import {
   measureProjection,
   type ProjectionReport,
 } from "../src/accuracy/projection.ts";
-import { F32 } from "../src/accuracy/mod.ts";
+import { F32, tileFloors } from "../src/accuracy/mod.ts";
 import { gemmPrecision, gemmSubject } from "../src/run/gemm_subject.ts";
 import { gemmNoise, projectionNoise } from "../src/run/projection_noise.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
@@ -45,6 +46,8 @@ const DATA: { readonly [what: string]: (data: Float32Array, batch: number) => vo
   "one image constant": (data, batch) => data.fill(0.3, 0, data.length / batch),
   "bands of one sign": (data) => data.forEach((value, i) => data[i] = i % 97 < 48 ? value : -value),
   smooth: (data) => data.forEach((_, i) => data[i] = Math.sin(i / 40)),
+  "dark for the most part": (data) =>
+    data.forEach((value, i) => data[i] = i % 16 < 11 ? value * 1e-11 : value),
 };
 const FILLS: readonly FillKind[] = ["uniform01", "uniform11", "normal"];
 
@@ -79,7 +82,19 @@ async function productReport(check: number, random: () => number): Promise<Proje
   return report;
 }
 
-/** Healthy results of one accumulator in f32, of all operations, layouts and kinds of data: none may be an alarm. */
+/** A tile along the last axis or the last two, of filters with three rows. */
+function tileOf({ op, filterSize: [, columns] }: ConvProblem, random: () => number): TileShare {
+  const size = (taps: number) => {
+    const other = 2 + below(random, 5);
+    return op === "bwd-filter" ? { n: taps, r: other } : { n: other, r: taps };
+  };
+  return { axes: [random() < 0.5 ? size(3) : { n: 1, r: 1 }, size(columns!)] };
+}
+
+/**
+ * Healthy results of one accumulator in f32 and of Winograd, of all operations, layouts and kinds of data: none may be an
+ * alarm.
+ */
 async function alarms(checks: number): Promise<void> {
   const random = randomStream(11);
   const some = <T>(list: readonly T[]) => list[below(random, list.length)]!;
@@ -106,27 +121,32 @@ async function alarms(checks: number): Promise<void> {
     const problem = { ...parseDescriptor(text), op };
     const layout = some(LAYOUTS);
     const layouts = { layout, filterLayout: filterLayoutFor(layout) };
+    const subject = convSubject({ problem, ...layouts });
     const [kind, fill] = [some(Object.keys(DATA)), some(FILLS)];
-    const operands = fillOperands(convSubject({ problem, ...layouts }), fill, check);
+    const operands = fillOperands(subject, fill, check);
     for (const [which, data] of Object.entries(operands)) {
       DATA[kind]!(data as Float32Array, which === "filter" ? 1 : problem.batch);
     }
     const inputs = referenceInputs(problem, operands, layouts);
     const result = op === "bwd-filter" ? "kcrs" : "nchw";
+    const tiled = problem.stride.every((step) => step === 1) && random() < 0.5;
+    const arithmetic = tiled ? { tiles: [tileOf(problem, random)] } : {};
     const simulated = {
       problem,
       inputs,
       epilogue: NO_EPILOGUE,
-      arithmetic: {},
+      arithmetic,
       precision: F32,
       seed: check,
     };
-    const { result: healthy } = simulateConv(simulated, { separate: random() < 0.5 });
+    const { result: healthy, reference } = simulateConv(simulated, { separate: random() < 0.5 });
+    const floors = tileFloors(reference, subject.grouping(arithmetic));
     const projection = await projectConv(problem, { ...inputs, result }, { seed: check });
     const { report } = measureProjection(projection, projection.project(healthy), {
-      noise: projectionNoise(convYardstick(simulated).sample, F32),
+      noise: projectionNoise(convYardstick({ ...simulated, floors }).sample, F32),
+      tile: subject.mixed(arithmetic),
     });
-    judged(report, `${op} ${text} ${layout} ${kind} ${fill}`);
+    judged(report, `${JSON.stringify(arithmetic)} ${op} ${text} ${layout} ${kind} ${fill}`);
   }
   const share = (value: number) => `${(100 * value).toFixed(0)} %`;
   console.log(

@@ -101,15 +101,16 @@ Deno.test("rmsLimit() falls to 2.5 as outputs grow, and heeds the errors' tails"
 });
 
 Deno.test("errorStatistics() gives moments, and a tail for few errors", () => {
-  const { rms, kurtosis, typical, largest } = errorStatistics([1, -1, 3, -3], [1, 1, 1, 1], {
+  const { rms, kurtosis, typical, largest } = errorStatistics([1, -1, 3, -3], {
     largestError: 3,
+    squareRms: 1,
     relL2: 0,
   });
   assert.deepEqual([rms, largest], [Math.sqrt(5), 3]);
   assert.equal(kurtosis, 4 * (2 + 2 * 81) / (20 * 20));
   assert.equal(typical, 4.5);
   const many = Float64Array.from({ length: 10_000 }, (_, i) => i);
-  assert.equal(errorStatistics(many, many, { largestError: 0, relL2: 0 }).typical, 9989);
+  assert.equal(errorStatistics(many, { largestError: 0, squareRms: 1, relL2: 0 }).typical, 9989);
 });
 
 /** Errors of made-up statistics: of the least variance, so that limits are nearly those of endlessly many. */

@@ -1,5 +1,6 @@
 import type { ReferenceResult } from "../reference/reference.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
+import { tileFloors } from "./floors.ts";
 import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import { activationError } from "../problem/error_bound.ts";
@@ -248,7 +249,7 @@ function comparison(
 ): (visit: Visit) => void {
   const { shape, values, magnitudes, rests, indices } = reference;
   const flushed = 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
-  const floors = tileFloors(reference, grouping);
+  const floors = grouping === undefined ? () => 0 : tileFloors(reference, grouping);
   // Activations are computed in f32, or f64.
   const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
   return (visit) => {
@@ -264,7 +265,7 @@ function comparison(
         continue;
       }
       const signed = (y - ref) - (rests?.[i] ?? 0);
-      const magnitude = Math.max(magnitudes[i]!, floors(place.at));
+      const magnitude = Math.max(magnitudes[i]!, floors(index));
       const own = unit * activationError(activation, ref, magnitudes[i]!);
       const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);
@@ -290,31 +291,6 @@ function errorSums(shape: readonly number[], grouping: Grouping | undefined, nor
       refSquares,
     }),
   };
-}
-
-/**
- * Of Winograd's outputs: √(mean of squares) of Σ|a||b| over the checked outputs of the same first two axes (image and
- * channel, or both channels of a filter's gradient). An output whose own products are tiny, or all 0 on padding, has the
- * rounding errors of its tile. 0 for plain sums.
- */
-function tileFloors(
-  { shape, magnitudes, indices }: ReferenceResult,
-  grouping: Grouping | undefined,
-): (at: readonly number[]) => number {
-  if (grouping === undefined || grouping.tile.every((size) => size === 1)) return () => 0;
-  const inner = shape[1] ?? 1;
-  const area = elementCount(shape.slice(2));
-  const squares = new Float64Array((shape[0] ?? 1) * inner);
-  const counts = new Float64Array(squares.length);
-  for (let i = 0; i < magnitudes.length; i++) {
-    const magnitude = magnitudes[i]!;
-    if (!Number.isFinite(magnitude)) continue;
-    const slice = Math.floor((indices?.[i] ?? i) / area);
-    squares[slice]! += magnitude * magnitude;
-    counts[slice]!++;
-  }
-  const floors = squares.map((square, i) => Math.sqrt(square / Math.max(1, counts[i]!)));
-  return (at) => floors[at[0]! * inner + (at[1] ?? 0)]!;
 }
 
 /** √(a / b), or `neither` where both are 0. */

@@ -143,14 +143,22 @@ function noiseVariances(
     }
   }
   additions?.forEach((addition, i) => values[i]! += added * addition);
-  if (tile !== undefined && tile.some((size) => size > 1)) mixTiles(values, shape, tile);
+  if (tile !== undefined && tile.some((size) => size > 1)) {
+    // A tile mixes the errors of its outputs, and meets larger data beside it: `tileFloors()`.
+    const plane = shape.slice(2);
+    for (const patch of [plane, tile]) raiseToMeans(values, shape, patch);
+  }
   return values;
 }
 
-/** Replaces each place's value by its tile's mean, where that is more. */
-function mixTiles(values: Float64Array, shape: readonly number[], tile: readonly number[]): void {
+/** Makes each place's value at least the mean of its patch. */
+function raiseToMeans(
+  values: Float64Array,
+  shape: readonly number[],
+  patch: readonly number[],
+): void {
   const [d, h, w] = lastThree(shape.slice(2));
-  const [td, th, tw] = lastThree(tile);
+  const [td, th, tw] = lastThree(patch);
   const planes = values.length / (d * h * w);
   for (let plane = 0; plane < planes; plane++) {
     for (let z = 0; z < d; z += td) {

@@ -30,25 +30,19 @@ export const NO_ERRORS: ErrorStatistics = {
   relL2: 0,
 };
 
-/**
- * Statistics of some errors over their scales.
- *
- * @param squares The same over √(Σ a²b²).
- */
+/** Statistics of some errors over their scales, beside what is not of these alone. */
 export function errorStatistics(
   ratios: ArrayLike<number>,
-  squares: ArrayLike<number>,
-  { largestError, relL2 }: Pick<ErrorStatistics, "largestError" | "relL2">,
+  others: Pick<ErrorStatistics, "largestError" | "squareRms" | "relL2">,
 ): ErrorStatistics {
   const count = ratios.length;
   if (count === 0) return NO_ERRORS;
   const sizes = Float64Array.from(ratios, Math.abs).sort();
-  let second = 0, fourth = 0, square = 0;
+  let second = 0, fourth = 0;
   for (let i = 0; i < count; i++) {
     const power = sizes[i]! * sizes[i]!;
     second += power;
     fourth += power * power;
-    square += squares[i]! * squares[i]!;
   }
   const largest = sizes[count - 1]!;
   const rms = Math.sqrt(second / count);
@@ -59,10 +53,8 @@ export function errorStatistics(
     // Few errors show less of their tail; a normal one has its 99.9th percentile at 3.29.
     typical: Math.max(sizes[rank]!, count < 1000 ? Math.min(3.29 * rms, 1.5 * largest) : 0),
     largest,
-    largestError,
     // Squares of tiny errors may leave the range of doubles.
     kurtosis: second * second === 0 ? 3 : Math.max(1, fourth * count / (second * second)),
-    squareRms: Math.sqrt(square / count),
-    relL2,
+    ...others,
   };
 }

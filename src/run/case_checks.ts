@@ -20,7 +20,7 @@ export interface CaseChecks {
   reference(): Promise<Reference>;
   /** Begins what needs no result; what fails of it is told by `check()`. */
   begin(arithmetic: PlanArithmetic): void;
-  check(result: Omit<ProjectedResult, "yardstick">): Promise<Checked>;
+  check(result: ProjectedResult): Promise<Checked>;
 }
 
 /**
@@ -39,12 +39,16 @@ export function caseChecks(
       "reference",
       () => singly ? computeSingly(request) : computeReference(request),
     );
-  const projected = () => projection ??= during("reference", project);
+  const projected = (found: Reference) =>
+    projection ??= during(
+      "reference",
+      async () => singly ? undefined : await projectResult(request, found),
+    );
   return {
     reference: made,
     begin(arithmetic) {
       const beginRest = (found: Reference) => {
-        const known = projected();
+        const known = projected(found);
         // Simulated here, while workers project.
         during("reference", () => void yardstickOf(found, arithmetic).sample);
         return known;
@@ -53,12 +57,8 @@ export function caseChecks(
     },
     async check(result) {
       const found = await made();
-      const known = await projected();
+      const known = await projected(found);
       return await during("check", () => checkBoth(found, known, result));
     },
   };
-
-  async function project() {
-    return singly ? undefined : await projectResult(request);
-  }
 }

@@ -3,6 +3,7 @@ import {
   type Judgement,
   measureAccuracy,
   type Measured,
+  tileFloors,
   type Yardstick,
 } from "../accuracy/mod.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
@@ -93,7 +94,7 @@ const yardsticks = new WeakMap<object, Map<string, Yardstick>>();
 
 /** The yardstick of a reference: what an arithmetic errs by on its data. Made once. */
 export function yardstickOf(
-  reference: Pick<Reference, "subject" | "operands" | "seed">,
+  reference: Reference,
   arithmetic: PlanArithmetic,
 ): Yardstick {
   let made = yardsticks.get(reference);
@@ -102,7 +103,8 @@ export function yardstickOf(
   let yardstick = made.get(key);
   if (yardstick === undefined) {
     const { subject, operands, seed } = reference;
-    made.set(key, yardstick = subject.yardstick(operands, arithmetic, seed));
+    const floors = tileFloors(reference, subject.grouping(arithmetic));
+    made.set(key, yardstick = subject.yardstick(operands, arithmetic, seed, floors));
   }
   return yardstick;
 }

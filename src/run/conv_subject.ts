@@ -228,11 +228,11 @@ export function convSubject(
       otherInner: backward ? filterLayout === "krsc" : layout === "chwn",
       tile: tileOf(arithmetic) ?? filterSize.map(() => 1),
     }),
-    yardstick: (operands, arithmetic, seed) => {
+    yardstick: (operands, arithmetic, seed, floors) => {
       if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);
       const precision = precisionOf(arithmetic);
-      return convYardstick({ problem, inputs, epilogue, arithmetic, precision, seed });
+      return convYardstick({ problem, inputs, epilogue, arithmetic, precision, floors, seed });
     },
     project: async (operands, seed) => {
       const { bias, ...others } = inputsOf(operands);

@@ -34,8 +34,6 @@ export interface ProjectedResult {
   readonly linear?: HostData | undefined;
   /** How the plan's sums are rounded on the device. */
   readonly arithmetic: PlanArithmetic;
-  /** The yardstick of the result, where it has no activation; made where absent. */
-  readonly yardstick?: Yardstick | undefined;
   readonly readSeconds?: number | undefined;
 }
 
@@ -68,10 +66,12 @@ interface Outputs {
 /**
  * Projects the reference of a subject; nothing where the check is to be whole or a sample.
  *
+ * @param reference What results are compared with one by one.
  * @throws as the subject's `project()`.
  */
 export async function projectResult(
   request: ReferenceRequest,
+  reference: Reference,
 ): Promise<ResultProjection | undefined> {
   if (coverage(request) !== "projected") return undefined;
   const start = performance.now();
@@ -95,7 +95,8 @@ export async function projectResult(
       ? operands.residual
       : undefined,
   };
-  const own = { subject: linear, operands, seed };
+  // The products are the same with an activation and without it.
+  const own = linear === subject ? reference : { ...reference, subject: linear };
   return {
     check: async (checked, projected) => {
       const start = performance.now();
@@ -110,8 +111,7 @@ export async function projectResult(
         : await holdSums(
           projection,
           sums,
-          (bare ? projected.yardstick : undefined) ??
-            yardstickOf(own, arithmetic),
+          yardstickOf(own, arithmetic),
           arithmetic,
           outputs,
           request,
@@ -146,7 +146,7 @@ export async function checkResult(
   const { subject, result, linear, arithmetic, readSeconds } = request;
   const asked = { ...request, linear: subject.linear === undefined || linear !== undefined };
   const reference = await computeReference(asked);
-  const projection = await projectResult(asked);
+  const projection = await projectResult(asked, reference);
   return await checkBoth(reference, projection, { result, linear, arithmetic, readSeconds });
 }
 
@@ -154,12 +154,10 @@ export async function checkResult(
 export async function checkBoth(
   reference: Reference,
   projection: ResultProjection | undefined,
-  projected: Omit<ProjectedResult, "yardstick">,
+  projected: ProjectedResult,
 ): Promise<Checked> {
-  const { result, arithmetic } = projected;
-  const checked = checkAgainst(reference, result, arithmetic);
-  const yardstick = yardstickOf(reference, arithmetic);
-  return await projection?.check(checked, { ...projected, yardstick }) ?? checked;
+  const checked = checkAgainst(reference, projected.result, projected.arithmetic);
+  return await projection?.check(checked, projected) ?? checked;
 }
 
 /** What follows the sums, for messages. */

@@ -111,6 +111,23 @@ Deno.test("what the sample misses the projection finds, and says where", async (
   }
 });
 
+Deno.test("a projection finds as much where tiles of tiny products have transforms of large data", async () => {
+  const dark = (operands: HostOperands) => {
+    operands.input!.forEach((value, i, input) => input[i] = i % 58 < 11 ? value * 1e-11 : value);
+    operands.filter!.forEach((value, i, filter) => filter[i] = i % 3 === 0 ? value : 0);
+  };
+  const one = { ...await healthy(parseDescriptor(LARGE), { change: dark }), arithmetic: WINOGRAD };
+  const right = await checkResult(one);
+  assert.equal(right.verdict, "pass", right.message);
+  const result = one.result.slice();
+  for (let i = 0; i < 36; i++) {
+    result[((64 + 7) * 58 + 12 + Math.floor(i / 6)) * 58 + 18 + i % 6]! *= 1.01;
+  }
+  const checked = await checkResult({ ...one, result });
+  assert.equal(checked.verdict, "fail");
+  assert.match(checked.message!, /projection over channels at \[1,·,1[2-7],/);
+});
+
 Deno.test("errors that are four times as large in a patch are found, larger ones of a winograd tile are not", async () => {
   const problem = parseDescriptor("mb4ic32ih62oc64kh3ph1");
   const one = await healthy(problem, { fill: "uniform11" });

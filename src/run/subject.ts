@@ -1,4 +1,4 @@
-import type { ErrorStatistics, Grouping, Precision, Yardstick } from "../accuracy/mod.ts";
+import type { ErrorStatistics, Floors, Grouping, Precision, Yardstick } from "../accuracy/mod.ts";
 import type { ProjectionNoise } from "../accuracy/projection.ts";
 import type { BufferRole, Plan } from "../algorithms/plan.ts";
 import type { Planned } from "../algorithms/refusal.ts";
@@ -129,8 +129,13 @@ export interface Subject extends Coverable {
   /** In what a plan's results are summed and stored. */
   precision(arithmetic: PlanArithmetic): Precision;
   grouping(arithmetic: PlanArithmetic): Grouping;
-  /** What the arithmetic of a plan errs by on these operands. */
-  yardstick(operands: HostOperands, arithmetic: PlanArithmetic, seed: number): Yardstick;
+  /** What the arithmetic of a plan errs by on these operands, measured with the floors of their reference. */
+  yardstick(
+    operands: HostOperands,
+    arithmetic: PlanArithmetic,
+    seed: number,
+    floors: Floors,
+  ): Yardstick;
   /** The projection of the reference; whole numbers' is exact. */
   project(operands: HostOperands, seed: number): Promise<Projection | IntegerProjection>;
   noise(

@@ -8,6 +8,8 @@ export interface SimulatedOutputs {
   readonly rests: readonly number[];
   readonly magnitudes: readonly number[];
   readonly squares: readonly number[];
+  /** What Σ|a||b| counts for at least (`tileFloors()`); the root of its mean square over these outputs where absent. */
+  readonly floor?: number | undefined;
   /** Whether anything was rounded on the way. */
   readonly rounded: boolean;
 }
@@ -26,10 +28,9 @@ const LEAST = 0.4;
 /** Makes an empty collection. */
 export function errorCollection(precision: Precision): ErrorCollection {
   const ratios: number[] = [];
-  const squareRatios: number[] = [];
-  let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0;
+  let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0, noisy = 0, noises = 0;
   return {
-    add({ values, exact, rests, magnitudes, squares, rounded }) {
+    add({ values, exact, rests, magnitudes, squares, floor, rounded }) {
       anyRounded ||= rounded;
       let sum = 0, finite = 0, squareSum = 0;
       for (let i = 0; i < values.length; i++) {
@@ -39,13 +40,16 @@ export function errorCollection(precision: Precision): ErrorCollection {
         finite++;
       }
       if (finite === 0) return;
-      const shared = values.length === 1 ? magnitudes[0]! : Math.sqrt(sum / finite);
+      const own = values.length === 1 ? magnitudes[0]! : Math.sqrt(sum / finite);
+      const shared = floor ?? own;
       const noise = Math.sqrt(squareSum / finite);
+      // Tiles beside each other weigh as their data does: a small one may have errors of a large one.
+      const unit = floor === undefined || floor === 0 ? noise : floor;
       for (let i = 0; i < values.length; i++) {
-        const own = (values[i]! - exact[i]!) - rests[i]!;
+        const off = (values[i]! - exact[i]!) - rests[i]!;
         // What rounds may come out exact by chance; another order of the same sum then does not.
         const least = rounded ? LEAST * precision.unitRoundoff * Math.abs(exact[i]!) : 0;
-        const error = Math.abs(own) < least ? least : own;
+        const error = Math.abs(off) < least ? least : off;
         // What an activation clips says nothing.
         if (!Number.isFinite(error) || (values[i] === 0 && exact[i] === 0)) continue;
         const scale = errorScale(precision, Math.max(shared, magnitudes[i]!), exact[i]!);
@@ -53,15 +57,19 @@ export function errorCollection(precision: Precision): ErrorCollection {
         valueSquares += exact[i]! * exact[i]!;
         largest = Math.max(largest, Math.abs(error));
         ratios.push(scale === 0 ? 0 : error / scale);
-        squareRatios.push(noise === 0 ? 0 : error / noise);
+        if (unit > 0 && noise < Infinity) {
+          noisy += (error / unit) ** 2;
+          noises += (noise / unit) ** 2;
+        }
       }
     },
     get rounded() {
       return anyRounded || largest > 0;
     },
     statistics: () =>
-      errorStatistics(ratios, squareRatios, {
+      errorStatistics(ratios, {
         largestError: largest,
+        squareRms: noises === 0 ? 0 : Math.sqrt(noisy / noises),
         relL2: errorSquares === 0 ? 0 : Math.sqrt(errorSquares / valueSquares),
       }),
   };

@@ -1,3 +1,4 @@
+import type { Floors } from "../accuracy/floors.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
 import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
@@ -33,6 +34,8 @@ export interface ConvYardstickRequest {
   readonly epilogue: Epilogue;
   readonly arithmetic: PlanArithmetic;
   readonly precision: Precision;
+  /** Of the reference that results are compared with, by which their errors are measured too; tiles' own where absent. */
+  readonly floors?: Floors | undefined;
   readonly seed: number;
 }
 
@@ -203,7 +206,7 @@ function* simulateBlock(
   block: Block,
   order: SimulationOrder,
 ): Generator<TileOutputs> {
-  const { epilogue: { bias, activation }, inputs, precision } = request;
+  const { epilogue: { bias, activation }, inputs, precision, floors } = request;
   const { tile, sizes, channels: perGroup } = grid;
   const { group, places, channels, only } = block;
   const results = tile[0] * tile[1] * tile[2];
@@ -241,7 +244,7 @@ function* simulateBlock(
         );
         made.squares.push(sums.squares[first + i]!);
       }
-      yield made;
+      yield { ...made, floor: floors?.(made.indices[0]!) };
     }
   }
 }

@@ -5,6 +5,7 @@ import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import {
+  darken,
   healthyResult,
   judgeCase,
   type SimulatedCase,
@@ -68,13 +69,13 @@ const ARITHMETICS: readonly (readonly [
   }, ["bwd-filter"]],
 ];
 
-function problemOf(op: Operation) {
+function problemOf(op: Operation, batch = 3, size = 12) {
   return convProblem({
     op,
-    batch: 3,
+    batch,
     inChannels: 12,
     outChannels: 40,
-    inputSize: [12, 12],
+    inputSize: [size, size],
     filterSize: [3, 3],
     paddingBegin: [1, 1],
   });
@@ -122,7 +123,8 @@ function findsFaults(
   zeros: boolean,
 ): void {
   const { shape, magnitudes } = healthy.reference;
-  const { rms, typical } = given.yardstick.sample;
+  const { sample } = given.yardstick(healthy.reference);
+  const { rms, typical } = sample;
   const u = given.request.precision.unitRoundoff;
   const area = shape.slice(2).reduce((all, size) => all * size, 1);
   const rowAxis = given.request.problem.op === "bwd-filter" ? 0 : 1;
@@ -136,7 +138,7 @@ function findsFaults(
   // The 99.9th percentile of a healthy channel's RMS, from that of all outputs and how many of its own are independent.
   const results = given.request.arithmetic.tiles?.[0]?.axes.reduce((all, { n }) => all * n, 1) ?? 1;
   const independent = healthy.result.length / shape[rowAxis]! / results;
-  const usual = rms * typicalRms(given.yardstick.sample, independent);
+  const usual = rms * typicalRms(sample, independent);
   // Alternating signs, so that the RMS is what is said.
   fails(
     changed(
@@ -198,6 +200,27 @@ Deno.test("judge() finds a zeroed small image beside one 1e5 times as large, for
     const half = healthy.result.length / 2;
     const zeroed = changed(healthy, (value, i) => i < half ? 0 : value);
     assert.equal(judgeCase(given, zeroed, healthy.reference).verdict, "fail");
+  }
+});
+
+Deno.test("judge() allows no more where tiles of tiny products have transforms of large data", () => {
+  for (const [name, arithmetic, operations] of ARITHMETICS) {
+    if (arithmetic.tiles === undefined) continue;
+    for (const op of operations) {
+      const given = simulatedCase(problemOf(op, 1, 24), arithmetic, "normal");
+      darken(given, 11);
+      const healthy = healthyResult(given, { separate: true, start: 7 });
+      const { values } = healthy.reference;
+      const right = judgeCase(given, healthy.result, healthy.reference);
+      const what = `${name} ${op}`;
+      assert.deepEqual([right.verdict, right.reasons], ["pass", []], what);
+      const mean = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / values.length);
+      // Of data in f32, and in half the bytes.
+      const error = arithmetic.transformed === undefined ? 1e-4 : 1e-2;
+      const off = changed(healthy, (_, i, ref) => ref + (i % 2 === 0 ? 1 : -1) * error * mean);
+      assert.equal(judgeCase(given, off, healthy.reference).verdict, "fail", what);
+      assert.ok(right.rel_l2_limit < error, `${what}: ${right.rel_l2_limit}`);
+    }
   }
 });
 

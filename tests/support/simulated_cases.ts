@@ -1,12 +1,14 @@
 /** Simulated convolutions on seeded data, for tests and benchmarks of the gate. */
 import {
   F32,
+  type Grouping,
   judge,
   type Judgement,
   type JudgeOptions,
   measureAccuracy,
   type Measured,
   storedInQuads,
+  tileFloors,
 } from "../../src/accuracy/mod.ts";
 import {
   accumulationLength,
@@ -30,7 +32,8 @@ import type { SimulationOrder } from "../../src/simulate/orders.ts";
 /** A convolution whose results are simulated. */
 export interface SimulatedCase {
   readonly request: ConvYardstickRequest;
-  readonly yardstick: Yardstick;
+  /** Made once, with the floors of the case's reference. */
+  yardstick(reference: ReferenceResult): Yardstick;
 }
 
 /** A problem on seeded data, all tensors in canonical layouts. */
@@ -48,7 +51,24 @@ export function simulatedCase(
   );
   const precision = quadsOf(arithmetic) ? storedInQuads(F32) : F32;
   const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision, seed };
-  return { request, yardstick: convYardstick(request) };
+  let made: Yardstick | undefined;
+  return {
+    request,
+    yardstick(reference) {
+      const floors = tileFloors(reference, groupingOf(request));
+      return made ??= convYardstick({ ...request, floors });
+    },
+  };
+}
+
+function groupingOf({ problem, arithmetic }: ConvYardstickRequest): Grouping {
+  const backward = problem.op === "bwd-filter";
+  return {
+    rowAxis: backward ? 0 : 1,
+    names: ["channel", backward ? "input channel" : "image"],
+    otherInner: false,
+    tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
+  };
 }
 
 /** A correct kernel's results and their reference. */
@@ -58,21 +78,34 @@ export function healthyResult({ request }: SimulatedCase, order: SimulationOrder
 
 /** What the gate makes of results. */
 export function judgeCase(
-  { request: { problem, arithmetic, precision }, yardstick }: SimulatedCase,
+  { request, yardstick }: SimulatedCase,
   result: Float32Array,
   reference: ReferenceResult,
   options: JudgeOptions = {},
 ): Judgement & { measured: Measured } {
+  const { precision } = request;
   const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
     precision,
-    accumulationLength: accumulationLength(problem),
-    grouping: {
-      rowAxis: problem.op === "bwd-filter" ? 0 : 1,
-      names: ["channel", problem.op === "bwd-filter" ? "input channel" : "image"],
-      otherInner: false,
-      tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
-    },
+    accumulationLength: accumulationLength(request.problem),
+    grouping: groupingOf(request),
   });
-  return { measured, ...judge(measured, yardstick, precision, options) };
+  return { measured, ...judge(measured, yardstick(reference), precision, options) };
+}
+
+/**
+ * Makes data of a case as a dark photo under small filters in large frames is: its first columns are nearly black, and of a
+ * filter's row the one tap is left that reads farthest to the left. Tiles then have tiny products, and transforms of what
+ * is large beside them.
+ */
+export function darken({ request: { problem, inputs } }: SimulatedCase, columns: number): void {
+  for (const which of operandTensors(problem.op)) {
+    const data = inputs[which]!.data as Float32Array;
+    const width = tensorShape(problem, which).at(-1)!;
+    const tap = problem.op === "bwd-data" ? width - 1 : 0;
+    data.forEach((value, i) => {
+      const small = which === "filter" ? i % width !== tap : i % width < columns;
+      if (small) data[i] = which === "filter" ? 0 : value * 1e-11;
+    });
+  }
 }
