@@ -93,12 +93,20 @@ Deno.test("the loop of a listing is the smallest one with the products, by addre
     instructions: 6,
     mix: { FFMA: 2, LDS: 1, BAR: 1, UIADD3: 1, BRA: 1 },
     branchedLoads: 0,
+    lateLoads: 0,
   });
   const labelled = LISTING.replace("        /*0050*/", ".L_x_1:\n        /*0050*/")
     .replace("BRA 0x50 ", "BRA `(.L_x_1) ");
   assert.deepEqual(readListing(labelled).loop, loop);
   assert.equal(readListing(LISTING.replace(/FFMA/g, "FMNMX")).loop, undefined);
 });
+
+/** Lines of machine code as nvdisasm lists them. */
+function listed(lines: readonly string[]): string {
+  return lines.map((line, i) =>
+    `        /*${(16 * i).toString(16).padStart(4, "0")}*/                   ${line} ;`
+  ).join("\n");
+}
 
 Deno.test("loads of a loop's branches are counted, not what jumps over products or barriers skip", () => {
   const lines = [
@@ -116,10 +124,26 @@ Deno.test("loads of a loop's branches are counted, not what jumps over products 
     "@P4 BRA 0x0",
     "EXIT",
   ];
-  const listing = lines.map((line, i) =>
-    `        /*${(16 * i).toString(16).padStart(4, "0")}*/                   ${line} ;`
-  ).join("\n");
-  assert.equal(readListing(listing).loop!.branchedLoads, 1);
+  assert.equal(readListing(listed(lines)).loop!.branchedLoads, 1);
+});
+
+Deno.test("loads of a loop that are stored before products could hide them are late", () => {
+  const load = "LDG.E.128 R4, desc[UR4][R2.64]", product = "HMMA.16816.F32 R8, R12, R16, R8";
+  const barrier = "BAR.SYNC.DEFER_BLOCKING 0x0";
+  const step = (early: number, late: number) => [
+    ...Array(early).fill(load),
+    ...Array(16).fill(product),
+    barrier,
+    ...Array(late).fill(load),
+    "STS.128 [R0], R4",
+    barrier,
+  ];
+  const lines = [...step(3, 1), ...step(2, 2)];
+  const listing = listed([...lines, "@P4 BRA 0x0", "EXIT"]);
+  assert.equal(readListing(listing).loop!.lateLoads, 3);
+  // What the end of the loop loads its beginning stores.
+  const turned = [...lines.slice(-2), ...lines.slice(0, -2)];
+  assert.equal(readListing(listed([...turned, "@P4 BRA 0x0", "EXIT"])).loop!.lateLoads, 3);
 });
 
 /** An object of NVIDIA's driver with a section of type 3 and its code, as its cache holds it. */

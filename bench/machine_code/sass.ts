@@ -13,6 +13,8 @@ export interface Listing {
     readonly mix: Mix;
     /** Loads from memory that a branch within a step jumps over: what waits for them stands there too. */
     readonly branchedLoads: number;
+    /** Loads from memory that are stored to workgroup memory behind few products or none, which so hide nothing of them. */
+    readonly lateLoads: number;
   };
 }
 
@@ -65,6 +67,22 @@ function branchedLoads(
   return found.size;
 }
 
+/** Products behind a load that hide something of it. */
+const HIDING = 16;
+
+/** Loads of a loop behind which something is stored to workgroup memory before so many products. */
+function lateLoads(instructions: readonly Instruction[]): number {
+  // What follows the loop's end is its beginning.
+  const twice = [...instructions, ...instructions];
+  return instructions.filter(({ name }, i) => {
+    if (name !== "LDG") return false;
+    const behind = twice.slice(i, i + instructions.length);
+    const store = behind.findIndex((one) => one.name === "STS");
+    const products = behind.slice(0, store).filter((one) => PRODUCTS.includes(one.name));
+    return store >= 0 && products.length < HIDING;
+  }).length;
+}
+
 /**
  * Reads a listing (`nvdisasm -c`, or of bare code). The loop is the smallest one with at least half of the products that any
  * loop has: an outer loop over tiles holds it and what stands around it.
@@ -92,7 +110,11 @@ export function readListing(text: string): Listing {
     // The last instruction of a program jumps to itself.
     if (!(start < address)) return [];
     const own = instructions.filter((one) => one.address >= start && one.address <= address);
-    return [{ ...mixOf(own), branchedLoads: branchedLoads(own, addressOf) }];
+    return [{
+      ...mixOf(own),
+      branchedLoads: branchedLoads(own, addressOf),
+      lateLoads: lateLoads(own),
+    }];
   });
   const most = Math.max(0, ...loops.map(({ mix }) => productsOf(mix)));
   const loop = loops

@@ -89,7 +89,8 @@ export function codeTable(rows: readonly MachineCode[]): string {
   const shown = GROUPS.filter(([, names]) =>
     mixes.some((mix) => names.some((name) => (mix?.[name] ?? 0) > 0))
   );
-  const branched = rows.some(({ code }) => (code?.loop?.branchedLoads ?? 0) > 0);
+  const loads = ([["LDG in branches", "branchedLoads"], ["LDG late", "lateLoads"]] as const)
+    .filter(([, kind]) => rows.some(({ code }) => (code?.loop?.[kind] ?? 0) > 0));
   const right = (title: string): Column => ({ title, align: "right" });
   const columns: Column[] = [
     { title: "kernel" },
@@ -97,7 +98,7 @@ export function codeTable(rows: readonly MachineCode[]): string {
     { title: "held by" },
     ...(shown.length === 0 ? [] : ["all", "loop", "products"].map(right)),
     ...shown.map(([title]) => right(title)),
-    ...(branched ? [right("LDG in branches")] : []),
+    ...loads.map(([title]) => right(title)),
   ];
   const cell = (value: number | undefined) => value === undefined ? "-" : `${value}`;
   const cells = rows.map((row, i) => {
@@ -124,7 +125,7 @@ export function codeTable(rows: readonly MachineCode[]): string {
         count === 0 ? "-" : `${Math.round(100 * products / count)} %`,
       ]),
       ...groupCells(mix, shown),
-      ...(branched ? [cell(code?.loop?.branchedLoads)] : []),
+      ...loads.map(([, kind]) => cell(code?.loop?.[kind])),
     ];
   });
   const distinct = new Map<string, string[]>();

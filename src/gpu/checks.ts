@@ -74,7 +74,7 @@ function checkBindings(pass: Pass, plan: Plan, limits: DeviceLimits): void {
     }
     const where = `${cannot}: binding ${index} (${buffer.name})`;
     const { offset, size } = binding;
-    if (kinds[index] === "read" && written.has(binding.buffer)) {
+    if (kinds[index] !== "write" && written.has(binding.buffer)) {
       throw new RangeError(`${where} reads a buffer that the same pass writes`);
     }
     if (offset % BINDING_ALIGNMENT !== 0 || offset < 0) {

@@ -21,6 +21,7 @@ export const MOST_PIPELINES = 256;
 
 const BUFFER_TYPES: Readonly<Record<BindingKind, GPUBufferBindingType>> = {
   read: "read-only-storage",
+  ordered: "storage",
   write: "storage",
   uniform: "uniform",
 };

@@ -17,8 +17,11 @@ export interface Kernel {
   readonly features: readonly string[];
 }
 
-/** `read` and `write` are storage buffers (`read_write` in WGSL), `uniform` a uniform buffer. */
-export type BindingKind = "read" | "write" | "uniform";
+/**
+ * `read`, `ordered` and `write` are storage buffers, `uniform` a uniform buffer. What is read of an `ordered` one is `read_write` in WGSL
+ * like what is written: compilers may move no load of it past a barrier.
+ */
+export type BindingKind = "read" | "ordered" | "write" | "uniform";
 
 /** A kernel's canonical name, without the hash of the sizes that are baked into its text. */
 export function canonicalName({ name }: Pick<Kernel, "name">): string {

@@ -56,7 +56,7 @@ export interface TileLoader {
    * hardware wait for it before the products that should hide it.
    */
   mask?(placeSlot: number, value: string): string;
-  /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers. */
+  /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers, in place of `mask`. */
   readonly keeps?: boolean;
 }
 
@@ -102,10 +102,11 @@ export function loadedTensor(
   vector: TileLoader["vector"],
   split: TensorSplit,
   { storage, tile }: Pick<Elements, "storage" | "tile">,
+  kind: "read" | "ordered" = "read",
 ): TensorAccess {
   return vector === 8
-    ? module.tensor(name, "read", 4, split, "u32", "u32")
-    : module.tensor(name, "read", vector, split, storage, tile);
+    ? module.tensor(name, kind, 4, split, "u32", "u32")
+    : module.tensor(name, kind, vector, split, storage, tile);
 }
 
 /** One load of a thread: `row` and `place` are its coordinates inside the tile. */

@@ -53,7 +53,7 @@ export interface ModuleBuilder {
    */
   tensor(
     name: string,
-    kind: "read" | "write",
+    kind: "read" | "ordered" | "write",
     vector: 1 | 4,
     split: TensorSplit,
     element?: Stored,
@@ -173,13 +173,13 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         choose((p, i) => `return ${at(p, i)};`)
       }\n}`;
       text.push(
-        kind === "read"
+        kind !== "write"
           ? loader
           : `fn store_${name}(i: u32, value: ${type}) {\n${
             choose((p, i) => `${p}[${i}] = value; return;`)
           }\n}`,
       );
-      let loads = kind === "read";
+      let loads = kind !== "write";
       const raw = (index: string) => {
         // Of what is written few kernels read.
         if (!loads) text.push(loader);

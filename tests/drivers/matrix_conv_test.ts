@@ -216,10 +216,14 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
       fc.constantFrom(undefined, 2 * k, 6 * k),
       // Matrices along the depth of a step.
       fc.constantFrom(1, 2),
-      async (init, filterLayout, outDtype, splits, sizes, flush, deep) => {
+      // Four subgroups, and 256 threads of eight, whose loads no compiler moves.
+      fc.constantFrom("few", "few", "many"),
+      async (init, filterLayout, outDtype, splits, sizes, flush, deep, subgroups) => {
         const problem = convProblem({ ...init, op: "bwd-filter" });
         const taps = problem.filterSize.at(-1)!;
+        const many = subgroups === "many";
         const [high, across] = [2 * m, taps * n];
+        const rows = many ? 16 * high : high;
         const { plan } = await checkedResult(
           gpu,
           rowRequest(gpu, problem, flush, {
@@ -227,13 +231,18 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
             outDtype,
             sizes,
             splits,
-            policy: `${high}x${2 * across}x${deep * k}_${high}x${across}m`,
+            policy: `${rows}x${2 * across}x${many ? k : deep * k}_${high}x${across}m`,
           }),
         );
-        found.add(plan.kernel.match(ROW_TRAITS) ?? []);
+        const shuffled = plan.passes.some(({ kernel }) => kernel.wgsl.includes("subgroupShuffle"));
+        found.add([
+          ...plan.kernel.match(ROW_TRAITS) ?? [],
+          ...(many ? [`many${taps}`] : []),
+          ...(shuffled ? ["shuffled"] : []),
+        ]);
       },
     ),
-    { numRuns: full ? 600 : 60, seed: 20261125 },
+    { numRuns: full ? 600 : 90, seed: 20261125 },
   );
   found.assertSeen(
     "_row2",
@@ -243,6 +252,10 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
     "_split",
     "_stored1",
     "_flush1",
+    "many2",
+    "many3",
+    "many4",
+    "shuffled",
     "y1",
     "y4",
     "_a1",

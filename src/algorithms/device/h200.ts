@@ -45,7 +45,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
  *   H100, 2026-11-25); of 16 bytes an estimate.
  * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
- *   without (`rings.txt` of an H100, 2026-11-25); of `96-columns` and `192-columns` to a text of theirs since dropped.
+ *   without (`rings.txt` of an H100, 2026-11-25); of `192-columns-deep` to 19 layers, beside what others have of what is predicted of them there
+ *   (`ordered.txt`); of `96-columns` and `192-columns` to a text of theirs since dropped.
  * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
  *   to 8192³ and 4096³ `nt` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
@@ -195,7 +196,7 @@ export const H200: DeviceModel = {
       "matrix-square-96-columns": 1.1,
       "matrix-96-columns": 0.8,
       "matrix-192-columns": 1.05,
-      "matrix-192-columns-deep": 1.27,
+      "matrix-192-columns-deep": 1.37,
     },
     dealtUnevenlyOnUnits: 0.84,
     narrowLoads: 0.49,

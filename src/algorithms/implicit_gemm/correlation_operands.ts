@@ -8,11 +8,12 @@ import {
   rowBox,
 } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
+import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { addsUp } from "../conv_product.ts";
 import { productUnit } from "../product.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
+import { policyThreads, type TilePolicy } from "../../kernels/policy.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
@@ -67,8 +68,9 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands | undefi
     depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
     loaders(module, policy, split) {
       const vector = vectors(policy);
-      const gradient = loadedTensor(module, "output", vector.a, split("a"), elements);
-      const image = loadedTensor(module, "input", vector.b, split("b"), elements);
+      const kind = runsAlone(policyThreads(policy)) ? "ordered" : "read";
+      const gradient = loadedTensor(module, "output", vector.a, split("a"), elements, kind);
+      const image = loadedTensor(module, "input", vector.b, split("b"), elements, kind);
       const depth = depthOf(policy.depth);
       const tensor = (strides: readonly number[], channels: number) => ({
         channels,

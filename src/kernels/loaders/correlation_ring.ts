@@ -1,4 +1,3 @@
-import { zeroOf } from "../../elements/scalar.ts";
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
 import { tapReach, type TapRow, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
@@ -183,16 +182,14 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
  * @param load WGSL of what a load gives, and of what it is kept by.
  */
 function keptLoads(
-  { value, vector }: TensorAccess,
   load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
-): Pick<TileLoader, "load" | "mask" | "keeps"> {
+): Pick<TileLoader, "load" | "keeps"> {
   return {
     keeps: true,
     load(placeSlot, depthSlot, target) {
       const { value, conditions } = load(placeSlot, depthSlot);
       return `      ${target} = ${value};\n      keep_${target} = ${conditions.join(" && ")};`;
     },
-    mask: (_, loaded) => `select(${zeroOf(value, vector)}, ${loaded}, keep_${loaded})`,
   };
 }
 
@@ -266,7 +263,7 @@ export function ringGradientLoader(
           ].join(" + ")
         });`,
       ].join("\n"),
-    ...keptLoads(gradient, (p, k) => ({
+    ...keptLoads((p, k) => ({
       value: gradient.load(`a_base${p} + a_far${k}`),
       conditions: [
         `a_x < ${ringSize(module)("places", axes[last]!.places)}`,
@@ -363,7 +360,7 @@ export function ringInputLoader(
           ].join(" + ")
         });`,
       ].join("\n"),
-    ...keptLoads(input, (p, k) => ({
+    ...keptLoads((p, k) => ({
       value: input.load(`b_base${p} + b_far${k}`),
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       conditions: [

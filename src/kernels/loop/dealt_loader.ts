@@ -11,11 +11,15 @@ import type { StepLoader } from "./step_loop.ts";
 import type { FilledTile } from "./workgroup_tile.ts";
 
 /**
- * Threads of a workgroup on matrix units that a multiprocessor of an H200 runs alone, for want of registers for two. A load of some threads, which only a branch stores, compilers move into that
- * branch, where all wait for it: 1.02 to 1.03 times as fast is then a load that every thread has, stored again where it is its first one;
- * where another workgroup multiplies meanwhile 0.95 to 0.97 (docs/performance/matrix_units.md, Loads behind a branch).
+ * Whether a multiprocessor of an H200 runs a workgroup of so many threads on matrix units alone, for want of registers for two. Compilers
+ * move its loads to what alone needs them, behind a branch or a barrier, where all wait for them: 1.02 to 1.03 times as fast is then a
+ * load that every thread has, stored again where it is its first one, and 1.04 to 1.2 times loads that no compiler moves. Where
+ * another workgroup multiplies meanwhile these are 0.95 to 0.97 and 0.9 to 0.98 (docs/performance/matrix_units.md, Loads behind a branch,
+ * Loads of rings).
  */
-const ALONE = 256;
+export function runsAlone(threads: number): boolean {
+  return threads >= 256;
+}
 
 /** A loader's text in the step loop: the loads of its tile, dealt out to the threads. */
 export function dealtLoader(
@@ -29,13 +33,13 @@ export function dealtLoader(
   const tiled = loadedTile(loader, extent, depth);
   const banked = tile.banked === loader.along && vectorSide(loader) === loader.along &&
     !sharesLines(loader);
-  const again = loader.tapRow !== undefined && threads >= ALONE;
+  const again = loader.tapRow !== undefined && runsAlone(threads);
   const schedule = scheduleLoads(loader, ...tiled, threads, { banked, again });
   const zero = loader.packed?.zero ??
     zeroOf(loader.value ?? "f32", loader.vector === 1 ? 1 : 4);
   const registers = registerText(loader, schedule, operand, zero);
   const fetch = fetchText(loader, schedule, operand);
-  const store = storeText(loader, schedule, operand, tile);
+  const store = storeText(loader, schedule, operand, tile, threads);
   const { ring } = tile;
   // Tiles of steps before one that it multiplies too; the state is that step's then.
   const filled = ring?.slots.slice(0, -1).flatMap((slot) => [
@@ -117,14 +121,19 @@ function storeText(
   schedule: LoadSchedule,
   operand: "a" | "b",
   tile: FilledTile,
+  threads: number,
 ): string {
+  const masked = (placeSlot: number, loaded: string, guarded: boolean) =>
+    loader.keeps
+      ? keptText(loader, loaded, runsAlone(threads) && !guarded)
+      : loader.mask?.(placeSlot, loaded) ?? loaded;
   return schedule.loads.flatMap(({ placeSlot, depthSlot, guard }, i) => {
     const place = `${operand}_place${placeSlot}`;
     const depth = `${operand}_depth${depthSlot}`;
     const loaded = `${operand}_load${i}`;
     const unpacked = `${operand}_value${i}`;
     const value = loader.packed === undefined
-      ? loader.mask?.(placeSlot, loaded) ?? loaded
+      ? masked(placeSlot, loaded, guard !== undefined)
       : unpacked;
     const lines = tile.store({
       place,
@@ -136,4 +145,20 @@ function storeText(
     if (loader.packed) lines.unshift(`    let ${unpacked} = ${loader.packed.unpack(loaded)};`);
     return guard === undefined ? lines : [`    if (${guard}) {`, ...lines, "    }"];
   }).join("\n");
+}
+
+/**
+ * A loaded value under the mask that is kept with it.
+ *
+ * @param hidden Whether compilers are not to see that nothing needs the load where the mask is false: a subgroup then shuffles its masks
+ *   to where they are.
+ */
+function keptText(
+  { value = "f32", vector }: Pick<TileLoader, "value" | "vector">,
+  loaded: string,
+  hidden: boolean,
+): string {
+  return hidden && value === "u32" && vector > 1
+    ? `(${loaded} & vec4<u32>(subgroupShuffle(select(0u, 0xffffffffu, keep_${loaded}), lane)))`
+    : `select(${zeroOf(value, vector === 1 ? 1 : 4)}, ${loaded}, keep_${loaded})`;
 }
