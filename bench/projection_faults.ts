@@ -171,7 +171,7 @@ async function faults(trials: number, names: readonly (keyof typeof PROBLEMS)[])
       }
       const data = await healthy(problem, asked, name === "lavapipe");
       const reference = await computeReference(asked);
-      const projection = (await projectResult(asked))!;
+      const projection = (await projectResult(asked, reference))!;
       const [height, width] = problem.outputSize as [number, number];
       const target: Target = {
         data,
