@@ -1,11 +1,15 @@
 /** What is planned within limits, and what is refused. */
 import assert from "#assert";
+import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { planConv, supportedAlgorithms, tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import { UnsupportedError } from "../src/errors.ts";
+import { MATRIX_POLICY_NAMES } from "../src/kernels/matrix_policies.ts";
+import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
 import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
+import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import { conv2, h200, request } from "./plan_request.ts";
 
@@ -153,4 +157,37 @@ Deno.test("f16 results keep within any workspace, or are refused for it, and bin
       }
     }
   }
+});
+
+Deno.test("tiles on matrix units fit workgroup memory without vector loads too, or are refused", () => {
+  const limits = { ...h200, maxComputeWorkgroupStorageSize: 32_768 };
+  const units: readonly MatrixUnit[] = [
+    { component: "i8", result: "i32", m: 16, n: 8, k: 32 },
+    { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
+  ];
+  let planned = 0, refused = 0;
+  for (const unit of units) {
+    for (const transpose of TRANSPOSES) {
+      for (const policy of MATRIX_POLICY_NAMES) {
+        const problem = gemmProblem({ m: 1000, n: 96, k: 4096, transpose });
+        const plan = tryPlanGemm({
+          problem,
+          dtype: unit.component,
+          policy,
+          variant: { vectorLoads: false },
+          limits,
+          matrixUnits: { lanes: 32, units: [unit] },
+        });
+        if (isRefusal(plan)) {
+          refused++;
+          continue;
+        }
+        planned++;
+        for (const { kernel } of plan.passes) {
+          assert.ok(kernel.workgroupBytes <= 32_768, `${kernel.name} ${kernel.workgroupBytes}`);
+        }
+      }
+    }
+  }
+  assert.ok(planned > 15 && refused > 50, `${planned} planned, ${refused} refused`);
 });

@@ -1,6 +1,6 @@
 import { policyVector } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
-import type { MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
   DEEP_POLICY_NAMES,
   isMatrixPolicyName,
@@ -29,10 +29,14 @@ import { isRefusal, type Planned, type Refusal, refusal } from "./refusal.ts";
 export function policyFits(
   policy: TilePolicy,
   limits: DeviceLimits,
-  a: TileAccess,
-  b: TileAccess,
+  rows: TileAccess,
+  columns: TileAccess,
   variant?: MainLoopVariant,
 ): boolean {
+  // Without vectors loads are of one element each, and tiles lie otherwise.
+  const { vectorLoads } = fullVariant(variant);
+  const loaded = (access: TileAccess) => vectorLoads ? access : { ...access, vector: 1 as const };
+  const [a, b] = [loaded(rows), loaded(columns)];
   // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Of rows of taps B takes eights alone,
   // and A says what it steps over.
   const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({

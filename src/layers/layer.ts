@@ -30,7 +30,7 @@ export interface Layer<T extends LayerTensors = LayerTensors> extends Disposable
    *
    * @param encoder Many layers in one compute pass cost less than a pass each. Of a pass it sets the pipeline and bind group 0.
    * @throws {TypeError} where a tensor is missing, disposed, of another shape, type, layout or device, or one too many, or
-   * where a buffer has no `STORAGE`
+   * where a buffer has no `STORAGE`, is the result's too, or is that of two tensors and a kernel takes two
    * @throws {RangeError} where a buffer is too small
    * @throws {DeviceError} when the device is closed or lost, or after an error of earlier work
    */
@@ -87,6 +87,7 @@ export async function makeLayer<T extends LayerTensors>(
     const buffers = plan.buffers.map(({ role }, at) =>
       role === "workspace" ? own[order.indexOf(at)]! : held[role]!
     );
+    expectApart(doing, plan, buffers);
     const key = buffers.map(idOf).join();
     let found = bound.get(key);
     if (found === undefined) {
@@ -187,6 +188,25 @@ function buffersOf(
     }
   }
   return buffers;
+}
+
+/** Refuses a buffer that a kernel would have twice, once as one that might be written: WebGPU allows none. */
+function expectApart(
+  doing: string,
+  { passes, buffers }: Plan,
+  given: readonly GPUBuffer[],
+): void {
+  for (const { kernel, bindings } of passes) {
+    const places = bindings.map(({ buffer }) => buffer);
+    for (const one of places.filter((_, i) => kernel.bindings[i] === "ordered")) {
+      const other = places.find((place) => place !== one && given[place] === given[one]);
+      if (other === undefined) continue;
+      throw new InputTypeError(
+        `${doing}: ${buffers[one]!.role} and ${buffers[other]!.role} are one buffer, ` +
+          `${kernel.name} takes two`,
+      );
+    }
+  }
 }
 
 function expectTensor(what: string, gpu: GpuDevice, spec: TensorSpec, tensor: GpuTensor): void {

@@ -4,9 +4,12 @@ import { openDevice } from "../gpu/device.ts";
 import type { GpuDevice } from "../gpu/gpu_device.ts";
 import { loseDeviceAt } from "../../tests/support/test_plans.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
+import { gemmProblem } from "../problem/gemm_problem.ts";
 import { prepareBiasGradient } from "./bias_gradient.ts";
 import { prepareConvolution } from "./convolution.ts";
 import { gpuTensor } from "./gpu_tensor.ts";
+import { makeLayer } from "./layer.ts";
+import { prepareProduct } from "./product.ts";
 import { sharedWorkspace } from "./workspace.ts";
 import { tensorsOf } from "../../tests/support/layer_tensors.ts";
 
@@ -158,4 +161,33 @@ Deno.test("a layer on a device that is lost throws a DeviceError, in whatever mo
       return await made.output.read();
     });
   }
+});
+
+Deno.test("one buffer is two operands, but where a kernel binds one of them as if it were written", async () => {
+  using gpu = await openDevice();
+  const problem = gemmProblem({ m: 4, n: 4, k: 4 });
+  using layer = await prepareProduct(gpu, problem);
+  const numbers = Float32Array.from({ length: 16 }, (_, i) => i - 8);
+  using a = gpuTensor(gpu, layer.tensors.a, numbers);
+  using b = gpuTensor(gpu, layer.tensors.b, numbers);
+  using output = gpuTensor(gpu, layer.tensors.output);
+  layer.run({ a, b: a, output });
+  const square = await output.read();
+  assert.ok(square.some((value) => value !== 0));
+  const passes = layer.plan.passes.map((pass) => ({
+    ...pass,
+    kernel: {
+      ...pass.kernel,
+      name: `${pass.kernel.name}_ordered`,
+      wgsl: pass.kernel.wgsl.replaceAll("<storage, read>", "<storage, read_write>"),
+      bindings: pass.kernel.bindings.map((kind) => kind === "read" ? "ordered" as const : kind),
+    },
+  }));
+  using ordered = await makeLayer(gpu, { ...layer.plan, passes }, layer.tensors, "output", {});
+  ordered.run({ a, b, output });
+  assert.deepEqual(await output.read(), square);
+  assert.throws(
+    () => ordered.run({ a, b: a, output }),
+    /^TypeError: Cannot encode: a and b are one buffer, gemm_\w+.*_ordered takes two$/,
+  );
 });
