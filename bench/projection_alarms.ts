@@ -15,16 +15,18 @@ import type { FillKind } from "../src/tensor/fill.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import {
   judgeProjection,
+  leastSquares,
   measureProjection,
   type ProjectionReport,
 } from "../src/accuracy/projection.ts";
-import { F32, tileFloors } from "../src/accuracy/mod.ts";
+import { F32 } from "../src/accuracy/mod.ts";
 import { gemmPrecision, gemmSubject } from "../src/run/gemm_subject.ts";
 import { gemmNoise, projectionNoise } from "../src/run/projection_noise.ts";
 import { F16_CHAIN } from "../src/kernels/loop/accumulate.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import type { GemmInputs } from "../src/reference/gemm.ts";
 import { projectGemm } from "../src/reference/gemm_projection.ts";
+import { convFloors } from "../src/simulate/conv_floors.ts";
 import { convYardstick, simulateConv } from "../src/simulate/conv_yardstick.ts";
 import { gemmYardstick, simulateGemm } from "../src/simulate/gemm_yardstick.ts";
 
@@ -139,12 +141,13 @@ async function alarms(checks: number): Promise<void> {
       precision: F32,
       seed: check,
     };
-    const { result: healthy, reference } = simulateConv(simulated, { separate: random() < 0.5 });
-    const floors = tileFloors(reference, subject.grouping(arithmetic));
+    const { result: healthy } = simulateConv(simulated, { separate: random() < 0.5 });
+    const floors = convFloors(simulated);
     const projection = await projectConv(problem, { ...inputs, result }, { seed: check });
     const { report } = measureProjection(projection, projection.project(healthy), {
       noise: projectionNoise(convYardstick({ ...simulated, floors }).sample, F32),
       tile: subject.mixed(arithmetic),
+      least: leastSquares(projection, floors, subject.length),
     });
     judged(report, `${JSON.stringify(arithmetic)} ${op} ${text} ${layout} ${kind} ${fill}`);
   }

@@ -1,6 +1,6 @@
 import type { ReferenceResult } from "../reference/reference.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
-import { tileFloors } from "./floors.ts";
+import type { Floors } from "./floors.ts";
 import { type ErrorGroup, groupErrors, type Grouping } from "./groups.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import { activationError } from "../problem/error_bound.ts";
@@ -20,6 +20,8 @@ export interface MeasureOptions {
   readonly activation?: Activation;
   /** Groups whose errors are added up; none where absent. */
   readonly grouping?: Grouping;
+  /** What Σ|a||b| counts for at least; itself where absent. */
+  readonly floors?: Floors | undefined;
   /** How many worst elements to name; 3 where absent. */
   readonly worst?: number;
 }
@@ -245,11 +247,10 @@ type Visit = (
 function comparison(
   got: ArrayLike<number>,
   reference: ReferenceResult,
-  { strides, precision, accumulationLength = 1, activation = "none", grouping }: MeasureOptions,
+  { strides, precision, accumulationLength = 1, activation = "none", floors }: MeasureOptions,
 ): (visit: Visit) => void {
   const { shape, values, magnitudes, rests, indices } = reference;
   const flushed = 2 * Math.max(1, accumulationLength) * precision.smallestNormal;
-  const floors = grouping === undefined ? () => 0 : tileFloors(reference, grouping);
   // Activations are computed in f32, or f64.
   const unit = precision.result === "f64" ? 2 ** -53 : 2 ** -24;
   return (visit) => {
@@ -265,7 +266,7 @@ function comparison(
         continue;
       }
       const signed = (y - ref) - (rests?.[i] ?? 0);
-      const magnitude = Math.max(magnitudes[i]!, floors(index));
+      const magnitude = Math.max(magnitudes[i]!, floors?.(index) ?? 0);
       const own = unit * activationError(activation, ref, magnitudes[i]!);
       const error = Math.sign(signed) * Math.max(0, Math.abs(signed) - flushed - own);
       visit(place.at, index, y, ref, error, errorScale(precision, magnitude, ref), magnitude);

@@ -1,5 +1,5 @@
 export { compareTensors } from "./compare.ts";
-export { type Floors, tileFloors } from "./floors.ts";
+export type { Floors } from "./floors.ts";
 export { judge, type Judgement, type JudgeOptions, rmsLimit, typicalRms } from "./gate.ts";
 export type { ErrorGroup, Grouping } from "./groups.ts";
 export {

@@ -1,5 +1,6 @@
 import type { Projection } from "../reference/projection.ts";
 import type { ChannelSums } from "../reference/project_channels.ts";
+import type { Floors } from "./floors.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 
 /** Rounding errors of one healthy output: their variance is the sum of these parts, squared. */
@@ -47,6 +48,8 @@ export interface ProjectionMeasureOptions {
   readonly noise: ProjectionNoise;
   /** Outputs along each spatial axis whose errors are mixed, counted from 0: a Winograd tile's. */
   readonly tile?: readonly number[] | undefined;
+  /** Of tiles, what Σ a²·b² of a place's outputs counts for at least, in the mean: their transforms meet more than their products. */
+  readonly least?: ((place: number) => number) | undefined;
 }
 
 /** What a model of the noise may be wrong by, and heavier tails than a normal distribution's. */
@@ -102,6 +105,21 @@ export function measureProjection(
   };
 }
 
+/** By floors of outputs, what Σ a²·b² of a place's outputs counts for at least: of `length` products that are alike. */
+export function leastSquares(
+  { indicesOf }: Pick<Projection, "indicesOf">,
+  floors: Floors | undefined,
+  length: number,
+): ((place: number) => number) | undefined {
+  if (floors === undefined) return undefined;
+  return (place) => {
+    const indices = indicesOf(place);
+    let sum = 0;
+    for (const index of indices) sum += floors(index) ** 2;
+    return sum / Math.max(1, indices.length) / Math.max(1, length);
+  };
+}
+
 /** Why a projection fails, as clauses; `where` names a place. */
 export function judgeProjection(
   { max_ratio, limit, index, patch }: ProjectionReport,
@@ -129,7 +147,7 @@ function quantileOf(count: number): number {
 function noiseVariances(
   { shape, variances, additions, weightSquares }: Projection,
   { squares }: ChannelSums,
-  { noise, tile }: ProjectionMeasureOptions,
+  { noise, tile, least }: ProjectionMeasureOptions,
 ): Float64Array {
   const [products, result, added] = [noise.products, noise.result, noise.additions]
     .map((factor) => factor * factor) as [number, number, number];
@@ -144,21 +162,29 @@ function noiseVariances(
   }
   additions?.forEach((addition, i) => values[i]! += added * addition);
   if (tile !== undefined && tile.some((size) => size > 1)) {
-    // A tile mixes the errors of its outputs, and meets larger data beside it: `tileFloors()`.
-    const plane = shape.slice(2);
-    for (const patch of [plane, tile]) raiseToMeans(values, shape, patch);
+    const rows = weightSquares.length;
+    mixTiles(
+      values,
+      shape,
+      tile,
+      (place) =>
+        least === undefined
+          ? 0
+          : products * weightSquares[Math.floor(place / area) % rows]! * least(place),
+    );
   }
   return values;
 }
 
-/** Makes each place's value at least the mean of its patch. */
-function raiseToMeans(
+/** Replaces each place's value by its tile's mean, where that is more, and by what the tile's first place says is the least. */
+function mixTiles(
   values: Float64Array,
   shape: readonly number[],
-  patch: readonly number[],
+  tile: readonly number[],
+  leastOf: (place: number) => number,
 ): void {
   const [d, h, w] = lastThree(shape.slice(2));
-  const [td, th, tw] = lastThree(patch);
+  const [td, th, tw] = lastThree(tile);
   const planes = values.length / (d * h * w);
   for (let plane = 0; plane < planes; plane++) {
     for (let z = 0; z < d; z += td) {
@@ -179,7 +205,8 @@ function raiseToMeans(
             count++;
           });
           const mean = count === 0 ? 0 : sum / count;
-          each((i) => values[i] = values[i]! < mean ? mean : values[i]!);
+          const least = Math.max(mean, leastOf(((plane * d + z) * h + y) * w + x));
+          each((i) => values[i] = values[i]! < least ? least : values[i]!);
         }
       }
     }

@@ -1,9 +1,9 @@
 import {
+  type Floors,
   judge,
   type Judgement,
   measureAccuracy,
   type Measured,
-  tileFloors,
   type Yardstick,
 } from "../accuracy/mod.ts";
 import { ERROR_CEILING } from "../problem/error_bound.ts";
@@ -90,23 +90,39 @@ export async function computeSingly(
   return { ...await subject.reference(operands, { indices }), subject, operands, seed };
 }
 
-const yardsticks = new WeakMap<object, Map<string, Yardstick>>();
+/** What errors are measured by: what Σ|a||b| counts for at least, and what arithmetic errs by. */
+interface Measure {
+  readonly floors: Floors | undefined;
+  readonly yardstick: Yardstick;
+}
+
+const measures = new WeakMap<object, Map<string, Measure>>();
 
 /** The yardstick of a reference: what an arithmetic errs by on its data. Made once. */
-export function yardstickOf(
+export function yardstickOf(reference: Reference, arithmetic: PlanArithmetic): Yardstick {
+  return measureOf(reference, arithmetic).yardstick;
+}
+
+/** What Σ|a||b| of a plan's outputs counts for at least. */
+export function floorsOf(reference: Reference, arithmetic: PlanArithmetic): Floors | undefined {
+  return measureOf(reference, arithmetic).floors;
+}
+
+function measureOf(
   reference: Reference,
   arithmetic: PlanArithmetic,
-): Yardstick {
-  let made = yardsticks.get(reference);
-  if (made === undefined) yardsticks.set(reference, made = new Map());
+): Measure {
+  let made = measures.get(reference);
+  if (made === undefined) measures.set(reference, made = new Map());
   const key = JSON.stringify(arithmetic);
-  let yardstick = made.get(key);
-  if (yardstick === undefined) {
+  let measure = made.get(key);
+  if (measure === undefined) {
     const { subject, operands, seed } = reference;
-    const floors = tileFloors(reference, subject.grouping(arithmetic));
-    made.set(key, yardstick = subject.yardstick(operands, arithmetic, seed, floors));
+    const floors = subject.floors(operands, arithmetic);
+    const yardstick = subject.yardstick(operands, arithmetic, seed, floors);
+    made.set(key, measure = { floors, yardstick });
   }
-  return yardstick;
+  return measure;
 }
 
 /** Strides of a subject's result in memory, one a canonical axis. */
@@ -127,18 +143,20 @@ export function checkAgainst(
 ): Checked {
   const { subject } = reference;
   const precision = subject.precision(arithmetic);
+  const { floors, yardstick } = measureOf(reference, arithmetic);
   const measured = measureAccuracy(result, reference, {
     strides: resultStrides(subject),
     precision,
     accumulationLength: subject.length,
     activation: subject.activation,
     grouping: subject.grouping(arithmetic),
+    floors,
   });
   // Where quads typically err by more than any result may, limits that follow from it tell nothing.
   const mostTypical = quadsOf(arithmetic) === undefined ? Infinity : ERROR_CEILING.f16;
   return judged(
     measured,
-    judge(measured, yardstickOf(reference, arithmetic), precision, { mostTypical }),
+    judge(measured, yardstick, precision, { mostTypical }),
   );
 }
 

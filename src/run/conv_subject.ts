@@ -35,6 +35,7 @@ import {
   referenceConv,
   type ReferenceInputs,
 } from "../reference/reference.ts";
+import { convFloors } from "../simulate/conv_floors.ts";
 import { convYardstick } from "../simulate/conv_yardstick.ts";
 import { type FilterLayout, type Layout, layoutAxes, shapeInLayout } from "../tensor/layout.ts";
 import { sampleCount } from "./coverage.ts";
@@ -228,6 +229,8 @@ export function convSubject(
       otherInner: backward ? filterLayout === "krsc" : layout === "chwn",
       tile: tileOf(arithmetic) ?? filterSize.map(() => 1),
     }),
+    floors: (operands, arithmetic) =>
+      integers ? undefined : convFloors({ problem, inputs: inputsOf(operands), arithmetic }),
     yardstick: (operands, arithmetic, seed, floors) => {
       if (integers) return NO_ERRORS_YARDSTICK;
       const inputs = inputsOf(operands);

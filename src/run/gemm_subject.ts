@@ -149,6 +149,7 @@ export function gemmSubject(
     },
     precision: (sums) => gemmPrecision(arithmetic, sums),
     grouping: () => ({ rowAxis: 1, names: ["row", "product"], otherInner: false, tile: [1] }),
+    floors: () => undefined,
     yardstick: (operands, sums, seed) =>
       integers ? NO_ERRORS_YARDSTICK : gemmYardstick({
         problem,

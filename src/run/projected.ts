@@ -1,11 +1,12 @@
 /** What the projections of convolutions and of products share: outputs that are masked, activations, the verdict. */
 import {
   judgeProjection,
+  leastSquares,
   measureProjection,
   type ProjectionNoise,
   type ProjectionReport,
 } from "../accuracy/projection.ts";
-import type { Yardstick } from "../accuracy/mod.ts";
+import type { ErrorStatistics } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { activationRoundings } from "../problem/error_bound.ts";
@@ -19,6 +20,7 @@ import {
   type Checked,
   computeReference,
   coverage,
+  floorsOf,
   type Reference,
   type ReferenceRequest,
   resultStrides,
@@ -111,7 +113,7 @@ export async function projectResult(
         : await holdSums(
           projection,
           sums,
-          yardstickOf(own, arithmetic),
+          own,
           arithmetic,
           outputs,
           request,
@@ -204,20 +206,35 @@ function holdExactly(
   };
 }
 
+/** Outputs that are simulated where the sample met nothing that rounds. */
+const WEIGHTIEST = 64;
+
+/** What simulated arithmetic errs by: a sample may have missed all that is not 0, which the largest outputs have not. */
+function simulatedErrors(reference: Reference, arithmetic: PlanArithmetic): ErrorStatistics {
+  const { sample, of } = yardstickOf(reference, arithmetic);
+  if (sample.rms > 0) return sample;
+  const { magnitudes, indices } = reference;
+  const largest = Array.from(magnitudes.keys())
+    .filter((i) => magnitudes[i]! > 0 && magnitudes[i]! < Infinity)
+    .sort((i, j) => magnitudes[j]! - magnitudes[i]!);
+  return of(largest.slice(0, WEIGHTIEST).map((i) => indices?.[i] ?? i));
+}
+
 /** Sums differ from the reference's by no more than their noise. */
 async function holdSums(
   projection: Projection,
   result: HostData,
-  yardstick: Yardstick,
+  reference: Reference,
   arithmetic: PlanArithmetic,
   outputs: Outputs,
   request: ReferenceRequest,
 ): Promise<Held> {
   const { subject } = outputs;
-  const noise = subject.noise(yardstick.sample, arithmetic);
+  const noise = subject.noise(simulatedErrors(reference, arithmetic), arithmetic);
   const { report, masked } = measureProjection(projection, projection.project(result), {
     noise,
     tile: subject.mixed(arithmetic),
+    least: leastSquares(projection, floorsOf(reference, arithmetic), subject.length),
   });
   const singles = await checkMasked(result, projection, masked, report, noise, outputs, request);
   return {

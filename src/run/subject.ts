@@ -129,12 +129,14 @@ export interface Subject extends Coverable {
   /** In what a plan's results are summed and stored. */
   precision(arithmetic: PlanArithmetic): Precision;
   grouping(arithmetic: PlanArithmetic): Grouping;
-  /** What the arithmetic of a plan errs by on these operands, measured with the floors of their reference. */
+  /** What Σ|a||b| of outputs counts for at least; itself where undefined. */
+  floors(operands: HostOperands, arithmetic: PlanArithmetic): Floors | undefined;
+  /** What the arithmetic of a plan errs by on these operands, measured with their floors. */
   yardstick(
     operands: HostOperands,
     arithmetic: PlanArithmetic,
     seed: number,
-    floors: Floors,
+    floors: Floors | undefined,
   ): Yardstick;
   /** The projection of the reference; whole numbers' is exact. */
   project(operands: HostOperands, seed: number): Promise<Projection | IntegerProjection>;

@@ -8,8 +8,10 @@ export interface SimulatedOutputs {
   readonly rests: readonly number[];
   readonly magnitudes: readonly number[];
   readonly squares: readonly number[];
-  /** What Σ|a||b| counts for at least (`tileFloors()`); the root of its mean square over these outputs where absent. */
+  /** What Σ|a||b| counts for at least (`convFloors()`); the root of its mean square over these outputs where absent. */
   readonly floor?: number | undefined;
+  /** What √(Σ a²b²) counts for at least, likewise; 0 where absent. */
+  readonly floorNoise?: number;
   /** Whether anything was rounded on the way. */
   readonly rounded: boolean;
 }
@@ -28,9 +30,9 @@ const LEAST = 0.4;
 /** Makes an empty collection. */
 export function errorCollection(precision: Precision): ErrorCollection {
   const ratios: number[] = [];
-  let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0, noisy = 0, noises = 0;
+  let anyRounded = false, largest = 0, errorSquares = 0, valueSquares = 0, noisy = 0;
   return {
-    add({ values, exact, rests, magnitudes, squares, floor, rounded }) {
+    add({ values, exact, rests, magnitudes, squares, floor, floorNoise = 0, rounded }) {
       anyRounded ||= rounded;
       let sum = 0, finite = 0, squareSum = 0;
       for (let i = 0; i < values.length; i++) {
@@ -42,9 +44,7 @@ export function errorCollection(precision: Precision): ErrorCollection {
       if (finite === 0) return;
       const own = values.length === 1 ? magnitudes[0]! : Math.sqrt(sum / finite);
       const shared = floor ?? own;
-      const noise = Math.sqrt(squareSum / finite);
-      // Tiles beside each other weigh as their data does: a small one may have errors of a large one.
-      const unit = floor === undefined || floor === 0 ? noise : floor;
+      const noise = Math.max(Math.sqrt(squareSum / finite), floorNoise);
       for (let i = 0; i < values.length; i++) {
         const off = (values[i]! - exact[i]!) - rests[i]!;
         // What rounds may come out exact by chance; another order of the same sum then does not.
@@ -57,10 +57,7 @@ export function errorCollection(precision: Precision): ErrorCollection {
         valueSquares += exact[i]! * exact[i]!;
         largest = Math.max(largest, Math.abs(error));
         ratios.push(scale === 0 ? 0 : error / scale);
-        if (unit > 0 && noise < Infinity) {
-          noisy += (error / unit) ** 2;
-          noises += (noise / unit) ** 2;
-        }
+        if (noise > 0) noisy += (error / noise) ** 2;
       }
     },
     get rounded() {
@@ -69,7 +66,7 @@ export function errorCollection(precision: Precision): ErrorCollection {
     statistics: () =>
       errorStatistics(ratios, {
         largestError: largest,
-        squareRms: noises === 0 ? 0 : Math.sqrt(noisy / noises),
+        squareRms: Math.sqrt(noisy / Math.max(1, ratios.length)),
         relL2: errorSquares === 0 ? 0 : Math.sqrt(errorSquares / valueSquares),
       }),
   };

@@ -1,7 +1,12 @@
 import type { Floors } from "../accuracy/floors.ts";
 import { type Precision, stored } from "../accuracy/precision.ts";
 import type { Yardstick } from "../accuracy/yardstick.ts";
-import { type ConvProblem, resultTensor, tensorShape } from "../problem/conv_problem.ts";
+import {
+  accumulationLength,
+  type ConvProblem,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
 import type { Epilogue } from "../problem/epilogue.ts";
 import type { PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
 import { activate } from "../reference/activate.ts";
@@ -34,7 +39,7 @@ export interface ConvYardstickRequest {
   readonly epilogue: Epilogue;
   readonly arithmetic: PlanArithmetic;
   readonly precision: Precision;
-  /** Of the reference that results are compared with, by which their errors are measured too; tiles' own where absent. */
+  /** By which results' errors are measured too (`convFloors()`); what Σ|a||b| of each tile is where absent. */
   readonly floors?: Floors | undefined;
   readonly seed: number;
 }
@@ -68,7 +73,7 @@ export function convYardstick(request: ConvYardstickRequest): Yardstick {
 }
 
 /** How the result is cut into tiles. */
-interface Grid extends TileGrid {
+export interface Grid extends TileGrid {
   /** Results of a tile along three axes, those of all kernels together. */
   readonly tile: Triple;
   readonly sizes: Triple;
@@ -78,7 +83,8 @@ interface Grid extends TileGrid {
   readonly tiled: boolean;
 }
 
-function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanArithmetic): Grid {
+/** The tiles of a plan's arithmetic. */
+export function gridOf({ geometry: g }: ConvOperands, { tiles: shares }: PlanArithmetic): Grid {
   const sizes = resultSizes(g);
   const axes = threeTiles(shares?.[0]);
   // Kernels of different tiles share results only where each has whole rows of taps.
@@ -210,6 +216,7 @@ function* simulateBlock(
   const { tile, sizes, channels: perGroup } = grid;
   const { group, places, channels, only } = block;
   const results = tile[0] * tile[1] * tile[2];
+  const length = Math.max(1, accumulationLength(request.problem));
   const sums = blockSums(request, operands, grid, block, order);
   for (let place = 0; place < places.length; place++) {
     const [outer, ...at] = places[place]!;
@@ -244,7 +251,9 @@ function* simulateBlock(
         );
         made.squares.push(sums.squares[first + i]!);
       }
-      yield { ...made, floor: floors?.(made.indices[0]!) };
+      const floor = floors?.(made.indices[0]!);
+      // Of products that are alike.
+      yield floor === undefined ? made : { ...made, floor, floorNoise: floor / Math.sqrt(length) };
     }
   }
 }

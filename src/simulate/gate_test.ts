@@ -3,6 +3,7 @@ import { typicalRms } from "../accuracy/mod.ts";
 import { convProblem, type Operation, OPERATIONS } from "../problem/conv_problem.ts";
 import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
 import { referenceConv } from "../reference/reference.ts";
+import { simulateConv } from "./conv_yardstick.ts";
 import type { FillKind } from "../tensor/fill.ts";
 import {
   darken,
@@ -123,7 +124,7 @@ function findsFaults(
   zeros: boolean,
 ): void {
   const { shape, magnitudes } = healthy.reference;
-  const { sample } = given.yardstick(healthy.reference);
+  const { sample } = given.yardstick();
   const { rms, typical } = sample;
   const u = given.request.precision.unitRoundoff;
   const area = shape.slice(2).reduce((all, size) => all * size, 1);
@@ -160,13 +161,8 @@ function findsFaults(
   if (zeros) fails(changed(healthy, () => 0), "zeros");
   fails(changed(healthy, (value, i) => i === one ? NaN : value), "NaN", /NaN/);
 
-  /** Of a tile's outputs the root of the mean square over image and channel. */
   function scaleOf(i: number): number {
-    if (given.request.arithmetic.tiles === undefined) return magnitudes[i]!;
-    const first = i - i % area;
-    let sum = 0;
-    for (let j = first; j < first + area; j++) sum += magnitudes[j]! ** 2;
-    return Math.max(magnitudes[i]!, Math.sqrt(sum / area));
+    return Math.max(magnitudes[i]!, given.floors()?.(i) ?? 0);
   }
 }
 
@@ -271,7 +267,7 @@ Deno.test("simulateConv() has the reference of the CPU's reference kernels", asy
   for (const [name, arithmetic, operations] of ARITHMETICS) {
     for (const op of operations) {
       const { request } = simulatedCase(problemOf(op), arithmetic, "normal");
-      const { reference } = healthyResult({ request, yardstick: undefined! });
+      const { reference } = simulateConv(request);
       const { values, magnitudes } = await referenceConv(request.problem, request.inputs, {
         workers: 0,
       });

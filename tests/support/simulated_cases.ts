@@ -1,6 +1,7 @@
 /** Simulated convolutions on seeded data, for tests and benchmarks of the gate. */
 import {
   F32,
+  type Floors,
   type Grouping,
   judge,
   type Judgement,
@@ -8,7 +9,6 @@ import {
   measureAccuracy,
   type Measured,
   storedInQuads,
-  tileFloors,
 } from "../../src/accuracy/mod.ts";
 import {
   accumulationLength,
@@ -27,13 +27,15 @@ import {
   type ConvYardstickRequest,
   simulateConv,
 } from "../../src/simulate/conv_yardstick.ts";
+import { convFloors } from "../../src/simulate/conv_floors.ts";
 import type { SimulationOrder } from "../../src/simulate/orders.ts";
 
 /** A convolution whose results are simulated. */
 export interface SimulatedCase {
   readonly request: ConvYardstickRequest;
-  /** Made once, with the floors of the case's reference. */
-  yardstick(reference: ReferenceResult): Yardstick;
+  /** Made once, of the data as it is then. */
+  yardstick(): Yardstick;
+  floors(): Floors | undefined;
 }
 
 /** A problem on seeded data, all tensors in canonical layouts. */
@@ -51,14 +53,15 @@ export function simulatedCase(
   );
   const precision = quadsOf(arithmetic) ? storedInQuads(F32) : F32;
   const request = { problem, inputs, epilogue: NO_EPILOGUE, arithmetic, precision, seed };
-  let made: Yardstick | undefined;
-  return {
-    request,
-    yardstick(reference) {
-      const floors = tileFloors(reference, groupingOf(request));
-      return made ??= convYardstick({ ...request, floors });
-    },
+  let made: { readonly floors: Floors | undefined; readonly yardstick: Yardstick } | undefined;
+  const measure = () => {
+    if (made === undefined) {
+      const floors = convFloors(request);
+      made = { floors, yardstick: convYardstick({ ...request, floors }) };
+    }
+    return made;
   };
+  return { request, yardstick: () => measure().yardstick, floors: () => measure().floors };
 }
 
 function groupingOf({ problem, arithmetic }: ConvYardstickRequest): Grouping {
@@ -78,7 +81,7 @@ export function healthyResult({ request }: SimulatedCase, order: SimulationOrder
 
 /** What the gate makes of results. */
 export function judgeCase(
-  { request, yardstick }: SimulatedCase,
+  { request, yardstick, floors }: SimulatedCase,
   result: Float32Array,
   reference: ReferenceResult,
   options: JudgeOptions = {},
@@ -89,8 +92,9 @@ export function judgeCase(
     precision,
     accumulationLength: accumulationLength(request.problem),
     grouping: groupingOf(request),
+    floors: floors(),
   });
-  return { measured, ...judge(measured, yardstick(reference), precision, options) };
+  return { measured, ...judge(measured, yardstick(), precision, options) };
 }
 
 /**

@@ -1,0 +1,204 @@
+import type { Floors } from "../accuracy/floors.ts";
+import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
+import type { ReferenceInputs } from "../reference/reference.ts";
+import { type ConvOperands, convOperands } from "./conv_source.ts";
+import { type Grid, gridOf } from "./conv_yardstick.ts";
+import { type Neighbourhoods, neighbourhoods } from "./neighbourhoods.ts";
+
+/** What floors are found from. */
+export interface ConvFloorsRequest {
+  readonly problem: ConvProblem;
+  readonly inputs: ReferenceInputs;
+  readonly arithmetic: PlanArithmetic;
+}
+
+/**
+ * The floors of a convolution: by Cauchy and Schwarz Σ|a||b| ≤ √(Σa²)·√(Σb²), with the mean of Σa² over all windows that a tile's
+ * transform has. Of a filter's gradient a tile is most of a channel's taps, and both sums are of whole channels. Undefined where sums are
+ * plain.
+ *
+ * @throws {TypeError} where an operand is missing.
+ */
+export function convFloors({ problem, inputs, arithmetic }: ConvFloorsRequest): Floors | undefined {
+  const operands = convOperands(problem, inputs);
+  const grid = gridOf(operands, arithmetic);
+  if (!grid.tiled) return undefined;
+  return operands.geometry.op === "bwd-filter"
+    ? gradientFloors(operands, grid)
+    : windowFloors(operands, grid, neighbourhoods(grid, arithmetic));
+}
+
+/** Adds up squares of what is finite. */
+function square(data: HostArray, at: number): number {
+  const value = data[at]!;
+  return Number.isFinite(value) ? value * value : 0;
+}
+
+/** Σ of squares of a tensor, by its first two axes; of channels where both are asked for, else by either. */
+function energies(
+  data: HostArray,
+  counts: readonly [number, number],
+  sizes: Triple,
+  strides: readonly number[],
+  kind: (first: number, second: number) => number,
+  kinds: number,
+): Float64Array {
+  const sums = new Float64Array(kinds);
+  for (let i = 0; i < counts[0]; i++) {
+    for (let j = 0; j < counts[1]; j++) {
+      let sum = 0;
+      eachPlace(sizes, strides, i * strides[0]! + j * strides[1]!, (at) => sum += square(data, at));
+      sums[kind(i, j)]! += sum;
+    }
+  }
+  return sums;
+}
+
+function eachPlace(
+  [n0, n1, n2]: Triple,
+  strides: readonly number[],
+  base: number,
+  visit: (at: number, place: number) => void,
+): void {
+  let place = 0;
+  for (let a = 0; a < n0; a++) {
+    for (let b = 0; b < n1; b++) {
+      let at = base + a * strides[2]! + b * strides[3]!;
+      for (let c = 0; c < n2; c++, at += strides[4]!) visit(at, place++);
+    }
+  }
+}
+
+/** By output and input channel. */
+function gradientFloors({ geometry: g, first, second }: ConvOperands, { sizes }: Grid): Floors {
+  const ins = g.groups * g.inChannels, outs = g.groups * g.outChannels;
+  const channel = (_: number, c: number) => c;
+  const x = energies(first, [g.batch, ins], g.inputSize, g.inputStrides, channel, ins);
+  const dy = energies(second, [g.batch, outs], g.outputSize, g.outputStrides, channel, outs);
+  const taps = sizes[0] * sizes[1] * sizes[2];
+  return (index) => {
+    const pair = Math.floor(index / taps);
+    const k = Math.floor(pair / g.inChannels);
+    const c = Math.floor(k / g.outChannels) * g.inChannels + pair % g.inChannels;
+    return Math.sqrt(x[c]! * dy[k]!);
+  };
+}
+
+/** Forward and backward-data, by tile and channel. */
+function windowFloors(
+  { geometry: g, first, second }: ConvOperands,
+  grid: Grid,
+  near: ReturnType<typeof neighbourhoods>,
+): Floors {
+  const forward = g.op === "fwd";
+  const [size, strides] = forward ? [g.inputSize, g.inputStrides] : [g.outputSize, g.outputStrides];
+  const summed = forward ? g.inChannels : g.outChannels;
+  const perGroup = forward ? g.outChannels : g.inChannels;
+  const tiles = grid.tiles[0] * grid.tiles[1] * grid.tiles[2];
+  const windows = new Float64Array(g.batch * g.groups * tiles);
+  for (let image = 0; image < g.batch; image++) {
+    for (let group = 0; group < g.groups; group++) {
+      const squares = new Float64Array(size[0] * size[1] * size[2]);
+      for (let c = group * summed; c < (group + 1) * summed; c++) {
+        const base = image * strides[0]! + c * strides[1]!;
+        eachPlace(size, strides, base, (at, place) => squares[place]! += square(first, at));
+      }
+      windows.set(tileWindows(g, grid, size, squares), (image * g.groups + group) * tiles);
+    }
+  }
+  // What shares a scale errs by the largest.
+  const { places, channels } = near;
+  for (let group = 0; group < g.groups; group++) {
+    const windowOf = (place: number) =>
+      (Math.floor(place / tiles) * g.groups + group) * tiles + place % tiles;
+    raiseToLargest(windows, places, windowOf);
+  }
+  // Of a result's channel: K, or of backward-data C of each group.
+  const filter = energies(
+    second,
+    [g.groups * g.outChannels, g.inChannels],
+    g.filterSize,
+    g.filterStrides,
+    forward ? (k) => k : (k, c) => Math.floor(k / g.outChannels) * g.inChannels + c,
+    g.groups * perGroup,
+  );
+  for (let group = 0; group < g.groups; group++) {
+    raiseToLargest(filter, channels, (channel) => group * perGroup + channel);
+  }
+  const { tile, sizes } = grid;
+  const area = sizes[0] * sizes[1] * sizes[2];
+  return (index) => {
+    const spot = index % area;
+    const rest = (index - spot) / area;
+    const p2 = spot % sizes[2], q = (spot - p2) / sizes[2];
+    const p1 = q % sizes[1], p0 = (q - p1) / sizes[1];
+    const t0 = Math.floor(p0 / tile[0]), t1 = Math.floor(p1 / tile[1]);
+    const at = (t0 * grid.tiles[1] + t1) * grid.tiles[2] + Math.floor(p2 / tile[2]);
+    const channel = rest % (g.groups * perGroup);
+    const outer = (rest - channel) / (g.groups * perGroup) * g.groups +
+      Math.floor(channel / perGroup);
+    return Math.sqrt(windows[outer * tiles + at]! * filter[channel]!);
+  };
+}
+
+/** Raises numbers of neighbours to the largest of them. */
+function raiseToLargest(
+  numbers: Float64Array,
+  { size, groups, members }: Neighbourhoods,
+  placeOf: (member: number) => number,
+): void {
+  if (size === 1) return;
+  // The last ones may be of two.
+  const largest = Array.from(
+    { length: groups },
+    (_, group) => Math.max(...members(group).map((member) => numbers[placeOf(member)]!)),
+  );
+  largest.forEach((value, group) => {
+    for (const member of members(group)) {
+      numbers[placeOf(member)] = Math.max(numbers[placeOf(member)]!, value);
+    }
+  });
+}
+
+/** Of each tile the sum over its window, times the share that one output's taps are of it. */
+function tileWindows(
+  g: Geometry,
+  { tile, tiles }: Grid,
+  size: Triple,
+  squares: Float64Array,
+): Float64Array {
+  let values = squares;
+  const sizes = [...size] as Triple;
+  for (let d = 0; d < 3; d++) {
+    const taps = (g.filterSize[d]! - 1) * g.dilation[d]! + 1;
+    const [stride, padding] = [g.stride[d]!, g.padding[d]!];
+    // Of backward-data taps run backwards.
+    const begin = (t: number) =>
+      g.op === "fwd"
+        ? t * tile[d]! * stride - padding
+        : Math.ceil((t * tile[d]! + padding - (taps - 1)) / stride);
+    const end = (t: number) =>
+      g.op === "fwd"
+        ? (t * tile[d]! + tile[d]! - 1) * stride - padding + taps
+        : Math.floor((t * tile[d]! + tile[d]! - 1 + padding) / stride) + 1;
+    const inner = sizes.slice(d + 1).reduce((all, one) => all * one, 1);
+    const outer = sizes.slice(0, d).reduce((all, one) => all * one, 1);
+    const made = new Float64Array(outer * tiles[d]! * inner);
+    for (let o = 0; o < outer; o++) {
+      for (let t = 0; t < tiles[d]!; t++) {
+        const first = Math.max(0, begin(t)), last = Math.min(sizes[d]!, end(t));
+        const share = Math.min(1, g.filterSize[d]! / Math.max(1, end(t) - begin(t)));
+        const to = (o * tiles[d]! + t) * inner;
+        for (let p = first; p < last; p++) {
+          const from = (o * sizes[d]! + p) * inner;
+          for (let i = 0; i < inner; i++) made[to + i]! += share * values[from + i]!;
+        }
+      }
+    }
+    values = made;
+    sizes[d] = tiles[d]!;
+  }
+  return values;
+}
