@@ -15,9 +15,9 @@ import type { FillKind } from "../src/tensor/fill.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 import {
   judgeProjection,
-  leastSquares,
   measureProjection,
   type ProjectionReport,
+  varianceFloors,
 } from "../src/accuracy/projection.ts";
 import { F32 } from "../src/accuracy/mod.ts";
 import { gemmPrecision, gemmSubject } from "../src/run/gemm_subject.ts";
@@ -147,7 +147,7 @@ async function alarms(checks: number): Promise<void> {
     const { report } = measureProjection(projection, projection.project(healthy), {
       noise: projectionNoise(convYardstick({ ...simulated, floors }).sample, F32),
       tile: subject.mixed(arithmetic),
-      least: leastSquares(projection, floors, subject.length),
+      floorOf: varianceFloors(projection, floors, subject.length),
     });
     judged(report, `${JSON.stringify(arithmetic)} ${op} ${text} ${layout} ${kind} ${fill}`);
   }

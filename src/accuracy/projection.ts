@@ -49,7 +49,7 @@ export interface ProjectionMeasureOptions {
   /** Outputs along each spatial axis whose errors are mixed, counted from 0: a Winograd tile's. */
   readonly tile?: readonly number[] | undefined;
   /** Of tiles, what Σ a²·b² of a place's outputs counts for at least, in the mean: their transforms meet more than their products. */
-  readonly least?: ((place: number) => number) | undefined;
+  readonly floorOf?: ((place: number) => number) | undefined;
 }
 
 /** What a model of the noise may be wrong by, and heavier tails than a normal distribution's. */
@@ -106,7 +106,7 @@ export function measureProjection(
 }
 
 /** By floors of outputs, what Σ a²·b² of a place's outputs counts for at least: of `length` products that are alike. */
-export function leastSquares(
+export function varianceFloors(
   { indicesOf }: Pick<Projection, "indicesOf">,
   floors: Floors | undefined,
   length: number,
@@ -147,7 +147,7 @@ function quantileOf(count: number): number {
 function noiseVariances(
   { shape, variances, additions, weightSquares }: Projection,
   { squares }: ChannelSums,
-  { noise, tile, least }: ProjectionMeasureOptions,
+  { noise, tile, floorOf }: ProjectionMeasureOptions,
 ): Float64Array {
   const [products, result, added] = [noise.products, noise.result, noise.additions]
     .map((factor) => factor * factor) as [number, number, number];
@@ -168,9 +168,9 @@ function noiseVariances(
       shape,
       tile,
       (place) =>
-        least === undefined
+        floorOf === undefined
           ? 0
-          : products * weightSquares[Math.floor(place / area) % rows]! * least(place),
+          : products * weightSquares[Math.floor(place / area) % rows]! * floorOf(place),
     );
   }
   return values;

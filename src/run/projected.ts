@@ -1,10 +1,10 @@
 /** What the projections of convolutions and of products share: outputs that are masked, activations, the verdict. */
 import {
   judgeProjection,
-  leastSquares,
   measureProjection,
   type ProjectionNoise,
   type ProjectionReport,
+  varianceFloors,
 } from "../accuracy/projection.ts";
 import type { ErrorStatistics } from "../accuracy/mod.ts";
 import { InputTypeError } from "../errors.ts";
@@ -234,7 +234,7 @@ async function holdSums(
   const { report, masked } = measureProjection(projection, projection.project(result), {
     noise,
     tile: subject.mixed(arithmetic),
-    least: leastSquares(projection, floorsOf(reference, arithmetic), subject.length),
+    floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.length),
   });
   const singles = await checkMasked(result, projection, masked, report, noise, outputs, request);
   return {

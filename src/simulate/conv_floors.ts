@@ -4,7 +4,7 @@ import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Geometry, HostArray, Triple } from "../reference/geometry.ts";
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { type ConvOperands, convOperands } from "./conv_source.ts";
-import { type Grid, gridOf } from "./conv_yardstick.ts";
+import { blockOf, type Grid, gridOf } from "./conv_yardstick.ts";
 import { type Neighbourhoods, neighbourhoods } from "./neighbourhoods.ts";
 
 /** What floors are found from. */
@@ -30,13 +30,13 @@ export function convFloors({ problem, inputs, arithmetic }: ConvFloorsRequest): 
     : windowFloors(operands, grid, neighbourhoods(grid, arithmetic));
 }
 
-/** Adds up squares of what is finite. */
+/** 0 of what is not finite: outputs that meet it have no errors to be measured. */
 function square(data: HostArray, at: number): number {
   const value = data[at]!;
   return Number.isFinite(value) ? value * value : 0;
 }
 
-/** Σ of squares of a tensor, by its first two axes; of channels where both are asked for, else by either. */
+/** Σ of squares of a tensor over all its places, added up by the kind that its first two axes' indices are of. */
 function energies(
   data: HostArray,
   counts: readonly [number, number],
@@ -72,30 +72,28 @@ function eachPlace(
 }
 
 /** By output and input channel. */
-function gradientFloors({ geometry: g, first, second }: ConvOperands, { sizes }: Grid): Floors {
+function gradientFloors(operands: ConvOperands, grid: Grid): Floors {
+  const { geometry: g, first, second } = operands;
   const ins = g.groups * g.inChannels, outs = g.groups * g.outChannels;
   const channel = (_: number, c: number) => c;
   const x = energies(first, [g.batch, ins], g.inputSize, g.inputStrides, channel, ins);
   const dy = energies(second, [g.batch, outs], g.outputSize, g.outputStrides, channel, outs);
-  const taps = sizes[0] * sizes[1] * sizes[2];
   return (index) => {
-    const pair = Math.floor(index / taps);
-    const k = Math.floor(pair / g.inChannels);
-    const c = Math.floor(k / g.outChannels) * g.inChannels + pair % g.inChannels;
-    return Math.sqrt(x[c]! * dy[k]!);
+    const { group, place: [c], channel: k } = blockOf(operands, grid, index);
+    return Math.sqrt(x[group * g.inChannels + c]! * dy[group * g.outChannels + k]!);
   };
 }
 
 /** Forward and backward-data, by tile and channel. */
 function windowFloors(
-  { geometry: g, first, second }: ConvOperands,
+  operands: ConvOperands,
   grid: Grid,
-  near: ReturnType<typeof neighbourhoods>,
+  { places, channels }: ReturnType<typeof neighbourhoods>,
 ): Floors {
+  const { geometry: g, first, second } = operands;
   const forward = g.op === "fwd";
   const [size, strides] = forward ? [g.inputSize, g.inputStrides] : [g.outputSize, g.outputStrides];
   const summed = forward ? g.inChannels : g.outChannels;
-  const perGroup = forward ? g.outChannels : g.inChannels;
   const tiles = grid.tiles[0] * grid.tiles[1] * grid.tiles[2];
   const windows = new Float64Array(g.batch * g.groups * tiles);
   for (let image = 0; image < g.batch; image++) {
@@ -109,7 +107,6 @@ function windowFloors(
     }
   }
   // What shares a scale errs by the largest.
-  const { places, channels } = near;
   for (let group = 0; group < g.groups; group++) {
     const windowOf = (place: number) =>
       (Math.floor(place / tiles) * g.groups + group) * tiles + place % tiles;
@@ -122,24 +119,16 @@ function windowFloors(
     g.filterSize,
     g.filterStrides,
     forward ? (k) => k : (k, c) => Math.floor(k / g.outChannels) * g.inChannels + c,
-    g.groups * perGroup,
+    g.groups * grid.channels,
   );
   for (let group = 0; group < g.groups; group++) {
-    raiseToLargest(filter, channels, (channel) => group * perGroup + channel);
+    raiseToLargest(filter, channels, (channel) => group * grid.channels + channel);
   }
-  const { tile, sizes } = grid;
-  const area = sizes[0] * sizes[1] * sizes[2];
   return (index) => {
-    const spot = index % area;
-    const rest = (index - spot) / area;
-    const p2 = spot % sizes[2], q = (spot - p2) / sizes[2];
-    const p1 = q % sizes[1], p0 = (q - p1) / sizes[1];
-    const t0 = Math.floor(p0 / tile[0]), t1 = Math.floor(p1 / tile[1]);
-    const at = (t0 * grid.tiles[1] + t1) * grid.tiles[2] + Math.floor(p2 / tile[2]);
-    const channel = rest % (g.groups * perGroup);
-    const outer = (rest - channel) / (g.groups * perGroup) * g.groups +
-      Math.floor(channel / perGroup);
-    return Math.sqrt(windows[outer * tiles + at]! * filter[channel]!);
+    const { group, place: [image, a, b, c], channel } = blockOf(operands, grid, index);
+    const tile = (a * grid.tiles[1] + b) * grid.tiles[2] + c;
+    const window = (image * g.groups + group) * tiles + tile;
+    return Math.sqrt(windows[window]! * filter[group * grid.channels + channel]!);
   };
 }
 

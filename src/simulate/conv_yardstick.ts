@@ -151,7 +151,7 @@ function placeOf({ tiles: [t0, t1, t2] }: Grid, place: number): Block["places"][
 }
 
 /** A tile in a channel. */
-interface Spot {
+export interface Spot {
   readonly group: number;
   readonly place: Block["places"][number];
   readonly channel: number;
@@ -178,13 +178,21 @@ function withNeighbours(
 }
 
 /** The tile that an output is of. */
-function blockOf({ geometry: g }: ConvOperands, { tile, sizes }: Grid, index: number): Spot {
+export function blockOf(
+  { geometry: g }: Pick<ConvOperands, "geometry">,
+  { tile, sizes }: Grid,
+  index: number,
+): Spot {
   const spots = sizes[0] * sizes[1] * sizes[2];
   const spot = index % spots;
   const rest = (index - spot) / spots;
   const p2 = spot % sizes[2], q2 = (spot - p2) / sizes[2];
   const p1 = q2 % sizes[1], p0 = (q2 - p1) / sizes[1];
-  const at = [p0, p1, p2].map((place, d) => Math.floor(place / tile[d]!)) as Triple;
+  const at: Triple = [
+    Math.floor(p0 / tile[0]),
+    Math.floor(p1 / tile[1]),
+    Math.floor(p2 / tile[2]),
+  ];
   if (g.op === "bwd-filter") {
     const c = rest % g.inChannels;
     const k = (rest - c) / g.inChannels;

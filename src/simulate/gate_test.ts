@@ -220,6 +220,36 @@ Deno.test("judge() allows no more where tiles of tiny products have transforms o
   }
 });
 
+Deno.test("judge() passes large pictures with a few bright dots or a blob, and allows little more", () => {
+  const size = 96;
+  const problem = convProblem({
+    batch: 1,
+    inChannels: 3,
+    outChannels: 4,
+    inputSize: [size, size],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  const pictures: readonly (readonly [string, (y: number, x: number) => number])[] = [
+    ["blob", (y, x) => 1 + 1e5 * Math.exp(-((y - 30) ** 2 + (x - 61) ** 2) / 32)],
+    ["dots", (y, x) => y % 41 === 3 && x % 37 === 8 ? 1e4 : 1],
+    ["dots in black", (y, x) => y % 41 === 3 && x % 37 === 8 ? 1 : 0],
+  ];
+  for (const [what, factor] of pictures) {
+    const given = simulatedCase(problem, tile(4, 3, 2), "normal");
+    const input = given.request.inputs.input!.data as Float32Array;
+    input.forEach((value, i) => {
+      input[i] = value * factor(Math.floor(i / size) % size, i % size);
+    });
+    const healthy = healthyResult(given, { separate: true, start: 2 });
+    const right = judgeCase(given, healthy.result, healthy.reference);
+    assert.deepEqual([right.verdict, right.reasons], ["pass", []], what);
+    assert.ok(right.rel_l2_limit < 10 * right.measured.relL2, `${what}: ${right.rel_l2_limit}`);
+    const off = changed(healthy, (value, i) => value * (i % 2 === 0 ? 1.00003 : 0.99997));
+    assert.equal(judgeCase(given, off, healthy.reference).verdict, "fail", what);
+  }
+});
+
 Deno.test("judge() fails F(14x14,3x3) on normal data, and a result of zeros (G1)", () => {
   const problem = convProblem({
     batch: 1,

@@ -2,7 +2,6 @@
 import {
   F32,
   type Floors,
-  type Grouping,
   judge,
   type Judgement,
   type JudgeOptions,
@@ -35,6 +34,7 @@ export interface SimulatedCase {
   readonly request: ConvYardstickRequest;
   /** Made once, of the data as it is then. */
   yardstick(): Yardstick;
+  /** By which errors are measured, likewise. */
   floors(): Floors | undefined;
 }
 
@@ -64,16 +64,6 @@ export function simulatedCase(
   return { request, yardstick: () => measure().yardstick, floors: () => measure().floors };
 }
 
-function groupingOf({ problem, arithmetic }: ConvYardstickRequest): Grouping {
-  const backward = problem.op === "bwd-filter";
-  return {
-    rowAxis: backward ? 0 : 1,
-    names: ["channel", backward ? "input channel" : "image"],
-    otherInner: false,
-    tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
-  };
-}
-
 /** A correct kernel's results and their reference. */
 export function healthyResult({ request }: SimulatedCase, order: SimulationOrder = {}) {
   return simulateConv(request, order);
@@ -81,17 +71,21 @@ export function healthyResult({ request }: SimulatedCase, order: SimulationOrder
 
 /** What the gate makes of results. */
 export function judgeCase(
-  { request, yardstick, floors }: SimulatedCase,
+  { request: { problem, arithmetic, precision }, yardstick, floors }: SimulatedCase,
   result: Float32Array,
   reference: ReferenceResult,
   options: JudgeOptions = {},
 ): Judgement & { measured: Measured } {
-  const { precision } = request;
   const measured = measureAccuracy(result, reference, {
     strides: rowMajorStrides(reference.shape),
     precision,
-    accumulationLength: accumulationLength(request.problem),
-    grouping: groupingOf(request),
+    accumulationLength: accumulationLength(problem),
+    grouping: {
+      rowAxis: problem.op === "bwd-filter" ? 0 : 1,
+      names: ["channel", problem.op === "bwd-filter" ? "input channel" : "image"],
+      otherInner: false,
+      tile: arithmetic.tiles?.[0]?.axes.map(({ n }) => n) ?? problem.filterSize.map(() => 1),
+    },
     floors: floors(),
   });
   return { measured, ...judge(measured, yardstick(), precision, options) };
