@@ -19,7 +19,7 @@ fn main(
 <%= it.places %>
 
 <%
-const step = (last) => { -%>
+const step = (last, multiply = it.multiply) => { -%>
 <%= it.current %>
 <% if (!it.prefetch) { -%>
     {
@@ -46,7 +46,7 @@ const step = (last) => { -%>
 <% if (it.buffers === "collected") { -%>
     workgroupBarrier();
 <% } -%>
-<%= it.multiply %>
+<%= multiply %>
 <%= it.fold %>
 <% if (it.buffers === "one" || it.buffers === "ahead") { -%>
     workgroupBarrier();
@@ -56,10 +56,28 @@ const step = (last) => { -%>
 <%
 const rounds = (first, end) => { -%>
   for (var round = <%= first %>; round < <%= end %>; round += <%= it.rounds %>u) {
-    for (var turn = 0u; turn < <%= it.rounds %>u; turn++) {
+<% if (it.rowBegin) { -%>
+<%= it.rowBegin %>
+<% } -%>
+<% const { before, after } = it.row; -%>
+<% before.forEach((multiply, turn) => { -%>
+    {
+      let step = round + <%= turn %>u;
+<% step(false, multiply) -%>
+    }
+<% }); -%>
+<% if (before.length + after.length < it.rounds) { -%>
+    for (var turn = <%= before.length %>u; turn < <%= it.rounds - after.length %>u; turn++) {
       let step = round + turn;
 <% step(false) -%>
     }
+<% } -%>
+<% after.forEach((multiply, turn) => { -%>
+    {
+      let step = round + <%= it.rounds - after.length + turn %>u;
+<% step(false, multiply) -%>
+    }
+<% }); -%>
   }
 <% }; -%>
 <%
@@ -128,10 +146,6 @@ const sums = (output, counted) => { -%>
 <% } -%>
   if (next_step >= end_step) { break; }
   workgroupBarrier();
-<% if (it.again) { -%>
-  // Sums have passed through the tiles of the steps before.
-<%= it.again %>
-<% } -%>
   }
 <% if (!it.parts.stored) { -%>
 

@@ -35,14 +35,17 @@ export interface Cut {
  * the longest: of matrix units some are one step or round shorter.
  *
  * @param chain How far matrix units add up, where it runs on them.
+ * @param row Steps of which all workgroups have whole rows; any where absent.
  */
 export function cutArithmetic(
   { policy, splits, head }: Cut,
   steps: number,
   chain?: UnitChain,
+  row?: number,
 ): PlanArithmetic {
   const whole = splits === 1 || head !== undefined;
-  const { parts, longest } = unitSchedule(policy, chain, steps, splits, head !== undefined);
+  const streamed = head !== undefined;
+  const { parts, longest } = unitSchedule(policy, chain, { steps, splits, streamed, row });
   const unit = policy.matrix?.unit.result !== "f32" ? {} : {
     unit: policy.matrix.unit.k,
     ...(policy.matrix.split ? { math: "f16x3" as const } : {}),
@@ -168,7 +171,9 @@ function fewestSplits(
 function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Generator<Cut> {
   const steps = product.steps(policy);
   const tiles = mainLoopWorkgroups({ ...product, splits: 1 }, policy);
-  const most = Math.max(1, Math.min(steps, mostSplits(product, policy, asked, product.elements)));
+  const row = product.b.tapRing?.row?.steps;
+  const room = mostSplits(product, policy, asked, product.elements);
+  const most = Math.max(1, Math.min(steps / (row ?? 1), room));
   const needed = asked.balance === "split-k" ? 2 : 1;
   const least = Math.min(most, Math.max(needed, Math.ceil(steps / mostSteps(policy, asked))));
   const forced = asked.splits === undefined
@@ -181,10 +186,10 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
   );
   for (const splits of splitsBetween(forced ?? least, forced ?? most, filling)) {
     // A split without steps would be pure waste.
-    const perSplit = Math.ceil(steps / splits);
+    const perSplit = stepsPerSplit(steps, splits, row);
     if (splits > 1 && perSplit * (splits - 1) >= steps && forced === undefined) continue;
     const multiplied = splits === 1 ? product.wholeSteps?.(policy) ?? steps : perSplit;
-    const { rounds, parts } = unitSchedule(policy, product.matrix?.chain, steps, splits);
+    const { rounds, parts } = unitSchedule(policy, product.matrix?.chain, { steps, splits, row });
     // Where sums move to registers nothing is collected ahead.
     const counted = splits > 1 && collectsAhead(policy) && rounds === undefined &&
       parts?.totals !== "registers";
@@ -217,7 +222,11 @@ function* streamedCuts(product: Product, policy: TilePolicy, asked: CutLimits): 
     const most = Math.min(steps, mostSplits(product, policy, asked, elements));
     const forced = asked.splits === undefined ? undefined : Math.min(most, asked.splits);
     for (const splits of splitsBetween(Math.max(2, forced ?? 2), forced ?? most)) {
-      const schedule = unitSchedule(policy, product.matrix?.chain, steps, splits, true);
+      const schedule = unitSchedule(policy, product.matrix?.chain, {
+        steps,
+        splits,
+        streamed: true,
+      });
       const rounds = product.share === undefined && asked.sizes !== "uniform"
         ? schedule.rounds
         : undefined;

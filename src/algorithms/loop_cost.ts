@@ -3,6 +3,7 @@ import {
   dealsRows,
   loadedTile,
   policyVector,
+  shareInRow,
   sharesLines,
   VECTOR_BYTES,
   vectorSide,
@@ -44,7 +45,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     const across = access.tapRow !== undefined
       ? shares.tapRows[policy.name] ?? 1
       : access.tapRing !== undefined
-      ? shares.tapRings[policy.name] ?? 1
+      ? (shares.tapRings[policy.name] ?? 1) / shareInRow(access.tapRing)
       : vectorSide(access) === "depth"
       ? depthShare(shares, policy, extent, access.runs) *
         (access.gathered ? gatheredShare(shares, policy, access) : 1)
@@ -116,7 +117,7 @@ function flushedShare(
   steps: number,
 ): number {
   // Of a last step that is multiplied in part the whole one counts.
-  const { parts } = unitSchedule(policy, matrix?.chain, Math.ceil(steps));
+  const { parts } = unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps) });
   if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
@@ -124,7 +125,7 @@ function flushedShare(
 
 /** Times that sums of so many steps are stored and read again on their way. */
 function storedAgain(policy: TilePolicy, { matrix }: Product, steps: number): number {
-  const { parts } = unitSchedule(policy, matrix?.chain, Math.ceil(steps));
+  const { parts } = unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps) });
   return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
 }
 

@@ -1,13 +1,13 @@
-import { policyVector } from "../kernels/loader.ts";
+import { policyVector, tapReach } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
-  DEEP_POLICY_NAMES,
   isMatrixPolicyName,
   isMatrixTile,
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
+  TAP_POLICY_NAMES,
   type TapRows,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
@@ -52,6 +52,22 @@ export function policyFits(
     bytes <= limits.maxComputeWorkgroupStorageSize;
 }
 
+/**
+ * Registers of a thread for sums and what a ring's taps keep, beside which an H200's compiler still finds those for loads and places
+ * (84 to 101 of tiles of 128x192x64).
+ */
+const RING_REGISTERS = 144;
+
+/** Whether a thread's registers hold what a ring's taps keep. */
+function keepsRing({ matrix, depth }: TilePolicy, { b: { tapRing } }: Product): boolean {
+  if (matrix === undefined || tapRing === undefined) return true;
+  const { unit, lanes, matrices: [rows, columns] } = matrix;
+  const sums = rows * columns * unit.m * unit.n / lanes;
+  // Halves, two to a register.
+  const kept = columns / tapRing.taps * tapReach(tapRing) * depth * unit.n / lanes / 2;
+  return sums + kept <= RING_REGISTERS;
+}
+
 /** What a request says of tiles. */
 export interface TileRequest {
   /** One of the policies' names, or the sizes of one. */
@@ -86,7 +102,9 @@ export function tileCandidates(
   }
   const device = deviceOf(request);
   const weighed = (policies: readonly TilePolicy[]) =>
-    policies.filter((policy) => weighsPolicy(device, policy) && fits(policy));
+    policies.filter((policy) =>
+      weighsPolicy(device, policy) && fits(policy) && keepsRing(policy, product)
+    );
   const units = weighed(matrices);
   // Where there are matrix units, all but the thin ones are slower.
   const candidates = unitsAlone(product)
@@ -164,7 +182,7 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
           "dawn lists a device's",
       );
     }
-    if (DEEP_POLICY_NAMES.includes(name)) {
+    if (TAP_POLICY_NAMES.includes(name)) {
       return refusal(
         "problem",
         `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 4 taps and stride 1 along the last axis, of backward-filter ` +

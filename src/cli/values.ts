@@ -1,8 +1,4 @@
-import {
-  DEEP_POLICY_NAMES,
-  isMatrixTile,
-  MATRIX_POLICY_NAMES,
-} from "../kernels/matrix_policies.ts";
+import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import type { PaddingMode } from "../problem/padding.ts";
@@ -210,7 +206,7 @@ export function parsePolicy(text: string): string {
     "auto",
     ...TILE_POLICIES.map(({ name }) => name),
     ...MATRIX_POLICY_NAMES,
-    ...DEEP_POLICY_NAMES,
+    ...TAP_POLICY_NAMES,
   ];
   const word = text.trim().toLowerCase();
   if (names.includes(word) || /^\d+x\d/.test(word)) return word;

@@ -29,7 +29,7 @@ export interface TileLoader {
   /** Taps that a step multiplies each load with; one where absent. */
   readonly tapRow?: TapRow;
   /** Taps whose columns a step multiplies with what it and steps before it have loaded; columns' own where absent. */
-  readonly tapRing?: TapRow;
+  readonly tapRing?: TapRing;
   /** Runs of as many values each, in which the tile's depth lies in memory; one where absent. */
   readonly runs?: number;
   /** Declares the state of the loop, given `first_step`. */
@@ -38,14 +38,14 @@ export interface TileLoader {
   readonly step: string;
   /** Moves the state to the next step. */
   readonly advance: string;
+  /** Statements that say again what the state is at the begin of each row of steps, where steps go by rows. */
+  readonly rowBegin?: string;
   /** Declares what is fixed for a place slot; `place` is the index in the whole operand, `group` is in scope. */
   place(slot: number, place: string): string;
   /** Declares what a depth slot needs this step; `row` is the depth within the tile, or within run `run` where the text knows that. */
   depth(slot: number, row: string, run?: number): string;
   /** Declares what a place slot needs this step. */
   placeStep(slot: number): string;
-  /** With {@linkcode tapRing}: `begin` as of another step than `first_step`. */
-  ringBegin?(step: string): string;
   /**
    * Assigns the value, of so many elements as `vector` says, to `target`; zero where depth or padding lies outside, or, where loads
    * keep their masks, whether it does not to `keep_{target}`.
@@ -68,6 +68,37 @@ export interface TapRow {
   readonly taps: number;
   /** Places from one tap to the next. */
   readonly dilation: number;
+}
+
+/** Taps that meet what steps before have loaded, steps apart. */
+export interface TapRing extends TapRow {
+  /**
+   * Where rows of steps follow each other and each multiplies its own taps alone: steps of a row, and those before its first tap's
+   * place lies in it. Taps beyond a row's ends are left out. Absent where what is loaded between rows is zero.
+   */
+  readonly row?: RingRow | undefined;
+}
+
+export interface RingRow {
+  readonly steps: number;
+  readonly padding: number;
+}
+
+/** The taps of a ring that lie in the row of a step, `step` steps from its begin. */
+export function tapsInRow({ taps, dilation, row }: TapRing, step: number): readonly number[] {
+  return Array.from({ length: taps }, (_, tap) => tap).filter((tap) => {
+    if (row === undefined) return true;
+    const place = step + tap * dilation - row.padding;
+    return place >= 0 && place < row.steps;
+  });
+}
+
+/** Mean share of a ring's taps that lie in the row of a step. */
+export function shareInRow(ring: TapRing): number {
+  const { taps, row } = ring;
+  if (row === undefined) return 1;
+  const steps = Array.from({ length: row.steps }, (_, step) => tapsInRow(ring, step).length);
+  return steps.reduce((sum, count) => sum + count, 0) / (taps * row.steps);
 }
 
 /** Steps or places from the first of a row of taps to the last. */

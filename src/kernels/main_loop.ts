@@ -160,7 +160,10 @@ export function mainLoopKernel(
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
   const { accumulation = "f32", chain, threadChain, skip, partials } = options;
-  const schedule = unitSchedule(policy, chain, steps, shape.splits, shape.split !== undefined);
+  const { splits } = shape;
+  const row = b.tapRing?.row?.steps;
+  const streamed = shape.split !== undefined;
+  const schedule = unitSchedule(policy, chain, { steps, splits, streamed, row });
   const { parts, longest } = schedule;
   const rounds = mode === "constant" && !shape.uneven && last === undefined
     ? schedule.rounds
@@ -169,6 +172,9 @@ export function mainLoopKernel(
     !shape.uneven && parts !== undefined && rounds === undefined && steps % parts.steps === 0;
   if (!isMatrixPolicy(policy) && (a.tapRow ?? b.tapRow ?? b.tapRing) !== undefined) {
     throw new Error(`Cannot multiply rows of taps by threads: ${policy.name} has no matrix units`);
+  }
+  if (row !== undefined && rounds !== row) {
+    throw new Error(`Cannot go over rows of ${row} steps by ${rounds ?? "single steps"}`);
   }
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)

@@ -68,18 +68,20 @@ export const MATRIX_POLICY_NAMES: readonly string[] = MATRIX_POLICIES.map(({ nam
 function rowPolicies(taps: number): MatrixPolicy[] {
   const rows = MATRIX_POLICIES.filter(({ depth }) => depth > 1)
     .map((policy): MatrixPolicy => ({ ...policy, depth: taps }));
-  return [...rows, ...deeperPolicies(rows)];
+  return [
+    ...rows,
+    ...deeperPolicies(rows.filter(({ subgroups: [down, across] }) => down * across === 8)),
+  ];
 }
 
-/** Of eight subgroups twice as deep. */
+/** Twice as deep. */
 function deeperPolicies(policies: readonly MatrixPolicy[]): MatrixPolicy[] {
-  return policies.filter(({ subgroups: [down, across] }) => down * across === 8)
-    .map((policy) => ({
-      ...policy,
-      name: `${policy.name}-deep`,
-      deeper: policy.name,
-      depth: 2 * policy.depth,
-    }));
+  return policies.map((policy) => ({
+    ...policy,
+    name: `${policy.name}-deep`,
+    deeper: policy.name,
+    depth: 2 * policy.depth,
+  }));
 }
 
 /** Taps that a product multiplies what it loads with: a step along its depth, one matrix of each or two (`-deep`), or steps along its columns. */
@@ -88,17 +90,24 @@ export interface TapRows {
   readonly ring?: number | undefined;
 }
 
-/** Names of policies that rows of taps alone have. */
-export const DEEP_POLICY_NAMES: readonly string[] = rowPolicies(1)
-  .filter(({ deeper }) => deeper !== undefined).map(({ name }) => name);
+/** For results of few rows whose taps are columns: 32x192x32 and 16x384x32 of four subgroups. */
+const RING_POLICIES: readonly MatrixPolicy[] = [
+  policy("matrix-192-short", [1, 4], [2, 3], 2, [2, 1]),
+  policy("matrix-384-flat", [1, 4], [1, 6], 2, [1, 2]),
+];
 
 /** Those whose subgroups have all taps' matrices of the same channels beside each other, of two matrices' depth, and deeper ones. */
 function ringPolicies(taps: number): MatrixPolicy[] {
-  const whole = MATRIX_POLICIES.filter(({ depth, matrices }) =>
+  const whole = [...MATRIX_POLICIES, ...RING_POLICIES].filter(({ depth, matrices }) =>
     depth > 1 && matrices[1] % taps === 0
   );
   return [...whole, ...deeperPolicies(whole)];
 }
+
+/** Names of policies that rows of taps alone have. */
+export const TAP_POLICY_NAMES: readonly string[] = [
+  ...new Set([...rowPolicies(1), ...ringPolicies(1)].map(({ name }) => name)),
+].filter((name) => !MATRIX_POLICY_NAMES.includes(name));
 
 /**
  * The policies in elements of a unit, those whose sums its subgroups can pass on. Of units of 16 x 8 twice as many matrices lie
@@ -130,7 +139,7 @@ export function matrixPolicies(
 
 /** Whether it names a policy on matrix units, or is the sizes of one. */
 export function isMatrixPolicyName(text: string): boolean {
-  return [...MATRIX_POLICY_NAMES, ...DEEP_POLICY_NAMES].includes(text) || isMatrixTile(text);
+  return [...MATRIX_POLICY_NAMES, ...TAP_POLICY_NAMES].includes(text) || isMatrixTile(text);
 }
 
 /** Whether a policy's name has the sizes of {@linkcode parseMatrixPolicy}. */

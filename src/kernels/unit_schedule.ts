@@ -39,7 +39,8 @@ function unitParts(
   const { totals } = chain;
   const most = mostPartSteps(policy, chain);
   if (most < steps) {
-    return { steps: totals === "result" ? partSteps(steps, most, rounds) : most, totals };
+    const whole = totals === "result" || rounds !== undefined;
+    return { steps: whole ? partSteps(steps, most, rounds) : most, totals };
   }
   return matrix.split && steps * depth > SPLIT_ALONE
     ? { steps: Math.ceil(steps / 2), totals }
@@ -52,22 +53,33 @@ function partSteps(steps: number, most: number, rounds = 1): number {
   return rounds * Math.ceil(all / Math.ceil(all / each));
 }
 
-/**
- * How workgroups go over so many steps, `splits` of them sharing a tile's.
- *
- * @param streamed Whether some workgroups have all of the steps.
- */
+/** Steps of a tile, and who goes over them. */
+export interface TileSteps {
+  readonly steps: number;
+  /** Workgroups that share them; 1 where absent. */
+  readonly splits?: number;
+  /** Whether some workgroups have all of the steps. */
+  readonly streamed?: boolean;
+  /** Steps of a row, of which every workgroup has whole ones, in no longer parts than {@linkcode fitsPart}; any where absent. */
+  readonly row?: number | undefined;
+}
+
+/** Whether the parts in which a policy sums may be of so many steps. */
+export function fitsPart(policy: UnitPolicy, chain: UnitChain | undefined, steps: number): boolean {
+  return chain === undefined || steps <= mostPartSteps(policy, chain);
+}
+
+/** How workgroups go over a tile's steps. */
 export function unitSchedule(
   policy: UnitPolicy,
   chain: UnitChain | undefined,
-  steps: number,
-  splits = 1,
-  streamed = false,
+  { steps, splits = 1, streamed = false, row }: TileSteps,
 ): UnitSchedule {
   const schedule = (rounds?: number): UnitSchedule => {
     const longest = streamed ? steps : stepsPerSplit(steps, splits, rounds);
     return { longest, rounds, parts: unitParts(policy, chain, longest, rounds) };
   };
+  if (row !== undefined) return schedule(row);
   const single = schedule();
   const { parts } = single;
   if (parts === undefined) {
@@ -92,7 +104,7 @@ export function paddedSteps(
   chain: UnitChain | undefined,
   steps: number,
 ): number {
-  const { parts, rounds } = unitSchedule(policy, chain, steps);
+  const { parts, rounds } = unitSchedule(policy, chain, { steps });
   if (parts?.totals !== "result" || rounds !== undefined) return steps;
   return fullRounds(steps, mostPartSteps(policy, chain!));
 }

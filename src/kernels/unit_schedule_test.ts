@@ -20,7 +20,7 @@ Deno.test("padded steps go by rounds where sums are stored on their way, and are
       const all = paddedSteps(policy, chain, steps);
       const most = Math.max(1, Math.floor(length / policy.depth));
       if (steps <= most) return assert.equal(all, steps);
-      const { rounds, parts } = unitSchedule(policy, chain, all);
+      const { rounds, parts } = unitSchedule(policy, chain, { steps: all });
       assert.ok(parts!.steps <= most && parts!.steps * Math.ceil(all / parts!.steps) >= all);
       if (most < 4) return assert.deepEqual([all, rounds], [steps, undefined]);
       if (all > steps) padded++;
@@ -35,14 +35,17 @@ Deno.test("padded steps go by rounds where sums are stored on their way, and are
   const ahead = POLICIES.find(({ name }) => name === "matrix-ahead")!;
   const chain = { length: 2048, totals: "result" } as const;
   assert.deepEqual([3088, 5120].map((k) => paddedSteps(ahead, chain, k / 16)), [198, 320]);
-  assert.deepEqual(unitSchedule(ahead, chain, 320).parts, { steps: 112, totals: "result" });
+  assert.deepEqual(unitSchedule(ahead, chain, { steps: 320 }).parts, {
+    steps: 112,
+    totals: "result",
+  });
 });
 
 Deno.test("only what is stored on its way is padded, and who has a depth alone goes by rounds for nothing else", () => {
   for (const policy of [...POLICIES, ...TILE_POLICIES]) {
     for (const steps of [1, 7, 313, 2001]) {
       assert.equal(paddedSteps(policy, undefined, steps), steps);
-      assert.equal(unitSchedule(policy, undefined, 8 * steps).rounds, undefined);
+      assert.equal(unitSchedule(policy, undefined, { steps: 8 * steps }).rounds, undefined);
       assert.equal(paddedSteps(policy, { length: 224, totals: "registers" }, steps), steps);
     }
   }
@@ -62,9 +65,7 @@ Deno.test("parts of workgroups that share a depth are whole rounds of theirs, or
         const { longest, rounds, parts } = unitSchedule(
           policy,
           { length, totals },
-          steps,
-          splits,
-          streamed,
+          { steps, splits, streamed },
         );
         assert.ok(streamed ? longest === steps : longest * splits >= steps);
         if (parts === undefined) return;

@@ -78,6 +78,19 @@ const rowAxes = randomAxes({ more: 9, stride: 2, dilation: 3 }).map((axes) =>
   )
 );
 
+/** The same, and as often such as keep the last axis' size. */
+const ringAxes = fc.oneof(
+  rowAxes,
+  rowAxes.map((axes) =>
+    axes.map((axis, d) => {
+      if (d < axes.length - 1) return axis;
+      const reach = (axis.filter - 1) * axis.dilation;
+      const begin = Math.min(axis.begin, reach);
+      return { ...axis, begin, end: reach - begin };
+    })
+  ),
+);
+
 /** What of a device multiplies halves. */
 function halfUnit({ matrixUnits }: GpuDevice): MatrixUnit {
   return matrixUnits!.units.find(({ component }) => component === "f16")!;
@@ -116,7 +129,7 @@ function traitCounts() {
   };
 }
 
-const ROW_TRAITS = /_row\d(x\d)?|y\d+|_a\d(?=b)|_split|_streamk|_stored\d|_flush\d/g;
+const ROW_TRAITS = /_row\d(x\d)?|j?y\d+|_a\d(?=b)|_split|_streamk|_stored\d|_flush\d/g;
 
 Deno.test("random convolutions of f16 by rows of taps agree with the reference", async () => {
   using gpu = await openMatrixUnits();
@@ -202,7 +215,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
   await fc.assert(
     fc.asyncProperty(
       randomSizes({
-        axes: rowAxes,
+        axes: ringAxes,
         batch: fc.constantFrom(1, 2, 5, 17),
         groups: fc.constantFrom(1, 1, 2),
         groupIn: eights,
@@ -213,7 +226,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
       fc.constantFrom("f32", "f16"),
       fc.constantFrom(1, 2, 5),
       fc.constantFrom("uniform", "constant"),
-      fc.constantFrom(undefined, 2 * k, 6 * k),
+      fc.constantFrom(undefined, undefined, 2 * k, 6 * k),
       // Matrices along the depth of a step.
       fc.constantFrom(1, 2),
       // Four subgroups, and 256 threads of eight, whose loads no compiler moves.
@@ -242,7 +255,7 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
         ]);
       },
     ),
-    { numRuns: full ? 600 : 90, seed: 20261125 },
+    { numRuns: full ? 600 : 130, seed: 20261125 },
   );
   found.assertSeen(
     "_row2",
@@ -258,26 +271,63 @@ Deno.test("random backward-filter of f16 whose taps of a row share what they loa
     "shuffled",
     "y1",
     "y4",
+    // Rows that follow each other.
+    "jy1",
     "_a1",
     "_a4",
     "_a8",
   );
 });
 
+Deno.test("rows of backward-filter that follow each other are summed in whole ones, by splits and by parts", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const { m, n, k } = halfUnit(gpu);
+  const problem = convProblem({
+    op: "bwd-filter",
+    batch: 40,
+    inChannels: 16,
+    outChannels: 16,
+    inputSize: [9, 5],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    paddingEnd: [1, 1],
+  });
+  const policy = `${2 * m}x${6 * n}x${2 * k}_${2 * m}x${3 * n}m`;
+  // 25 rows of five steps in parts of four of them, or nine at most in parts of three.
+  const flush = 20 * 2 * k;
+  for (
+    const { trait, ...more } of [
+      { splits: 4, outDtype: "f16", trait: /jy\d.*_split/ },
+      { splits: 1, outDtype: "f32", flush, trait: /_stored20_.*jy/ },
+      { splits: 1, outDtype: "f16", flush, trait: /_flush20_.*jy/ },
+      { splits: 3, outDtype: "f32", flush, trait: /_stored15_.*jy\d.*_split/ },
+    ] as const
+  ) {
+    const { plan } = await checkedResult(
+      gpu,
+      rowRequest(gpu, problem, undefined, { sizes: "constant", policy, ...more }),
+    );
+    assert.match(plan.kernel, trait);
+  }
+});
+
 Deno.test("an infinite input reaches taps of its own channel alone, where rows of images do not fill a step", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const { n, k } = halfUnit(gpu);
-  for (const [batch, rows] of [[3, 8], [1, 9], [2, 11]] as const) {
+  const cases = [[3, 8], [1, 9], [2, 11]].flatMap(([batch, rows]) => // Rows as long as the input's follow each other.
+  [{ batch, rows, padding: 1, trait: /_row3jy/ }, { batch, rows, padding: 0, trait: /_row3y/ }]);
+  for (const { batch, rows, padding, trait } of cases) {
     const problem = convProblem({
       op: "bwd-filter",
-      batch,
+      batch: batch!,
       inChannels: 16,
       outChannels: 16,
-      inputSize: [rows, 8],
+      inputSize: [rows!, 8],
       filterSize: [3, 3],
-      paddingBegin: [1, 1],
-      paddingEnd: [1, 1],
+      paddingBegin: [1, padding],
+      paddingEnd: [1, padding],
     });
     const request = rowRequest(gpu, problem, undefined, {
       sizes: "constant",
@@ -287,7 +337,7 @@ Deno.test("an infinite input reaches taps of its own channel alone, where rows o
     const subject = convSubject(request);
     const operands = fillOperands(subject, "uniform11", 5);
     const plan = planConv(request);
-    assert.match(plan.kernel, /_row3y/);
+    assert.match(plan.kernel, trait);
     // Channel 15 of the last place of all.
     operands.input![operands.input!.length - 1] = Infinity;
     const { result } = await runPlan(gpu, plan, operands, subject.result, 1);

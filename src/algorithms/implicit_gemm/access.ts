@@ -1,5 +1,5 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import type { TapRow, TileLoader } from "../../kernels/loader.ts";
+import type { TapRing, TapRow, TileLoader } from "../../kernels/loader.ts";
 import type { UnevenRows } from "../../kernels/tile_scheduler.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { ModuleBuilder, TensorSplit } from "../../kernels/module.ts";
@@ -20,7 +20,7 @@ export interface Access {
   /** Taps that a step multiplies each load with. */
   readonly tapRow?: TapRow;
   /** Taps whose columns a step multiplies with what it and steps before it have loaded. */
-  readonly tapRing?: TapRow;
+  readonly tapRing?: TapRing;
   /** Whether each step finds anew where it lies. */
   readonly gathered?: boolean;
   /** Elements from a place to the next in memory, where that is known and places do not lie beside each other. */

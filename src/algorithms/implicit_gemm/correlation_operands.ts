@@ -1,15 +1,18 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { placesLoader, shiftedInputLoader } from "../../kernels/loaders/correlation.ts";
 import {
+  joinsRows,
   ringColumns,
   ringGradientLoader,
   ringInputLoader,
   ringSteps,
   rowBox,
+  tapRingOf,
 } from "../../kernels/loaders/correlation_ring.ts";
 import { rowTrait } from "../../kernels/loaders/gather.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { fitsPart } from "../../kernels/unit_schedule.ts";
 import { addsUp } from "../conv_product.ts";
 import { productUnit } from "../product.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
@@ -26,18 +29,20 @@ import { spatialAxes } from "../spatial_axes.ts";
  */
 export function correlationOperands(request: PlanRequest): readonly [Operands, ...Operands[]] {
   const placed = placedOperands(request);
-  const ring = ringOperands(request, placed);
-  return ring === undefined ? [placed] : [placed, ring];
+  return [placed, ...ringOperands(request, placed)];
 }
 
 /** Taps of a row whose matrices lie beside each other in a subgroup's tile. */
 const MOST_RING_TAPS = 4;
 
+/** Most products of a step by rows. */
+const MOST_RING_DEPTH = 64;
+
 /**
- * The operands by rows whose taps share what a step loads: f16 on matrix units, channels innermost, stride 1 along the last axis.
- * Undefined where they may not.
+ * The operands by rows whose taps share what a step loads, f16 on matrix units, channels innermost, stride 1 along the last axis: with
+ * steps between rows, and without where rows may be joined. None where they may not.
  */
-function ringOperands(request: PlanRequest, placed: Operands): Operands | undefined {
+function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   const { problem, layout, variant } = request;
   const { input, output } = groupChannels(problem);
   const unit = productUnit(request, addsUp(placed.result, placed.rows, variant));
@@ -45,61 +50,68 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands | undefi
   const inputStrides = stridesOf(request, "input");
   const gradientStrides = stridesOf(request, "output");
   const axes = spatialAxes(problem, "forward", inputStrides);
-  const { taps, stride, dilation } = axes.at(-1)!;
-  if (unit?.unit.component !== "f16" || unit.split || !prefetch || doubleBuffer) return undefined;
-  if (layout !== "nhwc" || loadVector(request)(input) !== 4 || input % 8 !== 0) return undefined;
-  if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return undefined;
-  if (placed.result.classes !== undefined) return undefined;
+  const last = axes.at(-1)!;
+  const { taps, stride, dilation } = last;
+  if (unit?.unit.component !== "f16" || unit.split || !prefetch || doubleBuffer) return [];
+  if (layout !== "nhwc" || loadVector(request)(input) !== 4 || input % 8 !== 0) return [];
+  if (taps < 2 || taps > MOST_RING_TAPS || stride !== 1) return [];
+  const { result } = placed;
+  if (result.classes !== undefined) return [];
   const elements = elementsOf(request);
   const columns = { taps, block: unit.unit.n, channels: input };
-  const depthOf = (count: number) => ({
-    batch: problem.batch,
-    axes,
-    box: rowBox(problem.batch, axes, count),
-  });
+  const joins = joinsRows(last) && request.sizes !== "uniform" &&
+    fitsPart({ depth: MOST_RING_DEPTH }, unit.chain, last.places);
   const vectors = (policy: TilePolicy) => ({
     a: policyVector(policy, placed.a.vector, placed.a.steps ?? []),
     b: policyVector(policy, placed.b.vector, placed.b.steps ?? []),
   });
-  return {
-    ...placed,
-    columns: ringColumns(columns, elementCount(problem.filterSize.slice(0, -1))),
-    b: { ...placed.b, tapRing: { taps, dilation } },
-    depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
-    loaders(module, policy, split) {
-      const vector = vectors(policy);
-      const kind = runsAlone(policyThreads(policy)) ? "ordered" : "read";
-      const gradient = loadedTensor(module, "output", vector.a, split("a"), elements, kind);
-      const image = loadedTensor(module, "input", vector.b, split("b"), elements, kind);
-      const depth = depthOf(policy.depth);
-      const tensor = (strides: readonly number[], channels: number) => ({
-        channels,
-        batchStride: strides[0]!,
-        strides: strides.slice(2),
-      });
-      return [
-        ringGradientLoader(module, gradient, depth, {
-          ...tensor(gradientStrides, output),
-          vector: vector.a,
-        }),
-        ringInputLoader(
-          module,
-          image,
-          depth,
-          { ...tensor(inputStrides, input), vector: vector.b },
-          columns,
-        ),
-      ];
-    },
-    result: { ...placed.result, ring: { ...columns, columns: placed.columns } },
-    trait(policy) {
-      const { a, b } = vectors(policy);
-      const { rows } = depthOf(policy.depth).box;
-      return `${layout}_${problem.filterSize.length}d_${
-        rowTrait({ taps, dilation })
-      }y${rows}_a${a}b${b}`;
-    },
-  };
+  return (joins ? [false, true] : [false]).map((joined): Operands => {
+    const depthOf = (count: number) => ({
+      batch: problem.batch,
+      joined,
+      axes,
+      box: rowBox(problem.batch, axes, count),
+    });
+    return {
+      ...placed,
+      columns: ringColumns(columns, elementCount(problem.filterSize.slice(0, -1))),
+      b: { ...placed.b, tapRing: tapRingOf(last, joined) },
+      depth: ({ depth }) => ringSteps(depthOf(depth)) * depth,
+      loaders(module, policy, split) {
+        const vector = vectors(policy);
+        const kind = runsAlone(policyThreads(policy)) ? "ordered" : "read";
+        const gradient = loadedTensor(module, "output", vector.a, split("a"), elements, kind);
+        const image = loadedTensor(module, "input", vector.b, split("b"), elements, kind);
+        const depth = depthOf(policy.depth);
+        const tensor = (strides: readonly number[], channels: number) => ({
+          channels,
+          batchStride: strides[0]!,
+          strides: strides.slice(2),
+        });
+        return [
+          ringGradientLoader(module, gradient, depth, {
+            ...tensor(gradientStrides, output),
+            vector: vector.a,
+          }),
+          ringInputLoader(
+            module,
+            image,
+            depth,
+            { ...tensor(inputStrides, input), vector: vector.b },
+            columns,
+          ),
+        ];
+      },
+      result: { ...result, ring: { ...columns, columns: placed.columns } },
+      trait(policy) {
+        const { a, b } = vectors(policy);
+        const { rows } = depthOf(policy.depth).box;
+        return `${layout}_${problem.filterSize.length}d_${rowTrait({ taps, dilation })}${
+          joined ? "j" : ""
+        }y${rows}_a${a}b${b}`;
+      },
+    };
+  });
 }
 
 /** Backward-filter, deep along images and places as they follow each other. */

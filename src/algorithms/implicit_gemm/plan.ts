@@ -93,7 +93,12 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
     algorithm: "implicit-gemm",
     passes: elements === 0 ? [] : passes,
     multiplications: main.multiplications,
-    arithmetic: cutArithmetic(cutting.cut, uncut.steps(policy), uncut.matrix?.chain),
+    arithmetic: cutArithmetic(
+      cutting.cut,
+      uncut.steps(policy),
+      uncut.matrix?.chain,
+      operands.b.tapRing?.row?.steps,
+    ),
     notes: [
       (operands.classes === undefined
         ? `a product of ${rows} x ${columns} x ${depth}`

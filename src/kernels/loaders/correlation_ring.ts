@@ -1,5 +1,5 @@
 import { type Axis, axisDigits, digitsText, reachesOutside } from "../axes.ts";
-import { tapReach, type TapRow, type TileLoader } from "../loader.ts";
+import { tapReach, type TapRing, type TileLoader } from "../loader.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 
 /** The rows of a step: so many of each of so many images, which follow each other along the last axis but one. */
@@ -12,10 +12,12 @@ export interface RowBox {
  * The depth of backward-filter by rows, channels innermost, whose taps along the last axis share what a step loads: a step takes one
  * place each of a box of rows, the next step the next place, so that what it loads of the input is what the last tap of its place takes
  * and the other taps of the places that follow. Between rows lie steps that add nothing, in which the next row's first places are
- * loaded.
+ * loaded; or rows follow each other, each as long as the input's, and taps beyond their ends are left out.
  */
 export interface RingDepth {
   readonly batch: number;
+  /** Whether rows follow each other; only where {@linkcode joinsRows}. */
+  readonly joined: boolean;
   /** The input's axes, between places of the output and taps. */
   readonly axes: readonly Axis[];
   readonly box: RowBox;
@@ -28,6 +30,27 @@ export interface RingDepth {
 function idlePlaces({ places, size, padding, ...taps }: Axis): number {
   const after = places - 1 + tapReach(taps) - padding - (size - 1);
   return tapReach(taps) - Math.max(0, Math.min(padding, after));
+}
+
+/** Most steps at a row's ends that leave taps out: each is a text of its own. */
+const MOST_ENDS = 8;
+
+/** Whether rows may follow each other: of as many places as the input's, which are more than taps reach. */
+export function joinsRows({ places, size, ...taps }: Axis): boolean {
+  const reach = tapReach(taps);
+  return places === size && taps.padding <= reach && places > reach && reach <= MOST_ENDS;
+}
+
+/** Steps of a row, and how many steps what is loaded of the input is ahead of the gradient. */
+function rowSteps({ axes, joined }: RingDepth): { width: number; ahead: number } {
+  const last = axes.at(-1)!;
+  const ahead = joined ? tapReach(last) - last.padding : idlePlaces(last);
+  return { width: joined ? last.places : last.places + ahead, ahead };
+}
+
+/** The ring of the taps along the last axis. */
+export function tapRingOf({ taps, dilation, padding, places }: Axis, joined: boolean): TapRing {
+  return { taps, dilation, ...(joined && { row: { steps: places, padding } }) };
 }
 
 /** Boxes along an axis of rows. */
@@ -56,11 +79,10 @@ export function rowBox(
 }
 
 /** Steps of all boxes. */
-export function ringSteps({ batch, axes, box }: RingDepth): number {
+export function ringSteps(depth: RingDepth): number {
+  const { batch, axes, box } = depth;
   const others = axes.slice(0, -2).reduce((product, { places }) => product * places, 1);
-  const last = axes.at(-1)!;
-  return boxes(batch, box.images) * others * boxes(rowsOf(axes), box.rows) *
-    (last.places + idlePlaces(last));
+  return boxes(batch, box.images) * others * boxes(rowsOf(axes), box.rows) * rowSteps(depth).width;
 }
 
 /** Channels of a matrix, which follow each other in columns, and taps of a row, one matrix of each before the next channels'. */
@@ -125,7 +147,8 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
   const { axes, box } = depth;
   const last = axes.length - 1;
   const size = ringSize(module);
-  const width = size("width", axes[last]!.places + idlePlaces(axes[last]!));
+  const steps = rowSteps(depth);
+  const width = size("width", steps.width);
   const outer = axes.slice(0, last).map(({ places }, d) => ({
     name: `${operand}_row${d}`,
     each: d === last - 1 ? box.rows : 1,
@@ -143,31 +166,32 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
   // Of a row before the first where steps lie before all: its places are none, and the next row is the first. There are no more such
   // steps than a row has.
   const early = behind !== undefined;
-  const step = (first: string) =>
-    early ? `(${first} + ${width} - ${size("behind", behind)})` : first;
-  const begin = (first: string) =>
-    [
-      `  var ${operand}_x = ${step(first)} % ${width};`,
-      ...outer.map(({ name }) => `  var ${name} = 0u;`),
-      `  var ${operand}_image = 0u;`,
-      "  {",
-      digitsText(
-        early ? `(${step(first)} / ${width} + ${all} - 1u)` : `(${step(first)} / ${width})`,
-        `${operand}_first`,
-        axisDigits(
-          [`${operand}_box`, ...outer.map((_, d) => `${operand}_box${d}`)],
-          ["", ...counts],
-        ),
-        "    ",
+  const step = early ? `(first_step + ${width} - ${size("behind", behind)})` : "first_step";
+  const begin = [
+    `  var ${operand}_x = ${step} % ${width};`,
+    ...outer.map(({ name }) => `  var ${name} = 0u;`),
+    `  var ${operand}_image = 0u;`,
+    "  {",
+    digitsText(
+      early ? `(${step} / ${width} + ${all} - 1u)` : `(${step} / ${width})`,
+      `${operand}_first`,
+      axisDigits(
+        [`${operand}_box`, ...outer.map((_, d) => `${operand}_box${d}`)],
+        ["", ...counts],
       ),
-      ...outer.map(({ name, each }, d) => `    ${name} = ${operand}_box${d} * ${each}u;`),
-      `    ${operand}_image = ${operand}_box * ${box.images}u${early ? ` - ${box.images}u` : ""};`,
-      "  }",
-    ].join("\n");
+      "    ",
+    ),
+    ...outer.map(({ name, each }, d) => `    ${name} = ${operand}_box${d} * ${each}u;`),
+    `    ${operand}_image = ${operand}_box * ${box.images}u${early ? ` - ${box.images}u` : ""};`,
+    "  }",
+  ].join("\n");
   return {
     begin,
     rows: outer.map(({ name }) => name),
     walk: {
+      ...(depth.joined && {
+        rowBegin: `      ${operand}_x = ${early ? steps.ahead : 0}u;`,
+      }),
       advance: `      ${operand}_x += 1u; if (${operand}_x == ${width}) { ${operand}_x = 0u; ${
         next(last - 1)
       } }`,
@@ -177,13 +201,16 @@ function ringState({ operand, module, depth, behind }: RingOperand) {
 }
 
 /**
- * Loads whose mask is of the step that they are of, and so kept with what is loaded.
+ * Loads whose mask is of the step that they are of, and so kept with what is loaded, where there is any.
  *
  * @param load WGSL of what a load gives, and of what it is kept by.
  */
 function keptLoads(
   load: (placeSlot: number, depthSlot: number) => { value: string; conditions: readonly string[] },
 ): Pick<TileLoader, "load" | "keeps"> {
+  if (load(0, 0).conditions.length === 0) {
+    return { load: (p, k, target) => `      ${target} = ${load(p, k).value};` };
+  }
   return {
     keeps: true,
     load(placeSlot, depthSlot, target) {
@@ -243,7 +270,7 @@ export function ringGradientLoader(
     value: gradient.value,
     along: "place",
     ...walk,
-    begin: begin("first_step"),
+    begin,
     step: `      let a_step_far = ${
       [
         `a_image * ${images}`,
@@ -266,7 +293,7 @@ export function ringGradientLoader(
     ...keptLoads((p, k) => ({
       value: gradient.load(`a_base${p} + a_far${k}`),
       conditions: [
-        `a_x < ${ringSize(module)("places", axes[last]!.places)}`,
+        ...(depth.joined ? [] : [`a_x < ${ringSize(module)("places", axes[last]!.places)}`]),
         ...box.conditions(k),
       ],
     })),
@@ -287,9 +314,9 @@ export function ringInputLoader(
   const { axes } = depth;
   const last = axes.length - 1;
   const axis = axes[last]!;
-  const tapRing: TapRow = { taps: axis.taps, dilation: axis.dilation };
-  const idle = idlePlaces(axis);
-  const operand: RingOperand = { operand: "b", module, depth, behind: tapReach(tapRing) - idle };
+  const reach = tapReach(axis);
+  const { ahead } = rowSteps(depth);
+  const operand: RingOperand = { operand: "b", module, depth, behind: reach - ahead };
   const { begin, rows, walk } = ringState(operand);
   const box = ringBox(operand, rows);
   const named = (name: string, value: number) => module.size(`input_${name}`, value);
@@ -303,15 +330,14 @@ export function ringInputLoader(
   const inColumns = named("padded_channels", padded);
   const masked = padded !== channels || module.mode === "uniform";
   // Places of the state before the source's first.
-  const lead = axis.padding + idle - tapReach(tapRing);
+  const lead = axis.padding + ahead - reach;
   return {
     vector,
     value: input.value,
     along: "place",
-    tapRing,
+    tapRing: tapRingOf(axis, depth.joined),
     ...walk,
-    begin: begin("first_step"),
-    ringBegin: begin,
+    begin,
     step: [
       `      let b_at = b_x - ${named("lead", lead)};`,
       `      let b_step_far = ${
@@ -364,7 +390,7 @@ export function ringInputLoader(
       value: input.load(`b_base${p} + b_far${k}`),
       // Unsigned sums: a coordinate below zero is huge. Offsets wrap the same way and meet again.
       conditions: [
-        `b_at < ${named(`size${last}`, axis.size)}`,
+        ...(depth.joined ? [] : [`b_at < ${named(`size${last}`, axis.size)}`]),
         ...box.conditions(k),
         ...(masked ? [`b_channel${p} < ${count}`] : []),
         ...outer

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { moduleBuilder } from "../module.ts";
-import { ringColumn, ringColumns, ringSteps, rowBox } from "./correlation_ring.ts";
+import { shareInRow, tapsInRow } from "../loader.ts";
+import {
+  joinsRows,
+  ringColumn,
+  ringColumns,
+  ringSteps,
+  rowBox,
+  tapRingOf,
+} from "./correlation_ring.ts";
 
 const axis = (places: number, taps: number, padding: number, size = places) => ({
   places,
@@ -23,13 +31,43 @@ Deno.test("rowBox() divides images and rows where any box does, and is as high a
 });
 
 Deno.test("ringSteps() has a step for each place of a box, and as many as its taps reach beyond zeros", () => {
-  const steps = (batch: number, axes: ReturnType<typeof axis>[], count: number) =>
-    ringSteps({ batch, axes, box: rowBox(batch, axes, count) });
+  const steps = (batch: number, axes: ReturnType<typeof axis>[], count: number, joined = false) =>
+    ringSteps({ batch, joined, axes, box: rowBox(batch, axes, count) });
   assert.equal(steps(64, [axis(56, 3, 1), axis(56, 3, 1)], 32), 64 * 56 / 32 * 57);
   // No zeros lie between rows without padding, and enough with as much as taps reach.
   assert.equal(steps(64, [axis(8, 3, 0), axis(8, 3, 0, 10)], 32), 64 * 8 / 32 * 10);
   assert.equal(steps(64, [axis(8, 3, 2), axis(8, 3, 2, 6)], 32), 64 * 8 / 32 * 8);
   assert.equal(steps(5, [axis(3, 3, 1), axis(7, 3, 1), axis(7, 2, 0, 8)], 4), 3 * 2 * 5 * 8);
+  // Rows that follow each other have no more steps than places.
+  assert.equal(steps(64, [axis(7, 3, 1), axis(7, 3, 1)], 64, true), 7 * 7);
+});
+
+Deno.test("rows follow each other where they keep the input's size, and multiply the taps that meet it alone", () => {
+  for (const places of [1, 2, 3, 5, 8]) {
+    for (const taps of [2, 3, 4]) {
+      for (const dilation of [1, 2]) {
+        const reach = (taps - 1) * dilation;
+        for (let padding = 0; padding <= reach + 1; padding++) {
+          const own = { ...axis(places, taps, padding), dilation };
+          assert.equal(joinsRows(own), padding <= reach && places > reach);
+          assert.ok(!joinsRows({ ...own, size: places + 1 }));
+          if (!joinsRows(own)) continue;
+          const ring = tapRingOf(own, true);
+          let met = 0;
+          for (let step = 0; step < places; step++) {
+            const inside = tapsInRow(ring, step);
+            for (let tap = 0; tap < taps; tap++) {
+              const source = step - padding + tap * dilation;
+              assert.equal(inside.includes(tap), source >= 0 && source < places);
+            }
+            met += inside.length;
+          }
+          assert.equal(shareInRow(ring), met / (taps * places));
+          assert.equal(shareInRow(tapRingOf(own, false)), 1);
+        }
+      }
+    }
+  }
 });
 
 Deno.test("ringColumn() counts every tap and channel of a filter once, and columns of padding beyond all", () => {

@@ -4,6 +4,7 @@ import {
   type LoadSchedule,
   scheduleLoads,
   sharesLines,
+  tapReach,
   type TileLoader,
   vectorSide,
 } from "../loader.ts";
@@ -40,38 +41,15 @@ export function dealtLoader(
   const registers = registerText(loader, schedule, operand, zero);
   const fetch = fetchText(loader, schedule, operand);
   const store = storeText(loader, schedule, operand, tile, threads);
-  const { ring } = tile;
-  // Tiles of steps before one that it multiplies too; the state is that step's then.
-  const filled = ring?.slots.slice(0, -1).flatMap((slot) => [
-    "  {",
-    fetch,
-    `    let ${ring.fill} = ${slot};`,
-    store,
-    loader.advance,
-    "  }",
-  ]).join("\n");
   return {
     places: placeText(loader, schedule, operand),
     begin: loader.begin,
     registers,
     advance: loader.advance,
+    ...(loader.rowBegin !== undefined && { rowBegin: loader.rowBegin }),
     fetch,
     store,
-    ...(ring && {
-      ring: {
-        first: filled!,
-        // By a state of its own.
-        again: (step: string) =>
-          [
-            "  {",
-            loader.ringBegin!(step),
-            registers,
-            ...ring.slots.map((slot, i) => `  ${ring.names[i]} = ${slot};`),
-            filled!,
-            "  }",
-          ].join("\n"),
-      },
-    }),
+    before: loader.tapRing === undefined ? 0 : tapReach(loader.tapRing),
   };
 }
 

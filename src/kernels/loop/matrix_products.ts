@@ -1,4 +1,5 @@
 import { typeName, zeroOf } from "../../elements/scalar.ts";
+import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
@@ -179,18 +180,24 @@ export function matrixProducts(
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   const left = (step: number) => operandsOf("a", a, rows, unit.m, step, matrix);
   const right = (step: number) => operandsOf("b", b, columns, unit.n, step, matrix);
-  const multiplied = (j: number) =>
+  const multiplied = (j: number, b = `b${j}`) =>
     termsOf(matrix).flatMap(([x, y]) =>
       Array.from({ length: rows }, (_, i) => {
         const sum = sumName(i, j);
-        return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}${x}, b${j}${y}, ${sum});`;
+        return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}${x}, ${b}${y}, ${sum});`;
       })
     );
   const loaded = (operands: readonly LoadedMatrix[]) =>
     operands.map(({ name, load }) => `      let ${name} = ${load};`);
-  const step = (at: number) => [
+  const { ring } = b;
+  const kept = ring === undefined
+    ? undefined
+    : keptMatrices(ring, columns, right, matricesDeep(policy.depth));
+  const step = (at: number, taken?: readonly number[]) => [
     ...loaded(left(at).flat()),
-    ...right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)]),
+    ...(kept === undefined
+      ? right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)])
+      : kept.multiply(at, multiplied, taken)),
   ];
   const operands = [...left(0), ...right(0)].flat();
   const collecting = [
@@ -198,13 +205,10 @@ export function matrixProducts(
     ...right(0).flatMap((_, j) => multiplied(j)),
     ...operands.map(({ name }) => `      ${name} = next_${name};`),
   ];
-  const steps =
-    (collected
-      ? [collecting]
-      : Array.from({ length: matricesDeep(policy.depth) }, (_, at) => step(at)))
-      .map((lines) => ["    {", ...lines, "    }"].join("\n"));
-  const rings = [a, b].flatMap(({ ring }) => ring === undefined ? [] : [ring]);
-  const kept = parts?.totals === "registers";
+  const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
+  const all = Array.from({ length: matricesDeep(policy.depth) }, (_, at) => at);
+  const steps = (collected ? [collecting] : all.map((at) => step(at))).map(block);
+  const totalled = parts?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
   const moved = rounds(matrix).flatMap((first, round) => [
     "    {",
@@ -216,12 +220,16 @@ export function matrixProducts(
   return {
     declarations: memory.declarations,
     subgroups: true,
-    current: rings.map(({ step }) => step).join("\n"),
+    ...(kept && {
+      kept: {
+        begin: kept.begin.join("\n"),
+        next: all.map((at) => block(kept.next(at))).join("\n"),
+      },
+    }),
     sums: [
-      ...rings.map(({ begin }) => begin),
       ...(collected ? operands.map(({ name, type }) => `  var ${name}: ${type};`) : []),
       ...eachMatrix(matrix, (i, j) => `  var ${sumName(i, j)} = ${sumType}();`),
-      ...(kept
+      ...(totalled
         ? rounds(matrix).flatMap((_, round) =>
           staged.sums.map((_, sum) => `  var total${round}_${sum} = ${zeroOf(unit.result, 4)};`)
         )
@@ -232,15 +240,80 @@ export function matrixProducts(
       : {}),
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
-    fold: rings.map(({ advance }) => advance).join("\n"),
-    finish: kept ? moved.join("\n") : "",
+    ...(ring?.row && {
+      row: rowText(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
+    }),
+    fold: "",
+    finish: totalled ? moved.join("\n") : "",
     parts: parts !== undefined && {
       steps: `${parts.steps}u`,
       whole,
       clear: eachMatrix(matrix, (i, j) => `    ${sumName(i, j)} = ${sumType}();`).join("\n"),
-      stored: !kept,
+      stored: !totalled,
     },
   };
+}
+
+/**
+ * Matrices of a ring's right operand: a step loads those of its own tile, which are its last taps', and the other taps meet those of
+ * the steps before, which a subgroup keeps.
+ */
+function keptMatrices(
+  ring: TapRing,
+  columns: number,
+  right: (at: number) => LoadedMatrix[][],
+  deep: number,
+) {
+  const blocks = Array.from({ length: columns / ring.taps }, (_, block) => block);
+  const reach = tapReach(ring);
+  const name = (block: number, at: number, back: number) =>
+    back === 0 ? `b${block}` : `b${block}_${at}_back${back}`;
+  const own = (block: number, at: number) => right(at)[block * ring.taps]![0]!;
+  const load = (block: number, at: number) =>
+    `      let ${name(block, at, 0)} = ${own(block, at).load};`;
+  const move = (block: number, at: number) =>
+    Array.from({ length: reach }, (_, i) => reach - i).map((back) =>
+      `      ${name(block, at, back)} = ${name(block, at, back - 1)};`
+    );
+  return {
+    begin: Array.from({ length: deep }, (_, at) => at).flatMap((at) =>
+      blocks.flatMap((block) =>
+        Array.from(
+          { length: reach },
+          (_, i) => `  var ${name(block, at, i + 1)}: ${own(block, at).type};`,
+        )
+      )
+    ),
+    next: (at: number) => blocks.flatMap((block) => [load(block, at), ...move(block, at)]),
+    multiply: (
+      at: number,
+      multiplied: (column: number, b: string) => string[],
+      taken: readonly number[] = Array.from({ length: ring.taps }, (_, tap) => tap),
+    ) =>
+      blocks.flatMap((block) => [
+        load(block, at),
+        ...taken.flatMap((tap) =>
+          multiplied(
+            block * ring.taps + tap,
+            name(block, at, (ring.taps - 1 - tap) * ring.dilation),
+          )
+        ),
+        ...move(block, at),
+      ]),
+  };
+}
+
+/** Steps of a row whose taps are not all in it, from its begin and to its end, each multiplied by `text` of those that are. */
+function rowText(
+  ring: TapRing,
+  text: (taps: readonly number[]) => string,
+): NonNullable<StepProducts["row"]> {
+  const { steps } = ring.row!;
+  const places = Array.from({ length: steps }, (_, step) => tapsInRow(ring, step));
+  const whole = (taps: readonly number[]) => taps.length === ring.taps;
+  const [first, last] = [places.findIndex(whole), places.findLastIndex(whole)];
+  const [begin, end] = first < 0 ? [steps, steps] : [first, last + 1];
+  return { before: places.slice(0, begin).map(text), after: places.slice(end).map(text) };
 }
 
 /** What becomes of the sums, round by round. */

@@ -1,5 +1,5 @@
 import { scalarBytes, typeName } from "../../elements/scalar.ts";
-import { loadedTile, tapReach, type TileLoader, VECTOR_BYTES, vectorSide } from "../loader.ts";
+import { loadedTile, type TapRing, type TileLoader, VECTOR_BYTES, vectorSide } from "../loader.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { FilledTile, LoadedValue } from "./workgroup_tile.ts";
 
@@ -12,8 +12,8 @@ export interface MatrixOperandTile extends FilledTile {
   readonly type: string;
   /** Declares where the subgroup's first matrix lies, given `unit_row` or `unit_column`. */
   readonly places: string;
-  /** Of tiles of several steps also their state, what it says of a step's stores, and its next step. */
-  readonly ring?: ReturnType<typeof ringText>;
+  /** Where taps meet what steps before have loaded, whose matrices a subgroup keeps. */
+  readonly ring?: TapRing;
   /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
   load(index: number, step: number): string;
 }
@@ -34,15 +34,13 @@ export interface MatrixTileShape {
   readonly type: string;
   /** Vectors from one row to the next. */
   readonly stride: number;
-  /** Vectors of all of it: of one step, times such as stay. */
+  /** Vectors of all of it. */
   readonly size: number;
   readonly vectorBytes: number;
   /** Matrices along the depth of a tap, and places from one tap to the next; all of the depth is one tap's where absent. */
   readonly taps: { readonly deep: number; readonly places: number } | undefined;
-  /** Taps whose matrices follow each other along the places, and steps from one to the next, of those whose tiles stay. */
-  readonly ring:
-    | { readonly taps: number; readonly steps: number; readonly slots: number }
-    | undefined;
+  /** Taps whose matrices follow each other along the places, of those whose matrices stay. */
+  readonly ring: TapRing | undefined;
 }
 
 /** How the tile of a loader lies. Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
@@ -62,7 +60,6 @@ export function matrixTileShape(
   const whole = side === "place" || unitDepth(unit) % loader.vector === 0;
   const width = vectorSide(loader) === side && whole ? loader.vector : 1;
   const stride = (length + SKEW_BYTES / scalarBytes(scalar)) / width;
-  const slots = tapRing === undefined ? 1 : tapReach(tapRing) + 1;
   return {
     operand,
     unit,
@@ -70,27 +67,10 @@ export function matrixTileShape(
     width,
     type: width === 8 ? "vec4<u32>" : typeName(scalar, width),
     stride,
-    size: slots * rows * stride,
+    size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
     taps: tapRow && { deep: deep / unitDepth(unit), places: tapRow.dilation },
-    ring: tapRing && { taps: tapRing.taps, steps: tapRing.dilation, slots },
-  };
-}
-
-/** Tiles of steps that follow each other, of so many vectors each, and how the oldest one's place becomes the next one's. */
-function ringText(operand: "a" | "b", count: number, vectors: number) {
-  const names = Array.from({ length: count }, (_, i) => `${operand}_ring${i}`);
-  const slots = names.map((_, i) => `${i * vectors}u`);
-  return {
-    slots,
-    names,
-    fill: `${operand}_fill`,
-    begin: names.map((name, i) => `  var ${name} = ${slots[i]};`).join("\n"),
-    step: `    let ${operand}_fill = ${names.at(-1)};`,
-    advance: [
-      `    let ${operand}_oldest = ${names[0]};`,
-      ...names.map((name, i) => `    ${name} = ${names[i + 1] ?? `${operand}_oldest`};`),
-    ].join("\n"),
+    ring: tapRing,
   };
 }
 
@@ -100,7 +80,7 @@ function ringText(operand: "a" | "b", count: number, vectors: number) {
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride, size, taps, ring, vectorBytes }: MatrixTileShape,
+  { operand, unit, side, width, stride, taps, ring, vectorBytes }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -112,32 +92,27 @@ export function matrixTile(
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
   const unitPlace = operand === "a" ? "unit_row" : "unit_column";
   const place = ring === undefined ? unitPlace : `${unitPlace} / ${ring.taps}u`;
-  const start = ring === undefined ? first : `${first}${operand}_fill + `;
   return {
     type,
     banked: vectorBytes === VECTOR_BYTES ? side : undefined,
-    ...(ring && { ring: ringText(operand, ring.slots, size / ring.slots) }),
+    ...(ring && { ring }),
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
     load(index, step) {
       const each = operand === "a" ? m : n;
       // Of a ring the taps' matrices of one place of the tile follow each other.
-      const matrix = index / each;
-      const base = ring === undefined
-        ? first
-        : `${first}${operand}_ring${matrix % ring.taps * ring.steps} + `;
-      const own = ring === undefined ? index : Math.floor(matrix / ring.taps) * each;
+      const own = ring === undefined ? index : Math.floor(index / each / ring.taps) * each;
       const deep = (taps === undefined ? step : step % taps.deep) * unitDepth(unit);
       const at = own + (taps === undefined ? 0 : Math.floor(step / taps.deep) * taps.places);
       const [row, column] = side === "depth" ? [at, deep] : [deep, at];
-      const offset = `${base}${operand}_first + ${row * stride + column / width}u`;
+      const offset = `${first}${operand}_first + ${row * stride + column / width}u`;
       return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },
     store: ({ place, depth, value, vector, side: along }: LoadedValue) => {
       const [row, column] = side === "depth" ? [place, depth] : [depth, place];
       const at = (row: string, column: string) =>
-        `${array}[${start}(${row}) * ${stride}u + ${
+        `${array}[${first}(${row}) * ${stride}u + ${
           width === 1 ? `(${column})` : `(${column}) / ${width}u`
         }]`;
       if (vector === width) return [`    ${at(row, column)} = ${value};`];

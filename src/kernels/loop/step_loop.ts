@@ -11,12 +11,14 @@ export interface StepLoader {
   readonly registers: string;
   /** Moves the state to the next step; where absent, `fetch` finds the step as `at`. */
   readonly advance?: string;
+  /** Says again what the state is where a row of steps begins, of those that go by rows. */
+  readonly rowBegin?: string;
   /** Fills the registers. */
   readonly fetch: string;
   /** Stores them, transformed or not, into the tile. */
   readonly store: string;
-  /** Where steps multiply tiles of steps before them: how these are filled before the first step, and once more before another one. */
-  readonly ring?: { readonly first: string; again(step: string): string };
+  /** Steps before the first one whose tiles products keep something of; none where absent. */
+  readonly before?: number;
 }
 
 /** How loads, products and barriers of steps follow each other. */
@@ -41,12 +43,14 @@ export interface StepProducts {
   readonly sums: string;
   /** Collects what is multiplied first from tile `fill`, where buffers are `collected`. */
   readonly collect?: string;
-  /** What a step says of where its tiles are stored. */
-  readonly current?: string;
+  /** Declares what it keeps of the tiles of steps before, and moves that to a step later, with the tile's in its place. */
+  readonly kept?: { readonly begin: string; readonly next: string };
   /** Multiplies the tiles of a step. */
   readonly multiply: string;
   /** Multiplies those of the last step, where it is a text of its own. */
   readonly multiplyLast: string;
+  /** Multiplies those of a round's first and last steps, where these are texts of their own. */
+  readonly row?: { readonly before: readonly string[]; readonly after: readonly string[] };
   /** After each step: moves finished chains on. */
   readonly fold: string;
   /** After the loop, or after each of its parts: what has not been moved on yet. */
@@ -113,6 +117,20 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
   // Loaders without a state find the step by its number.
   const at = loaders.some(({ advance }) => advance === undefined);
   const step = (text: string) => at ? `    let at = ${text};` : "";
+  // What products keep of the steps before the first.
+  const before = loaders.flatMap(({ before = 0, fetch, store, advance = "" }) =>
+    Array.from({ length: before }, () =>
+      [
+        "  {",
+        fetch,
+        store,
+        "    workgroupBarrier();",
+        products.kept!.next,
+        "    workgroupBarrier();",
+        advance,
+        "  }",
+      ].join("\n"))
+  );
   // Two tiles are on their way where one is filled before it is needed.
   const early = schedule.buffers === "ahead" || schedule.buffers === "collected";
   return render(template, {
@@ -130,19 +148,20 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       both(({ places }) => places),
       both(({ begin }) => begin),
       both(({ registers }) => registers),
-      both(({ ring }) => ring?.first),
+      products.kept?.begin ?? "",
+      ...before,
     ].filter((one) => one !== "").join("\n"),
-    again: both(({ ring }) => ring?.again("next_step")),
+    row: products.row ?? { before: [], after: [] },
+    rowBegin: both(({ rowBegin }) => rowBegin),
     first: step("first_step"),
     early,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
     store: both(({ store }) => store),
-    current: [
-      CURRENT[schedule.buffers](loop.rounds === undefined ? "(step - first_step)" : "turn"),
-      products.current ?? "",
-    ].filter((one) => one !== "").join("\n"),
+    current: CURRENT[schedule.buffers](
+      loop.rounds === undefined ? "(step - first_step)" : "turn",
+    ),
     allSteps: loop.steps,
     rounds: loop.rounds,
     // With one loop for all, where sums go is chosen behind it.

@@ -28,15 +28,6 @@ export interface LoadedValue {
 export interface FilledTile {
   /** Along which side its rows lie, where they are of whole vectors of 16 bytes, each as it is loaded, with 16 bytes between them. */
   readonly banked?: "place" | "depth" | undefined;
-  /**
-   * Where there are tiles of several steps: where each of them begins at first, the variables that say where each begins at a step, the
-   * oldest one's first, and the name of where one is filled.
-   */
-  readonly ring?: {
-    readonly slots: readonly string[];
-    readonly names: readonly string[];
-    readonly fill: string;
-  };
   /** The statements that store what a thread has loaded. */
   store(loaded: LoadedValue): string[];
 }
