@@ -17,6 +17,8 @@ export interface FragmentPlaces {
   readonly sum?: Scalar;
   row(i: number): string;
   column(j: number): string;
+  /** Columns from one of a fragment to the next; 1 where absent. */
+  readonly columnStep?: number;
 }
 
 /** What becomes of the accumulators `c{row}_{fragment column}`: the statements that store them. */
@@ -168,9 +170,13 @@ export function mappedOutput(
   };
 
   function walk(
-    { fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", row, column }: FragmentPlaces,
+    { fragmentRows, fragmentColumns, fragmentHeight = 4, sum = "f32", ...places }: FragmentPlaces,
     visit: ResultVisit,
   ): string {
+    const { row, column, columnStep = 1 } = places;
+    if (columnStep > 1 && (map.vector === "columns" || map.interleave !== undefined)) {
+      throw new Error("Cannot store four columns at once: they lie apart");
+    }
     if (map.vector === "rows" && fragmentHeight === 1) {
       throw new Error("Cannot store four rows at once: a thread has one");
     }
@@ -199,7 +205,9 @@ export function mappedOutput(
         continue;
       }
       for (let x = 0; x < every; x++) {
-        say(`let offset${j}_${x} = out_base + ${columnOffset(`(column${j} + ${x}u)`)};`);
+        say(
+          `let offset${j}_${x} = out_base + ${columnOffset(`(column${j} + ${x * columnStep}u)`)};`,
+        );
       }
     }
     for (let i = 0; i < fragmentRows; i++) {
@@ -234,7 +242,7 @@ export function mappedOutput(
       for (let j = 0; j < fragmentColumns; j++) {
         [..."xyzw"].forEach((component, x) => {
           const sums = [0, 1, 2, 3].map((y) => `c${4 * i + y}_${j}.${component}`);
-          const place = { row: `row${i}`, column: `(column${j} + ${x}u)` };
+          const place = { row: `row${i}`, column: `(column${j} + ${x * columnStep}u)` };
           store(
             `${typeName(sum, 4)}(${sums.join(", ")})`,
             4,
@@ -260,7 +268,7 @@ export function mappedOutput(
         const together = map.interleave !== undefined;
         if (together) begin(`column${j} < ${map.columns}`, "  ");
         [..."xyzw"].forEach((component, x) => {
-          const place = { row: here, column: `(column${j} + ${x}u)` };
+          const place = { row: here, column: `(column${j} + ${x * columnStep}u)` };
           store(`${value}.${component}`, 1, place, `offset${j}_${x} + row_offset`, !together);
         });
         if (together) end("  ");

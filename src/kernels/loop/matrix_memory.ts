@@ -85,8 +85,8 @@ export function matrixMemory(
   const { matrix, rows, columns, depth } = policy;
   const { unit } = matrix;
   const shapes = [
-    matrixTileShape("a", unit, rows, depth, a),
-    matrixTileShape("b", unit, columns, depth, b),
+    matrixTileShape("a", unit, rows, depth, a, matrix.matrices[0]),
+    matrixTileShape("b", unit, columns, depth, b, matrix.matrices[1]),
   ] as const;
   const [down, across] = subgroupGrid(policy);
   const ringed = shapes.some(({ ring }) => ring !== undefined);

@@ -1,11 +1,11 @@
 import { typeName, zeroOf } from "../../elements/scalar.ts";
-import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
 import { unitDepth } from "../matrix_units.ts";
 import type { FragmentPlaces, OutputStore } from "../output.ts";
 import type { MatrixTile } from "../policy.ts";
 import { type MatrixMemory, type MatrixTilePolicy, subgroupGrid } from "./matrix_memory.ts";
 import type { MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
+import { ringProducts, rowEnds, turnedProducts } from "./tap_products.ts";
 
 /** Products that subgroups compute on matrix units. */
 export interface MatrixProducts {
@@ -180,25 +180,34 @@ export function matrixProducts(
   const sumType = `subgroup_matrix_result<${unit.result}, ${unit.n}, ${unit.m}>`;
   const left = (step: number) => operandsOf("a", a, rows, unit.m, step, matrix);
   const right = (step: number) => operandsOf("b", b, columns, unit.n, step, matrix);
-  const multiplied = (j: number, b = `b${j}`) =>
+  const multiply = (row: number, column: number, a: string, b: string) => {
+    const sum = sumName(row, column);
+    return `      ${sum} = subgroupMatrixMultiplyAccumulate(${a}, ${b}, ${sum});`;
+  };
+  const multiplied = (column: number) =>
     termsOf(matrix).flatMap(([x, y]) =>
-      Array.from({ length: rows }, (_, i) => {
-        const sum = sumName(i, j);
-        return `      ${sum} = subgroupMatrixMultiplyAccumulate(a${i}${x}, ${b}${y}, ${sum});`;
-      })
+      Array.from(
+        { length: rows },
+        (_, row) => multiply(row, column, `a${row}${x}`, `b${column}${y}`),
+      )
     );
   const loaded = (operands: readonly LoadedMatrix[]) =>
     operands.map(({ name, load }) => `      let ${name} = ${load};`);
-  const { ring } = b;
-  const kept = ring === undefined
-    ? undefined
-    : keptMatrices(ring, columns, right, matricesDeep(policy.depth));
-  const step = (at: number, taken?: readonly number[]) => [
-    ...loaded(left(at).flat()),
-    ...(kept === undefined
-      ? right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)])
-      : kept.multiply(at, multiplied, taken)),
-  ];
+  const { ring, turned } = b;
+  const sides = [
+    { tile: a, each: unit.m, count: rows },
+    { tile: b, each: unit.n, count: columns },
+  ] as const;
+  const deep = turned?.deep ?? matricesDeep(policy.depth);
+  const ringed = ring && ringProducts(ring, rows, sides[1], deep, multiply);
+  const step = (at: number, taps?: readonly number[]) => {
+    if (turned !== undefined) return turnedProducts(...sides, turned, at, multiply);
+    return [
+      ...loaded(left(at).flat()),
+      ...(ringed?.multiply(at, taps) ??
+        right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)])),
+    ];
+  };
   const operands = [...left(0), ...right(0)].flat();
   const collecting = [
     ...operands.map(({ name, load }) => `      let next_${name} = ${load};`),
@@ -206,7 +215,7 @@ export function matrixProducts(
     ...operands.map(({ name }) => `      ${name} = next_${name};`),
   ];
   const block = (lines: readonly string[]) => ["    {", ...lines, "    }"].join("\n");
-  const all = Array.from({ length: matricesDeep(policy.depth) }, (_, at) => at);
+  const all = Array.from({ length: deep }, (_, at) => at);
   const steps = (collected ? [collecting] : all.map((at) => step(at))).map(block);
   const totalled = parts?.totals === "registers";
   const staged = stagedVectors(matrix, stage);
@@ -220,10 +229,10 @@ export function matrixProducts(
   return {
     declarations: memory.declarations,
     subgroups: true,
-    ...(kept && {
+    ...(ringed && {
       kept: {
-        begin: kept.begin.join("\n"),
-        next: all.map((at) => block(kept.next(at))).join("\n"),
+        begin: ringed.begin.join("\n"),
+        next: all.map((at) => block(ringed.next(at))).join("\n"),
       },
     }),
     sums: [
@@ -240,9 +249,7 @@ export function matrixProducts(
       : {}),
     multiply: steps.join("\n"),
     multiplyLast: last === undefined ? "" : steps.slice(0, matricesDeep(last)).join("\n"),
-    ...(ring?.row && {
-      row: rowText(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
-    }),
+    row: ring && rowEnds(ring, (taps) => all.map((at) => block(step(at, taps))).join("\n")),
     fold: "",
     finish: totalled ? moved.join("\n") : "",
     parts: parts !== undefined && {
@@ -254,76 +261,17 @@ export function matrixProducts(
   };
 }
 
-/**
- * Matrices of a ring's right operand: a step loads those of its own tile, which are its last taps', and the other taps meet those of
- * the steps before, which a subgroup keeps.
- */
-function keptMatrices(
-  ring: TapRing,
-  columns: number,
-  right: (at: number) => LoadedMatrix[][],
-  deep: number,
-) {
-  const blocks = Array.from({ length: columns / ring.taps }, (_, block) => block);
-  const reach = tapReach(ring);
-  const name = (block: number, at: number, back: number) =>
-    back === 0 ? `b${block}` : `b${block}_${at}_back${back}`;
-  const own = (block: number, at: number) => right(at)[block * ring.taps]![0]!;
-  const load = (block: number, at: number) =>
-    `      let ${name(block, at, 0)} = ${own(block, at).load};`;
-  const move = (block: number, at: number) =>
-    Array.from({ length: reach }, (_, i) => reach - i).map((back) =>
-      `      ${name(block, at, back)} = ${name(block, at, back - 1)};`
-    );
-  return {
-    begin: Array.from({ length: deep }, (_, at) => at).flatMap((at) =>
-      blocks.flatMap((block) =>
-        Array.from(
-          { length: reach },
-          (_, i) => `  var ${name(block, at, i + 1)}: ${own(block, at).type};`,
-        )
-      )
-    ),
-    next: (at: number) => blocks.flatMap((block) => [load(block, at), ...move(block, at)]),
-    multiply: (
-      at: number,
-      multiplied: (column: number, b: string) => string[],
-      taken: readonly number[] = Array.from({ length: ring.taps }, (_, tap) => tap),
-    ) =>
-      blocks.flatMap((block) => [
-        load(block, at),
-        ...taken.flatMap((tap) =>
-          multiplied(
-            block * ring.taps + tap,
-            name(block, at, (ring.taps - 1 - tap) * ring.dilation),
-          )
-        ),
-        ...move(block, at),
-      ]),
-  };
-}
-
-/** Steps of a row whose taps are not all in it, from its begin and to its end, each multiplied by `text` of those that are. */
-function rowText(
-  ring: TapRing,
-  text: (taps: readonly number[]) => string,
-): NonNullable<StepProducts["row"]> {
-  const { steps } = ring.row!;
-  const places = Array.from({ length: steps }, (_, step) => tapsInRow(ring, step));
-  const whole = (taps: readonly number[]) => taps.length === ring.taps;
-  const [first, last] = [places.findIndex(whole), places.findLastIndex(whole)];
-  const [begin, end] = first < 0 ? [steps, steps] : [first, last + 1];
-  return { before: places.slice(0, begin).map(text), after: places.slice(end).map(text) };
-}
-
 /** What becomes of the sums, round by round. */
 export function matrixOutput(
   { matrix }: MatrixTilePolicy,
-  { stage }: MatrixMemory,
+  { stage, tiles }: MatrixMemory,
   output: OutputStore,
   parts: MatrixParts | undefined,
 ): string {
   const { unit } = matrix;
+  // Columns of a matrix lie so many places apart that go round a subgroup's.
+  const apart = tiles[1].turned?.matrices ?? 1;
+  const fours = unit.n / 4;
   const fragments = fragmentsOf(matrix);
   const kept = parts?.totals === "registers";
   const stored = parts?.totals === "result";
@@ -334,7 +282,17 @@ export function matrixOutput(
     fragmentColumns: 1,
     sum: unit.result,
     row: (i) => `first_row + unit_row + stage_row + ${row * unit.m + i * fragments.rows}u`,
-    column: () => `first_column + unit_column + ${column * unit.n}u + stage_vector * 4u`,
+    ...(apart === 1
+      ? {
+        column: () => `first_column + unit_column + ${column * unit.n}u + stage_vector * 4u`,
+      }
+      : {
+        columnStep: apart,
+        column: () =>
+          `first_column + unit_column + ${column}u + stage_vector / ${fours}u + stage_vector % ${fours}u * ${
+            4 * apart
+          }u`,
+      }),
   });
   const totals = (round: number) => `total${round}_`;
   // What is added travels a round ahead.

@@ -1,5 +1,12 @@
 import { scalarBytes, typeName } from "../../elements/scalar.ts";
-import { loadedTile, type TapRing, type TileLoader, VECTOR_BYTES, vectorSide } from "../loader.ts";
+import {
+  loadedTile,
+  type TapRing,
+  type TapRow,
+  type TileLoader,
+  VECTOR_BYTES,
+  vectorSide,
+} from "../loader.ts";
 import { type MatrixUnit, unitDepth, unitScalar } from "../matrix_units.ts";
 import type { FilledTile, LoadedValue } from "./workgroup_tile.ts";
 
@@ -14,6 +21,8 @@ export interface MatrixOperandTile extends FilledTile {
   readonly places: string;
   /** Where taps meet what steps before have loaded, whose matrices a subgroup keeps. */
   readonly ring?: TapRing;
+  /** Of rows of taps, how its places lie; a matrix beyond a subgroup's own is that of a tap's places. */
+  readonly turned?: TurnedPlaces;
   /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
   load(index: number, step: number): string;
 }
@@ -37,10 +46,30 @@ export interface MatrixTileShape {
   /** Vectors of all of it. */
   readonly size: number;
   readonly vectorBytes: number;
-  /** Matrices along the depth of a tap, and places from one tap to the next; all of the depth is one tap's where absent. */
-  readonly taps: { readonly deep: number; readonly places: number } | undefined;
+  /** Of rows of taps, where each tap's places lie; all of the depth is one tap's where absent. */
+  readonly turned: TurnedPlaces | undefined;
   /** Taps whose matrices follow each other along the places, of those whose matrices stay. */
   readonly ring: TapRing | undefined;
+}
+
+/**
+ * Places that go round a subgroup's matrices: of n, matrix i has places i, i + n, i + 2n and so on, so that a tap's are those of matrices
+ * that another tap has too, and loads of them serve both. In memory those of each lie together.
+ */
+export interface TurnedPlaces {
+  readonly row: TapRow;
+  /** Matrices along the depth of a tap. */
+  readonly deep: number;
+  /** Matrices of a subgroup beside each other. */
+  readonly matrices: number;
+  /** Rows of the tile from the places of one to those of the next. */
+  readonly rows: number;
+}
+
+/** Rows for so many places, such that rows of neighbouring places, of so many vectors of 16 bytes and one, share no banks. */
+function turnedRows(places: number, vectors: number): number {
+  const [every, more] = vectors === 4 ? [8, 4] : vectors === 2 ? [4, 2] : [1, 0];
+  return Math.ceil((places - more) / every) * every + more;
 }
 
 /** How the tile of a loader lies. Bytes of int8 follow each other along the depth, and so do rows then; else they lie as they are loaded. */
@@ -50,12 +79,23 @@ export function matrixTileShape(
   extent: number,
   depth: number,
   loader: MatrixLoader,
+  matrices: number,
 ): MatrixTileShape {
   const scalar = unitScalar(unit);
   const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
   const { tapRow, tapRing } = loader;
   const [places, deep] = loadedTile(loader, extent, depth);
-  const [rows, length] = side === "depth" ? [places, deep] : [deep, places];
+  const turned = tapRow && {
+    row: tapRow,
+    deep: deep / unitDepth(unit),
+    matrices,
+    rows: turnedRows(Math.ceil(places / matrices), deep * scalarBytes(scalar) / VECTOR_BYTES),
+  };
+  const [rows, length] = turned !== undefined
+    ? [matrices * turned.rows, deep]
+    : side === "depth"
+    ? [places, deep]
+    : [deep, places];
   // A matrix begins with an element.
   const whole = side === "place" || unitDepth(unit) % loader.vector === 0;
   const width = vectorSide(loader) === side && whole ? loader.vector : 1;
@@ -69,7 +109,7 @@ export function matrixTileShape(
     stride,
     size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
-    taps: tapRow && { deep: deep / unitDepth(unit), places: tapRow.dilation },
+    turned,
     ring: tapRing,
   };
 }
@@ -80,7 +120,7 @@ export function matrixTileShape(
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride, taps, ring, vectorBytes }: MatrixTileShape,
+  { operand, unit, side, width, stride, turned, ring, vectorBytes }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -91,26 +131,35 @@ export function matrixTile(
   // Rows of A are its places, rows of B its depth.
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
   const unitPlace = operand === "a" ? "unit_row" : "unit_column";
-  const place = ring === undefined ? unitPlace : `${unitPlace} / ${ring.taps}u`;
+  const shared = ring?.taps ?? turned?.matrices ?? 1;
+  const place = shared === 1 ? unitPlace : `${unitPlace} / ${shared}u`;
   return {
     type,
-    banked: vectorBytes === VECTOR_BYTES ? side : undefined,
+    banked: vectorBytes === VECTOR_BYTES && turned === undefined ? side : undefined,
     ...(ring && { ring }),
+    ...(turned && { turned }),
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
     load(index, step) {
       const each = operand === "a" ? m : n;
       // Of a ring the taps' matrices of one place of the tile follow each other.
-      const own = ring === undefined ? index : Math.floor(index / each / ring.taps) * each;
-      const deep = (taps === undefined ? step : step % taps.deep) * unitDepth(unit);
-      const at = own + (taps === undefined ? 0 : Math.floor(step / taps.deep) * taps.places);
+      const matrix = index / each;
+      const at = turned !== undefined
+        ? matrix % turned.matrices * turned.rows + Math.floor(matrix / turned.matrices)
+        : ring !== undefined
+        ? Math.floor(matrix / ring.taps) * each
+        : index;
+      const deep = step * unitDepth(unit);
       const [row, column] = side === "depth" ? [at, deep] : [deep, at];
       const offset = `${first}${operand}_first + ${row * stride + column / width}u`;
       return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },
     store: ({ place, depth, value, vector, side: along }: LoadedValue) => {
-      const [row, column] = side === "depth" ? [place, depth] : [depth, place];
+      const lies = turned === undefined
+        ? place
+        : `(${place}) % ${turned.matrices}u * ${turned.rows}u + (${place}) / ${turned.matrices}u`;
+      const [row, column] = side === "depth" ? [lies, depth] : [depth, lies];
       const at = (row: string, column: string) =>
         `${array}[${first}(${row}) * ${stride}u + ${
           width === 1 ? `(${column})` : `(${column}) / ${width}u`

@@ -50,7 +50,9 @@ export interface StepProducts {
   /** Multiplies those of the last step, where it is a text of its own. */
   readonly multiplyLast: string;
   /** Multiplies those of a round's first and last steps, where these are texts of their own. */
-  readonly row?: { readonly before: readonly string[]; readonly after: readonly string[] };
+  readonly row?:
+    | { readonly before: readonly string[]; readonly after: readonly string[] }
+    | undefined;
   /** After each step: moves finished chains on. */
   readonly fold: string;
   /** After the loop, or after each of its parts: what has not been moved on yet. */
