@@ -5,6 +5,7 @@ import {
   policyVector,
   shareInRow,
   sharesLines,
+  type TapRow,
   VECTOR_BYTES,
   vectorSide,
 } from "../kernels/loader.ts";
@@ -43,7 +44,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   const side = (access: TileAccess, extent: number) => {
     if (access.packing?.(policy) !== undefined) return 1;
     const across = access.tapRow !== undefined
-      ? shares.tapRows[policy.name] ?? 1
+      ? (shares.tapRows[policy.name] ?? 1) * longerRows(access.tapRow)
       : access.tapRing !== undefined
       ? (shares.tapRings[policy.name] ?? 1) / shareInRow(access.tapRing)
       : vectorSide(access) === "depth"
@@ -61,6 +62,11 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   const rate = policyShare(device, policy) *
     (policy.matrix?.split ? shares.f16x3 || SPLIT_SHARE : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
+}
+
+/** How much faster rows of more taps than three are, whose loads serve more products (docs/performance/matrix_units.md). */
+function longerRows({ taps }: TapRow): number {
+  return 1 + 0.08 * Math.max(0, taps - 3);
 }
 
 /** Share of a rate of multiply-adds that threads reach on words of int8; matrix units have one of their own for them. */

@@ -37,17 +37,20 @@ export function policyFits(
   const { vectorLoads } = fullVariant(variant);
   const loaded = (access: TileAccess) => vectorLoads ? access : { ...access, vector: 1 as const };
   const [a, b] = [loaded(rows), loaded(columns)];
-  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie. Of rows of taps B takes eights alone,
-  // and A says what it steps over.
+  // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie, but of operands that say what they
+  // step over. Of rows of taps B takes eights alone.
   const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, steps),
   });
-  const narrow = b.tapRow === undefined && b.tapRing === undefined;
-  const bytes = Math.max(
-    narrow ? mainLoopBytes(policy, a, b, variant) : 0,
-    mainLoopBytes(policy, wide(a, narrow ? [] : a.steps), wide(b), variant),
-  );
+  const taps = b.tapRow !== undefined || b.tapRing !== undefined;
+  const known = taps || a.steps !== undefined && b.steps !== undefined;
+  const bytes = known
+    ? mainLoopBytes(policy, wide(a, a.steps), wide(b, taps ? [] : b.steps), variant)
+    : Math.max(
+      mainLoopBytes(policy, a, b, variant),
+      mainLoopBytes(policy, wide(a), wide(b), variant),
+    );
   return policyThreads(policy) <= limits.maxComputeInvocationsPerWorkgroup &&
     bytes <= limits.maxComputeWorkgroupStorageSize;
 }
@@ -185,8 +188,8 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
     if (TAP_POLICY_NAMES.includes(name)) {
       return refusal(
         "problem",
-        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 4 taps and stride 1 along the last axis, of backward-filter ` +
-          "on tiles with a multiple of so many matrices beside each other in a subgroup",
+        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 7 taps and stride 1 along the last axis, of backward-filter ` +
+          "with 2 to 5 on tiles with a multiple of so many matrices beside each other in a subgroup",
       );
     }
     return refusal(

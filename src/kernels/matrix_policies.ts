@@ -90,10 +90,15 @@ export interface TapRows {
   readonly ring?: number | undefined;
 }
 
-/** For results of few rows whose taps are columns: 32x192x32 and 16x384x32 of four subgroups. */
+/**
+ * Where taps are columns: of few rows 32x192x32 and 16x384x32 of four subgroups, and of five taps 128x160x32 of eight and 64x160x32 of
+ * four.
+ */
 const RING_POLICIES: readonly MatrixPolicy[] = [
   policy("matrix-192-short", [1, 4], [2, 3], 2, [2, 1]),
   policy("matrix-384-flat", [1, 4], [1, 6], 2, [1, 2]),
+  policy("matrix-160-columns", [4, 2], [2, 5], 2, [2, 1]),
+  policy("matrix-160-wide", [2, 2], [2, 5], 2, [2, 1]),
 ];
 
 /** Those whose subgroups have all taps' matrices of the same channels beside each other, of two matrices' depth, and deeper ones. */

@@ -41,12 +41,13 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   `192-columns` to 15 layers, of the others as much more than what rows of one matrix have; `words` by int8's 8192³. Since by what
  *   those of eight subgroups gain where no load is behind a branch, and `-deep` where places are found once, by what is then left of
  *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there); of tiles but 128x256x96 and 128x192x96 as much more than before
- *   as of these, not measured.
+ *   as of these, not measured. Since all by 1.04, what sharing matrices gains forward and backward-data of ten layers (`taps.txt` of 2026-11-26).
  * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
  *   H100, 2026-11-25); of 16 bytes an estimate.
- * - `shares.tapRings`: by hand, to backward-filter of eight of those layers and four others, each tile forced, beside what is planned
- *   without (`rings.txt` of an H100, 2026-11-25); of `192-columns-deep` to 19 layers, beside what others have of what is predicted of them there
- *   (`ordered.txt`); of `96-columns` and `192-columns` to a text of theirs since dropped.
+ * - `shares.tapRings`: by hand, to backward-filter of some ten layers on each tile, forced, beside what others have of what is
+ *   predicted of them there, and of tiles of few rows and of five taps with what `policies` say of them (`taps.txt` of an H100,
+ *   2026-11-26); of `96-columns` and `square-96-columns` to texts of theirs since dropped, and of steps of 32 of `192-short`, `384-flat`
+ *   and both `160-` as much less as of others.
  * - `shares.words`, `bytes`: by hand, to forty products of int8 that no list had (`unit_ends.txt` of 2026-11-25); of `bytes` `ahead-wide`
  *   to 8192³ and 4096³ `nt` over `ahead-tall` (docs/performance/matrix_units.md).
  * - `shares.narrowLoads`: backward-filter of resnet3x3's four layers at N64 with loads of four halves over the same with eight
@@ -133,6 +134,8 @@ export const H200: DeviceModel = {
       "matrix-192-wide": 4.9,
       "matrix-192-short": 2.8,
       "matrix-384-flat": 1.9,
+      "matrix-160-columns": 5.2,
+      "matrix-160-wide": 4.6,
       "matrix-short": 2.8,
       "matrix-flat": 1.9,
       "matrix-square": 5.9,
@@ -200,6 +203,10 @@ export const H200: DeviceModel = {
       "matrix-192-short-deep": 1.9,
       "matrix-384-flat": 1.6,
       "matrix-384-flat-deep": 2.1,
+      "matrix-160-columns": 1.13,
+      "matrix-160-columns-deep": 1.5,
+      "matrix-160-wide": 1.45,
+      "matrix-160-wide-deep": 1.64,
       "matrix-square-96-columns": 1.1,
       "matrix-square-96-columns-deep": 1.2,
       "matrix-96-columns": 0.8,

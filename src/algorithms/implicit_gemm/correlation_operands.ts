@@ -33,7 +33,7 @@ export function correlationOperands(request: PlanRequest): readonly [Operands, .
 }
 
 /** Taps of a row whose matrices lie beside each other in a subgroup's tile. */
-const MOST_RING_TAPS = 4;
+const MOST_RING_TAPS = 5;
 
 /** Most products of a step by rows. */
 const MOST_RING_DEPTH = 64;

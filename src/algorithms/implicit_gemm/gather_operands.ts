@@ -45,7 +45,7 @@ export function gatherOperands(
 }
 
 /** Taps of a row that a step has matrices for. */
-const MOST_ROW_TAPS = 4;
+const MOST_ROW_TAPS = 7;
 
 /**
  * The rows of taps by which matrix units may walk: of f16 images whose channels lie in eights, and whose results leave as whole vectors of
