@@ -66,12 +66,10 @@ const rounds = (first, end) => { -%>
 <% step(false, multiply) -%>
     }
 <% }); -%>
-<% if (before.length + after.length < it.rounds) { -%>
     for (var turn = <%= before.length %>u; turn < <%= it.rounds - after.length %>u; turn++) {
       let step = round + turn;
 <% step(false) -%>
     }
-<% } -%>
 <% after.forEach((multiply, turn) => { -%>
     {
       let step = round + <%= it.rounds - after.length + turn %>u;

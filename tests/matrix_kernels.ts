@@ -162,7 +162,7 @@ export function halfRequest(
 export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   for (
-    const [op, taps, dilation, filterLayout, inChannels, outChannels] of [
+    const [op, taps, dilation, filterLayout, inChannels, outChannels, end = 0] of [
       ["fwd", 3, 1, "krsc", 72, 200],
       ["bwd-data", 3, 2, "krsc", 72, 200],
       ["fwd", 2, 5, "crsk", 72, 200],
@@ -170,9 +170,15 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
       ["fwd", 3, 1, "crsk", 72, 204],
       ["bwd-data", 4, 1, "krsc", 76, 200],
       ["fwd", 3, 1, "kcrs", 16, 72],
+      ["fwd", 5, 1, "krsc", 72, 200],
+      ["bwd-data", 7, 1, "krsc", 72, 200],
       ["bwd-filter", 2, 1, "krsc", 72, 200],
       ["bwd-filter", 3, 2, "krsc", 72, 200],
       ["bwd-filter", 4, 1, "krsc", 72, 200],
+      ["bwd-filter", 5, 1, "krsc", 72, 200],
+      // Rows that follow each other.
+      ["bwd-filter", 3, 1, "krsc", 72, 200, 1],
+      ["bwd-filter", 2, 2, "krsc", 72, 200, 1],
     ] as const
   ) {
     const problem = convProblem({
@@ -183,6 +189,7 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
       inputSize: [40, 40],
       filterSize: [3, taps],
       paddingBegin: [1, 1],
+      paddingEnd: [0, end],
       dilation: [1, dilation],
     });
     const rows = op === "bwd-filter" ? { ring: taps } : { row: taps };
@@ -191,6 +198,7 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
         variant: { halfTile: true, tapRows: true },
         filterLayout,
         policy,
+        ...(end > 0 ? { balance: "none" as const } : {}),
         sizes: i % 2 === 0 ? "constant" : "uniform",
       });
       // Rows of the largest tiles are more than there is room for.
@@ -201,6 +209,7 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
       }
       const plan = planConv(asked);
       assert.match(plan.kernel, new RegExp(`_2d_row${taps}`));
+      if (end > 0 && i % 2 === 0) assert.match(plan.kernel, /jy\d/);
       for (const { kernel } of plan.passes) {
         assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name} takes ${kernel.workgroupBytes}`);
         found.set(kernel.name, kernel);
@@ -208,5 +217,33 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
     }
   }
   assert.ok(found.size > 25, `${found.size}`);
+  return [...found.values()];
+}
+
+/** Backward-data with strides in f16, by classes of them, with every policy of the unit. */
+export function classKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  const problem = convProblem({
+    op: "bwd-data",
+    batch: 5,
+    inChannels: 72,
+    outChannels: 40,
+    inputSize: [30, 31],
+    filterSize: [3, 4],
+    paddingBegin: [1, 1],
+    stride: [2, 2],
+  });
+  for (const [i, { name: policy }] of matrixPolicies(unit, lanes).entries()) {
+    for (const outDtype of ["f16", "f32"] as const) {
+      const plan = planConv(halfRequest({ unit, lanes }, problem, {
+        policy,
+        outDtype,
+        sizes: i % 2 === 0 ? "constant" : "uniform",
+      }));
+      for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
+    }
+  }
+  const classes = [...found.keys()].filter((name) => name.includes("_classes"));
+  assert.ok(classes.length > 10, classes.join());
   return [...found.values()];
 }

@@ -3,7 +3,7 @@ import assert from "#assert";
 import { openValidator } from "../src/gpu/validate.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { MATRIX_FEATURES, unitShape } from "../src/kernels/matrix_units.ts";
-import { kernels, PRODUCTS, rowKernels, sliceKernels } from "./matrix_kernels.ts";
+import { classKernels, kernels, PRODUCTS, rowKernels, sliceKernels } from "./matrix_kernels.ts";
 
 /** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
 const BYTES: Readonly<Record<string, number>> = {
@@ -40,9 +40,6 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
   const places = [
     ...wgsl.matchAll(/^ {2}let (unit\w*|stage_first|sums_first|[ab]_first) = (.+);$/gm),
   ];
-  // Where tiles of steps begin, which change places with each other.
-  const rings = [...wgsl.matchAll(/^ {2}var (\w+_ring\d+) = (\d+)u;$/gm)]
-    .map(([, name, at]) => [name!, Number(at)] as const);
   const load =
     /subgroupMatrixLoad<subgroup_matrix_(left|right)<(\w+), (\d+), (\d+)>, (\w+)>\(&(\w+), (.+), (\d+)u\);$/gm;
   const store = /subgroupMatrixStore<(\w+)>\(&(\w+), (.+), (sum\w+), (\d+)u\);$/gm;
@@ -68,9 +65,6 @@ function matrixEnds({ name: kernel, wgsl, workgroupSize: [threads] }: Kernel, la
     return Array.from({ length: threads / lanes }, (_, subgroup) => subgroup).flatMap((subgroup) =>
       [0, 1].map((half) => {
         const names: Record<string, number> = { subgroup, half, fill: half };
-        for (const [ring, at] of rings) {
-          names[ring] = half === 0 ? at : Math.max(...rings.map(([, other]) => other));
-        }
         for (const [, place, text] of places) names[place!] = valueOf(text!, names);
         return { name, end: valueOf(at, names) + (lines - 1) * stride + line, size };
       })
@@ -82,7 +76,9 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
   for (const one of PRODUCTS) {
     const { lanes } = one;
     let largest = 0;
-    const slices = one.dtype === "f16" ? [...sliceKernels(one), ...rowKernels(one)] : [];
+    const slices = one.dtype === "f16"
+      ? [...sliceKernels(one), ...rowKernels(one), ...classKernels(one)]
+      : [];
     for (const kernel of [...kernels(one), ...slices]) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
       const ends = matrixEnds(kernel, lanes);
@@ -116,7 +112,10 @@ Deno.test("products on matrix units of every shape are valid WGSL to dawn", asyn
   using validator = await openValidator("dawn", { robust: false });
   for (const one of PRODUCTS) {
     const { lanes } = one;
-    const all = [...kernels(one), ...one.dtype === "f16" ? rowKernels(one) : []];
+    const all = [
+      ...kernels(one),
+      ...one.dtype === "f16" ? [...rowKernels(one), ...classKernels(one)] : [],
+    ];
     const own = all.filter(({ features }) => features.includes(MATRIX_FEATURES[1]!));
     assert.ok(own.length > 30, `${own.length} kernels`);
     for (const kernel of all) {

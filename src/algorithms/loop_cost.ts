@@ -119,19 +119,25 @@ const FLUSHED_RESULTS = 64;
 function flushedShare(
   { shares }: DeviceModel,
   policy: TilePolicy,
-  { matrix }: Product,
+  { matrix, b }: Product,
   steps: number,
 ): number {
   // Of a last step that is multiplied in part the whole one counts.
-  const { parts } = unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps) });
+  const { parts } = unitSchedule(policy, matrix?.chain, {
+    steps: Math.ceil(steps),
+    row: b.tapRing?.row?.steps,
+  });
   if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }
 
 /** Times that sums of so many steps are stored and read again on their way. */
-function storedAgain(policy: TilePolicy, { matrix }: Product, steps: number): number {
-  const { parts } = unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps) });
+function storedAgain(policy: TilePolicy, { matrix, b }: Product, steps: number): number {
+  const { parts } = unitSchedule(policy, matrix?.chain, {
+    steps: Math.ceil(steps),
+    row: b.tapRing?.row?.steps,
+  });
   return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
 }
 

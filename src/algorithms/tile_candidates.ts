@@ -8,7 +8,7 @@ import {
   matrixPolicies,
   parseMatrixPolicy,
   TAP_POLICY_NAMES,
-  type TapRows,
+  type TapWalk,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
 import {
@@ -91,7 +91,7 @@ export function tileCandidates(
     policyFits(policy, limits, product.a, product.b, request.variant);
   const matrices = matrix === undefined
     ? []
-    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapRows(product));
+    : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapWalk(product));
   if (request.policy !== undefined) {
     const policy = namedPolicy(request.policy, product, matrices);
     if (isRefusal(policy)) return policy;
@@ -106,7 +106,9 @@ export function tileCandidates(
   const device = deviceOf(request);
   const weighed = (policies: readonly TilePolicy[]) =>
     policies.filter((policy) =>
-      weighsPolicy(device, policy) && fits(policy) && keepsRing(policy, product)
+      weighsPolicy(device, policy) && fits(policy) && keepsRing(policy, product) &&
+      // Nothing is gained by a step of all the depth.
+      (policy.deeper === undefined || product.steps(policy) > 1)
     );
   const units = weighed(matrices);
   // Where there are matrix units, all but the thin ones are slower.
@@ -120,9 +122,10 @@ export function tileCandidates(
     : candidates;
 }
 
-/** How many taps a product multiplies what it loads with. */
-function tapRows({ b: { tapRow, tapRing } }: Product): TapRows {
-  return { row: tapRow?.taps, ring: tapRing?.taps };
+/** How a product walks taps. */
+function tapWalk({ matrix, b: { tapRow, tapRing, gathered } }: Product): TapWalk {
+  const halves = matrix?.unit.component === "f16" && !matrix.split;
+  return { row: tapRow?.taps, ring: tapRing?.taps, gathered: gathered && halves };
 }
 
 /** What of a product only matrix units multiply, in a refusal of others. */
@@ -143,7 +146,7 @@ function namedPolicy(
   const { matrix, b: { tapRow, tapRing } } = product;
   const policy = matrices.find((one) => one.name === name) ??
     (matrix &&
-      parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapRows(product))) ??
+      parseMatrixPolicy(name, matrix.unit, matrix.lanes, matrix.split, tapWalk(product))) ??
     findPolicy(name);
   const alone = unitsAlone(product);
   if (policy !== undefined && policy.matrix === undefined && alone !== undefined) {

@@ -84,10 +84,24 @@ function deeperPolicies(policies: readonly MatrixPolicy[]): MatrixPolicy[] {
   }));
 }
 
-/** Taps that a product multiplies what it loads with: a step along its depth, one matrix of each or two (`-deep`), or steps along its columns. */
-export interface TapRows {
+/**
+ * How a product walks the taps of a convolution: so many that a step multiplies what it loads with along its depth, one matrix of each or
+ * two (`-deep`), or that steps multiply along its columns.
+ */
+export interface TapWalk {
   readonly row?: number | undefined;
   readonly ring?: number | undefined;
+  /** Whether it gathers an image of halves tap by tap. */
+  readonly gathered?: boolean | undefined;
+}
+
+/** Where images are gathered tap by tap one is twice as deep: half as many barriers, and half as much arithmetic of places. */
+function plainPolicies(gathered: boolean): readonly MatrixPolicy[] {
+  if (!gathered) return MATRIX_POLICIES;
+  return [
+    ...MATRIX_POLICIES,
+    ...deeperPolicies(MATRIX_POLICIES.filter(({ name }) => name === "matrix-192-columns")),
+  ];
 }
 
 /**
@@ -124,14 +138,14 @@ export function matrixPolicies(
   unit: MatrixUnit,
   lanes: number,
   split = false,
-  { row, ring }: TapRows = {},
+  { row, ring, gathered = false }: TapWalk = {},
 ): TilePolicy[] {
   const wide = unit.m / unit.n;
   const own = row !== undefined
     ? rowPolicies(row)
     : ring !== undefined
     ? ringPolicies(ring)
-    : MATRIX_POLICIES.filter(({ depth }) => !split || depth % 2 === 0);
+    : plainPolicies(gathered).filter(({ depth }) => !split || depth % 2 === 0);
   return own.map((policy): MatrixPolicy => ({
     ...policy,
     matrices: [policy.matrices[0], policy.matrices[1] * wide],
@@ -171,7 +185,7 @@ export function parseMatrixPolicy(
   unit: MatrixUnit,
   lanes: number,
   split = false,
-  taps: TapRows = {},
+  taps: TapWalk = {},
 ): TilePolicy | undefined {
   const sizes = SIZES.exec(text)?.slice(1).map(Number);
   if (sizes === undefined) return undefined;

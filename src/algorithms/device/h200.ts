@@ -42,6 +42,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   those of eight subgroups gain where no load is behind a branch, and `-deep` where places are found once, by what is then left of
  *   `conv_f16_filters.jsonl` and of forced tiles (`filters.txt` there); of tiles but 128x256x96 and 128x192x96 as much more than before
  *   as of these, not measured. Since all by 1.04, what sharing matrices gains forward and backward-data of ten layers (`taps.txt` of 2026-11-26).
+ * - `shares.gatheredRows` of 128 bytes: by hand, to five layers on 128x192x64 (`taps.txt` of an H100, 2026-11-26, 7; checked by 9).
  * - `shares.depthRuns`: by hand, to forward of eight of those layers on four tiles, filters packed and as they lie (`filters.txt` of an
  *   H100, 2026-11-25); of 16 bytes an estimate.
  * - `shares.tapRings`: by hand, to backward-filter of some ten layers on each tile, forced, beside what others have of what is
@@ -178,7 +179,7 @@ export const H200: DeviceModel = {
     },
     depthRows: { 64: 0.89, 32: 0.8 },
     depthRuns: { 64: 0.97, 32: 0.8, 16: 0.6 },
-    gatheredRows: { 64: 1.26, 32: 1.07 },
+    gatheredRows: { 128: 1.17, 64: 1.26, 32: 1.07 },
     tapRows: {
       "matrix-wide": 1.399,
       "matrix-192-wide": 1.284,

@@ -74,10 +74,10 @@ interface Way {
   readonly channelsLast: ChannelsLast | undefined;
 }
 
-/** Every way to make a product of a request; of int8 its channels are words. */
-function waysOf(asked: PlanRequest): readonly [Way, ...Way[]] {
+/** Every way to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
+function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] {
   const request = inWords(asked);
-  const { packedFilter, channelsLast: rewritten, tapRows } = fullVariant(request.variant);
+  const { packedFilter, channelsLast: rewritten } = fullVariant(request.variant);
   const ways = (
     request: PlanRequest,
     results: Layout,
@@ -122,7 +122,16 @@ function preferred(
 
 /** The product of a request that is predicted to take least; of int8 its channels are words. */
 export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
-  const tried = waysOf(asked).map((way): Planned<ImplicitProduct> => {
+  const { tapRows } = fullVariant(asked.variant);
+  const product = leastProduct(asked, tapRows);
+  // Rows of taps that no tile has room for are none, but on the tile that is asked for.
+  return tapRows && asked.policy === undefined && isRefusal(product)
+    ? leastProduct(asked, false)
+    : product;
+}
+
+function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
+  const tried = waysOf(asked, tapRows).map((way): Planned<ImplicitProduct> => {
     const { request, operands, written, channelsLast } = way;
     const product = productOf(request, operands, written.bytes);
     const cut = cutProduct(request, product);

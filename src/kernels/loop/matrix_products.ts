@@ -84,13 +84,13 @@ function stagedVectors(
       );
       return { reads: [], sums };
     }
-    const column = (j: number) => `column${fragment}_${j}`;
+    const line = (j: number) => `line${fragment}_${j}`;
     const reads = four.map((j) => {
       const at = `(stage_vector * 4u + ${j}u) * ${stride}u + (stage_row + ${first}u) / 4u`;
-      return `    let ${column(j)} = ${read(`stage_first + ${at}`)};`;
+      return `    let ${line(j)} = ${read(`stage_first + ${at}`)};`;
     });
     const vector = typeName(tile.unit.result, 4);
-    const sums = four.map((i) => `${vector}(${four.map((j) => `${column(j)}[${i}]`).join(", ")})`);
+    const sums = four.map((i) => `${vector}(${four.map((j) => `${line(j)}[${i}]`).join(", ")})`);
     return { reads, sums };
   });
   return {

@@ -66,7 +66,10 @@ export function ringProducts(
   };
 }
 
-/** Products of the steps of a ring's row whose taps are not all in it, from its begin and to its end, by `text` of those that are. */
+/**
+ * Products of the steps of a ring's row whose taps are not all in it, from its begin and to its end, by `text` of those that are. Some step
+ * between has all.
+ */
 export function rowEnds(
   ring: TapRing,
   text: (taps: readonly number[]) => string,
@@ -75,9 +78,10 @@ export function rowEnds(
   const { steps } = ring.row;
   const places = Array.from({ length: steps }, (_, step) => tapsInRow(ring, step));
   const whole = (taps: readonly number[]) => taps.length === ring.taps;
-  const [first, last] = [places.findIndex(whole), places.findLastIndex(whole)];
-  const [begin, end] = first < 0 ? [steps, steps] : [first, last + 1];
-  return { before: places.slice(0, begin).map(text), after: places.slice(end).map(text) };
+  return {
+    before: places.slice(0, places.findIndex(whole)).map(text),
+    after: places.slice(places.findLastIndex(whole) + 1).map(text),
+  };
 }
 
 /**
