@@ -98,7 +98,28 @@ Deno.test("backward-filter goes by rows of taps on tiles that have a row's matri
   const deep = plan("matrix-192-columns-deep", false);
   assert.ok(!isRefusal(deep) && /_128x192x64_.*_row3y4_/.test(deep.kernel), JSON.stringify(deep));
   const high = plan("matrix-large-deep", false);
-  assert.ok(isRefusal(high) && /of backward-filter on tiles with/.test(high.text));
+  assert.ok(isRefusal(high) && /of backward-filter with 2 to 5 on tiles with/.test(high.text));
+});
+
+Deno.test("rows of taps that no tile has room for are none where they are asked for without a tile", () => {
+  const wide = (policy?: string) => {
+    // Matrices of 16 steps before do not fit a thread's registers.
+    const problem = {
+      ...gradient(128, 128),
+      dilation: [1, 8],
+      paddingBegin: [1, 8],
+      paddingEnd: [1, 8],
+    };
+    return tryPlanConv(halfRequest(HALVES, problem, {
+      variant: { halfTile: true, tapRows: true },
+      ...(policy === undefined ? {} : { policy }),
+    }));
+  };
+  const free = wide();
+  assert.ok(!isRefusal(free) && !/_row3/.test(free.kernel), JSON.stringify(free));
+  // Who asks for a tile has it.
+  const forced = wide("64x192x32_64x48m");
+  assert.ok(!isRefusal(forced) && /_row3x8/.test(forced.kernel), JSON.stringify(forced));
 });
 
 Deno.test("auto takes the deepest rows of backward-filter that there is room for, by how its gradient is loaded", () => {
