@@ -122,6 +122,25 @@ Deno.test("rows of taps that no tile has room for are none where they are asked 
   assert.ok(!isRefusal(forced) && /_row3x8/.test(forced.kernel), JSON.stringify(forced));
 });
 
+Deno.test("rows of backward-filter that are longer than sums may be have steps between them", () => {
+  // Parts of 2048 products: 16 steps of 128, 32 of 64.
+  for (
+    const [size, depth, joined] of [[14, 128, true], [28, 64, true], [28, 128, false], [
+      56,
+      64,
+      false,
+    ]] as const
+  ) {
+    const plan = planConv(halfRequest(HALVES, square("bwd-filter", [64, 64], size, 128), {
+      variant: { halfTile: true, tapRows: true },
+      outDtype: "f32",
+      policy: `64x48x${depth}_32x48m`,
+      balance: "none",
+    }));
+    assert.equal(/_row3jy/.test(plan.kernel), joined, plan.kernel);
+  }
+});
+
 Deno.test("auto takes the deepest rows of backward-filter that there is room for, by how its gradient is loaded", () => {
   const kernel = (outChannels: number) =>
     planConv(halfRequest(HALVES, gradient(128, outChannels), {})).kernel;

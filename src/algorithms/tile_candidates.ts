@@ -11,6 +11,7 @@ import {
   type TapWalk,
 } from "../kernels/matrix_policies.ts";
 import { unitDepth, unitShape } from "../kernels/matrix_units.ts";
+import { fitsPart } from "../kernels/unit_schedule.ts";
 import {
   findPolicy,
   policyThreads,
@@ -71,6 +72,12 @@ function keepsRing({ matrix, depth }: TilePolicy, { b: { tapRing } }: Product): 
   return sums + kept <= RING_REGISTERS;
 }
 
+/** Whether parts of a tile's sums may be of whole rows, where a product has such. */
+function sumsRows(policy: TilePolicy, { matrix, b: { tapRing } }: Product): boolean {
+  const row = tapRing?.row?.steps;
+  return row === undefined || fitsPart(policy, matrix?.chain, row);
+}
+
 /** What a request says of tiles. */
 export interface TileRequest {
   /** One of the policies' names, or the sizes of one. */
@@ -88,7 +95,7 @@ export function tileCandidates(
   const { limits } = request;
   const { matrix } = product;
   const fits = (policy: TilePolicy) =>
-    policyFits(policy, limits, product.a, product.b, request.variant);
+    policyFits(policy, limits, product.a, product.b, request.variant) && sumsRows(policy, product);
   const matrices = matrix === undefined
     ? []
     : matrixPolicies(matrix.unit, matrix.lanes, matrix.split, tapWalk(product));

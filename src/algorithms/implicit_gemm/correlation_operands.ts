@@ -12,7 +12,6 @@ import {
 import { rowTrait } from "../../kernels/loaders/gather.ts";
 import { runsAlone } from "../../kernels/loop/dealt_loader.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { fitsPart } from "../../kernels/unit_schedule.ts";
 import { addsUp } from "../conv_product.ts";
 import { productUnit } from "../product.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
@@ -35,9 +34,6 @@ export function correlationOperands(request: PlanRequest): readonly [Operands, .
 /** Taps of a row whose matrices lie beside each other in a subgroup's tile. */
 const MOST_RING_TAPS = 5;
 
-/** Most products of a step by rows. */
-const MOST_RING_DEPTH = 64;
-
 /**
  * The operands by rows whose taps share what a step loads, f16 on matrix units, channels innermost, stride 1 along the last axis: with
  * steps between rows, and without where rows may be joined. None where they may not.
@@ -59,8 +55,7 @@ function ringOperands(request: PlanRequest, placed: Operands): Operands[] {
   if (result.classes !== undefined) return [];
   const elements = elementsOf(request);
   const columns = { taps, block: unit.unit.n, channels: input };
-  const joins = joinsRows(last) && request.sizes !== "uniform" &&
-    fitsPart({ depth: MOST_RING_DEPTH }, unit.chain, last.places);
+  const joins = joinsRows(last) && request.sizes !== "uniform";
   const vectors = (policy: TilePolicy) => ({
     a: policyVector(policy, placed.a.vector, placed.a.steps ?? []),
     b: policyVector(policy, placed.b.vector, placed.b.steps ?? []),
