@@ -82,6 +82,7 @@ export const CHECK_DEVICE: DeviceModel = {
     fewNeighbours: 3,
     gradientLoad: 8,
     gradientFar: 18,
+    halfGroups: 1,
     single: 1,
     transforms: { large: 1, gradient: 1 },
     depthRows: {},

@@ -56,6 +56,12 @@ function tapsRate(request: PlanRequest, which: "depthwise" | "depthwiseGradient"
   return taps / (taps + shares.depthwiseTaps) * rates[which][side];
 }
 
+/** Share of f32's rate that groups of several input channels reach: halves are converted, and take as many loads. */
+function halfShare(request: PlanRequest): number {
+  const several = groupOf(request).inputs > 1;
+  return request.dtype === "f16" && several ? deviceOf(request).shares.halfGroups : 1;
+}
+
 /**
  * What a thread does beside its rounds, in products: it finds its places, tests which there are, and stores; and brings its
  * part of a filter to workgroup memory.
@@ -94,15 +100,16 @@ function resultsWork(request: PlanRequest): Work {
   const apart = shares.fewSources * shares.fewApart / lines * rates.stream *
     (lanes > 1 ? shares.fewNeighbours : 1);
   const rounds = threads / segments * sources * hits;
+  const half = halfShare(request);
   const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0);
   return {
     // With those of taps that a stride leaves out.
     products: rounds * products * images + beside * threads,
-    rate: share * rates.few,
+    rate: half * share * rates.few,
     passes,
     partials,
     ...(vector === "sources"
-      ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, apart) }
+      ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart) }
       : {}),
   };
 }
@@ -124,7 +131,7 @@ function gradientWork(request: PlanRequest): Work {
   const partials = partialsOf(request, segments);
   // Fewer channels than a warp has lanes: the rest of it walks other places.
   const apart = shape.lanesInner ? Math.max(1, 32 / shape.lanes) : 1;
-  const rate = deviceOf(request).rates.fewGradient /
+  const rate = halfShare(request) * deviceOf(request).rates.fewGradient /
     gradientSlowness(request, axes[run]!, places, shape, apart);
   return { products, rate, passes, partials };
 }

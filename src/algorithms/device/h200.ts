@@ -58,6 +58,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.fewHalves`: stems of networks and layers of 12, 20, 36 channels in nhwc over what was predicted of them, eleven of one
  *   half, four of four (geomeans; `matrix_few_channels.jsonl` of 2026-11-24).
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
+ * - `shares.halfGroups`: 15 layers of groups and few channels in f16 over what was predicted of them, geomeans 0.58 forward, 0.60
+ *   backward-data and 0.63 backward-filter (`taps.txt` of an H100, 2026-11-26, 8).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
@@ -167,6 +169,7 @@ export const H200: DeviceModel = {
     fewNeighbours: 3,
     gradientLoad: 8,
     gradientFar: 18,
+    halfGroups: 0.6,
     single: 0.297,
     interleaved: 0.2,
     transforms: { large: 0.88, gradient: 0.5 },

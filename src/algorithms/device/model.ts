@@ -77,6 +77,8 @@ export interface DeviceShares {
   readonly gradientLoad: number;
   /** What a value takes there that the multiprocessors' shared cache answers, in products. */
   readonly gradientFar: number;
+  /** Of `depthwise` of several input channels a group: f16 over f32. */
+  readonly halfGroups: number;
   /** Of `stream`: results that leave one element at a time. */
   readonly single: number;
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */

@@ -100,7 +100,13 @@ export function softwareFigures(
   return {
     rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),
     times,
-    shares: { ...base.shares, policies: softwarePolicies(base.shares, block), strewn, sliced },
+    shares: {
+      ...base.shares,
+      policies: softwarePolicies(base.shares, block),
+      halfGroups: 1,
+      strewn,
+      sliced,
+    },
   };
 }
 
