@@ -64,9 +64,11 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
 
-/** How much faster rows of more taps than three are, whose loads serve more products (docs/performance/matrix_units.md). */
+/** What each tap beyond three adds to the speed of a row, whose loads serve more products (docs/performance/matrix_units.md). */
+const LONGER_ROW = 0.08;
+
 function longerRows({ taps }: TapRow): number {
-  return 1 + 0.08 * Math.max(0, taps - 3);
+  return 1 + LONGER_ROW * Math.max(0, taps - 3);
 }
 
 /** Share of a rate of multiply-adds that threads reach on words of int8; matrix units have one of their own for them. */
@@ -115,29 +117,28 @@ function rowBytes({ depth }: TilePolicy, { unit }: MatrixTile): number {
 /** Results of a thread, where there are second sums of as many in registers, that a driver still keeps there. */
 const FLUSHED_RESULTS = 64;
 
+/** Parts in which a policy sums so many steps of a tile; of a last one that is multiplied in part the whole one counts. */
+function sumParts(policy: TilePolicy, { matrix, b }: Product, steps: number) {
+  const row = b.tapRing?.row?.steps;
+  return unitSchedule(policy, matrix?.chain, { steps: Math.ceil(steps), row }).parts;
+}
+
 /** Share of its rate that a policy keeps whose sums of so many steps move from matrix units to registers. */
 function flushedShare(
   { shares }: DeviceModel,
   policy: TilePolicy,
-  { matrix, b }: Product,
+  product: Product,
   steps: number,
 ): number {
-  // Of a last step that is multiplied in part the whole one counts.
-  const { parts } = unitSchedule(policy, matrix?.chain, {
-    steps: Math.ceil(steps),
-    row: b.tapRing?.row?.steps,
-  });
+  const parts = sumParts(policy, product, steps);
   if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   return shares.flushed[results > FLUSHED_RESULTS ? "spilled" : "kept"];
 }
 
 /** Times that sums of so many steps are stored and read again on their way. */
-function storedAgain(policy: TilePolicy, { matrix, b }: Product, steps: number): number {
-  const { parts } = unitSchedule(policy, matrix?.chain, {
-    steps: Math.ceil(steps),
-    row: b.tapRing?.row?.steps,
-  });
+function storedAgain(policy: TilePolicy, product: Product, steps: number): number {
+  const parts = sumParts(policy, product, steps);
   return parts?.totals === "result" ? Math.ceil(steps / parts.steps) - 1 : 0;
 }
 

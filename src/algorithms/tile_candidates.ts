@@ -1,4 +1,4 @@
-import { policyVector, tapReach } from "../kernels/loader.ts";
+import { policyVector, tapReach, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
@@ -130,9 +130,10 @@ export function tileCandidates(
 }
 
 /** How a product walks taps. */
-function tapWalk({ matrix, b: { tapRow, tapRing, gathered } }: Product): TapWalk {
+function tapWalk({ matrix, b }: Product): TapWalk {
   const halves = matrix?.unit.component === "f16" && !matrix.split;
-  return { row: tapRow?.taps, ring: tapRing?.taps, gathered: gathered && halves };
+  const gathered = b.gathered && halves && vectorSide(b) === "depth";
+  return { row: b.tapRow?.taps, ring: b.tapRing?.taps, gathered };
 }
 
 /** What of a product only matrix units multiply, in a refusal of others. */

@@ -79,6 +79,7 @@ export interface TapRing extends TapRow {
   readonly row?: RingRow | undefined;
 }
 
+/** A row of steps as long as the input's, which begins so many places before it. */
 export interface RingRow {
   readonly steps: number;
   readonly padding: number;

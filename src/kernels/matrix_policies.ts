@@ -91,7 +91,7 @@ function deeperPolicies(policies: readonly MatrixPolicy[]): MatrixPolicy[] {
 export interface TapWalk {
   readonly row?: number | undefined;
   readonly ring?: number | undefined;
-  /** Whether it gathers an image of halves tap by tap. */
+  /** Whether it gathers an image of halves, channels innermost, tap by tap. */
   readonly gathered?: boolean | undefined;
 }
 

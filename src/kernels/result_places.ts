@@ -1,5 +1,5 @@
 import type { ClassResults } from "./class_output.ts";
-import type { RingColumns } from "./loaders/correlation_ring.ts";
+import type { RingColumns } from "./loaders/ring_columns.ts";
 
 /** How results lie by rows and columns: strides in elements, as `OutputMap` has them. */
 export interface LinearPlaces {
