@@ -8,7 +8,7 @@ import { type MatrixUnit, unitShape } from "./matrix_units.ts";
 export interface TilePolicy {
   /** One of {@linkcode TILE_POLICIES}, or its tile. */
   readonly name: string;
-  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it, but for `tapRows`. */
+  /** The policy whose tile it has and deeper steps: what a device model says of that one is said of it, but for `tapRows` and `tapRings`. */
   readonly deeper?: string;
   readonly rows: number;
   readonly columns: number;

@@ -5,7 +5,7 @@ import type { MatrixTile } from "../policy.ts";
 import { type MatrixMemory, type MatrixTilePolicy, subgroupGrid } from "./matrix_memory.ts";
 import type { MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
-import { ringProducts, rowEnds, turnedProducts } from "./tap_products.ts";
+import { cyclicProducts, ringProducts, rowEnds } from "./tap_products.ts";
 
 /** Products that subgroups compute on matrix units. */
 export interface MatrixProducts {
@@ -193,15 +193,15 @@ export function matrixProducts(
     );
   const loaded = (operands: readonly LoadedMatrix[]) =>
     operands.map(({ name, load }) => `      let ${name} = ${load};`);
-  const { ring, turned } = b;
+  const { ring, cyclic } = b;
   const sides = [
     { tile: a, each: unit.m, count: rows },
     { tile: b, each: unit.n, count: columns },
   ] as const;
-  const deep = turned?.deep ?? matricesDeep(policy.depth);
+  const deep = cyclic?.deep ?? matricesDeep(policy.depth);
   const ringed = ring && ringProducts(ring, rows, sides[1], deep, multiply);
   const step = (at: number, taps?: readonly number[]) => {
-    if (turned !== undefined) return turnedProducts(...sides, turned, at, multiply);
+    if (cyclic !== undefined) return cyclicProducts(...sides, cyclic, at, multiply);
     return [
       ...loaded(left(at).flat()),
       ...(ringed?.multiply(at, taps) ??
@@ -270,7 +270,7 @@ export function matrixOutput(
 ): string {
   const { unit } = matrix;
   // Columns of a matrix lie so many places apart that go round a subgroup's.
-  const apart = tiles[1].turned?.matrices ?? 1;
+  const apart = tiles[1].cyclic?.matrices ?? 1;
   const fours = unit.n / 4;
   const fragments = fragmentsOf(matrix);
   const kept = parts?.totals === "registers";

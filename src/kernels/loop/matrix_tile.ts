@@ -22,7 +22,7 @@ export interface MatrixOperandTile extends FilledTile {
   /** Where taps meet what steps before have loaded, whose matrices a subgroup keeps. */
   readonly ring?: TapRing;
   /** Of rows of taps, how its places lie; a matrix beyond a subgroup's own is that of a tap's places. */
-  readonly turned?: TurnedPlaces;
+  readonly cyclic?: CyclicPlaces;
   /** WGSL of the matrix `index` places beyond the subgroup's first one, `step` matrices down the depth of the tile. */
   load(index: number, step: number): string;
 }
@@ -47,16 +47,16 @@ export interface MatrixTileShape {
   readonly size: number;
   readonly vectorBytes: number;
   /** Of rows of taps, where each tap's places lie; all of the depth is one tap's where absent. */
-  readonly turned: TurnedPlaces | undefined;
+  readonly cyclic: CyclicPlaces | undefined;
   /** Taps whose matrices follow each other along the places, of those whose matrices stay. */
   readonly ring: TapRing | undefined;
 }
 
 /**
- * Places that go round a subgroup's matrices: of n, matrix i has places i, i + n, i + 2n and so on, so that a tap's are those of matrices
+ * Places that a subgroup's matrices share cyclically: of n, matrix i has places i, i + n, i + 2n and so on, so that a tap's are those of matrices
  * that another tap has too, and loads of them serve both. In memory those of each lie together.
  */
-export interface TurnedPlaces {
+export interface CyclicPlaces {
   readonly row: TapRow;
   /** Matrices along the depth of a tap. */
   readonly deep: number;
@@ -67,7 +67,7 @@ export interface TurnedPlaces {
 }
 
 /** Rows for so many places, such that rows of neighbouring places, of so many vectors of 16 bytes and one, share no banks. */
-function turnedRows(places: number, vectors: number): number {
+function cyclicRows(places: number, vectors: number): number {
   const [every, more] = vectors === 4 ? [8, 4] : vectors === 2 ? [4, 2] : [1, 0];
   return Math.ceil((places - more) / every) * every + more;
 }
@@ -85,14 +85,14 @@ export function matrixTileShape(
   const side = unit.component === "i8" ? "depth" as const : vectorSide(loader);
   const { tapRow, tapRing } = loader;
   const [places, deep] = loadedTile(loader, extent, depth);
-  const turned = tapRow && {
+  const cyclic = tapRow && {
     row: tapRow,
     deep: deep / unitDepth(unit),
     matrices,
-    rows: turnedRows(Math.ceil(places / matrices), deep * scalarBytes(scalar) / VECTOR_BYTES),
+    rows: cyclicRows(Math.ceil(places / matrices), deep * scalarBytes(scalar) / VECTOR_BYTES),
   };
-  const [rows, length] = turned !== undefined
-    ? [matrices * turned.rows, deep]
+  const [rows, length] = cyclic !== undefined
+    ? [matrices * cyclic.rows, deep]
     : side === "depth"
     ? [places, deep]
     : [deep, places];
@@ -109,7 +109,7 @@ export function matrixTileShape(
     stride,
     size: rows * stride,
     vectorBytes: width * scalarBytes(scalar),
-    turned,
+    cyclic,
     ring: tapRing,
   };
 }
@@ -120,7 +120,7 @@ export function matrixTileShape(
  * @param first WGSL of where it begins there, with ` + ` behind it; nothing for the array's own begin.
  */
 export function matrixTile(
-  { operand, unit, side, width, stride, turned, ring, vectorBytes }: MatrixTileShape,
+  { operand, unit, side, width, stride, cyclic, ring, vectorBytes }: MatrixTileShape,
   array: string,
   first: string,
 ): MatrixOperandTile {
@@ -131,13 +131,13 @@ export function matrixTile(
   // Rows of A are its places, rows of B its depth.
   const order = (operand === "a") === (side === "depth") ? "row_major" : "col_major";
   const unitPlace = operand === "a" ? "unit_row" : "unit_column";
-  const shared = ring?.taps ?? turned?.matrices ?? 1;
+  const shared = ring?.taps ?? cyclic?.matrices ?? 1;
   const place = shared === 1 ? unitPlace : `${unitPlace} / ${shared}u`;
   return {
     type,
-    banked: vectorBytes === VECTOR_BYTES && turned === undefined ? side : undefined,
+    banked: vectorBytes === VECTOR_BYTES && cyclic === undefined ? side : undefined,
     ...(ring && { ring }),
-    ...(turned && { turned }),
+    ...(cyclic && { cyclic }),
     places: `  let ${operand}_first = ${
       side === "depth" ? `${place} * ${stride}u` : `${place} / ${width}u`
     };`,
@@ -145,8 +145,8 @@ export function matrixTile(
       const each = operand === "a" ? m : n;
       // Of a ring the taps' matrices of one place of the tile follow each other.
       const matrix = index / each;
-      const at = turned !== undefined
-        ? matrix % turned.matrices * turned.rows + Math.floor(matrix / turned.matrices)
+      const at = cyclic !== undefined
+        ? matrix % cyclic.matrices * cyclic.rows + Math.floor(matrix / cyclic.matrices)
         : ring !== undefined
         ? Math.floor(matrix / ring.taps) * each
         : index;
@@ -156,9 +156,9 @@ export function matrixTile(
       return `subgroupMatrixLoad<${type}, ${order}>(&${array}, ${offset}, ${stride}u)`;
     },
     store: ({ place, depth, value, vector, side: along }: LoadedValue) => {
-      const lies = turned === undefined
+      const lies = cyclic === undefined
         ? place
-        : `(${place}) % ${turned.matrices}u * ${turned.rows}u + (${place}) / ${turned.matrices}u`;
+        : `(${place}) % ${cyclic.matrices}u * ${cyclic.rows}u + (${place}) / ${cyclic.matrices}u`;
       const [row, column] = side === "depth" ? [lies, depth] : [depth, lies];
       const at = (row: string, column: string) =>
         `${array}[${first}(${row}) * ${stride}u + ${

@@ -1,5 +1,5 @@
 import { tapReach, type TapRing, tapsInRow } from "../loader.ts";
-import type { MatrixOperandTile, TurnedPlaces } from "./matrix_tile.ts";
+import type { CyclicPlaces, MatrixOperandTile } from "./matrix_tile.ts";
 import type { StepProducts } from "./step_loop.ts";
 
 /** WGSL that adds the product of matrices `a` and `b` to a sum of a subgroup, by its row and column of matrices. */
@@ -88,10 +88,10 @@ export function rowEnds(
  * Products of a row of taps, of one matrix's depth of each: places go round the subgroup's matrices, so that a tap meets those of the tap
  * before but for the first ones, in whose place others are loaded. Left matrices come one at a time, since those on the right stay.
  */
-export function turnedProducts(
+export function cyclicProducts(
   left: SubgroupSide,
   right: SubgroupSide,
-  { row: { taps, dilation }, deep }: TurnedPlaces,
+  { row: { taps, dilation }, deep }: CyclicPlaces,
   at: number,
   multiply: Multiply,
 ): string[] {
