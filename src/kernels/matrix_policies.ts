@@ -123,7 +123,7 @@ function ringPolicies(taps: number): MatrixPolicy[] {
   return [...whole, ...deeperPolicies(whole)];
 }
 
-/** Names of policies that rows of taps alone have. */
+/** Names of policies that only convolutions have, by how they walk taps. */
 export const TAP_POLICY_NAMES: readonly string[] = [
   ...new Set([...rowPolicies(1), ...ringPolicies(1)].map(({ name }) => name)),
 ].filter((name) => !MATRIX_POLICY_NAMES.includes(name));
