@@ -82,7 +82,7 @@ const rounds = (first, end) => { -%>
 const sums = (output, counted) => { -%>
   // Loaders: what stays fixed for this thread, then the first tile.
 <%= it.begin %>
-<% if (it.prefetch) { -%>
+<% if (it.prefetch && !it.parts.alone) { -%>
   {
 <%= it.first %>
 <%= it.fetch %>
@@ -119,6 +119,12 @@ const sums = (output, counted) => { -%>
   let again = part_step > first_step;
 <% } -%>
 <%= it.parts.clear %>
+<% if (it.parts.alone) { -%>
+  {
+<%= it.partFirst %>
+<%= it.fetch %>
+  }
+<% } -%>
 <% if (it.rounds) { -%>
 <% rounds("part_step", "next_step") -%>
 <% } else if (it.parts.whole) { -%>
@@ -127,7 +133,7 @@ const sums = (output, counted) => { -%>
 <% step(false) -%>
   }
 <% } else { -%>
-  for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; step++) {
+  for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; <%= it.forward %>) {
 <% step(false) -%>
   }
 <% } -%>
@@ -180,7 +186,7 @@ const sums = (output, counted) => { -%>
   }
 <% } -%>
 <% } else { -%>
-  for (var step = first_step; step < end_step; step++) {
+  for (var step = first_step; step < end_step; <%= it.forward %>) {
 <% step(false) -%>
   }
 <% } -%>

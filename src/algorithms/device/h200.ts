@@ -28,8 +28,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
- * - `shares.winrsUnits`: `bench/winrs_sweep.ts --half` over `rates.winrs`, a4n3r2's by what tiles of 64x64 gained since
- *   (`winrs_units.txt` of 2026-11-23).
+ * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` (`winrs.txt` 6 of 2026-11-26) and to what
+ *   of its 25 problems that leaves: predicted 0.96 to 1.01 of what was measured, by kernel (geomeans).
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
@@ -246,13 +246,13 @@ export const H200: DeviceModel = {
     winrsAcross: { large: 2.33, small: 2.74 },
     winrsHalf: 0.88,
     winrsUnits: {
-      a4n2r3: 4.34,
-      a4n3r2: 4.02,
-      a8n3r6: 1.92,
-      a8n4r5: 2.36,
-      a8n5r4: 2.96,
-      a8n6r3: 2.69,
-      a8n7r2: 3.08,
+      a4n2r3: 5.35,
+      a4n3r2: 6.3,
+      a8n3r6: 2.25,
+      a8n4r5: 2.8,
+      a8n5r4: 2.85,
+      a8n6r3: 2.75,
+      a8n7r2: 3.35,
     },
     winrsUneven: 0.05,
   },

@@ -8,6 +8,7 @@ import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { enlarged, kernelRates, mayTakeHalf } from "./half.ts";
 import { omegaName, OMEGAS, parseOmega } from "./omega.ts";
+import { blockOf } from "./policies.ts";
 
 function request(width: number, more: Partial<PlanRequest> = {}): PlanRequest {
   return {
@@ -144,4 +145,39 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
     const taken = kernel({ ...(more.pair ? {} : { pair: "a8n3r6" }), ...more });
     assert.doesNotMatch(taken, /_mma/, JSON.stringify(more));
   }
+});
+
+Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load their first tile; of eight one, which counts by no literal", () => {
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
+  const text = (pair: string, splits: number) =>
+    planConv({ ...asked, pair, splits }).passes[0]!.kernel.wgsl;
+  const count = (wgsl: string, found: RegExp) => wgsl.match(found)?.length ?? 0;
+  for (const [pair, inFlight, alone] of [["a4n3r2", 2, true], ["a8n3r6", 1, false]] as const) {
+    const block = blockOf(asked, H200, parseOmega(pair));
+    assert.deepEqual(block, { outChannels: 64, inChannels: 64, perMultiprocessor: inFlight });
+    const [parts, whole] = [text(pair, 1), text(pair, 56)];
+    assert.equal(count(parts, /let at = part_step;/g), alone ? 1 : 0);
+    assert.equal(count(parts, /let at = first_step;/g), alone ? 0 : 1);
+    assert.equal(count(whole, /let at = first_step;/g), 1);
+    for (const wgsl of [parts, whole]) {
+      assert.equal(count(wgsl, /step\+\+\) \{/g), alone ? 1 : 0);
+      assert.equal(count(wgsl, /step \+= sizes\.one\) \{/g), alone ? 0 : 1);
+    }
+  }
+});
+
+Deno.test("segments fill all workgroups that run at once on matrix units", () => {
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  const problem = convProblem({
+    op: "bwd-filter",
+    batch: 64,
+    inChannels: 512,
+    outChannels: 512,
+    inputSize: [14, 14],
+    filterSize: [2, 2],
+  });
+  const { passes } = planConv(request(2, { problem, matrixUnits: { lanes: 32, units: [unit] } }));
+  // 128 workgroups a segment, of which 264 run at once.
+  assert.equal(passes[0]!.grid[0], 256);
 });

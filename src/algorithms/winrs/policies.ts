@@ -102,12 +102,15 @@ export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolic
   );
 }
 
-/** The cache block of a kernel: on matrix units a multiprocessor's registers hold one. */
+/** The cache block of a kernel. */
 export function blockOf(request: PlanRequest, device: DeviceModel, omega: Omega): CacheBlock {
   const units = unitPolicyOf(request, omega);
-  return units === undefined
-    ? cacheBlock(device, policyOf(request, omega), slicesOf(omega))
-    : { outChannels: units.rows, inChannels: units.columns, perMultiprocessor: 1 };
+  if (units === undefined) return cacheBlock(device, policyOf(request, omega), slicesOf(omega));
+  return {
+    outChannels: units.rows,
+    inChannels: units.columns,
+    perMultiprocessor: resident(device, unitSliceThreads(units) * REGISTERS.many),
+  };
 }
 
 /** Registers of a thread with up to 64 sums and with more. */
@@ -124,6 +127,11 @@ export function cacheBlock(
   return {
     outChannels: policy.rows,
     inChannels: policy.columns,
-    perMultiprocessor: Math.max(1, Math.floor(device.registers / registers)),
+    perMultiprocessor: resident(device, registers),
   };
+}
+
+/** Workgroups of so many registers that a multiprocessor holds. */
+function resident({ registers }: DeviceModel, each: number): number {
+  return Math.max(1, Math.floor(registers / each));
 }

@@ -164,7 +164,8 @@ export function shareKernel(
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
   const name = [`winrs_${types.storage}_${omegaName(omega)}`, traits.join("_") + splits] as const;
-  const store = correlationStore(module, result, buckets, shape, elements, adding);
+  const early = units !== undefined;
+  const store = correlationStore(module, result, buckets, shape, elements, adding, early);
   const kernel = units === undefined ? threadKernel(policyOf(request, omega)) : unitSliceKernel(
     ...name,
     mode,

@@ -58,14 +58,16 @@ export interface StepProducts {
   /** After the loop, or after each of its parts: what has not been moved on yet. */
   readonly finish: string;
   /**
-   * Where sums move on every few steps: WGSL of how many at most, whether of always as many, what sets them to zero, and whether they
-   * go to the store each time.
+   * Where sums move on every few steps: WGSL of how many at most, whether of always as many, what sets them to zero, whether they
+   * go to the store each time, and how parts begin.
    */
   readonly parts: false | {
     readonly steps: string;
     readonly whole?: boolean;
     readonly clear: string;
     readonly stored: boolean;
+    /** Whether each part loads its first tile itself, which else is in registers while the sums of the part before it move. */
+    readonly alone?: boolean;
   };
 }
 
@@ -99,6 +101,8 @@ export interface StepLoop {
   readonly alone?: StepsAlone | undefined;
   /** Steps that all workgroups', and all parts of their sums, are whole multiples of: one loop over rounds of so many is then all texts'. */
   readonly rounds?: number | undefined;
+  /** WGSL of 1 that is no literal, for loops of which a compiler would otherwise keep more than there are registers. */
+  readonly one?: string | undefined;
 }
 
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
@@ -156,6 +160,8 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     row: products.row ?? { before: [], after: [] },
     rowBegin: both(({ rowBegin }) => rowBegin),
     first: step("first_step"),
+    partFirst: step("part_step"),
+    forward: loop.one === undefined ? "step++" : `step += ${loop.one}`,
     early,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),

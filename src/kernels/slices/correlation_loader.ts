@@ -1,9 +1,10 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes } from "./correlation.ts";
 import { digitsText } from "../axes.ts";
+import { halvesTransformText } from "./halves_transform.ts";
 import { type OperandPlace, OUTSIDE, storeItems } from "./image_loader.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
-import { patchSize, type PatchTransform, transformText } from "./patch.ts";
+import { patchSize, type PatchTransform } from "./patch.ts";
 import { scheduleItems } from "./policy.ts";
 import { type UnitSlicePolicy, unitSliceThreads, unitSliceTile } from "./unit_policy.ts";
 
@@ -231,7 +232,7 @@ const WIDE = 8;
 
 /**
  * Both operands of WinRS in f16 for products on matrix units, of nhwc: a thread brings patches of eight neighbouring channels,
- * transforms them in f32 and stores each slice's as a vector (section 5.1 of the paper). Their patches share registers, since a
+ * transforms them, rounded once, and stores each slice's as a vector (section 5.1 of the paper). Their patches share registers, since a
  * warp brings those of one operand.
  */
 export function unitCorrelationLoader(
@@ -315,21 +316,20 @@ export function unitCorrelationLoader(
           }, edge${round} + ${j}u < ${edge.size});`,
       );
       const halves = ["xy", "zw"].map((half, h) => {
-        const { statements, outputs } = transformText(
-          transform,
+        const names = each(one, (j) => `${p}x${h}_${j}`);
+        const { statements, outputs } = halvesTransformText(
+          transform.columns,
           `${p}t${h}_`,
-          (_, j) => `${p}x${h}_${j}`,
-          "vec4f",
+          names,
         );
         return {
           text: [
-            ...each(
-              one,
-              (j) => `let ${p}x${h}_${j} = vec4f(bitcast<vec4<f16>>(${raw(round, j)}.${half}));`,
+            ...names.map((value, j) =>
+              `let ${value} = bitcast<vec4<f16>>(${raw(round, j)}.${half});`
             ),
             ...statements,
           ],
-          outputs: outputs.map((value) => `bitcast<vec2<u32>>(vec4<f16>(${value}))`),
+          outputs: outputs.map((value) => `bitcast<vec2<u32>>(${value})`),
         };
       });
       const [low, high] = halves as [typeof halves[0], typeof halves[0]];

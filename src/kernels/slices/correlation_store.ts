@@ -2,6 +2,16 @@ import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { type CorrelationShape, correlationSizes } from "./correlation.ts";
 import type { SliceStore } from "./exchange.ts";
 
+/** What is stored at once. */
+interface Value {
+  /** WGSL of the value, of a variable for what is there already, of its place in bucket 0, of what others lie behind, and of whether there is one. */
+  readonly out: string;
+  readonly there: string;
+  readonly offset: string;
+  readonly rest: string;
+  readonly inside: string;
+}
+
 /**
  * Stores n columns of ∇W for four input channels of an output channel: into ∇W itself for bucket 0, into the
  * workspace for the others.
@@ -9,6 +19,8 @@ import type { SliceStore } from "./exchange.ts";
  * @param buckets Where buckets 1 and on lie one after the other, if there are any.
  * @param adding Whether a bucket already holds a part: `always` for a second kernel on the first one's buckets,
  *   `again` where the loop stores its sums in parts.
+ * @param early Whether all that is there is loaded before the first is stored, or each load waits for the store before it: on matrix
+ *   units 1.01 to 1.03 times as fast, but of threads 0.97 to 1.00, whose registers are full (docs/performance/winrs.md).
  */
 export function correlationStore(
   module: ModuleBuilder,
@@ -17,6 +29,7 @@ export function correlationStore(
   shape: CorrelationShape,
   elements: number,
   adding: "never" | "again" | "always",
+  early = false,
 ): SliceStore {
   const size = correlationSizes(module);
   const { outer, width, n } = shape;
@@ -31,39 +44,54 @@ export function correlationStore(
       `piece * ${size("filter_piece", n * width.filterStride)}`,
     ].join(" + ");
     lines.push(`      let base = ${base};`);
-    const put = (tensor: TensorAccess, offset: string, value: string) => {
-      const sum = tensor.store(offset, `${tensor.load(offset)} + ${value}`);
-      if (adding === "always") return sum;
-      const first = tensor.store(offset, value);
-      return adding === "never" ? first : `if (again) { ${sum} } else { ${first} }`;
-    };
-    const each = Array.from({ length: n }, (_, j) => {
-      const parts = vector === 4 ? [`out${j}`] : [..."xyzw"].map((c) => `out${j}.${c}`);
-      return parts.map((value, x) => {
-        const column = vector === 4 ? "column" : `(column + ${x}u)`;
-        const offset = `base + ${j}u * ${size("filter_width", width.filterStride)} + ${column} * ${
-          size("filter_in", shape.filterInStride)
-        }`;
-        const to = (shift: string) =>
-          vector === 4 ? `(${offset}${shift}) / 4u` : `${offset}${shift}`;
-        const rest = `(bucket - 1u) * ${size("filter_elements", elements)}`;
+    const values = Array.from(
+      { length: n },
+      (_, j) =>
+        (vector === 4 ? [""] : [..."xyzw"].map((part) => `.${part}`)).map((part, x): Value => {
+          const column = vector === 4 ? "column" : `(column + ${x}u)`;
+          return {
+            out: `out${j}${part}`,
+            there: `there${j}${part}`,
+            offset: `base + ${j}u * ${size("filter_width", width.filterStride)} + ${column} * ${
+              size("filter_in", shape.filterInStride)
+            }`,
+            rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
+            inside: [
+              `${column} < ${size("input_channels", shape.inChannels)}`,
+              ...(width.taps % n === 0
+                ? []
+                : [`piece * ${n}u + ${j}u < ${size("width_taps", width.taps)}`]),
+            ].join(" && "),
+          };
+        }),
+    ).flat();
+    /** A statement for each value in the bucket's tensor, at its place there. */
+    const each = (statement: (tensor: TensorAccess, at: string, value: Value) => string) =>
+      values.map((value) => {
+        const to = (tensor: TensorAccess, at: string) =>
+          statement(tensor, vector === 4 ? `(${at}) / 4u` : at, value);
+        const first = to(result, value.offset);
         const body = buckets === undefined
-          ? put(result, to(""), value)
-          : `if (bucket == 0u) { ${put(result, to(""), value)} } else { ${
-            put(buckets, to(` + ${rest}`), value)
-          } }`;
-        const inside = [
-          `${column} < ${size("input_channels", shape.inChannels)}`,
-          ...(width.taps % n === 0
-            ? []
-            : [`piece * ${n}u + ${j}u < ${size("width_taps", width.taps)}`]),
-        ].join(" && ");
-        return `        if (${inside}) { ${body} }`;
-      }).join("\n");
-    });
+          ? first
+          : `if (bucket == 0u) { ${first} } else { ${to(buckets, value.offset + value.rest)} }`;
+        return `        if (${value.inside}) { ${body} }`;
+      });
+    const loads = adding === "never" || !early ? [] : [
+      ...outputs.map((_, j) => `        var there${j} = vec4f();`),
+      ...(adding === "again" ? ["        if (again) {"] : []),
+      ...each((tensor, at, { there }) => `${there} = ${tensor.load(at)};`),
+      ...(adding === "again" ? ["        }"] : []),
+    ];
+    const put = (tensor: TensorAccess, at: string, { out, there }: Value) => {
+      const first = tensor.store(at, out);
+      if (adding === "never") return first;
+      const sum = tensor.store(at, `${early ? there : tensor.load(at)} + ${out}`);
+      return early || adding === "always" ? sum : `if (again) { ${sum} } else { ${first} }`;
+    };
     lines.push(
       `      if (row < ${size("gradient_channels", shape.outChannels)}) {`,
-      ...each,
+      ...loads,
+      ...each(put),
       "      }",
     );
     return lines.join("\n");

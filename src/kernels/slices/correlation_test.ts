@@ -106,15 +106,37 @@ Deno.test("correlationLoader() finds tile and row once where whole steps share t
 });
 
 Deno.test("correlationStore() adds to what is there: never, after the first part, or always", () => {
-  const text = (adding: "never" | "again" | "always", buckets: boolean) => {
+  const text = (adding: "never" | "again" | "always", buckets: boolean, early = false) => {
     const module = moduleBuilder("constant");
     const result = module.tensor("result", "write", 4, WHOLE);
     const workspace = buckets ? module.tensor("buckets", "write", 4, WHOLE) : undefined;
-    return correlationStore(module, result, workspace, shape(), 96, adding).text(["p", "q", "s"]);
+    return correlationStore(module, result, workspace, shape(), 96, adding, early)
+      .text(["p", "q", "s"]);
   };
   assert.doesNotMatch(text("never", false), /result_data\[[^\]]*\] \+/);
   assert.match(text("always", false), /= result_data\[[^\]]*\] \+ out0/);
   assert.match(text("again", false), /if \(again\) \{ result_data/);
   assert.doesNotMatch(text("never", false), /bucket ==/);
   assert.match(text("never", true), /if \(bucket == 0u\) \{ result_data.*else \{ buckets_data/);
+  assert.equal(text("never", true, true), text("never", true));
+  for (const adding of ["again", "always"] as const) {
+    for (const buckets of [false, true]) {
+      const lines = text(adding, buckets, true).split("\n");
+      const places = (pattern: RegExp) => lines.flatMap((line, i) => pattern.test(line) ? i : []);
+      const loads = places(/there[012] = result_data\[[^\]]*\];/);
+      const stores = places(/result_data\[[^\]]*\] = there[012] \+ out[012];/);
+      assert.deepEqual([loads.length, stores.length], [3, 3]);
+      // A load behind a store would wait for it.
+      assert.ok(Math.max(...loads) < Math.min(...stores));
+      const guards = places(/^\s*if \(again\) \{$/);
+      assert.deepEqual(guards.map((guard) => guard < loads[0]!), adding === "again" ? [true] : []);
+      if (buckets) {
+        assert.match(
+          lines[loads[0]!]!,
+          /bucket == 0u.*else \{ there0 = buckets_data\[[^\]]*\]; \}/,
+        );
+        assert.match(lines[stores[0]!]!, /else \{ buckets_data\[[^\]]*\] = there0 \+ out0; \}/);
+      }
+    }
+  }
 });

@@ -24,6 +24,9 @@ import {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<SliceLoopShape, "across" | "scalar" | "outputLayout">;
 
+/** Slices of workgroups of which a multiprocessor runs two. */
+const FEW_SLICES = 4;
+
 /** Calls `text` for each of a subgroup's matrices of sums. */
 function eachSum<T>(
   { matrices: [rows, columns] }: UnitSlicePolicy,
@@ -152,6 +155,9 @@ export function unitSliceKernel(
   const { rows, columns, matrices, unit } = policy;
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
+  // Of eight slices as many subgroups have the registers of four to themselves: what a compiler loads ahead for steps that it writes
+  // out, it moves to memory and back.
+  const full = policy.slices > FEW_SLICES;
   const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
   const wgsl = stepLoopText({
     name,
@@ -167,8 +173,9 @@ export function unitSliceKernel(
     loaders: [loader, none],
     products: unitSliceProducts(
       policy,
-      partial > 0 && { steps: partialSteps, clear: "", stored: true },
+      partial > 0 && { steps: partialSteps, clear: "", stored: true, alone: !full },
     ),
+    one: full ? module.parameter("one", 1) : undefined,
     output: unitSliceOutput(policy, output, store),
   }, module);
   const sized = sizedKernel(

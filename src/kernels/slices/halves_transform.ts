@@ -1,0 +1,59 @@
+import type { Matrix, Rational } from "../../winograd/matrix.ts";
+import { linearProgram } from "../../winograd/linear_program.ts";
+import type { ProgramText } from "../../winograd/program.ts";
+import { f32Literal } from "../../winograd/program_text.ts";
+
+/**
+ * The statements of a transform y = M x of halves, and its results, in halves too. Rows of up to two values times powers of two, as all
+ * of F(2,3) and F(3,2) but the sums of three of a filter, are computed in f16: their sum is rounded once, as one in f32 that
+ * becomes f16 is. They are multiplied before they are added, so that no sum overflows that its result does not. Others are in f32.
+ *
+ * @param halves WGSL of each element, of type vec4<f16>.
+ */
+export function halvesTransformText(
+  matrix: Matrix,
+  prefix: string,
+  halves: readonly string[],
+): ProgramText {
+  const exact = matrix.map(roundsOnce);
+  const others = linearProgram(matrix.filter((_, row) => !exact[row]));
+  const wide = others.outputs === 0 ? { statements: [], outputs: [] } : others.text(
+    `${prefix}r`,
+    halves.map((_, j) => `${prefix}x${j}`),
+    "vec4f",
+  );
+  const rest = wide.outputs.values();
+  return {
+    statements: [
+      ...(others.outputs === 0
+        ? []
+        : halves.map((value, j) => `let ${prefix}x${j} = vec4f(${value});`)),
+      ...wide.statements,
+    ],
+    outputs: matrix.map((row, i) =>
+      exact[i] ? sumText(row, halves) : `vec4<f16>(${rest.next().value!})`
+    ),
+  };
+}
+
+/** Whether f16 sums a row's values as f32 would before it is rounded. */
+function roundsOnce(row: readonly Rational[]): boolean {
+  const factors = row.filter((factor) => !factor.equals(0));
+  return factors.length > 0 && factors.length <= 2 && factors.every(isPowerOfTwo);
+}
+
+function isPowerOfTwo(factor: Rational): boolean {
+  return Number.isInteger(Math.log2(Math.abs(factor.valueOf())));
+}
+
+/** WGSL of a row's one or two values. */
+function sumText(row: readonly Rational[], halves: readonly string[]): string {
+  const [first, second] = row.flatMap((factor, j) =>
+    factor.equals(0) ? [] : [{ factor, value: halves[j]! }]
+  );
+  const literal = (factor: Rational) => f32Literal({ factor }).replace(/f$/, "h");
+  const product = ({ factor, value }: { factor: Rational; value: string }) =>
+    factor.equals(1) ? value : factor.equals(-1) ? `-${value}` : `${literal(factor)} * ${value}`;
+  if (second === undefined) return product(first!);
+  return `fma(vec4<f16>(${literal(second.factor)}), ${second.value}, ${product(first!)})`;
+}
