@@ -1,8 +1,9 @@
 /** Which requests and which layers go by rows of taps, by an H200's matrix units. */
 import assert from "#assert";
 import { planConv, tryPlanConv } from "../src/algorithms/planner.ts";
-import { isRefusal } from "../src/algorithms/refusal.ts";
-import { type ConvProblem, convProblem } from "../src/problem/conv_problem.ts";
+import { expectPlanned, isRefusal } from "../src/algorithms/refusal.ts";
+import { type ConvProblem, convProblem, type Operation } from "../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { halfRequest, PRODUCTS } from "./matrix_kernels.ts";
 
 /** 3 x 3 taps over square images of as many results. */
@@ -149,4 +150,24 @@ Deno.test("auto takes the deepest rows of backward-filter that there is room for
   const fours = planConv(halfRequest(HALVES, gradient(128, 132), {}));
   assert.match(fours.kernel, /_a4b8_/);
   for (const { kernel } of fours.passes) assert.ok(kernel.workgroupBytes <= 49_152, kernel.name);
+});
+
+Deno.test("images that are gathered tap by tap are read by tiles twice as deep where these fill a wave", () => {
+  const planned = (text: string, op: Operation, more: Parameters<typeof halfRequest>[2] = {}) =>
+    tryPlanConv(halfRequest(HALVES, parseDescriptor(text, op), {
+      variant: { halfTile: true },
+      ...more,
+    }));
+  const kernel = (...asked: Parameters<typeof planned>) => expectPlanned(planned(...asked)).kernel;
+  const one = "mb8ic1024ih32oc256kh1", strided = "mb16ic512ih8oc512kh4sh2ph1";
+  // 128 tiles for 132 multiprocessors, and of more results larger ones.
+  assert.match(kernel(one, "fwd"), /_128x128x64_.*_point_/);
+  assert.match(kernel(strided, "fwd"), /_128x128x64_.*_tap_/);
+  assert.match(kernel("mb32ic512ih28oc128kh1", "fwd"), /_128x192x64_.*_point_/);
+  // What backward-filter multiplies lies across its depth.
+  assert.doesNotMatch(kernel(one, "bwd-filter"), /x64_mma/);
+  for (const policy of ["matrix-eight-deep", "matrix-192-columns-deep"]) {
+    assert.match(kernel(one, "fwd", { policy }), /_128x1(28|92)x64_/);
+    assert.ok(isRefusal(planned(one, "bwd-filter", { policy })), policy);
+  }
 });

@@ -95,12 +95,15 @@ export interface TapWalk {
   readonly gathered?: boolean | undefined;
 }
 
-/** Where images are gathered tap by tap one is twice as deep: half as many barriers, and half as much arithmetic of places. */
+/** Those that are twice as deep as well where images are gathered tap by tap: 128x192x64, and 128x128x64 for results of about as many tiles as make a wave. */
+const GATHERED_DEEPER: readonly string[] = ["matrix-192-columns", "matrix-eight"];
+
+/** Where images are gathered tap by tap some are twice as deep: half as many barriers, and half as much arithmetic of places. */
 function plainPolicies(gathered: boolean): readonly MatrixPolicy[] {
   if (!gathered) return MATRIX_POLICIES;
   return [
     ...MATRIX_POLICIES,
-    ...deeperPolicies(MATRIX_POLICIES.filter(({ name }) => name === "matrix-192-columns")),
+    ...deeperPolicies(MATRIX_POLICIES.filter(({ name }) => GATHERED_DEEPER.includes(name))),
   ];
 }
 
