@@ -82,7 +82,7 @@ const rounds = (first, end) => { -%>
 const sums = (output, counted) => { -%>
   // Loaders: what stays fixed for this thread, then the first tile.
 <%= it.begin %>
-<% if (it.prefetch && !it.parts.alone) { -%>
+<% if (it.prefetch && !it.parts.reloads) { -%>
   {
 <%= it.first %>
 <%= it.fetch %>
@@ -119,7 +119,7 @@ const sums = (output, counted) => { -%>
   let again = part_step > first_step;
 <% } -%>
 <%= it.parts.clear %>
-<% if (it.parts.alone) { -%>
+<% if (it.parts.reloads) { -%>
   {
 <%= it.partFirst %>
 <%= it.fetch %>

@@ -160,7 +160,7 @@ Deno.test("images that are gathered tap by tap are read by tiles twice as deep w
     }));
   const kernel = (...asked: Parameters<typeof planned>) => expectPlanned(planned(...asked)).kernel;
   const one = "mb8ic1024ih32oc256kh1", strided = "mb16ic512ih8oc512kh4sh2ph1";
-  // 128 tiles for 132 multiprocessors, and of more results larger ones.
+  // Tiles, or splits of tiles, for nearly all of 132 multiprocessors; of more results larger ones.
   assert.match(kernel(one, "fwd"), /_128x128x64_.*_point_/);
   assert.match(kernel(strided, "fwd"), /_128x128x64_.*_tap_/);
   assert.match(kernel("mb32ic512ih28oc128kh1", "fwd"), /_128x192x64_.*_point_/);

@@ -95,7 +95,7 @@ export interface TapWalk {
   readonly gathered?: boolean | undefined;
 }
 
-/** Those that are twice as deep as well where images are gathered tap by tap: 128x192x64, and 128x128x64 for results of about as many tiles as make a wave. */
+/** Those that are twice as deep as well where images are gathered tap by tap: 128x192x64, and 128x128x64, where tiles or splits of it make a wave. */
 const GATHERED_DEEPER: readonly string[] = ["matrix-192-columns", "matrix-eight"];
 
 /** Where images are gathered tap by tap some are twice as deep: half as many barriers, and half as much arithmetic of places. */

@@ -29,7 +29,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
  * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` (`winrs.txt` 6 of 2026-11-26) and to what
- *   of its 25 problems that leaves: predicted 0.96 to 1.01 of what was measured, by kernel (geomeans).
+ *   of its 25 problems that leaves: predicted 0.98 to 1.10 of what was measured, by kernel (geomeans).
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).

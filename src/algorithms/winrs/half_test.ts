@@ -150,19 +150,24 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
 Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load their first tile; of eight one, which counts by no literal", () => {
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
   const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
-  const text = (pair: string, splits: number) =>
-    planConv({ ...asked, pair, splits }).passes[0]!.kernel.wgsl;
+  const pass = (pair: string, splits: number) => planConv({ ...asked, pair, splits }).passes[0]!;
   const count = (wgsl: string, found: RegExp) => wgsl.match(found)?.length ?? 0;
-  for (const [pair, inFlight, alone] of [["a4n3r2", 2, true], ["a8n3r6", 1, false]] as const) {
+  const strides = ({ kernel: { wgsl }, uniforms }: ReturnType<typeof pass>) => {
+    const names = [...wgsl.match(/struct Sizes \{([^}]*)\}/)![1]!.matchAll(/(\w+): u32/g)];
+    return names.flatMap(([, name], i) => name === "one" ? uniforms![i]! : []);
+  };
+  for (const [pair, inFlight, reloads] of [["a4n3r2", 2, true], ["a8n3r6", 1, false]] as const) {
     const block = blockOf(asked, H200, parseOmega(pair));
     assert.deepEqual(block, { outChannels: 64, inChannels: 64, perMultiprocessor: inFlight });
-    const [parts, whole] = [text(pair, 1), text(pair, 56)];
-    assert.equal(count(parts, /let at = part_step;/g), alone ? 1 : 0);
-    assert.equal(count(parts, /let at = first_step;/g), alone ? 0 : 1);
+    const passes = [pass(pair, 1), pass(pair, 56)] as const;
+    const [parts, whole] = passes.map(({ kernel }) => kernel.wgsl) as [string, string];
+    assert.equal(count(parts, /let at = part_step;/g), reloads ? 1 : 0);
+    assert.equal(count(parts, /let at = first_step;/g), reloads ? 0 : 1);
     assert.equal(count(whole, /let at = first_step;/g), 1);
-    for (const wgsl of [parts, whole]) {
-      assert.equal(count(wgsl, /step\+\+\) \{/g), alone ? 1 : 0);
-      assert.equal(count(wgsl, /step \+= sizes\.one\) \{/g), alone ? 0 : 1);
+    for (const one of passes) {
+      assert.equal(count(one.kernel.wgsl, /step\+\+\) \{/g), reloads ? 1 : 0);
+      assert.equal(count(one.kernel.wgsl, /step \+= sizes\.one\) \{/g), reloads ? 0 : 1);
+      assert.deepEqual(strides(one), reloads ? [] : [1]);
     }
   }
 });

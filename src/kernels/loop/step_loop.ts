@@ -66,8 +66,11 @@ export interface StepProducts {
     readonly whole?: boolean;
     readonly clear: string;
     readonly stored: boolean;
-    /** Whether each part loads its first tile itself, which else is in registers while the sums of the part before it move. */
-    readonly alone?: boolean;
+    /**
+     * Whether each part loads its first tile itself, which else is in registers while the sums of the part before it move: where one
+     * tile is filled ahead in registers.
+     */
+    readonly reloads?: boolean;
   };
 }
 
@@ -101,8 +104,11 @@ export interface StepLoop {
   readonly alone?: StepsAlone | undefined;
   /** Steps that all workgroups', and all parts of their sums, are whole multiples of: one loop over rounds of so many is then all texts'. */
   readonly rounds?: number | undefined;
-  /** WGSL of 1 that is no literal, for loops of which a compiler would otherwise keep more than there are registers. */
-  readonly one?: string | undefined;
+  /**
+   * WGSL of 1 that is no literal, for loops from one step to the next, of parts or of all, of which a compiler would otherwise keep more
+   * than there are registers.
+   */
+  readonly stride?: string | undefined;
 }
 
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
@@ -161,7 +167,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     rowBegin: both(({ rowBegin }) => rowBegin),
     first: step("first_step"),
     partFirst: step("part_step"),
-    forward: loop.one === undefined ? "step++" : `step += ${loop.one}`,
+    forward: loop.stride === undefined ? "step++" : `step += ${loop.stride}`,
     early,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),

@@ -232,7 +232,7 @@ const WIDE = 8;
 
 /**
  * Both operands of WinRS in f16 for products on matrix units, of nhwc: a thread brings patches of eight neighbouring channels,
- * transforms them, rounded once, and stores each slice's as a vector (section 5.1 of the paper). Their patches share registers, since a
+ * transforms them to halves and stores each slice's as a vector (section 5.1 of the paper). Their patches share registers, since a
  * warp brings those of one operand.
  */
 export function unitCorrelationLoader(

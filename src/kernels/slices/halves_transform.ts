@@ -1,12 +1,21 @@
 import type { Matrix, Rational } from "../../winograd/matrix.ts";
 import { linearProgram } from "../../winograd/linear_program.ts";
-import type { ProgramText } from "../../winograd/program.ts";
+import type { LinearProgram, ProgramText } from "../../winograd/program.ts";
 import { f32Literal } from "../../winograd/program_text.ts";
+
+/** Rows of a transform that are summed in f16, and what is left of it for f32. */
+interface Parts {
+  readonly inHalves: readonly boolean[];
+  readonly others: LinearProgram;
+}
+
+const cache = new WeakMap<Matrix, Parts>();
 
 /**
  * The statements of a transform y = M x of halves, and its results, in halves too. Rows of up to two values times powers of two, as all
  * of F(2,3) and F(3,2) but the sums of three of a filter, are computed in f16: their sum is rounded once, as one in f32 that
- * becomes f16 is. They are multiplied before they are added, so that no sum overflows that its result does not. Others are in f32.
+ * becomes f16 is. They are multiplied before they are added, so that no sum overflows that its result does not; multiplying rounds
+ * values below 2^-13, and is all that differs from f32. Other rows are in f32.
  *
  * @param halves WGSL of each element, of type vec4<f16>.
  */
@@ -15,8 +24,7 @@ export function halvesTransformText(
   prefix: string,
   halves: readonly string[],
 ): ProgramText {
-  const exact = matrix.map(roundsOnce);
-  const others = linearProgram(matrix.filter((_, row) => !exact[row]));
+  const { inHalves, others } = partsOf(matrix);
   const wide = others.outputs === 0 ? { statements: [], outputs: [] } : others.text(
     `${prefix}r`,
     halves.map((_, j) => `${prefix}x${j}`),
@@ -31,19 +39,31 @@ export function halvesTransformText(
       ...wide.statements,
     ],
     outputs: matrix.map((row, i) =>
-      exact[i] ? sumText(row, halves) : `vec4<f16>(${rest.next().value!})`
+      inHalves[i] ? sumText(row, halves) : `vec4<f16>(${rest.next().value!})`
     ),
   };
+}
+
+function partsOf(matrix: Matrix): Parts {
+  let parts = cache.get(matrix);
+  if (parts === undefined) {
+    const inHalves = matrix.map(roundsOnce);
+    parts = { inHalves, others: linearProgram(matrix.filter((_, row) => !inHalves[row])) };
+    cache.set(matrix, parts);
+  }
+  return parts;
 }
 
 /** Whether f16 sums a row's values as f32 would before it is rounded. */
 function roundsOnce(row: readonly Rational[]): boolean {
   const factors = row.filter((factor) => !factor.equals(0));
-  return factors.length > 0 && factors.length <= 2 && factors.every(isPowerOfTwo);
+  return factors.length > 0 && factors.length <= 2 && factors.every(isHalving);
 }
 
-function isPowerOfTwo(factor: Rational): boolean {
-  return Number.isInteger(Math.log2(Math.abs(factor.valueOf())));
+/** Whether a factor is ±1, ±1/2 and so on, of normal halves. */
+function isHalving(factor: Rational): boolean {
+  const power = Math.log2(Math.abs(factor.valueOf()));
+  return Number.isInteger(power) && power <= 0 && power >= -14;
 }
 
 /** WGSL of a row's one or two values. */

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { identity, type Matrix, rational } from "../../winograd/matrix.ts";
+import { identity, type Matrix, type Rational, rational } from "../../winograd/matrix.ts";
 import { tileTransform } from "../../winograd/transform.ts";
 import { halvesTransformText } from "./halves_transform.ts";
 import { tileTransforms } from "./patch.ts";
@@ -42,6 +42,8 @@ const transformsOf = (n: number, r: number) => {
   return { data: input.columns, gradient: filter.columns };
 };
 const { data, gradient } = transformsOf(3, 2);
+/** All whose rows are in f16: the data's of F(2,3) too. */
+const IN_HALVES = [data, gradient, transformsOf(2, 3).data];
 
 /** Halves of many sizes. */
 function* halves(count: number): Generator<number[]> {
@@ -54,7 +56,7 @@ function* halves(count: number): Generator<number[]> {
 }
 
 Deno.test("sums of two halves are rounded once, by instructions of f16 alone", () => {
-  for (const matrix of [data, gradient]) {
+  for (const matrix of IN_HALVES) {
     const { statements, outputs } = halvesTransformText(matrix, "t", ["a", "b", "c", "d"]);
     assert.deepEqual(statements, []);
     assert.doesNotMatch(outputs.join(), /vec4f/);
@@ -87,7 +89,7 @@ Deno.test("other rows are summed in f32 and rounded once", () => {
 
 Deno.test("the largest halves do not overflow on their way", () => {
   const most = 65_504;
-  for (const matrix of [data, gradient]) {
+  for (const matrix of IN_HALVES) {
     for (let signs = 0; signs < 2 ** matrix[0]!.length; signs++) {
       const values = matrix[0]!.map((_, j) => signs >> j & 1 ? -most : most);
       const { results, largest } = run(matrix, values);
@@ -97,9 +99,37 @@ Deno.test("the largest halves do not overflow on their way", () => {
   }
 });
 
-Deno.test("factors that are no powers of two are in f32", () => {
-  const third = [[rational("1/3"), rational(1)]];
-  assert.match(halvesTransformText(third, "t", ["a", "b"]).outputs[0]!, /^vec4<f16>\(t/);
-  const copied = [[rational(1), rational(0)], [rational(0), rational(-2)]];
-  assert.deepEqual(halvesTransformText(copied, "t", ["a", "b"]).outputs, ["a", "-2h * b"]);
+Deno.test("halves below 2^-13 are rounded as they are halved, and by no more than the least half", () => {
+  let differ = 0;
+  for (const matrix of IN_HALVES) {
+    for (const values of halves(matrix[0]!.length)) {
+      const tiny = values.map((value) => round(value * 2 ** -16));
+      const exact = exactly(matrix, tiny);
+      run(matrix, tiny).results.forEach((value, i) => {
+        if (value !== round(exact[i]!)) differ++;
+        assert.ok(Math.abs(value - exact[i]!) <= 2 ** -24);
+      });
+    }
+  }
+  assert.ok(differ > 0);
+});
+
+Deno.test("signs, rows of zeros, and factors above 1 or that are no powers of two", () => {
+  const [zero, one, minus, two] = [0, 1, -1, 2].map((value) => rational(value)) as [
+    Rational,
+    Rational,
+    Rational,
+    Rational,
+  ];
+  const outputs = (...matrix: Rational[][]) => halvesTransformText(matrix, "t", ["a", "b"]).outputs;
+  assert.deepEqual(outputs([one, zero], [zero, minus]), ["a", "-b"]);
+  assert.deepEqual(outputs([one, minus]), ["fma(vec4<f16>(-1h), b, a)"]);
+  assert.deepEqual(outputs([zero, zero]), ["vec4<f16>(vec4f(0f))"]);
+  for (
+    const row of [[rational("1/3"), one], [two, minus], [zero, two], [rational("1/65536"), one]]
+  ) {
+    assert.match(outputs(row)[0]!, /^vec4<f16>\(t/);
+  }
+  // What overflows on its way in f16: 2 a.
+  assert.deepEqual(run([[two, minus]], [60_000, 65_504]).results, [round(54_496)]);
 });

@@ -155,8 +155,8 @@ export function unitSliceKernel(
   const { rows, columns, matrices, unit } = policy;
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  // Of eight slices as many subgroups have the registers of four to themselves: what a compiler loads ahead for steps that it writes
-  // out, it moves to memory and back.
+  // Eight subgroups fill a multiprocessor's registers: what a compiler loads ahead for steps that it writes out then moves to memory
+  // and back. Two workgroups of four gain by it.
   const full = policy.slices > FEW_SLICES;
   const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
   const wgsl = stepLoopText({
@@ -173,9 +173,9 @@ export function unitSliceKernel(
     loaders: [loader, none],
     products: unitSliceProducts(
       policy,
-      partial > 0 && { steps: partialSteps, clear: "", stored: true, alone: !full },
+      partial > 0 && { steps: partialSteps, clear: "", stored: true, reloads: !full },
     ),
-    one: full ? module.parameter("one", 1) : undefined,
+    stride: full ? module.parameter("one", 1) : undefined,
     output: unitSliceOutput(policy, output, store),
   }, module);
   const sized = sizedKernel(
