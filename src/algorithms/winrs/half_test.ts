@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
@@ -174,14 +175,7 @@ Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load
 
 Deno.test("segments fill all workgroups that run at once on matrix units", () => {
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
-  const problem = convProblem({
-    op: "bwd-filter",
-    batch: 64,
-    inChannels: 512,
-    outChannels: 512,
-    inputSize: [14, 14],
-    filterSize: [2, 2],
-  });
+  const problem = parseDescriptor("mb64ic512ih14oc512kh2", "bwd-filter");
   const { passes } = planConv(request(2, { problem, matrixUnits: { lanes: 32, units: [unit] } }));
   // 128 workgroups a segment, of which 264 run at once.
   assert.equal(passes[0]!.grid[0], 256);

@@ -1,4 +1,4 @@
-import type { Matrix, Rational } from "../../winograd/matrix.ts";
+import { type Matrix, type Rational, rational } from "../../winograd/matrix.ts";
 import { linearProgram } from "../../winograd/linear_program.ts";
 import type { LinearProgram, ProgramText } from "../../winograd/program.ts";
 import { f32Literal } from "../../winograd/program_text.ts";
@@ -9,12 +9,14 @@ interface Parts {
   readonly others: LinearProgram;
 }
 
+const HALF = rational("1/2");
+
 const cache = new WeakMap<Matrix, Parts>();
 
 /**
- * The statements of a transform y = M x of halves, and its results, in halves too. Rows of up to two values times powers of two, as all
+ * The statements of a transform y = M x of halves, and its results, in halves too. Rows of up to two values or halves of values, as all
  * of F(2,3) and F(3,2) but the sums of three of a filter, are computed in f16: their sum is rounded once, as one in f32 that
- * becomes f16 is. They are multiplied before they are added, so that no sum overflows that its result does not; multiplying rounds
+ * becomes f16 is. They are halved before they are added, so that no sum overflows that its result does not; halving rounds
  * values below 2^-13, and is all that differs from f32. Other rows are in f32.
  *
  * @param halves WGSL of each element, of type vec4<f16>.
@@ -56,14 +58,9 @@ function partsOf(matrix: Matrix): Parts {
 
 /** Whether f16 sums a row's values as f32 would before it is rounded. */
 function roundsOnce(row: readonly Rational[]): boolean {
-  const factors = row.filter((factor) => !factor.equals(0));
-  return factors.length > 0 && factors.length <= 2 && factors.every(isHalving);
-}
-
-/** Whether a factor is ±1, ±1/2 and so on, of normal halves. */
-function isHalving(factor: Rational): boolean {
-  const power = Math.log2(Math.abs(factor.valueOf()));
-  return Number.isInteger(power) && power <= 0 && power >= -14;
+  const factors = row.filter((factor) => !factor.equals(0)).map((factor) => factor.abs());
+  return factors.length > 0 && factors.length <= 2 &&
+    factors.every((factor) => factor.equals(1) || factor.equals(HALF));
 }
 
 /** WGSL of a row's one or two values. */
