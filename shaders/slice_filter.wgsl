@@ -1,4 +1,8 @@
+<% if (it.split) { -%>
+var<workgroup> squares: array<array<array<f32, 17>, 16>, <%= it.together %>>;
+<% } else { -%>
 var<workgroup> square: array<array<f32, 17>, 16>;
+<% } -%>
 
 @compute @workgroup_size(256)
 fn main(
@@ -40,15 +44,33 @@ fn main(
 <% if (it.quads) { -%>
   let to_place = first_place + 4u * (t % 4u);
   let to_channel = first_channel + t / 4u;
+<% } else if (it.split) { -%>
+  let to_place = first_place + 2u * (t % 8u);
+  let to_channel = first_channel + t / 8u % 16u;
+  let low = t >= 128u;
 <% } else { -%>
   let to_place = first_place + t % 16u;
   let to_channel = first_channel + t / 16u;
 <% } -%>
   let stored = <% if (it.quads) { %>t < 64u && <% } %>to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
+<% if (it.split) { -%>
+<% for (let first = 0; first < it.outputs.length; first += it.together) { -%>
+<% const some = it.outputs.slice(first, first + it.together); -%>
+<% some.forEach((output, i) => { -%>
+  squares[<%= i %>][my_place][my_channel] = <%= output %>;
+<% }) -%>
+  workgroupBarrier();
+<% some.forEach((_, i) => { -%>
+  if (stored) { <%= it.store(first + i) %> }
+<% }) -%>
+  workgroupBarrier();
+<% } -%>
+<% } else { -%>
 <% it.outputs.forEach((output, slice) => { -%>
   square[my_place][my_channel] = <%= output %>;
   workgroupBarrier();
   if (stored) { <%= it.store(slice) %> }
   workgroupBarrier();
 <% }) -%>
+<% } -%>
 }

@@ -17,6 +17,10 @@ fn main(
   if (first >= <%= it.threads %>) { return; }
   let i = first + t;
   let lane = (t % 4u) * <%= it.size / 4 %>u + t / 4u;
+<% } else if (it.split) { -%>
+  // All threads of a subgroup shuffle.
+  let i = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u + t;
+  let odd = t % 2u == 1u;
 <% } else { -%>
   let i = (workgroup.x + workgroup.y * grid.x) * <%= it.size %>u + t;
   if (i >= <%= it.threads %>) { return; }
@@ -24,6 +28,9 @@ fn main(
 <%= it.index %>
 <%= it.rows %>
 <%= it.columns %>
+<% if (it.split) { -%>
+<%= it.store %>
+<% } -%>
 <% if (it.quads) { -%>
   if (t % 4u == 0u) { quad_places[t / 4u] = at / 4u; }
   workgroupBarrier();

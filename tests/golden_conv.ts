@@ -23,6 +23,8 @@ export interface GoldenRun {
   readonly flush?: number;
   readonly sizes?: "constant" | "uniform";
   readonly tile?: string;
+  /** Of f32; halves are multiplied on the device's matrix units, which nothing else is run on. */
+  readonly math?: "f16x3";
   readonly maxWorkspaceBytes?: number;
   /** Replaces the device's limits: a small binding limit splits tensors. */
   readonly limits?: Partial<DeviceLimits>;
@@ -60,6 +62,9 @@ export async function runGolden(
     ...(run.splits === undefined ? {} : { splits: run.splits }),
     ...(run.flush === undefined ? {} : { flush: run.flush }),
     ...(run.tile === undefined ? {} : { tile: run.tile }),
+    ...(run.math === undefined
+      ? {}
+      : { math: run.math, ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }) }),
     ...(run.maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes: run.maxWorkspaceBytes }),
     limits: { ...gpu.limits, ...run.limits },
     sizes: run.sizes ?? "uniform",

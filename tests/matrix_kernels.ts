@@ -11,8 +11,9 @@ import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
 import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
-import { convProblem } from "../src/problem/conv_problem.ts";
+import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
+import { LAYOUTS } from "../src/tensor/layout.ts";
 import { request } from "./plan_request.ts";
 
 /** WebGPU's on an H200. */
@@ -135,6 +136,39 @@ export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel
           ...(flush === undefined ? {} : { flush }),
         }));
         for (const { kernel } of plan.passes) found.set(kernel.name, kernel);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** Winograd in separate passes of f32 in halves, with every policy that fits, wherever channels lie. */
+export function transformedKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+  const found = new Map<string, Kernel>();
+  const policies = [...matrixPolicies(unit, lanes, true).map(({ name }) => name), ...SPLIT_TILES];
+  for (const [i, policy] of policies.entries()) {
+    for (const [j, op] of OPERATIONS.entries()) {
+      for (const [channels, splits] of [[100, 1], [700, 1], [700, 2]] as const) {
+        const problem = convProblem({
+          op,
+          batch: 5,
+          inChannels: channels,
+          outChannels: 72,
+          inputSize: [30, 30],
+          filterSize: [3, 3],
+          paddingBegin: [1, 1],
+        });
+        const layout = LAYOUTS[(i + j) % LAYOUTS.length]!;
+        const plan = planConv(request(problem, {
+          ...{ algorithm: "winograd2d-nonfused", math: "f16x3", layout, policy, splits, limits },
+          matrixUnits: { lanes, units: [unit] },
+          sizes: i % 2 === 0 ? "constant" : "uniform",
+        }));
+        assert.match(plan.kernel, /_f16x3_m/);
+        for (const { kernel } of plan.passes) {
+          assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name}: ${kernel.workgroupBytes}`);
+          found.set(kernel.name, kernel);
+        }
       }
     }
   }

@@ -3,7 +3,14 @@ import assert from "#assert";
 import { openValidator } from "../src/gpu/validate.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { MATRIX_FEATURES, unitShape } from "../src/kernels/matrix_units.ts";
-import { classKernels, kernels, PRODUCTS, rowKernels, sliceKernels } from "./matrix_kernels.ts";
+import {
+  classKernels,
+  kernels,
+  PRODUCTS,
+  rowKernels,
+  sliceKernels,
+  transformedKernels,
+} from "./matrix_kernels.ts";
 
 /** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
 const BYTES: Readonly<Record<string, number>> = {
@@ -78,6 +85,8 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
     let largest = 0;
     const slices = one.dtype === "f16"
       ? [...sliceKernels(one), ...rowKernels(one), ...classKernels(one)]
+      : one.dtype === "f32"
+      ? transformedKernels(one)
       : [];
     for (const kernel of [...kernels(one), ...slices]) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
@@ -115,6 +124,7 @@ Deno.test("products on matrix units of every shape are valid WGSL to dawn", asyn
     const all = [
       ...kernels(one),
       ...one.dtype === "f16" ? [...rowKernels(one), ...classKernels(one)] : [],
+      ...one.dtype === "f32" ? transformedKernels(one) : [],
     ];
     const own = all.filter(({ features }) => features.includes(MATRIX_FEATURES[1]!));
     assert.ok(own.length > 30, `${own.length} kernels`);

@@ -47,6 +47,12 @@ const PROBLEMS = [
 ];
 const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] as const;
 
+/** An H200's largest of f16. */
+const HALF_UNITS: MatrixUnits = {
+  lanes: 32,
+  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
+};
+
 /** What else is asked for by name: elements, sums that are moved on, splits, pairs of WinRS. */
 const CHOICES: readonly (readonly [
   string,
@@ -64,6 +70,14 @@ const CHOICES: readonly (readonly [
       algorithm: "winograd2d-nonfused",
       dtype: "f16",
       variant: { halfTransforms: true },
+    }] as const
+  ),
+  ...OPERATIONS.map((op) =>
+    [`${op} in halves`, {
+      op,
+      algorithm: "winograd2d-nonfused",
+      math: "f16x3",
+      matrixUnits: HALF_UNITS,
     }] as const
   ),
   ...(["direct", "implicit-gemm", "auto"] as const).map((algorithm) =>
@@ -103,12 +117,6 @@ const VARIANTS: readonly MainLoopVariant[] = [
   { microKernel: false },
   { vectorLoads: false },
 ];
-
-/** An H200's largest of f16. */
-const HALF_UNITS: MatrixUnits = {
-  lanes: 32,
-  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
-};
 
 /** Lines `problem operation layout algorithm device: hash`, sorted as they are made. */
 export function* planHashes(): Generator<string> {

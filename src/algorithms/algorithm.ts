@@ -13,6 +13,7 @@ export type HeededOption =
   | "tile"
   | "pair"
   | "variant"
+  | "math"
   | "half-transforms"
   | "output-layout";
 

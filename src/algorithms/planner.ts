@@ -19,6 +19,8 @@ import { planFastest } from "./cost/plan_fastest.ts";
 import { variesLoop } from "../kernels/main_loop_variant.ts";
 import { refuseCounts } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
+import { refuseSplitMath } from "./math.ts";
+import { productUnit } from "./product.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { isSoftware, type PlanRequest } from "./request.ts";
@@ -76,6 +78,8 @@ interface FixedChoice {
 /** What `auto` stands for where no times are compared; undefined where they are. */
 function fixedChoice(request: PlanRequest): FixedChoice | undefined {
   const { problem } = request;
+  // Of halves few algorithms are.
+  if (request.math === "f16x3") return undefined;
   const rows = (problem.op === "bwd-data" ? problem.inChannels : problem.outChannels) /
     problem.groups;
   if (request.pair !== undefined && problem.op === "bwd-filter") {
@@ -266,13 +270,7 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   if (problem.op !== "fwd" && (epilogue.bias || epilogue.activation !== "none")) {
     return refusal("problem", `bias and activation belong to fwd, not to ${problem.op}`);
   }
-  if (asked.math === "f16x3") {
-    return refusal(
-      "problem",
-      "math f16x3 is of matrix products, convolutions are in f32 as they are",
-    );
-  }
-  const unknown = refuseUnknown(asked) ?? refuseCounts(asked);
+  const unknown = refuseUnknown(asked) ?? refuseMath(asked) ?? refuseCounts(asked);
   if (unknown !== undefined) return unknown;
   const request = withWorkspaceBytes(asked);
   const huge = refuseHugeTensors(request);
@@ -290,6 +288,17 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
   }
   const other = alternative(request);
   return other === undefined ? plan : refusal(plan.kind, `${plan.text} (${other} does)`);
+}
+
+/** Refuses how operands are multiplied where they are not f32, or on units that there are not. */
+function refuseMath(request: PlanRequest): Refusal | undefined {
+  const { dtype, math = "auto" } = request;
+  if (math === "f16x3") {
+    return refuseSplitMath({ dtype, depth: 1, hasUnit: productUnit(request) !== undefined });
+  }
+  return math === "auto" || dtype === "f32"
+    ? undefined
+    : refusal("problem", `math ${math} is of f32 operands, the dtype is ${dtype}`);
 }
 
 /** Refuses words that are none of those that a request may say, and element types that do not go with the rest. */

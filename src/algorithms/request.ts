@@ -26,7 +26,7 @@ export interface PlanRequest {
   readonly epilogue: Epilogue;
   /** An algorithm by name; `auto` takes the fastest by tuning or by the model. */
   readonly algorithm: AlgorithmName | "auto";
-  /** Of f32: how operands are multiplied; `auto` where absent. Convolutions have no `f16x3`. */
+  /** Of f32: how operands are multiplied; `auto` where absent. Of convolutions Winograd in separate passes alone has `f16x3`. */
   readonly math?: MathChoice;
   /** Name of a `TilePolicy` to use in place of the planner's choice. */
   readonly policy?: string;

@@ -60,7 +60,8 @@ export function planTuned(
   request: PlanRequest,
   tryPlanConv: (request: PlanRequest) => Planned<Plan>,
 ): Plan | typeof OUTDATED_TUNING | undefined {
-  const { policy, splits, balance, flush, tile, pair, variant } = request;
+  const { math = "auto", policy, splits, balance, flush, tile, pair, variant } = request;
+  if (math !== "auto") return undefined;
   const said = [policy, splits, balance, flush, tile, pair, variant];
   if (said.some((choice) => choice !== undefined)) return undefined;
   const choice = request.tuning?.get(problemClass(request));

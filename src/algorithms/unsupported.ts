@@ -30,6 +30,7 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   // Whole sums are of operands that the algorithm takes, or does not.
   const takes = (one: ConvOutDType) => one === "i32" || dtypes.includes(one);
   if (!takes(dtype) || !takes(outDtype)) return `its tensors are ${dtypes.join(" or ")}`;
+  if (request.math === "f16x3" && !heeds.includes("math")) return "it multiplies f32 as it is";
   const { halfTransforms, outputLayout } = fullVariant(request.variant);
   if (halfTransforms && !heeds.includes("half-transforms")) return "it keeps no transformed data";
   if (halfTransforms && dtype !== "f16") return "half-transforms is of f16";

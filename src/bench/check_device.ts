@@ -84,7 +84,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientFar: 18,
     halfGroups: 1,
     single: 1,
-    transforms: { large: 1, gradient: 1 },
+    transforms: { large: 1, gradient: 1, halves: 1 },
     depthRows: {},
     depthRuns: {},
     gatheredRows: {},
@@ -92,7 +92,7 @@ export const CHECK_DEVICE: DeviceModel = {
     singleHalves: { gathered: 1, correlated: 1 },
     fewHalves: { one: 1, four: 1 },
     f16x3: 0,
-    flushed: { kept: 0.5, spilled: 0.2 },
+    flushed: { kept: 0.5, spilled: 0.2, transformed: 0.6 },
     interleaved: 0.2,
     sliced: {
       flushed: 0.75,

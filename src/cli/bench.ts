@@ -1,3 +1,4 @@
+import { MATHS } from "../algorithms/math.ts";
 import { Command } from "#cli-types";
 import { benchGroups, type BenchPlan } from "../bench/bench_plan.ts";
 import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
@@ -23,6 +24,7 @@ import {
   algorithmChoices,
   BOUND_HELP,
   LOSS_SCALE_HELP,
+  MATH_HELP,
   OUT_DTYPE_HELP,
   refuseLossScale,
 } from "./problem_options.ts";
@@ -99,6 +101,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
     ])
+    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option("--policy <list>", "tile policies; auto is the planner's choice", parsePolicies, [
       "auto",
     ])
@@ -185,11 +188,12 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
 
 /** @throws {TypeError} for options that choose among kernels, of which the CPU has none. */
 function refuseOnCpu(options: BenchOptions): void {
-  const { algorithm, policy, tile, cache, check } = options;
+  const { algorithm, math, policy, tile, cache, check } = options;
   const { flush, maxWorkspace, deviceModel, exact, maxBoundRatio, tuning } = options;
   const { without, with: withs } = options;
   refuseOptions(`Cannot bench: ${CPU_HEEDS}`, {
     algorithm: algorithm.join() !== "auto",
+    math: math !== "auto",
     policy: policy.join() !== "auto",
     tile: tile.join() !== "auto",
     cache: cache.join() !== "hot",
@@ -246,7 +250,8 @@ function readProblems(
 }
 
 function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
-  const { flush, maxWorkspace, exact, maxBoundRatio, spread, runs, fillMs, lossScale } = options;
+  const { math, flush, maxWorkspace, exact, maxBoundRatio } = options;
+  const { spread, runs, fillMs, lossScale } = options;
   const variant = variantOption(options, { dtypes: options.dtype });
   return {
     problems,
@@ -260,6 +265,7 @@ function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): Ben
     tiles: options.tile,
     caches: options.cache,
     planning: {
+      ...(math === "auto" ? {} : { math }),
       ...(flush === undefined ? {} : { flush }),
       ...deviceOption(options.deviceModel),
       ...maxWorkspace,

@@ -78,10 +78,11 @@ export function convCommand() {
 
 /** @throws {TypeError} for options that choose among kernels. */
 function refuseOnCpu(options: ConvOptions): void {
-  const { algorithm, policy, splits, tile, pair, segments, flush, maxWorkspace } = options;
+  const { algorithm, math, policy, splits, tile, pair, segments, flush, maxWorkspace } = options;
   const { deviceModel, exact, maxBoundRatio, tuning, without, with: withs } = options;
   refuseOptions(`Cannot convolve: ${CPU_HEEDS}`, {
     algorithm: algorithm !== "auto",
+    math: math !== "auto",
     policy,
     splits: splits !== undefined,
     tile,

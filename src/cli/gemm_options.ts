@@ -27,6 +27,7 @@ import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_option
 import { RUNS_HELP } from "./compute.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { TIMINGS_HELP } from "./timings.ts";
+import { MATH_HELP } from "./problem_options.ts";
 import { parseRaster, RASTER_HELP, variantOption } from "./variant_options.ts";
 
 /** Optimisations of the main loop that are on, or off, where nothing is said. */
@@ -36,10 +37,6 @@ const named = (on: boolean) =>
   );
 const ON = named(true);
 const OFF = named(false);
-
-/** What `--math` says of itself. */
-const MATH_HELP = "of f32: auto, f32, or f16x3: three products of halves on matrix units, " +
-  "and f32 where those are not enough";
 
 const EXAMPLES = `
 D = activation(alpha·op(A)·op(B) + beta·C + bias) + residual. Matrices are row-major; op(A) is m x k,

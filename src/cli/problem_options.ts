@@ -1,3 +1,4 @@
+import { MATHS } from "../algorithms/math.ts";
 import { algorithmNames } from "../algorithms/registry.ts";
 import { InputTypeError } from "../errors.ts";
 import { Command } from "#cli-types";
@@ -64,6 +65,7 @@ export function problemCommand(name: string) {
       oneOf(algorithmChoices()),
       "auto" as const,
     )
+    .option("--math <how>", MATH_HELP, oneOf(MATHS), "auto" as const)
     .option(
       "--policy <name>",
       "tile policy in place of the planner's choice: small, or a tile such as 64x32x8_8x8",
@@ -113,6 +115,10 @@ export function problemCommand(name: string) {
     .option("--json", "print one JSON record");
 }
 
+/** What `--math` says. */
+export const MATH_HELP = "of f32: auto, f32, or f16x3: three products of halves on matrix units, " +
+  "and f32 where those are not enough";
+
 /** What `--max-bound-ratio` says. */
 export const BOUND_HELP = "no Winograd algorithm whose limit of error / (u sum|a||b|) exceeds x";
 
@@ -147,11 +153,12 @@ export type ProblemOptions = ReturnType<ReturnType<typeof problemCommand>["opts"
 
 /** The parts of a `PlanRequest` that options may say. */
 export function planningOptions(options: ProblemOptions) {
-  const { policy, splits, flush, tile, pair, segments } = options;
+  const { math, policy, splits, flush, tile, pair, segments } = options;
   const { maxWorkspace, exact, maxBoundRatio } = options;
   const count = splits ?? (segments === "auto" ? undefined : segments);
   const variant = variantOption(options, { dtypes: [options.dtype] });
   return {
+    ...(math === "auto" ? {} : { math }),
     ...(policy === undefined || policy === "auto" ? {} : { policy }),
     ...(count === undefined ? {} : { splits: count }),
     ...(flush === undefined ? {} : { flush }),

@@ -2,10 +2,10 @@
 export type Scalar = "f32" | "f16" | "f64" | "i32" | "u32" | "i8";
 
 /**
- * What values in memory are: of a scalar type, or `quad`, four neighbours in eight bytes with a scale in common
- * (`src/kernels/quads.ts`).
+ * What values in memory are: of a scalar type, `quad`, four neighbours in eight bytes with a scale in common
+ * (`src/kernels/quads.ts`), or `halves`, an f32 as a high and a low f16 (`src/kernels/split_marks.ts`).
  */
-export type Stored = Scalar | "quad";
+export type Stored = Scalar | "quad" | "halves";
 
 /** Bytes of one value. */
 export function scalarBytes(stored: Stored): number {
@@ -13,9 +13,10 @@ export function scalarBytes(stored: Stored): number {
   return stored === "f16" || stored === "quad" ? 2 : stored === "f64" ? 8 : 4;
 }
 
-/** What values are computed with and added up in: f32 of f16 and of quads, i32 of i8, else the type itself. */
+/** What values are computed with and added up in: f32 of f16, quads and halves, i32 of i8, else the type itself. */
 export function sumScalar(stored: Stored): Exclude<Scalar, "f16" | "i8"> {
-  return stored === "f16" || stored === "quad" ? "f32" : stored === "i8" ? "i32" : stored;
+  if (stored === "f16" || stored === "quad" || stored === "halves") return "f32";
+  return stored === "i8" ? "i32" : stored;
 }
 
 /** The WebGPU feature that a kernel with such values needs, if any. */

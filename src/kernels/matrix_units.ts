@@ -63,6 +63,8 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
 export interface UnitChain {
   /** Values along the depth, a product each; of f32 in halves there are two a product. */
   readonly length: number;
+  /** Values up to which all are added up at once; as many as a chain has where absent. More make chains of half of them at most. */
+  readonly alone?: number;
   /** Where the sums of chains are added up: in registers, or where the result is stored. */
   readonly totals: "registers" | "result";
 }
@@ -82,7 +84,8 @@ export interface ChainRequest {
  * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do.
  *
  * Results in f32 err by 1e-5 of a sum of one sign after 2048 products. Those in f16 show nothing of it in far longer sums; whole
- * numbers are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory.
+ * numbers are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory. Up to
+ * 96 products are one chain: of more f32's error is a fourth of theirs.
  *
  * @param result What the results are stored in.
  */
@@ -90,7 +93,7 @@ export function unitChain(
   result: Scalar,
   { flush, split = false, wide = true }: ChainRequest = {},
 ): UnitChain | undefined {
-  if (split) return { length: 224, totals: "registers" };
+  if (split) return { length: 224, alone: 192, totals: "registers" };
   if (result !== "f32" && result !== "f16" || flush === 0) return undefined;
   if (result === "f16") return { length: flush ?? 16_384, totals: "registers" };
   return { length: flush ?? 2048, totals: wide ? "result" : "registers" };

@@ -25,6 +25,14 @@ export interface TensorAccess {
   store(index: string, value: string): string;
 }
 
+/** How a kernel reaches words that threads change at the same time; all but `load` are statements. */
+export interface AtomicWords {
+  load(index: string): string;
+  store(index: string, value: string): string;
+  add(index: string, value: string): string;
+  max(index: string, value: string): string;
+}
+
 /** A load whose values are unpacked later. */
 export interface PackedLoad {
   readonly zero: string;
@@ -59,8 +67,8 @@ export interface ModuleBuilder {
     element?: Stored,
     value?: Scalar,
   ): TensorAccess;
-  /** Binds words that threads set at the same time; `store` is a statement. */
-  flags(name: string): Pick<TensorAccess, "store">;
+  /** Binds words that threads change at the same time. */
+  atomics(name: string): AtomicWords;
   /** WebGPU features the tensors need. */
   features(): string[];
   declarations(): string;
@@ -193,12 +201,19 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         store: (index, text) => `store_${name}(${index}, ${stored(text)});`,
       }, raw);
     },
-    flags(name) {
+    atomics(name) {
       bound.push(name);
       const place = `@group(0) @binding(${kinds.length})`;
       text.push(`${place} var<storage, read_write> ${name}_data: array<atomic<u32>>;`);
       kinds.push("write");
-      return { store: (index, value) => `atomicStore(&${name}_data[${index}], ${value});` };
+      const call = (what: string) => (index: string, value: string) =>
+        `atomic${what}(&${name}_data[${index}], ${value});`;
+      return {
+        load: (index) => `atomicLoad(&${name}_data[${index}])`,
+        store: call("Store"),
+        add: call("Add"),
+        max: call("Max"),
+      };
     },
     declarations() {
       const all = quads ? [...text, QUADS_TEXT] : text;

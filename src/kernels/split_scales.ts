@@ -54,7 +54,7 @@ export function splitScalesKernel(
   const { along, places, depth } = shape;
   const from = module.tensor("operand", "read", 1, operand);
   const scales = module.tensor("scales", "write", 4, WHOLE, "i32");
-  const clear = flags === 0 ? "" : module.flags("flags").store("flag", "0u");
+  const clear = flags === 0 ? "" : module.atomics("flags").store("flag", "0u");
   const name = `split_scales_${along}${flags === 0 ? "" : "_clear"}${splitTrait(operand)}`;
   const workgroups = splitScalesWorkgroups(shape);
   const one = module.size("one", 1);
@@ -134,7 +134,7 @@ export function rescaleStep(
     "  let small = a.y + b.y;",
     `  let sparse = a.z + b.z < i32(${size("enough", WEIGHT * depth)});`,
     `  if (small >= ${BEYOND} || (small > 0 && sparse && abs(value) < f32(small) * ${ENOUGH}.0)) {`,
-    `    ${module.flags("flags").store(flag, "1u")}`,
+    `    ${module.atomics("flags").store(flag, "1u")}`,
     "  }",
     "  // In two steps: each factor is a normal number.",
     "  let exponent = a.x + b.x;",

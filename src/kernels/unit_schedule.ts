@@ -3,12 +3,6 @@ import type { UnitChain } from "./matrix_units.ts";
 import type { TilePolicy } from "./policy.ts";
 import { fullRounds, roundSteps, stepsPerSplit } from "./tile_scheduler.ts";
 
-/**
- * Values in halves (two a product) that units may add up at once where there are no more: above, f32's error is a fourth of
- * theirs.
- */
-const SPLIT_ALONE = 192;
-
 /** How workgroups on matrix units go over their steps. */
 export interface UnitSchedule {
   /** Steps of the longest one. */
@@ -36,13 +30,13 @@ function unitParts(
 ): MatrixParts | undefined {
   const { depth, matrix } = policy;
   if (chain === undefined || matrix === undefined) return undefined;
-  const { totals } = chain;
+  const { totals, alone } = chain;
   const most = mostPartSteps(policy, chain);
   if (most < steps) {
     const whole = totals === "result" || rounds !== undefined;
     return { steps: whole ? partSteps(steps, most, rounds) : most, totals };
   }
-  return matrix.split && steps * depth > SPLIT_ALONE
+  return alone !== undefined && steps * depth > alone
     ? { steps: Math.ceil(steps / 2), totals }
     : undefined;
 }

@@ -3,6 +3,8 @@ import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
+import { doubtText, markPlaces, SPLIT_RESULTS, type SplitMarks } from "./split_marks.ts";
+import { type PlainSums, plainSums } from "./split_rest.ts";
 import {
   loopIterations,
   moduleBuilder,
@@ -12,6 +14,7 @@ import {
   type SizeMode,
   splitTrait,
   type TensorSplit,
+  WHOLE,
 } from "./module.ts";
 import {
   type MatrixStack,
@@ -37,6 +40,17 @@ export interface OutputTransform {
   readonly start: number;
   /** What the products are in. */
   readonly stored: Stored;
+  /** Of products of halves. */
+  readonly split?: OutputSplit | undefined;
+}
+
+/** How products of halves become results: multiplied back to their size, or summed as they are where halves do not hold them. */
+export interface OutputSplit {
+  /** Of both operands. */
+  readonly marks: readonly [SplitMarks, SplitMarks];
+  readonly plain: PlainSums;
+  /** Images before those of the tensor. */
+  readonly before: number;
 }
 
 /** How results leave: one or four of a tile's row a store, or through workgroup memory, neighbours by neighbours. */
@@ -98,7 +112,7 @@ export function outputTransformKernel(
   splits: { matrices: TensorSplit; result: TensorSplit },
   element: Scalar,
 ): SizedKernel {
-  const { tensor, stack, matrices: [matrix0, matrix1] } = shape;
+  const { tensor, stack, split, matrices: [matrix0, matrix1] } = shape;
   const module = moduleBuilder(mode);
   const store = storeOf(shape);
   const vector = store === "vector" ? 4 : 1;
@@ -108,6 +122,7 @@ export function outputTransformKernel(
   const size = module.size;
   const channels = size("channels", tensor.channels);
   const steps = epilogue(module, vector, (row) => `group * ${channels} + ${row}`);
+  const plain = split && plainSums(module, split.plain);
   const [axis0, axis1] = tensor.axes;
   const [alpha0, alpha1] = [matrix0[0]!.length, matrix1[0]!.length];
   const [n0, n1] = [matrix0.length, matrix1.length];
@@ -143,8 +158,17 @@ export function outputTransformKernel(
   }
   if (!staged) lines.push(...corner);
   const program1 = linearProgram(matrix1);
+  let made = matrix0.map((_, i) => program1.text(`r${i}_`, transformed[i]!, "f32"));
+  if (split) {
+    lines.push(...made.flatMap(({ statements }) => statements));
+    lines.push(...rescaled(split, made.map(({ outputs }) => outputs)));
+    made = made.map((_, i) => ({
+      statements: [],
+      outputs: Array.from({ length: n1 }, (_, j) => `y${i}_${j}`),
+    }));
+  }
   for (let i = 0; i < n0; i++) {
-    const { statements, outputs } = program1.text(`r${i}_`, transformed[i]!, "f32");
+    const { statements, outputs } = made[i]!;
     lines.push(...statements);
     if (staged) {
       outputs.forEach((value, j) => {
@@ -161,11 +185,13 @@ export function outputTransformKernel(
     }
     if (shape.masked) lines.push("}");
   }
+  if (split) lines.push("}");
   if (staged) lines.push("}", "workgroupBarrier();", ...slots());
 
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(shape.stored === "quad" ? ["quads"] : []),
+    ...(split ? [`halves_${split.plain.op.replace("-", "_")}`] : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);
@@ -177,12 +203,70 @@ export function outputTransformKernel(
     threads: total,
     size: workgroup,
     body: lines.map((line) => `  ${line}`).join("\n"),
-    functions: steps.map(({ declarations }) => declarations).join("\n"),
+    functions: steps.map(({ declarations }) => declarations).join("\n") +
+      (plain ? SPLIT_RESULTS + plain.text : ""),
     declarations: `${module.declarations()}\n${staged ? stage : ""}`,
   });
   const bytes = staged ? 4 * workgroup * n0 * n1 : 0;
-  const iterations = staged ? loopIterations(columnsOf()) : 0;
+  const iterations = (staged ? loopIterations(columnsOf()) : 0) +
+    (plain ? loopIterations(n0 * n1, plain.iterations) : 0);
   return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes, iterations);
+
+  /** Takes a tile's results back to their size as `y{i}_{j}`, in a block that is left open, or sums them as they are. */
+  function rescaled({ marks, before }: OutputSplit, outputs: readonly (readonly string[])[]) {
+    const known = module.tensor("marks", "read", 1, WHOLE, "u32");
+    const gradient = split!.plain.op === "bwd-filter";
+    const [a, b] = [
+      markPlaces(module, "split_a", marks[0], "channel"),
+      markPlaces(module, "split_b", marks[1], gradient ? "image" : "channel"),
+    ] as const;
+    const largest = outputs.flat().reduce((all, value) => `max(${all}, abs(${value}))`, "0.0f");
+    const norm = (matrix: Matrix) =>
+      Math.max(
+        ...matrix.map((row) => row.reduce((sum, value) => sum + Math.abs(value.valueOf()), 0)),
+      );
+    const outer = gradient ? "image" : `image + ${module.parameter("split_images_before", before)}`;
+    const sum = (row: string, column: string) =>
+      `plain_sum(group, ${outer}, channel, ${row}, ${column})`;
+    const [down, across] = [`e / ${n1}u`, `e % ${n1}u`];
+    const at = shape.masked ? (e: string, corner: string) => `${corner} + ${e}` : (e: string) => e;
+    const four = [0, 1, 2, 3].map((k) => sum(at("down", "y"), at(`across + ${k}u`, "x")));
+    const value = vector === 1
+      ? sum(at("down", "y"), at("across", "x"))
+      : `vec4f(${four.join(", ")})`;
+    const [row, column] = store === "rows" ? ["down", "across"] : ["0u", "e"];
+    const kept = staged
+      ? `staged[${row}][t * ${columnsOf()}u + ${column}] = ${value};`
+      : `if (${
+        shape.masked
+          ? `y + down < ${size("size0", axis0.size)} && x + across < ${size("size1", axis1.size)}`
+          : "true"
+      }) { let value = ${value}; ${finished("value", place(at("down", "y"), at("across", "x")))} }`;
+    return [
+      `let bits_a = ${known.load(a.key)};`,
+      `let bits_b = ${known.load(b.key)};`,
+      `let dark = ${known.load(a.row)} + ${known.load(b.row)};`,
+      `let largest = ${largest};`,
+      `let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);`,
+      `if (i < ${total} && (beyond || (${
+        doubtText("dark", "largest", norm(matrix0) * norm(matrix1))
+      }))) {`,
+      ...(staged && shape.masked ? corner : []),
+      `  for (var e = 0u; e < ${n0 * n1}u; e += ${vector}u) {`,
+      `    let down = ${down};`,
+      `    let across = ${across};`,
+      `    ${kept}`,
+      "  }",
+      "} else {",
+      "// In two steps: each factor is a normal number.",
+      "let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
+      "let part = power_of_two(exponent >> 1u);",
+      "let rest = power_of_two(exponent - (exponent >> 1u));",
+      ...outputs.flatMap((row, i) =>
+        row.map((value, j) => `let y${i}_${j} = ${value} * part * rest;`)
+      ),
+    ];
+  }
 
   /** A statement that stores a result after the epilogue. */
   function finished(value: string, offset: string): string {

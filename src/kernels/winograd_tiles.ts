@@ -117,15 +117,20 @@ export function tileIndexText(
   return lines.map((line) => `  ${line}`).join("\n");
 }
 
-/** Offset of element `which` of the transform in its stack. */
+/**
+ * Offset of element `which` of the transform in its stack.
+ *
+ * @param first WGSL of the offset in the first matrix.
+ */
 export function stackPlace(
   module: ModuleBuilder,
   { tiles, channels }: MatrixStack,
   groups: number,
   which: number,
+  first = "at",
 ): string {
-  if (which === 0) return "at";
-  return `at + ${which}u * ${module.size("transform_stride", groups * tiles * channels)}`;
+  if (which === 0) return first;
+  return `${first} + ${which}u * ${module.size("transform_stride", groups * tiles * channels)}`;
 }
 
 /** Enters kernel names: what of the shape shapes the text. */

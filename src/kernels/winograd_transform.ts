@@ -1,5 +1,6 @@
 import template from "../../shaders/winograd_transform.wgsl" with { type: "text" };
 import type { Scalar, Stored } from "../elements/scalar.ts";
+import { splitPatches, type SplitStore, wholeTiles } from "./split_patches.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import {
@@ -36,8 +37,10 @@ export interface DataTransform {
   readonly threads: TileThreads;
   /** Offset of the tensor in its binding, in elements. */
   readonly start: number;
-  /** What the matrices are in; of quads, threads come in whole fours along the contiguous side. */
+  /** What the matrices are in; along the contiguous side threads come in whole fours of quads, in whole pairs of halves. */
   readonly stored: Stored;
+  /** Of halves. */
+  readonly split?: SplitStore | undefined;
 }
 
 /** Threads of a workgroup where each stores by itself. */
@@ -50,8 +53,12 @@ export function patchWorkgroups(shape: DataTransform): number {
   return Math.ceil(threadCount(shape.tensor.groups, shape.threads) / sizeOf(shape));
 }
 
-/** Threads of a workgroup: neighbours meet in workgroup memory to store quads, as far as that goes. */
-function sizeOf({ matrices, stored }: DataTransform): number {
+/**
+ * Threads of a workgroup: neighbours meet in workgroup memory to store quads, as far as that goes; of halves by tile all channels of a
+ * tile do.
+ */
+function sizeOf({ matrices, stored, split, threads }: DataTransform): number {
+  if (split?.marks.by === "tile") return wholeTiles(threads.channels, THREADS);
   if (stored !== "quad") return THREADS;
   const bytes = (threads: number) =>
     4 * (threads * matrices[0].length * matrices[1].length + threads / 4);
@@ -91,12 +98,17 @@ export function patchTransformKernel(
   const module = moduleBuilder(mode);
   const vector = patchVector(shape);
   const from = module.tensor("patches", "read", vector, splits.patches, element);
-  const to = module.tensor("matrices", "write", quads ? 4 : 1, splits.matrices, stored);
+  const words = stored === "halves" ? "u32" : stored;
+  const to = module.tensor("matrices", "write", quads ? 4 : 1, splits.matrices, words);
+  const split = shape.split && splitPatches(module, stack, shape.split, {
+    channels: threads.channels,
+    workgroup,
+  });
   const [axis0, axis1] = tensor.axes;
   const [rows, columns] = [matrix0[0]!.length, matrix1[0]!.length];
   const count = tensorTiles(tensor);
-  const padded = quads || mode === "uniform" || threads.channels > tensor.channels ||
-    threads.tiles > count;
+  const padded = quads || split !== undefined || mode === "uniform" ||
+    threads.channels > tensor.channels || threads.tiles > count;
   const size = module.size;
   const total = () => size("threads", threadCount(tensor.groups, threads));
   const origin = (axis: number, value: number) =>
@@ -104,10 +116,11 @@ export function patchTransformKernel(
 
   const index = [tileIndexText(module, tensor, stack, threads, shape.start)];
   const say = (line: string) => index.push(`  ${line}`);
+  if (split) [`let live = i < ${total()};`, ...split.begin].forEach(say);
   if (padded) {
     say(
       `let real = channel < ${size("channels", tensor.channels)} && tile < ${size("tiles", count)}${
-        quads ? ` && i < ${total()}` : ""
+        quads ? ` && i < ${total()}` : split ? " && live" : ""
       };`,
     );
   }
@@ -144,32 +157,50 @@ export function patchTransformKernel(
     for (let f = 0; f < (vector === 4 ? vectors.places.length : columns); f++) {
       const zero = vector === 4 ? "vec4f()" : "0.0f";
       const value = from.load(`y${e} + x${f}`);
-      rowLines.push(`let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f});`);
+      rowLines.push(
+        `let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f})${split?.loaded ?? ""};`,
+      );
       if (vector === 1) names.push(`v${e}_${f}`);
     }
     if (vector === 4) names.push(...vectors.elements.map((at) => `v${e}_${at}`));
+    if (split) rowLines.push(...split.sized(names));
     const { statements, outputs } = program1.text(`r${e}_`, names, "f32");
     rowLines.push(...statements);
     transformed.push(outputs);
   }
 
-  const columnLines: string[] = [];
+  const columnLines: string[] = [...split?.scale.lines ?? []];
+  const stores: string[] = [];
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < matrix1.length; j++) {
-    const inputs = transformed.map((row) => row[j]!);
+    const inputs = transformed.map((row, e) => {
+      const factor = split?.scale.factor ?? "";
+      if (factor === "") return row[j]!;
+      columnLines.push(`let s${e}_${j} = ${row[j]!}${factor};`);
+      return `s${e}_${j}`;
+    });
     const { statements, outputs } = program0.text(`c${j}_`, inputs, "f32");
     columnLines.push(...statements);
     outputs.forEach((value, i) => {
       const which = i * matrix1.length + j;
+      if (split) {
+        columnLines.push(split.word(which, value));
+        const place = stackPlace(module, stack, tensor.groups, which, "word");
+        stores.push(to.store(place, `word${which}`));
+        return;
+      }
       const place = stackPlace(module, stack, tensor.groups, which);
       columnLines.push(
         quads ? `staged[${which * workgroup}u + lane] = ${value};` : to.store(place, value),
       );
     });
+    // As soon as they are known, so that registers are free again.
+    if (split) columnLines.push(`if (live) { ${stores.splice(0).join(" ")} }`);
   }
   const name = [
     `winograd_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(quads ? ["quads"] : []),
+    ...(split ? [split.trait] : []),
     ...(vector === 4 ? [`x4o${-axis1.origin}`] : []),
   ].join("_") + splitTrait(splits.patches, splits.matrices);
   const wgsl = render(template, {
@@ -178,22 +209,26 @@ export function patchTransformKernel(
     size: workgroup,
     threads: total(),
     quads,
+    split: split !== undefined,
     index: index.join("\n"),
     rows: indent(rowLines),
     columns: indent(columnLines),
-    store: quads ? indent(quadStores(module, shape, to)) : "",
-    declarations: module.declarations(),
+    store: quads ? indent(quadStores(module, shape, to)) : indent(split?.end ?? []),
+    declarations: module.declarations() + (split?.declarations ?? ""),
   });
   const slots = products * workgroup / 4;
-  return sizedKernel(
+  const sized = sizedKernel(
     name,
     mode,
     wgsl,
     module,
     [workgroup, 1, 1],
-    quads ? 4 * (products * workgroup + workgroup / 4) : 0,
+    quads ? 4 * (products * workgroup + workgroup / 4) : split?.bytes ?? 0,
     quads ? loopIterations(Math.ceil(slots / workgroup)) : 0,
   );
+  if (split === undefined) return sized;
+  const features = [...sized.kernel.features, "shader-f16", "subgroups"];
+  return { ...sized, kernel: { ...sized.kernel, features } };
 }
 
 /** Stores the staged transforms of a workgroup: neighbouring threads neighbouring quads of one matrix. */

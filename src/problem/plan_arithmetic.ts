@@ -53,6 +53,8 @@ export interface PlanArithmetic {
   readonly unit?: number;
   /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */
   readonly math?: "f16x3";
+  /** Of halves of transformed data: what of the images has a power of two of its own, their tiles or (where absent) they themselves. */
+  readonly scaled?: "tiles";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */
   readonly tiles?: readonly TileShare[];
 }

@@ -8,6 +8,12 @@ export const SPLIT_ROUNDING = {
   top: 14,
   /** A value is small where its exponent is more than so many below the largest one's. */
   smallBits: 16,
+  /**
+   * Values of transformed patches whose largest is more than so many below are rounded to nothing, and err by themselves: together they
+   * count as the `lightest` part of what is small.
+   */
+  lightBits: 47,
+  lightest: 2 ** -8,
   /** A value is large where its exponent is at most so many below the largest one's. */
   largeBits: 6,
   /**

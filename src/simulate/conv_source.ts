@@ -139,12 +139,14 @@ function axisOffsets(
 
 /** The source of a block's sums, as one of the plan's kernels makes them. */
 export function convSource(
-  { geometry: g, first, second }: ConvOperands,
+  operands: ConvOperands,
   block: ConvBlock,
   share: TileShare | undefined,
-  { inner = "channels", transformed }: PlanArithmetic,
+  { inner = "channels", transformed, math, scaled }: PlanArithmetic,
 ): SumSource {
-  const kept = transformed === "f16" ? "f16" : "f32";
+  const { geometry: g, first, second } = operands;
+  // Halves are of transforms that enlarge nothing, as f16 is.
+  const kept = transformed === "f16" || math === "f16x3" ? "f16" : "f32";
   const tiles = threeTiles(share);
   const counts = unitCounts(g, tiles, share);
   const axes = [0, 1, 2].map((d) =>
@@ -168,9 +170,11 @@ export function convSource(
     units: spots * outerCount,
     lefts: lefts.length,
     rights: rights.length,
-    ...(tiled.length === 0
-      ? {}
-      : { transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))) }),
+    ...(tiled.length === 0 ? {} : {
+      transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))),
+      tiles: tiled,
+      ...(math === "f16x3" ? { largest: largestOf(operands, block, scaled) } : {}),
+    }),
     load(unit, leftPatches, rightPatches) {
       const outer = channelsInside ? unit % outerCount : Math.floor(unit / spots);
       const spot = channelsInside ? Math.floor(unit / outerCount) : unit % spots;
@@ -218,6 +222,80 @@ function gather(
     }
   }
   return at;
+}
+
+const largestValues = new WeakMap<ConvOperands, readonly [Float64Array, Float64Array]>();
+
+/** The largest values by which the left and right ones of a block are scaled where they are split into halves. */
+function largestOf(
+  operands: ConvOperands,
+  { group, lefts, rights }: ConvBlock,
+  scaled: PlanArithmetic["scaled"],
+) {
+  const { geometry: g } = operands;
+  const known = largestValues.get(operands) ?? findLargest(operands);
+  largestValues.set(operands, known);
+  const of = (values: Float64Array, places: readonly number[], perGroup = 0) =>
+    Float64Array.from(places, (place) => values[group * perGroup + place]!);
+  const outers = lefts.map(([outer]) => outer);
+  return g.op === "bwd-filter"
+    ? { lefts: of(known[0], outers, g.inChannels), rights: of(known[1], rights, g.outChannels) }
+    : {
+      ...(scaled === "tiles" ? {} : { lefts: of(known[0], outers) }),
+      rights: of(known[1], rights, g.op === "fwd" ? g.outChannels : g.inChannels),
+    };
+}
+
+/** The largest value of each image, or channel, of the first operand, and of each channel of the result of the second. */
+function findLargest({ geometry: g, first, second, problem }: ConvOperands) {
+  const [left, right] = operandTensors(problem.op);
+  const stridesOf = { input: g.inputStrides, filter: g.filterStrides, output: g.outputStrides };
+  const sizesOf = { input: g.inputSize, filter: g.filterSize, output: g.outputSize };
+  const over = (
+    data: HostArray,
+    which: typeof left,
+    count: number,
+    keyOf: (a: number, b: number) => number,
+  ) => {
+    const largest = new Float64Array(count);
+    const [sa, sb, s0, s1, s2] = stridesOf[which] as [number, number, number, number, number];
+    const [n0, n1, n2] = sizesOf[which];
+    const [na, nb] = tensorShape(problem, which) as [number, number];
+    for (let a = 0; a < na; a++) {
+      for (let b = 0; b < nb; b++) {
+        const key = keyOf(a, b);
+        let most = largest[key]!;
+        for (let i = 0; i < n0; i++) {
+          for (let j = 0; j < n1; j++) {
+            const row = a * sa + b * sb + i * s0 + j * s1;
+            for (let k = 0; k < n2; k++) {
+              const value = Math.abs(data[row + k * s2]!);
+              most = value > most ? value : value === value ? most : Infinity;
+            }
+          }
+        }
+        largest[key] = most;
+      }
+    }
+    return largest;
+  };
+  const { batch, groups, inChannels, outChannels } = g;
+  if (problem.op === "bwd-filter") {
+    const byChannel = (_: number, channel: number) => channel;
+    return [
+      over(first, left, groups * inChannels, byChannel),
+      over(second, right, groups * outChannels, byChannel),
+    ] as const;
+  }
+  return [
+    over(first, left, batch, (image) => image),
+    problem.op === "fwd" ? over(second, right, groups * outChannels, (k) => k) : over(
+      second,
+      right,
+      groups * inChannels,
+      (k, c) => Math.floor(k / outChannels) * inChannels + c,
+    ),
+  ] as const;
 }
 
 /** The loop that no spatial axis is, and its steps in the two operands. */

@@ -36,6 +36,14 @@ const ARITHMETICS: readonly (readonly [
   ["F(6x6,3x3)", tile(6, 3, 2), ["fwd", "bwd-data"]],
   ["F(6,3)", tile(6, 3, 1), ["fwd", "bwd-data"]],
   ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
+  ["F(4x4,3x3) in halves", {
+    ...tile(4, 3, 2),
+    unit: 16,
+    math: "f16x3",
+    chain: 32,
+    scaled: "tiles",
+  }, ["fwd", "bwd-data"]],
+  ["F(3x3,4x4) in halves", { ...tile(3, 4, 2), unit: 8, math: "f16x3", chain: 32 }, ["bwd-filter"]],
   ["F(4x4,3x3) in quads of tiles", {
     ...tile(4, 3, 2),
     transformed: { places: "places", channels: "channels", products: "places", outerInner: false },

@@ -82,8 +82,12 @@ export function simulationOrders(
 /** The source with its left operand scaled, in f32. */
 export function scaledBy(source: SumSource, scale: number | undefined): SumSource {
   if (scale === undefined) return source;
+  const { largest } = source;
   return {
     ...source,
+    ...(largest?.lefts && {
+      largest: { ...largest, lefts: largest.lefts.map((value) => Math.fround(value * scale)) },
+    }),
     load(unit, lefts, rights) {
       source.load(unit, lefts, rights);
       for (let i = 0; i < lefts.length; i++) lefts[i] = Math.fround(lefts[i]! * scale);

@@ -179,7 +179,7 @@ const FLOAT = new Float32Array(1);
 const WORD = new Uint32Array(FLOAT.buffer);
 
 /** The 11 bits of an f32 that its high half has, rounded. */
-function highHalf(value: number): number {
+export function highHalf(value: number): number {
   FLOAT[0] = value;
   WORD[0] = (WORD[0]! + 0x1000) & 0xffffe000;
   return FLOAT[0]!;

@@ -1,3 +1,4 @@
+import type { AxisTile } from "../problem/plan_arithmetic.ts";
 import type { TileTransforms } from "./transforms.ts";
 
 /**
@@ -10,6 +11,13 @@ export interface SumSource {
   readonly rights: number;
   /** Winograd's; plain products where absent. */
   readonly transforms?: TileTransforms;
+  /** What they are of, along the axes that have tiles; absent where they are. */
+  readonly tiles?: readonly AxisTile[];
+  /**
+   * Of patches that are split into halves: the largest value of the image or channel of each left, and right, one; infinite where
+   * there is an infinity or NaN. Of the patches of each left one alone where absent.
+   */
+  readonly largest?: { readonly lefts?: Float64Array; readonly rights: Float64Array };
   /** How many left, and right, ones at a time are neighbours in memory: four where absent. */
   readonly neighbours?: { readonly lefts: number; readonly rights: number };
   /** Loads the patches of one unit, those of one side one after the other. */

@@ -4,6 +4,7 @@ import { productError, sumError } from "../reference/double_double.ts";
 import { foldedSums } from "./folded_sums.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
 import { splitSums } from "./split_sums.ts";
+import { splitTiledSums } from "./split_tiles.ts";
 import { tiledSums } from "./tiled_sums.ts";
 import { unitSums } from "./unit_sums.ts";
 
@@ -14,7 +15,8 @@ export function simulateSums(
   order: SumOrder = {},
 ): SimulatedSums {
   if (source.transforms !== undefined) {
-    return tiledSums(source, source.transforms, arithmetic, order);
+    const simulate = arithmetic.math === "f16x3" ? splitTiledSums : tiledSums;
+    return simulate(source, source.transforms, arithmetic, order);
   }
   return arithmetic.sums === "f64"
     ? doubleSums(source, arithmetic, order)

@@ -69,21 +69,27 @@ export function tiledSums(
       );
     }
   }
-  const through = ({ apply }: PatchTransform, sums: Float64Array) => {
-    const made = new Float64Array(pairs * results);
-    for (let i = 0; i < pairs; i++) apply(sums, i * alpha, made, i * results);
-    return made;
-  };
   const nonNegative = (sums: Float64Array) =>
-    through(output.exact, sums).map((value) => Math.max(0, value));
+    throughOutput(output.exact, sums, pairs).map((value) => Math.max(0, value));
   return {
-    values: totals ? through(output.rounded, totals) : outer!.totals(open),
-    exact: through(output.exact, exact),
+    values: totals ? throughOutput(output.rounded, totals, pairs) : outer!.totals(open),
+    exact: throughOutput(output.exact, exact, pairs),
     rests: new Float64Array(pairs * results),
     magnitudes: nonNegative(magnitudes),
     squares: nonNegative(squares),
     rounded,
   };
+}
+
+/** Transforms the sums of each pair. */
+export function throughOutput(
+  { inputs, outputs, apply }: PatchTransform,
+  sums: Float64Array,
+  pairs: number,
+): Float64Array {
+  const made = new Float64Array(pairs * outputs);
+  for (let i = 0; i < pairs; i++) apply(sums, i * inputs, made, i * outputs);
+  return made;
 }
 
 type Side = ReturnType<typeof transformedSide>;
@@ -142,7 +148,11 @@ function sharedUnits(
  *
  * @param round What the transforms in f32 are rounded by before they are multiplied.
  */
-function transformedSide(count: number, { rounded, exact }: RoundedTransform, round?: Round) {
+export function transformedSide(
+  count: number,
+  { rounded, exact }: RoundedTransform,
+  round?: Round,
+) {
   const { inputs, outputs } = exact;
   const patches = new Float64Array(count * inputs);
   const sizes = new Float64Array(patches.length);

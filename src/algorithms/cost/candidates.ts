@@ -9,6 +9,7 @@ export function candidatesOf(request: PlanRequest, allowed: number): Candidate[]
   const weighed = algorithms().flatMap((algorithm) => {
     // Where a choice is said, only what has it can be meant.
     if (unheeded(algorithm, request) !== undefined) return [];
+    if (request.math === "f16x3" && !algorithm.heeds.includes("math")) return [];
     const offered = algorithm.candidates?.(request, allowed) ?? [];
     const reason = offered.length === 0 ? undefined : unsupported(algorithm, request);
     return reason === undefined ? offered : offered.map((one) => ({ ...one, reason }));

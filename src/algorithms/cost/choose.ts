@@ -64,7 +64,8 @@ export function rankRivals(request: PlanRequest): Rival[] {
   );
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];
-  return request.tile === undefined ? [...first, lastResort(request)] : first;
+  const free = request.tile === undefined && request.math !== "f16x3";
+  return free ? [...first, lastResort(request)] : first;
 }
 
 /** What needs neither workspace nor tiles: where nothing else fits. */

@@ -39,7 +39,8 @@ export function planFastest(
   const reasons = ranked.map((rival) =>
     `${rivalName(rival)}: ${rival.reason ?? "it does not fit"}`
   );
-  return last ?? refusal("problem", `no algorithm can (${reasons.join("; ")})`);
+  const how = request.math === "f16x3" ? " in math f16x3" : "";
+  return last ?? refusal("problem", `no algorithm can${how} (${reasons.join("; ")})`);
 }
 
 /** `winograd2d-nonfused F(4x4,3x3)`, `winrs a4n3r2 half_tile`. */

@@ -172,7 +172,7 @@ export const H200: DeviceModel = {
     halfGroups: 0.6,
     single: 0.297,
     interleaved: 0.2,
-    transforms: { large: 0.88, gradient: 0.5 },
+    transforms: { large: 0.88, gradient: 0.5, halves: 0.85 },
     words: 0.48,
     bytes: {
       "matrix-ahead-wide": 1.03,
@@ -222,7 +222,7 @@ export const H200: DeviceModel = {
     singleHalves: { gathered: 0.71, correlated: 0.45 },
     fewHalves: { one: 0.4, four: 0.71 },
     f16x3: 1.08,
-    flushed: { kept: 0.68, spilled: 0.33 },
+    flushed: { kept: 0.68, spilled: 0.33, transformed: 0.84 },
     sliced: {
       flushed: 0.75,
       small: 0.78,

@@ -84,7 +84,12 @@ export interface DeviceShares {
   /** Of `stream`: results of classes of strides that leave one element at a time, between those of other classes. */
   readonly interleaved: number;
   /** Of `stream`, where channels do not lie innermost: non-fused Winograd's transforms of 8x8, and what those of backward-filter read. */
-  readonly transforms: { readonly large: number; readonly gradient: number };
+  readonly transforms: {
+    readonly large: number;
+    readonly gradient: number;
+    /** What is left where they are stored as two halves each, scaled tile by tile; of large ones `large` beside it. */
+    readonly halves: number;
+  };
   /** Of int8 on matrix units: a word of four over a half. */
   readonly words: number;
   /** The same of a policy, over what `policies` has of it and `words`; 1 where absent. */
@@ -110,8 +115,15 @@ export interface DeviceShares {
    * never.
    */
   readonly f16x3: number;
-  /** Of matrix units whose sums move to registers every few steps: where these hold both, and where they do not. */
-  readonly flushed: { readonly kept: number; readonly spilled: number };
+  /**
+   * Of matrix units whose sums move to registers every few steps: where these hold both, where they do not, and where they hold both of
+   * halves of transformed data, whose sums move less often.
+   */
+  readonly flushed: {
+    readonly kept: number;
+    readonly spilled: number;
+    readonly transformed: number;
+  };
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
   readonly sliced: {
     /** With second accumulators. */
@@ -272,10 +284,12 @@ export function moveTime(bytes: number, terabytes: number): number {
 
 /**
  * Microseconds of a main loop that multiplies while its tiles move: workgroups overlap each other, but none
- * multiplies before its first tile is there, nor while it stores. Where both take as long, the kernel takes 1.4 times that.
+ * multiplies before its first tile is there, nor while it stores. Where both take as long, the kernel takes 1.4 times that, on matrix units,
+ * of which a multiprocessor runs fewer workgroups, 1.6 times (sixteen products of Winograd's halves, by forced tiles).
  */
-export function overlappedTime(product: number, movement: number): number {
-  return Math.hypot(product, movement);
+export function overlappedTime(product: number, movement: number, onUnits = false): number {
+  const power = onUnits ? 1.5 : 2;
+  return (product ** power + movement ** power) ** (1 / power);
 }
 
 /** A pass takes as long as the slower of its arithmetic and its traffic, and what a dispatch costs. */

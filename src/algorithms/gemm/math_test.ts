@@ -136,7 +136,7 @@ Deno.test("what cannot be in halves is refused with a sentence that says why", (
     algorithm: "auto",
     limits,
   });
-  assert.match(isRefusal(conv) ? conv.text : conv.kernel, /^math f16x3 is of matrix products/);
+  assert.match(isRefusal(conv) ? conv.text : conv.kernel, /^math f16x3 wants matrix units of f16/);
 });
 
 Deno.test("sums that leave their units are priced as such, whatever their splits", () => {
@@ -144,7 +144,8 @@ Deno.test("sums that leave their units are priced as such, whatever their splits
   for (const [steps, flushed] of [[6, false], [7, true], [8, true], [14, true]] as const) {
     const size = [4096, 4096, 16 * steps] as const;
     const cost = (shares: { kept: number; spilled: number }) => {
-      const device = { ...H200, shares: { ...H200.shares, flushed: shares } };
+      const flushed = { ...H200.shares.flushed, ...shares };
+      const device = { ...H200, shares: { ...H200.shares, flushed } };
       const problem = gemmProblem({ m: size[0], n: size[1], k: size[2] });
       const cut = cutGemm({
         ...{ problem, dtype: "f32", math: "f16x3", limits, matrixUnits, device },

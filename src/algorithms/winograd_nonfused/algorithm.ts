@@ -1,14 +1,15 @@
 import { FLOAT_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
 import { nonfusedCandidates } from "./candidates.ts";
+import { nonfusedTime } from "./math.ts";
 import { planWinogradNonfused } from "./plan.ts";
-import { nonfusedTime } from "./price.ts";
+
 import { nonfusedReason } from "./tiles.ts";
 
 /** Winograd in separate passes. */
 export const winogradNonfused: Algorithm = {
   name: "winograd2d-nonfused",
-  heeds: ["policy", "splits", "tile", "half-transforms"],
+  heeds: ["policy", "splits", "tile", "math", "half-transforms"],
   dtypes: FLOAT_DTYPES,
   refuse: nonfusedReason,
   candidates: nonfusedCandidates,

@@ -42,7 +42,9 @@ function nonfusedTiles(request: PlanRequest): string[] {
   const longest = Math.max(...filterSize);
   const others = longest > ALPHA + 1 || isSoftware(request) ? [] : stepped;
   const tiles = [defaultTile(problem), ...others];
-  return [...new Set(tiles.filter(saves).map(formatTile))];
+  // Of halves every product saves something, but sums of which a tile has one alone are doubtful where they cancel.
+  const whole = request.math === "f16x3";
+  return [...new Set(tiles.filter((tile) => whole || saves(tile)).map(formatTile))];
 }
 
 /** Whether a tile has fewer products than the direct algorithm. */

@@ -1,6 +1,7 @@
 import { elementsOf } from "../../elements/elements.ts";
 import type { SizeMode } from "../../kernels/module.ts";
 import {
+  type FilterSplit,
   filterTransformKernel,
   filterTransformWorkgroups,
 } from "../../kernels/slices/filter_transform.ts";
@@ -16,6 +17,7 @@ import type { PlannedTile } from "./tiles.ts";
  * The pass that transforms the filter for the products, as fused Winograd's does; none where it has no elements.
  *
  * @param padded What places and channels are padded to multiples of.
+ * @param split Of halves; `places` then has their marks.
  */
 export function filterPass(
   request: PlanRequest,
@@ -24,10 +26,14 @@ export function filterPass(
   transform: PatchTransform,
   padded: { readonly extent: number; readonly depth: number },
   buffers: BufferList,
-  places: { readonly filter: number; readonly transformed: number },
+  places: { readonly filter: number; readonly transformed: number; readonly marks?: number },
+  split?: FilterSplit,
 ): Pass[] {
   const runs = request.problem.filterSize.map((r) => ({ n: 1, r, first: 0, count: 1 }));
-  const shape = filterShape(request, runs, padded.extent, padded.depth, "slice");
+  const shape = {
+    ...filterShape(request, runs, padded.extent, padded.depth, "slice"),
+    split,
+  };
   const workgroups = filterTransformWorkgroups(shape);
   if (workgroups === 0) return [];
   const kernel = filterTransformKernel(

@@ -2,6 +2,7 @@ import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import { cutNotes } from "../cut_note.ts";
 import type { PlanRequest } from "../request.ts";
 import type { WinogradGeometry } from "./geometry.ts";
+import { SPLIT_NOTE } from "./split.ts";
 import type { PlannedTile } from "./tiles.ts";
 import type { ChunkLayout } from "./workspace.ts";
 
@@ -28,6 +29,7 @@ export function notesOf(
     `${tile.products} products in place of ${direct}`,
     `${chunk.batches} products of ${chunk.rows} x ${chunk.columns} x ${chunk.depth} in ` +
     (chunks === 1 ? "one chunk of the batch" : `${chunks} chunks of ${chunk.images} images`),
+    ...(tile.stored === "halves" ? [SPLIT_NOTE] : []),
     ...(tile.stored === "quad"
       ? [
         "transformed data in half the bytes, by fours of 14 bits with a scale in common" +

@@ -1,6 +1,9 @@
 import { elementsOf, sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
+import { loadedTensor, policyVector } from "../../kernels/loader.ts";
+import { unitDepth } from "../../kernels/matrix_units.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
@@ -12,13 +15,19 @@ import {
   splitTrait,
 } from "../../kernels/module.ts";
 import { mappedOutput } from "../../kernels/output.ts";
-import { outputTransformKernel, outputWorkgroups } from "../../kernels/winograd_output.ts";
+import {
+  type OutputSplit,
+  outputTransformKernel,
+  outputWorkgroups,
+} from "../../kernels/winograd_output.ts";
 import { patchTransformKernel, patchWorkgroups } from "../../kernels/winograd_transform.ts";
 import { type MatrixStack, tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
-import type { QuadSides } from "../../problem/plan_arithmetic.ts";
+import type { PlanArithmetic, QuadSides } from "../../problem/plan_arithmetic.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
+import { cutArithmetic } from "../cut.ts";
+import { HALVES } from "../gemm/split.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
@@ -26,7 +35,9 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, problemBuffers, resultElements } from "../tensors.ts";
 import { filterPass } from "./filter.ts";
 import { geometryOf, type WinogradGeometry } from "./geometry.ts";
+import { inMath } from "./math.ts";
 import { notesOf } from "./notes.ts";
+import { markPasses, type OperandMarks, operandMarks, splitUnit } from "./split.ts";
 import { type PlannedTile, plannedTile } from "./tiles.ts";
 import { imageWindow, wholeWindow, type Window } from "./window.ts";
 import {
@@ -47,6 +58,8 @@ interface Context {
   readonly tensors: ReturnType<typeof problemBuffers>;
   /** Of the transformed operands. */
   readonly operands: readonly [number, number];
+  /** Of halves: what is kept of the operands. */
+  readonly marks: number | undefined;
 }
 
 /** Nothing to compute. */
@@ -66,10 +79,16 @@ function emptyPlan(request: PlanRequest, tile: PlannedTile): Planned<Plan> {
  * Plans Winograd in separate passes: transforms of the operands, α0·α1 products a group, transform of the products. Works
  * in chunks of the batch that share their workspace.
  */
-export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+export function planWinogradNonfused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  if (resultElements(asked.problem) === 0) return emptyPlan(asked, plannedTile(asked));
+  const request = inMath(asked);
+  return isRefusal(request) ? request : planInMath(request, mode);
+}
+
+/** Plans what says how its products are multiplied. */
+function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const tile = plannedTile(request);
-  if (resultElements(problem) === 0) return emptyPlan(request, tile);
   const geometry = geometryOf(request, tile);
   const chunk = chooseChunks(request, geometry, tile);
   if (isRefusal(chunk)) return chunk;
@@ -101,19 +120,32 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
     { length: needs.targets },
     () => buffers.add("partial products", "workspace", needs.partials, sum),
   );
-  const context: Context = { request, mode, tile, geometry, buffers, tensors, operands };
+  const splitMarks = tile.stored === "halves" ? operandMarks(request, geometry) : undefined;
+  const marks = splitMarks && buffers.add("marks", "workspace", splitMarks.words, "u32");
+  const context: Context = { request, mode, tile, geometry, buffers, tensors, operands, marks };
 
   const passes: Pass[] = [];
   let kernel = "";
   let multiplications = 0;
+  if (splitMarks !== undefined) {
+    const [a, b] = geometry.operands.map(({ which }) => tensor[which]) as [number, number];
+    const places = { marks: marks!, tensors: [a, b] } as const;
+    passes.push(...markPasses(request, mode, geometry, splitMarks, buffers, places));
+  }
   const filterFirst = geometry.operands.findIndex(({ role }) => role === "filter");
   if (filterFirst >= 0) {
     const [rows, columns] = geometry.operands[filterFirst]!.matrices;
-    const places = { filter: tensor.filter, transformed: operands[filterFirst]! };
+    const places = {
+      filter: tensor.filter,
+      transformed: operands[filterFirst]!,
+      ...(marks === undefined ? {} : { marks }),
+    };
     const extent = filterFirst === 0 ? policy.rows : policy.columns;
-    const padded = { extent, depth: policy.depth };
+    const padded = { extent, depth: valuesDeep(policy) };
+    const split = splitMarks &&
+      { marks: splitMarks.marks[filterFirst]!, unitDepth: unitDepth(policy.matrix!.unit) };
     passes.push(
-      ...filterPass(request, mode, tile, { rows, columns }, padded, buffers, places),
+      ...filterPass(request, mode, tile, { rows, columns }, padded, buffers, places, split),
     );
   }
   const share = directFlops(problem) / 2 / Math.max(1, problem.batch);
@@ -150,7 +182,11 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       tiles: [{
         axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
       }],
-      ...(splits === 1 ? {} : { chain: perSplit, segment: perSplit }),
+      ...(splitMarks
+        ? splitArithmetic(request, chunk, splitMarks)
+        : splits === 1
+        ? {}
+        : { chain: perSplit, segment: perSplit }),
       ...(tile.stored === "quad" ? { transformed: quadSides(request, geometry, chunk) } : {}),
     },
     notes: notesOf(request, tile, geometry, chunk, count),
@@ -194,15 +230,72 @@ export function planWinogradNonfused(request: PlanRequest, mode: SizeMode): Plan
       stack: layout.result,
       start: window.start,
       stored: layout.stored,
+      split: marks === undefined ? undefined : outputSplit(context, first),
     };
     const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
       matrices: buffers.split(source),
       result: window.split,
     }, tensors.elements.result);
-    const places = { matrices: source, result: window.bindings, bias };
+    const places = { matrices: source, result: window.bindings, bias, ...plainPlaces(context) };
     made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
     return made;
   }
+}
+
+/** Values along the depth of a tile: two halves each where they are split. */
+function valuesDeep({ depth, matrix }: TilePolicy): number {
+  return matrix?.split ? depth / 2 : depth;
+}
+
+/** How products of halves are summed; of a chain two values are one product. */
+function splitArithmetic(
+  request: PlanRequest,
+  { cut, depth }: ChunkLayout,
+  { marks }: OperandMarks,
+): PlanArithmetic {
+  const steps = 2 * depth / cut.policy.depth;
+  const { chain, segment, ...unit } = cutArithmetic(cut, steps, splitUnit(request)?.chain);
+  return {
+    ...unit,
+    ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
+    ...(chain === undefined ? {} : { chain: chain / 2 }),
+    ...(segment === undefined ? {} : { segment: segment / 2 }),
+  };
+}
+
+/** The operand whose patches are images, and the filter or the gradient. */
+function sidesOf({ operands: [a] }: WinogradGeometry) {
+  return a.role === "data" ? [0, 1] as const : [1, 0] as const;
+}
+
+/** What takes products of halves to results, or sums these as they are. */
+function outputSplit(
+  { request, geometry, buffers, tensors }: Context,
+  first: number,
+): OutputSplit {
+  const { op, batch } = request.problem;
+  const { marks } = operandMarks(request, geometry, first);
+  const [data, other] = sidesOf(geometry);
+  const tensor = (which: 0 | 1) => geometry.operands[which].tensor(batch);
+  const split = (which: 0 | 1) => buffers.split(tensors.tensor[geometry.operands[which].which]);
+  return {
+    marks: [marks[data], marks[other]],
+    plain: {
+      op,
+      data: tensor(data),
+      filter: tensor(other),
+      splits: { data: split(data), filter: split(other) },
+    },
+    before: first,
+  };
+}
+
+/** The buffers that it binds. */
+function plainPlaces({ geometry, tensors, marks }: Context) {
+  if (marks === undefined) return {};
+  const [data, other] = sidesOf(geometry);
+  const place = (which: 0 | 1) => tensors.tensor[geometry.operands[which].which];
+  return { marks, data: place(data), filter: place(other) };
 }
 
 /** What shares scales where transformed data is in quads. */
@@ -246,16 +339,17 @@ function transformPass(
   layout: ChunkLayout,
   first: number,
 ): Pass[] {
-  const { request, mode, tile, geometry, buffers, tensors, operands } = context;
+  const { request, mode, tile, geometry, buffers, tensors, operands, marks } = context;
   const operand = geometry.operands[which];
   const tensor = operand.tensor(layout.images);
   const stack = layout.stacks[which];
   const source = tensors.tensor[operand.which];
   const window = windowOf(context, source, tensor, first);
   const tiles = tensorTiles(tensor);
-  // Quads are whole.
+  // Quads, and pairs of halves, are whole.
+  const together = tile.stored === "quad" ? 4 : tile.stored === "halves" ? 2 : 1;
   const whole = (count: number, along: MatrixStack["along"]) =>
-    tile.stored === "quad" && stack.along === along ? 4 * Math.ceil(count / 4) : count;
+    stack.along === along ? together * Math.ceil(count / together) : count;
   const shape = {
     name: `${operand.role}_${tile.trait}`,
     tensor,
@@ -267,6 +361,11 @@ function transformPass(
     },
     start: window.start,
     stored: tile.stored,
+    split: marks === undefined ? undefined : {
+      marks: operandMarks(request, geometry, first).marks[which],
+      depth: operand.depth,
+      unitDepth: unitDepth(layout.cut.policy.matrix!.unit),
+    },
   };
   const workgroups = patchWorkgroups(shape);
   if (workgroups === 0) return [];
@@ -274,7 +373,7 @@ function transformPass(
     patches: window.split,
     matrices: buffers.split(operands[which]),
   }, tensors.elements.storage);
-  const places = { patches: window.bindings, matrices: operands[which] };
+  const places = { patches: window.bindings, matrices: operands[which], marks };
   return [pass(kernel, buffers, places, workgroups, request.limits)];
 }
 
@@ -288,26 +387,31 @@ function productKernel(
   const { problem, layout: memory } = request;
   const { cut: { policy, splits }, rows, resultColumns: columns, resultElements } = layout;
   const module = moduleBuilder(mode);
+  const halves = tile.stored === "halves";
+  const depth = halves ? 2 * layout.depth : layout.depth;
   const loader = (which: 0 | 1) => {
     const name = which === 0 ? "a" as const : "b" as const;
-    const access = module.tensor(name, "read", 4, buffers.split(operands[which]), tile.stored);
+    const vector = policyVector(policy, 4, []);
+    const split = buffers.split(operands[which]);
+    const access = halves
+      ? loadedTensor(module, name, vector, split, HALVES)
+      : module.tensor(name, "read", 4, split, tile.stored);
     const { tiles, channels } = layout.stacks[which];
     const places = geometry.operands[which].depth === "tile" ? channels : tiles;
-    const shape = { places, depth: layout.depth, tileDepth: policy.depth };
+    const shape = { places, depth, tileDepth: policy.depth, vector };
     return loadedAlong(geometry.operands[which]) === "place"
       ? packedLoader(module, name, access, shape)
       : matrixLoader(module, name, access, {
         ...shape,
         along: "depth",
-        vector: 4,
-        batchStride: places * layout.depth,
+        batchStride: places * depth,
       });
   };
   const [a, b] = [loader(0), loader(1)];
   const shape = {
     rows,
     columns: layout.columns,
-    depth: layout.depth,
+    depth,
     batches: layout.batches,
     splits,
   };
@@ -331,7 +435,9 @@ function productKernel(
     epilogueTrait(steps)
   }${splitTrait(buffers.split(operands[0]), buffers.split(operands[1]), buffers.split(target))}`;
   return mainLoopKernel(
-    `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${tile.trait}`,
+    `winograd2d_nonfused_${problem.op.replace("-", "_")}_f32_${
+      halves ? "f16x3_" : ""
+    }${tile.trait}`,
     suffix,
     mode,
     module,
@@ -340,6 +446,9 @@ function productKernel(
     a,
     b,
     output,
+    halves
+      ? { chain: splitUnit(request)?.chain, room: request.limits.maxComputeWorkgroupStorageSize }
+      : {},
   );
 
   function previousOf(module: ModuleBuilder) {

@@ -1,23 +1,31 @@
 import { deviceOf } from "../device/h200.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { operandBytes, partialBytes, resultBytes, resultElements } from "../tensors.ts";
-import { geometryOf } from "./geometry.ts";
+import { geometryOf, type WinogradGeometry } from "./geometry.ts";
+import { operandMarks } from "./split.ts";
+import type { SplitMarks } from "../../kernels/split_marks.ts";
 import { plannedTile } from "./tiles.ts";
 import { chooseChunks } from "./workspace.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import type { PlanRequest } from "../request.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
-import { moveTime, overlappedTime, passTime, productTime } from "../device/model.ts";
+import {
+  type DeviceModel,
+  moveTime,
+  overlappedTime,
+  passTime,
+  productTime,
+} from "../device/model.ts";
 
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;
 
 /**
- * Microseconds of non-fused Winograd: each chunk's transforms move the tensors and what is made of them, then its
- * products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
+ * Microseconds of non-fused Winograd whose request says how products are multiplied: each chunk's transforms move the tensors and what
+ * is made of them, then its products run on the main loop. Refused if `maxWorkspaceBytes` is too small for one image.
  */
-export function nonfusedTime(request: PlanRequest): Planned<number> {
+export function timeInMath(request: PlanRequest): Planned<number> {
   const device = deviceOf(request);
   const { problem, layout } = request;
   const [read, summed] = [operandBytes(request), partialBytes(request)];
@@ -31,27 +39,32 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
   const products = scalarBytes(chunk.stored) * summedProducts;
   const stored = splits === 1 ? products : splits * summed * summedProducts;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
-  const { large, gradient } = device.shares.transforms;
+  const { large, gradient, halves } = device.shares.transforms;
   const innermost = layout === "nhwc";
   const stream = device.rates.stream * (innermost || tile.products < LARGE ? 1 : large);
   const reading = innermost || filterFirst ? 1 : gradient;
   // However few tiles there are, each is transformed by one thread.
   const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
   const alone = tile.products * alphas * device.times.transform;
-  let once = 0;
   let each = 0;
+  const marks = tile.stored === "halves" ? operandMarks(request, geometry).marks : undefined;
+  let once = marks === undefined ? 0 : marksTime(request, geometry, marks, device);
   geometry.operands.forEach(({ role, which }, index) => {
     const made = transformed * operandElements[index]!;
     const source = read * elementCount(tensorShape(problem, which));
     if (role === "filter") {
       once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      each += passTime(alone, moveTime(source / reading / chunks + made, stream), device);
+      const rate = marks?.[index]!.by === "tile"
+        ? halves * (tile.products < LARGE ? 1 : large) * device.rates.stream
+        : stream;
+      each += passTime(alone, moveTime(source / reading / chunks + made, rate), device);
     }
   });
   const rate = device.rates.packed * (tile.stored === "quad" ? device.shares.unpacking : 1);
   const moved = transformed * (operandElements[0]! + operandElements[1]!) + stored;
-  each += overlappedTime(productTime(cost, rate), moveTime(moved, device.rates.stream)) +
+  const movement = moveTime(moved, device.rates.stream);
+  each += overlappedTime(productTime(cost, rate), movement, tile.stored === "halves") +
     device.times.dispatch;
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
@@ -60,4 +73,19 @@ export function nonfusedTime(request: PlanRequest): Planned<number> {
     device,
   );
   return once + Math.ceil(chunks) * each + (filterFirst ? Math.ceil(chunks) : 1) * finish;
+}
+
+/** Microseconds of the passes that find the largest values of images and channels. */
+function marksTime(
+  request: PlanRequest,
+  { operands }: WinogradGeometry,
+  marks: readonly SplitMarks[],
+  device: DeviceModel,
+): number {
+  return operands.reduce((time, { which }, index) => {
+    // Those of tiles are found as they are transformed.
+    if (marks[index]!.by === "tile") return time;
+    const bytes = operandBytes(request) * elementCount(tensorShape(request.problem, which));
+    return time + passTime(0, moveTime(bytes, device.rates.stream), device);
+  }, device.times.dispatch);
 }

@@ -49,10 +49,12 @@ export function weighsHalved({ variant, maxBoundRatio }: PlanRequest, tile: Wino
 }
 
 /**
- * What transformed data of a request is stored in: half the bytes where that is asked for. Never unasked: values that are much
+ * What transformed data of a request is stored in: two halves a value where matrix units multiply them, half the bytes where that is
+ * asked for. Never unasked: values that are much
  * smaller than a neighbour lose bits, as channels do whose scales are unlike.
  */
 export function storedOf(request: PlanRequest): Stored {
+  if (request.math === "f16x3") return "halves";
   const elements = elementsOf(request);
   const halved = elements.storage === "f16" && request.variant?.halfTransforms === true;
   return halved ? "quad" : sumOf(elements);

@@ -1,6 +1,6 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { formatTile, parseTile, type WinogradTile } from "../../winograd/tile.ts";
-import { type WinogradTransform, winogradTransform } from "../../winograd/transform.ts";
+import { tileTransform, type WinogradTransform } from "../../winograd/transform.ts";
 import type { Stored } from "../../elements/scalar.ts";
 import type { PlanRequest } from "../request.ts";
 import { storedOf } from "./stored.ts";
@@ -91,12 +91,17 @@ export function plannedTile(request: PlanRequest): PlannedTile {
   const tile = tileOf(request);
   const n = planar(tile.n, 1);
   const r = planar(tile.r, 1);
-  const transforms = [winogradTransform(n[0], r[0]), winogradTransform(n[1], r[1])] as const;
+  const stored = storedOf(request);
+  const scaled = stored === "halves" ? "f16" : "f32";
+  const transforms = [
+    tileTransform(n[0], r[0], scaled),
+    tileTransform(n[1], r[1], scaled),
+  ] as const;
   return {
     text: formatTile(tile),
     trait: `m${n.join("x")}r${r.join("x")}`,
     transforms,
     products: transforms[0].alpha * transforms[1].alpha,
-    stored: storedOf(request),
+    stored,
   };
 }

@@ -4,11 +4,14 @@ import { manyChunks, MOST_CHUNKS } from "../chunks.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import { type MatrixStack, tensorTiles } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct } from "../cut.ts";
+import { unitDepth } from "../../kernels/matrix_units.ts";
+import { halvesDepth } from "../../kernels/split_halves.ts";
 import type { Product } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { bufferBytes } from "../tensors.ts";
 import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+import { operandMarks, splitUnit } from "./split.ts";
 import type { PlannedTile } from "./tiles.ts";
 
 /**
@@ -27,7 +30,7 @@ export interface ChunkLayout {
   readonly columns: number;
   /** Products of matrices: α0·α1·groups. */
   readonly batches: number;
-  /** Padded to the policy. */
+  /** In values, padded to the policy. */
   readonly depth: number;
   readonly cut: Cut;
   readonly stacks: readonly [MatrixStack, MatrixStack];
@@ -59,22 +62,30 @@ const ceilTo = (value: number, multiple: number) => Math.ceil(value / multiple) 
 
 /** The product of a chunk of `images`. */
 function chunkProduct(
-  { problem }: PlanRequest,
+  request: PlanRequest,
   { operands: [a, b] }: WinogradGeometry,
   { products }: PlannedTile,
   images: number,
 ): Product & { readonly depth: number } {
+  const { problem } = request;
   const [left, right] = [places(a, images), places(b, images)];
   const batches = products * problem.groups;
+  const matrix = splitUnit(request);
+  const depth = matrix ? halvesDepth(left.depth, unitDepth(matrix.unit)) : left.depth;
+  const side = (operand: WinogradOperand): Product["a"] => ({
+    along: loadedAlong(operand),
+    ...(matrix ? { vector: 4, value: "f16", steps: [] } : {}),
+  });
   return {
     rows: left.places,
     columns: right.places,
     depth: left.depth,
     batches,
-    steps: (policy) => Math.ceil(left.depth / policy.depth),
+    steps: (policy) => Math.ceil(depth / policy.depth),
     elements: ceilTo(batches * left.places * ceilTo(right.places, 4), ALIGNED_ELEMENTS),
-    a: { along: loadedAlong(a) },
-    b: { along: loadedAlong(b) },
+    ...(matrix ? { matrix } : {}),
+    a: side(a),
+    b: side(b),
   };
 }
 
@@ -91,7 +102,7 @@ export function layOutChunk(
   const { rows, columns, batches, elements: resultElements } = product;
   const resultColumns = ceilTo(columns, 4);
   const { policy } = cut;
-  const depth = ceilTo(product.depth, policy.depth);
+  const depth = ceilTo(product.depth, policy.depth / (policy.matrix?.split ? 2 : 1));
   const stack = (operand: WinogradOperand, extent: number): MatrixStack =>
     operand.depth === "tile"
       ? { along: operand.along, tiles: depth, channels: extent }
@@ -111,7 +122,7 @@ export function layOutChunk(
     resultColumns,
     operandElements: [batches * depth * extents[0], batches * depth * extents[1]],
     resultElements,
-    stored: cut.splits === 1 && !addsChunks(request, images)
+    stored: tile.stored === "quad" && cut.splits === 1 && !addsChunks(request, images)
       ? tile.stored
       : sumOf(elementsOf(request)),
   };
@@ -180,8 +191,11 @@ export function chooseChunks(
     const cut = cutProduct(request, chunkProduct(request, geometry, tile, images));
     return isRefusal(cut) ? cut : lay(images, cut);
   };
+  const marks = tile.stored === "halves"
+    ? bufferBytes(operandMarks(request, geometry).words, "u32")
+    : 0;
   const bytesOf = (layout: ChunkLayout) =>
-    workspaceBytes(workspaceOf(request, layout), {
+    marks + workspaceBytes(workspaceOf(request, layout), {
       operands: tile.stored,
       products: layout.stored,
       partials: sum,

@@ -10,6 +10,13 @@ import {
 } from "../module.ts";
 import type { Scalar, Stored } from "../../elements/scalar.ts";
 import { digitsText } from "../axes.ts";
+import {
+  darkText,
+  markPlaces,
+  SPLIT_FACTOR,
+  SPLIT_HALVES,
+  type SplitMarks,
+} from "../split_marks.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
 
 /** A filter axis: `taps` cut into `chunks` of r elements; an outer axis has r = 1 and a chunk a tap. */
@@ -38,9 +45,19 @@ export interface FilterTransformShape {
   readonly rotated: boolean;
   /** What counts slowest in the result: groups, each with all its slices, or slices, each of all groups. */
   readonly outermost: "group" | "slice";
+  /** Of halves. */
+  readonly split?: FilterSplit | undefined;
+}
+
+/** How a transformed filter is stored as two halves each: of so many channels the high ones are followed by the low ones. */
+export interface FilterSplit {
+  readonly marks: SplitMarks;
+  readonly unitDepth: number;
 }
 
 const SIDE = 16;
+/** Slices of halves that pass through workgroup memory at once. */
+const TOGETHER = 6;
 
 /** Taps, as the depth of the product counts them. */
 function filterTaps({ outer, tiled }: FilterTransformShape): number {
@@ -73,14 +90,16 @@ export function filterTransformKernel(
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const quads = stored === "quad";
+  const { split } = shape;
   const filter = module.tensor("filter", "read", 1, splits.filter, element);
   const transformed = module.tensor(
     "transformed",
     "write",
     quads ? 4 : 1,
     splits.transformed,
-    stored,
+    split ? "u32" : stored,
   );
+  const marks = split && module.atomics("marks");
   const size = (name: string, value: number) => module.size(`filter_${name}`, value);
   const axes = [...shape.outer, ...shape.tiled];
   const names = axes.map((_, d) => `chunk${d}`);
@@ -107,12 +126,19 @@ export function filterTransformKernel(
     // Chunks of one tap end with the filter.
     const inside = parts.filter(({ d }) => axes[d]!.r > 1)
       .map(({ d, e }) => `${coordinate(d, e)} < ${size(`taps${d}`, axes[d]!.taps)}`);
-    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})`;
+    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})${
+      split ? " * factor" : ""
+    }`;
   };
   const loads = Array.from(
     { length: rows },
     (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${tapText(i, j)};`),
   ).flat();
+  const at = split && markPlaces(module, "filter_split", split.marks, "place");
+  const largest = Array.from(
+    { length: rows },
+    (_, i) => Array.from({ length: columns }, (_, j) => `abs(w${i}_${j})`),
+  ).flat().reduce((all, one) => `max(${all}, ${one})`, "0.0f");
   const matrix = filterDepth(shape) * shape.paddedPlaces;
   const [groupStep, sliceStep] = shape.outermost === "group"
     ? [slices * matrix, matrix]
@@ -120,7 +146,9 @@ export function filterTransformKernel(
   const { statements, outputs } = transformText(transform, "g", (i, j) => `w${i}_${j}`, "f32");
   const name = `slice_filter_${element === "f32" ? "" : `${element}_`}${tile}${
     shape.rotated ? "_rotated" : ""
-  }${quads ? "_quads" : ""}_${outerCount}o${shape.tiled.length}t${
+  }${quads ? "_quads" : ""}${
+    split ? `_halves${split.unitDepth}` : ""
+  }_${outerCount}o${shape.tiled.length}t${
     splitTrait(
       splits.filter,
       splits.transformed,
@@ -149,11 +177,36 @@ export function filterTransformKernel(
       `channel * ${size("channel_stride", shape.channelStride)}`,
       ...shape.outer.map((_, d) => offset(d, 0)),
     ].join(" + "),
-    loads,
+    loads: marks && at
+      ? [
+        `  let factor = split_factor(${marks.load(at.key)});`,
+        ...loads,
+        `  let largest = ${largest};`,
+        `  let dark = ${darkText("largest")};`,
+        `  if (inside && dark > 0u) { ${marks.add(at.row, "dark")} }`,
+      ]
+      : loads,
     statements,
     outputs,
     quads,
+    split: split !== undefined,
+    together: TOGETHER,
     store: (slice: number) => {
+      if (split) {
+        const { unitDepth } = split;
+        const row = `to_channel / ${unitDepth}u * ${2 * unitDepth}u + to_channel % ${unitDepth}u` +
+          ` + select(0u, ${unitDepth}u, low)`;
+        const half = `group * ${size("half_groups", 2 * groupStep)} + ${slice}u * ${
+          size("half_slices", 2 * sliceStep)
+        } + (tap * ${size("half_channels", 2 * shape.paddedChannels)} + ${row}) * ${
+          size("padded_places", shape.paddedPlaces)
+        } + to_place`;
+        const square = `squares[${slice % TOGETHER}]`;
+        const halves = [0, 1].map((k) =>
+          `halves_of(${square}[2u * (t % 8u) + ${k}u][t / 8u % 16u])`
+        );
+        return transformed.store(`(${half}) / 2u`, `halves_pair(${halves.join(", ")}, low)`);
+      }
       const at = `group * ${size("group_step", groupStep)} + ${slice}u * ${
         size("slice_step", sliceStep)
       } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
@@ -165,8 +218,14 @@ export function filterTransformKernel(
     },
   };
   const body = render(template, values);
-  const wgsl =
-    `// ${name}: transforms a filter for the slice loop.\n${module.declarations()}\n${body}`;
+  const wgsl = `// ${name}: transforms a filter for the slice loop.\n${module.declarations()}\n${
+    split ? SPLIT_FACTOR + SPLIT_HALVES : ""
+  }${body}`;
   const traits = `${name}${values.channelsFirst ? "_c" : "_p"}`;
-  return sizedKernel(traits, mode, wgsl, module, [256, 1, 1], 4 * SIDE * (SIDE + 1));
+  const squares = split ? TOGETHER : 1;
+  const bytes = 4 * squares * SIDE * (SIDE + 1);
+  const sized = sizedKernel(traits, mode, wgsl, module, [256, 1, 1], bytes);
+  if (split === undefined) return sized;
+  const features = [...sized.kernel.features, "shader-f16"];
+  return { ...sized, kernel: { ...sized.kernel, features } };
 }

@@ -1,0 +1,45 @@
+// <%= it.name %>: the largest size of the values of each key, as bits of an f32.
+<%= it.declarations %>
+
+var<workgroup> most: array<atomic<u32>, <%= it.slots %>>;
+
+fn place_of(e: u32) -> u32 {
+  return <%= it.place %>;
+}
+
+fn size_of(bits: <%= it.bits %>) -> <%= it.bits %> {
+  return bits & <%= it.bits %>(0x7fffffffu);
+}
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) workgroup: vec3u,
+  @builtin(num_workgroups) grid: vec3u,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let id = workgroup.x + workgroup.y * grid.x;
+  if (id >= <%= it.workgroups %>) { return; }
+  let first = id % <%= it.portions %> * <%= it.portion %>u;
+  let end = min(first + <%= it.portion %>u, <%= it.rest %>);
+  let block = id / <%= it.portions %>;
+  let outer = block / <%= it.blocks %>;
+  let near = t % <%= it.near %>u;
+  let base = <%= it.base %>;
+  if (t < <%= it.slots %>u) { atomicStore(&most[t], 0u); }
+  workgroupBarrier();
+
+  // A value twice is no other maximum; infinities and NaN are above all others.
+  var top = <%= it.bits %>();
+  for (var e = first + t / <%= it.near %>u; e < end; e += <%= 4 * it.lanes %>u) {
+<% for (let i = 0; i < 4; i++) { -%>
+    let x<%= i %> = size_of(bitcast<<%= it.bits %>>(<%= it.load(`base + place_of(min(e + ${i * it.lanes}u, end - 1u))`) %>));
+<% } -%>
+    top = max(top, max(max(x0, x1), max(x2, x3)));
+  }
+  <%= it.found %>
+  workgroupBarrier();
+  let key = block % <%= it.blocks %> * <%= it.slots %>u + t;
+  if (t < <%= it.slots %>u && key < <%= it.keys %>) {
+    <%= it.most %>
+  }
+}

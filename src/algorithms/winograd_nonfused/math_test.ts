@@ -1,0 +1,127 @@
+import assert from "#assert";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { h200, request } from "../../../tests/plan_request.ts";
+import { H200 } from "../device/h200.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { geometryOf } from "./geometry.ts";
+import { inMath, nonfusedTime } from "./math.ts";
+import { operandMarks } from "./split.ts";
+import { plannedTile } from "./tiles.ts";
+
+const matrixUnits = {
+  lanes: 32,
+  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
+} as const;
+
+/** A request for Winograd in separate passes, of a device with matrix units. */
+function asked(
+  descriptor: string,
+  op: ConvProblem["op"] = "fwd",
+  more: Partial<PlanRequest> = {},
+): PlanRequest {
+  const problem = { ...parseDescriptor(descriptor), op };
+  return request(problem, {
+    algorithm: "winograd2d-nonfused",
+    layout: "nhwc",
+    matrixUnits,
+    ...more,
+  });
+}
+
+const CONV4 = "mb64ic256ih14oc256kh3ph1";
+
+Deno.test("auto takes halves where they are predicted to take less, and never where they may not be", () => {
+  const mathOf = (descriptor: string, more: Partial<PlanRequest> = {}) => {
+    const { kernel, arithmetic } = planConv(asked(descriptor, "fwd", more));
+    assert.equal(kernel.includes("_f16x3_"), arithmetic.math === "f16x3", kernel);
+    return arithmetic.math ?? "f32";
+  };
+  assert.equal(mathOf(CONV4), "f16x3");
+  assert.equal(mathOf(CONV4, { algorithm: "auto" }), "f16x3");
+  // 64 channels are four steps of a tile, whose products then take as long to store.
+  assert.equal(mathOf("mb64ic64ih56oc64kh3ph1"), "f32");
+  assert.equal(mathOf(CONV4, { math: "f32" }), "f32");
+  assert.equal(mathOf(CONV4, { policy: "tall" }), "f32");
+  assert.equal(mathOf(CONV4, { policy: "matrix-tall" }), "f16x3");
+  const { matrixUnits: _, ...without } = asked(CONV4);
+  assert.equal(planConv(without).arithmetic.math, undefined);
+  const device = { ...H200, shares: { ...H200.shares, f16x3: 0 } };
+  assert.equal(mathOf(CONV4, { device }), "f32");
+  assert.equal(mathOf(CONV4, { device, math: "f16x3" }), "f16x3");
+  const exact = planConv(asked(CONV4, "fwd", { algorithm: "auto", exact: true }));
+  assert.equal(exact.algorithm, "implicit-gemm");
+  // What it takes is what takes less.
+  const time = (more: Partial<PlanRequest>) => nonfusedTime(asked(CONV4, "fwd", more)) as number;
+  assert.ok(time({}) === time({ math: "f16x3" }) && time({}) < 0.95 * time({ math: "f32" }));
+});
+
+Deno.test("inMath() says how products are multiplied, and leaves other types alone", () => {
+  const half = inMath(asked(CONV4, "fwd", { dtype: "f16" }));
+  assert.ok(!isRefusal(half) && half.math === undefined);
+  const split = inMath(asked(CONV4));
+  assert.ok(!isRefusal(split) && split.math === "f16x3");
+});
+
+Deno.test("convolutions that cannot be in halves are refused with a sentence that says why", () => {
+  const cases: (readonly [PlanRequest, RegExp])[] = [
+    [asked(CONV4, "fwd", { dtype: "f16", math: "f16x3" }), /^math f16x3 is of f32 operands, /],
+    [asked(CONV4, "fwd", { dtype: "f16", math: "f32" }), /^math f32 is of f32 operands, the dtype/],
+    [
+      asked(CONV4, "fwd", { math: "f16x3", matrixUnits: { lanes: 32, units: [] } }),
+      /^math f16x3 wants matrix units of f16 with f32 sums/,
+    ],
+    [
+      asked("mb2ic8ih9oc8kh3sh2", "fwd", { algorithm: "auto", math: "f16x3" }),
+      /^no algorithm can in math f16x3 \(winograd2d-nonfused: its stride is 2x2, not 1\)$/,
+    ],
+    [
+      asked(CONV4, "fwd", { algorithm: "implicit-gemm", math: "f16x3" }),
+      /^implicit-gemm does not support this problem: it multiplies f32 as it is/,
+    ],
+    [
+      asked(CONV4, "fwd", { policy: "tall", math: "f16x3" }),
+      /^policy tall has no matrix units, which math f16x3 multiplies on$/,
+    ],
+    [
+      asked(CONV4, "fwd", { algorithm: "auto", math: "f16x3", exact: true }),
+      /is no exact algorithm/,
+    ],
+  ];
+  for (const [one, expected] of cases) {
+    const refused = tryPlanConv(one);
+    assert.match(isRefusal(refused) ? refused.text : refused.kernel, expected);
+  }
+});
+
+Deno.test("operandMarks() gives every key and row of both operands a word of its own", () => {
+  for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
+    for (const [layout, by] of [["nhwc", "tile"], ["nchw", "image"]] as const) {
+      const one = asked("mb6g2ic24ih13oc40kh3ph1", op, { layout, math: "f16x3" });
+      const geometry = geometryOf(one, plannedTile(one));
+      const { words, marks } = operandMarks(one, geometry, 2);
+      const spans = marks.flatMap(({ by, firstKey, firstRow, rows }) => [
+        [firstKey, by === "image" ? 6 : 2 * rows] as const,
+        [firstRow, 2 * rows] as const,
+      ]).toSorted(([a], [b]) => a - b);
+      let next = 0;
+      for (const [first, count] of spans) {
+        assert.equal(first, next);
+        next = first + count;
+      }
+      assert.equal(next, words);
+      const [data] = marks.filter((_, which) => geometry.operands[which]!.role === "data");
+      assert.equal(data!.by, op === "bwd-filter" ? "row" : by);
+      // Chunks after the first have tiles of their own.
+      const tiles = op === "bwd-filter" ? 4 * 4 : 4 * 4;
+      assert.deepEqual(data!.before, { images: 2, tiles: 2 * tiles });
+    }
+  }
+  // More channels than a workgroup has threads for are scaled by image.
+  const wide = asked("mb2ic600ih9oc8kh3ph1", "fwd", { math: "f16x3" });
+  const { marks } = operandMarks(wide, geometryOf(wide, plannedTile(wide)));
+  assert.equal(marks[0].by, "image");
+  assert.ok(h200.maxComputeInvocationsPerWorkgroup >= 600);
+});

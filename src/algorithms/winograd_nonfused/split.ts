@@ -1,0 +1,150 @@
+import type { SizeMode } from "../../kernels/module.ts";
+import {
+  clearMarksKernel,
+  clearMarksWorkgroups,
+  type SplitMarks,
+  type SplitMaxima,
+  splitMaximaKernel,
+  splitMaximaWorkgroups,
+} from "../../kernels/split_marks.ts";
+import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
+import type { UnitChain } from "../../kernels/matrix_units.ts";
+import { type Product, productUnit } from "../product.ts";
+import { pass } from "../passes.ts";
+import type { Pass } from "../plan.ts";
+import type { PlanRequest } from "../request.ts";
+import type { BufferList } from "../tensors.ts";
+import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+
+/** What a plan says of it. */
+export const SPLIT_NOTE =
+  "f16x3: of transformed f32 in two halves three products; passes before it find powers of two for images and channels, " +
+  "and the output's transform sums in f32 what halves do not hold";
+
+/**
+ * How far units add up products of transformed halves: 128 products. Sums of one sign are cut off by 3e-7 to 4e-7 of themselves then, which
+ * is three times what f32 errs by there; of others the transforms err more (docs/accuracy.md).
+ */
+const TRANSFORMED_CHAIN: UnitChain = { length: 256, totals: "registers" };
+
+/** The matrix unit of transformed halves; undefined where the device has none, or they are none. */
+export function splitUnit(request: PlanRequest): Product["matrix"] {
+  const unit = request.math === "f16x3" ? productUnit(request) : undefined;
+  return unit && { ...unit, chain: TRANSFORMED_CHAIN };
+}
+
+/** Products of a sum, all chunks together. */
+export function summedPatches(
+  { operands: [a] }: WinogradGeometry,
+  { problem }: PlanRequest,
+): number {
+  const tensor = a.tensor(problem.batch);
+  return a.depth === "tile" ? tensorTiles(tensor) : tensor.channels;
+}
+
+/** The marks of both operands, in one buffer. */
+export interface OperandMarks {
+  readonly words: number;
+  readonly marks: readonly [SplitMarks, SplitMarks];
+}
+
+/** Threads that have all channels of a tile: more would leave few registers each. */
+const MOST_CHANNELS = 512;
+/** What any policy pads channels to a multiple of. */
+const PADDED_CHANNELS = 64;
+
+/** What an operand's largest values are of: of images those of a tile, where one workgroup has all of its channels. */
+function marksBy(operand: WinogradOperand, { problem, limits }: PlanRequest): SplitMarks["by"] {
+  if (operand.role !== "data" || problem.op === "bwd-filter") return "row";
+  const { channels } = operand.tensor(problem.batch);
+  const threads = PADDED_CHANNELS * Math.ceil(channels / PADDED_CHANNELS);
+  const most = Math.min(MOST_CHANNELS, limits.maxComputeInvocationsPerWorkgroup);
+  return operand.along === "channel" && threads <= most ? "tile" : "image";
+}
+
+/**
+ * Where the marks of both operands lie.
+ *
+ * @param images Of chunks before this one.
+ */
+export function operandMarks(
+  request: PlanRequest,
+  { operands }: WinogradGeometry,
+  images = 0,
+): OperandMarks {
+  const { batch, groups } = request.problem;
+  const counts = operands.map((operand) => {
+    const tensor = operand.tensor(batch);
+    const tiles = tensorTiles(tensor);
+    const by = marksBy(operand, request);
+    // Of a filter what is counted as its tiles are its outputs.
+    const rows = operand.depth === "tile" ? tensor.channels : tiles;
+    return { by, rows, keys: by === "image" ? batch : groups * rows };
+  });
+  let words = 0;
+  const next = (count: number) => (words += count) - count;
+  const firstKeys = counts.map(({ keys }) => next(keys));
+  const marks = counts.map(({ by, rows }, which): SplitMarks => ({
+    by,
+    firstKey: firstKeys[which]!,
+    firstRow: next(groups * rows),
+    rows,
+    before: { images, tiles: tensorTiles(operands[which]!.tensor(images)) },
+  }));
+  return { words, marks: marks as [SplitMarks, SplitMarks] };
+}
+
+/** The sides of an operand's tensor by which largest values are found. */
+function maximaOf(
+  operand: WinogradOperand,
+  request: PlanRequest,
+  { by, firstKey }: SplitMarks,
+): SplitMaxima {
+  const { groups, groupStride, batch, batchStride, channels, channelStride, axes }: TiledTensor =
+    operand.tensor(request.problem.batch);
+  const spots = axes.map(({ size, stride }) => ({ count: size, stride }));
+  const images = { count: batch, stride: batchStride };
+  // Groups follow each other along channels, of a filter along what is its batch.
+  const filter = operand.role === "filter";
+  const all = { count: groups * channels, stride: channelStride };
+  if (by === "image") return { keys: [images], rest: [all, ...spots], firstKey };
+  if (!filter) return { keys: [all], rest: [images, ...spots], firstKey };
+  const side = { count: channels, stride: channelStride };
+  return request.problem.op === "fwd"
+    ? { keys: [{ ...images, count: groups * batch }], rest: [side, ...spots], firstKey }
+    : {
+      keys: [{ count: groups, stride: groupStride }, side],
+      rest: [images, ...spots],
+      firstKey,
+    };
+}
+
+/** The passes before the transforms: clears marks, and finds the largest values of both operands. */
+export function markPasses(
+  request: PlanRequest,
+  mode: SizeMode,
+  { operands }: WinogradGeometry,
+  { words, marks }: OperandMarks,
+  buffers: BufferList,
+  places: { readonly marks: number; readonly tensors: readonly [number, number] },
+): Pass[] {
+  const { limits } = request;
+  const clear = pass(
+    clearMarksKernel(words, mode),
+    buffers,
+    { marks: places.marks },
+    clearMarksWorkgroups(words),
+    limits,
+  );
+  const maxima = operands.flatMap((operand, which) => {
+    // Those of tiles are found as they are transformed.
+    if (marks[which]!.by === "tile") return [];
+    const shape = maximaOf(operand, request, marks[which]!);
+    const workgroups = splitMaximaWorkgroups(shape);
+    if (workgroups === 0) return [];
+    const tensor = places.tensors[which]!;
+    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
+    return [pass(kernel, buffers, { tensor, marks: places.marks }, workgroups, limits)];
+  });
+  return [clear, ...maxima];
+}
