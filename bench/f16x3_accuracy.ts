@@ -1,10 +1,11 @@
 /**
- * Errors of f32 in halves beside those of f32, both simulated: sums of so many products, 24 x 24 of them. `deno run
- * bench/f16x3_accuracy.ts`; the table is in docs/accuracy.md.
+ * Errors of f32 in halves beside those of f32, both simulated: sums of so many products, 24 x 24 of them, and Winograd's tiles summed
+ * over so many channels. `deno run bench/f16x3_accuracy.ts`; the tables are in docs/accuracy.md.
  */
 import type { PlanArithmetic } from "../src/problem/plan_arithmetic.ts";
 import type { SumSource } from "../src/simulate/sum_source.ts";
 import { simulateSums } from "../src/simulate/sums.ts";
+import { tileErrors } from "../src/simulate/tile_errors.ts";
 import { type FillKind, fillTensor } from "../src/tensor/fill.ts";
 
 const SIDE = 24;
@@ -40,5 +41,24 @@ for (const fill of ["uniform01", "normal"] as const) {
     const cells = [halves.mare, whole.mare, halves.relL2, whole.relL2]
       .map((figure) => figure.toExponential(1));
     console.log(`| ${units} | ${fill} | ${cells.join(" | ")} |`);
+  }
+}
+
+/** How far transformed halves are added up, and further. */
+const CHAINS = [128, 256, 512];
+console.log("\n| tile | channels | fill | rel. L2 f32 | f16x3, chains of 128 | 256 | 512 |");
+for (
+  const [name, n, r] of [["F(2x2,3x3)", 2, 3], ["F(4x4,3x3)", 4, 3], ["F(6x6,3x3)", 6, 3]] as const
+) {
+  const tile = { n: [n, n], r: [r, r] };
+  for (const fill of ["uniform01", "normal"] as const) {
+    for (const channels of [128, 512]) {
+      const error = (arithmetic: PlanArithmetic) =>
+        tileErrors(tile, channels, fill, 1, arithmetic).relL2.toExponential(1);
+      const cells = CHAINS.map((chain) =>
+        chain > channels ? "" : error({ ...HALVES, scaled: "tiles", chain })
+      );
+      console.log(`| ${name} | ${channels} | ${fill} | ${[error({}), ...cells].join(" | ")} |`);
+    }
   }
 }

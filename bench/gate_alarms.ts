@@ -57,6 +57,7 @@ function winrs(n: number, r: number): PlanArithmetic {
   return tiled(n, r, 1, { fold: "results", chain: 12, segment: 24 });
 }
 
+const HALVES = { unit: 16, math: "f16x3", chain: 128 } as const;
 const FORWARD = ["fwd", "bwd-data"] as const;
 const WAYS: readonly Way[] = [
   { name: "sums", arithmetic: {}, operations: OPERATIONS, filter: 3 },
@@ -80,6 +81,18 @@ const WAYS: readonly Way[] = [
     operations: ["bwd-filter"] as const,
     filter: n!,
   })),
+  ...[[2, 3], [4, 3], [6, 3]].map(([n, r]) => ({
+    name: `F(${n}x${n},${r}x${r}) in halves`,
+    arithmetic: tiled(n!, r!, 2, { ...HALVES, scaled: "tiles" }),
+    operations: FORWARD,
+    filter: r!,
+  })),
+  {
+    name: "F(3x3,4x4) in halves",
+    arithmetic: tiled(3, 4, 2, HALVES),
+    operations: ["bwd-filter"],
+    filter: 3,
+  },
   ...[[3, 2], [3, 6], [5, 4], [7, 2], [9, 8], [7, 10]].map(([n, r]) => ({
     name: `WinRS (${n},${r})`,
     arithmetic: winrs(n!, r!),

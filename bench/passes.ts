@@ -1,8 +1,9 @@
 /**
  * Times a plan pass by pass on the GPU at hand, and whole:
  *   deno run -A bench/passes.ts DESCRIPTOR [OPS] [LAYOUTS]
+ *   deno run -A bench/passes.ts DESCRIPTOR fwd nhwc --backend dawn --algorithm winograd2d-nonfused --tile 'F(4x4,3x3)' --math f16x3
  *   deno run -A bench/passes.ts gemm M,N,K [TRANSPOSES] --backend dawn --math f16x3 --policy matrix-tall --balance none
- * OPS, LAYOUTS and TRANSPOSES are comma lists; convolutions are by implicit GEMM. --dtype and --out-dtype too. Microseconds of
+ * OPS, LAYOUTS and TRANSPOSES are comma lists; convolutions are by implicit GEMM where no algorithm is said. --dtype and --out-dtype too. Microseconds of
  * normal data, of i8 of its bits; a pass alone is timed without the ones before it.
  */
 import { parseArgs } from "node:util";
@@ -31,10 +32,12 @@ const { values, positionals } = parseArgs({
     math: { type: "string" },
     policy: { type: "string" },
     balance: { type: "string" },
+    algorithm: { type: "string", default: "implicit-gemm" },
+    tile: { type: "string" },
   },
   allowPositionals: true,
 });
-const { backend, dtype, math, policy, balance } = values;
+const { backend, dtype, math, policy, balance, algorithm, tile } = values;
 const outDtype = values["out-dtype"];
 const half = dtype === "f16";
 using gpu = await openDevice({
@@ -84,7 +87,9 @@ function convolutions(): { name: string; plan: Plan }[] {
         layout,
         filterLayout: filterLayoutFor(layout),
         epilogue: NO_EPILOGUE,
-        algorithm: "implicit-gemm",
+        algorithm: algorithm as PlanRequest["algorithm"],
+        ...(tile && { tile }),
+        ...(math && { math: math as "f32" | "f16x3" }),
         ...common,
       });
       return { name: `${op} ${layout}`, plan };

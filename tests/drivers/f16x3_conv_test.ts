@@ -96,7 +96,7 @@ for (const op of OPERATIONS) {
     using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     for (const [index, [descriptor, more]] of ODD.entries()) {
-      const { tile, ...rest } = more;
+      const { tile: _, ...rest } = more;
       // Of a gradient tiles are as large as the filter.
       const choice = op === "bwd-filter" ? rest : more;
       for (const layout of full ? LAYOUTS : [LAYOUTS[index % LAYOUTS.length]!]) {

@@ -55,7 +55,8 @@ export function timeInMath(request: PlanRequest): Planned<number> {
     if (role === "filter") {
       once += passTime(alone, moveTime(source + made, device.rates.filterStream), device);
     } else {
-      const rate = marks?.[index]!.by === "tile"
+      const byTile = marks !== undefined && marks[index]!.by === "tile";
+      const rate = byTile
         ? halves * (tile.products < LARGE ? 1 : large) * device.rates.stream
         : stream;
       each += passTime(alone, moveTime(source / reading / chunks + made, rate), device);
