@@ -267,13 +267,16 @@ fn power_of_two(exponent: i32) -> f32 {
 `;
 
 /**
- * WGSL of whether results may be off by more than 2 u of the largest of their tile: n dark patches, each value rounded by up to 2^-25
- * and multiplied by up to 2^15, change results by up to n·2^-10 times what a row of the output's transform enlarges.
+ * WGSL of whether results may be off by more than 4 u of what sums of the products that they are made of come to, which is about what
+ * rounding these sums to f32 makes of them: n dark patches, each value rounded by up to 2^-25 and multiplied by up to 2^15, change a
+ * result by up to n·2^-10 times what a row of the output's transform enlarges.
  *
  * @param dark What its patches are counted as, a u32.
- * @param largest Of the results of the tile, before they are taken back to their size.
+ * @param spread The largest sum of products, times the largest factor that a result has it with.
  * @param enlarged The largest L1 norm of a row of the output's transform.
  */
-export function doubtText(dark: string, largest: string, enlarged: number): string {
-  return `${dark} > 0u && ${largest} < f32(${dark}) * ${Math.fround(ENOUGH * enlarged / WEIGHT)}f`;
+export function doubtText(dark: string, spread: string, enlarged: number): string {
+  return `${dark} > 0u && ${spread} < f32(${dark}) * ${
+    Math.fround(ENOUGH / 2 * enlarged / WEIGHT)
+  }f`;
 }

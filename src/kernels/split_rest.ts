@@ -1,4 +1,3 @@
-import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import { loopIterations, type ModuleBuilder, type TensorSplit } from "./module.ts";
 import type { TiledTensor } from "./winograd_tiles.ts";
 
@@ -13,21 +12,43 @@ export interface PlainSums {
   readonly splits: { readonly data: TensorSplit; readonly filter: TensorSplit };
 }
 
-/** A function of WGSL and the iterations of its loops. */
+/** Functions of WGSL, workgroup memory that they take, and the iterations of their loops. */
 interface PlainText {
-  /** `plain_sum(group, outer, channel, y, x)`. */
+  /** `plain_sum(group, outer, channel, y, x, lane)`. */
   readonly text: string;
+  readonly bytes: number;
   readonly iterations: number;
 }
 
-const { chain: CHAIN } = SPLIT_ROUNDING;
-
 /**
- * The sum of one result, in chains of f32. Binds `data` and `filter`. `outer` is the image of all the batch, of a filter's gradient the
- * output channel of the group; `channel` is that of the result.
+ * The sum of one result, to which each of a workgroup's threads calls with the same place and its own `lane`, in uniform control flow.
+ * Binds `data` and `filter`. `outer` is the image of all the batch, of a filter's gradient the output channel of the group; `channel` is
+ * that of the result.
  */
-export function plainSums(module: ModuleBuilder, sums: PlainSums): PlainText {
-  return sums.op === "bwd-filter" ? gradientSum(module, sums) : placeSum(module, sums);
+export function plainSums(module: ModuleBuilder, sums: PlainSums, threads: number): PlainText {
+  const { text, iterations } = sums.op === "bwd-filter"
+    ? gradientSum(module, sums, threads)
+    : placeSum(module, sums, threads);
+  const halvings = Math.log2(threads);
+  return {
+    text: `
+var<workgroup> shares: array<f32, ${threads}>;
+${text}
+fn plain_sum(group: u32, outer: u32, channel: u32, y: u32, x: u32, lane: u32) -> f32 {
+  shares[lane] = plain_share(group, outer, channel, y, x, lane);
+  workgroupBarrier();
+  for (var half = ${threads / 2}u; half > 0u; half /= 2u) {
+    if (lane < half) { shares[lane] += shares[lane + half]; }
+    workgroupBarrier();
+  }
+  let sum = shares[0];
+  workgroupBarrier();
+  return sum;
+}
+`,
+    bytes: 4 * threads,
+    iterations: iterations + loopIterations(halvings),
+  };
 }
 
 /** WGSL of a tensor's sizes. */
@@ -45,81 +66,82 @@ function sizesOf(module: ModuleBuilder, name: string, tensor: TiledTensor) {
   };
 }
 
-function placeSum(module: ModuleBuilder, { filter, data, op, splits }: PlainSums): PlainText {
+type ShareText = Pick<PlainText, "text" | "iterations">;
+
+/** A thread's share of a result's sum: of every so many channels one. */
+function placeSum(
+  module: ModuleBuilder,
+  { filter, data, op, splits }: PlainSums,
+  threads: number,
+): ShareText {
   const from = module.tensor("data", "read", 1, splits.data);
   const weights = module.tensor("filter", "read", 1, splits.filter);
   const [d, f] = [sizesOf(module, "data", data), sizesOf(module, "filter", filter)];
   const forward = op === "fwd";
   const [own, summed] = forward ? [f.batch, f.channel] : [f.channel, f.batch];
   const tap = (axis: 0 | 1, at: string) => forward ? at : `(${f.sizes[axis]} - 1u - ${at})`;
-  const depth = module.size("depth", data.channels);
   const text = `
-fn plain_sum(group: u32, outer: u32, channel: u32, y: u32, x: u32) -> f32 {
+fn plain_share(group: u32, outer: u32, channel: u32, y: u32, x: u32, lane: u32) -> f32 {
   var sum = 0.0f;
   for (var i = 0u; i < ${f.sizes[0]}; i++) {
     for (var j = 0u; j < ${f.sizes[1]}; j++) {
       let from_y = y + i + ${d.origins[0]};
       let from_x = x + j + ${d.origins[1]};
       if (from_y >= ${d.sizes[0]} || from_x >= ${d.sizes[1]}) { continue; }
-      let first_value = group * ${d.group} + outer * ${d.batch} + from_y * ${
-    d.strides[0]
-  } + from_x * ${d.strides[1]};
+      let first = group * ${d.group} + outer * ${d.batch} + from_y * ${d.strides[0]} + from_x * ${
+    d.strides[1]
+  };
       let weight = group * ${f.group} + channel * ${own} + ${tap(0, "i")} * ${f.strides[0]} + ${
     tap(1, "j")
   } * ${f.strides[1]};
-      for (var first = 0u; first < ${depth}; first += ${CHAIN}u) {
-        var chain = 0.0f;
-        for (var c = first; c < min(first + ${CHAIN}u, ${depth}); c++) {
-          chain = fma(${from.load(`first_value + c * ${d.channel}`)}, ${
+      for (var c = lane; c < ${module.size("depth", data.channels)}; c += ${threads}u) {
+        sum = fma(${from.load(`first + c * ${d.channel}`)}, ${
     weights.load(`weight + c * ${summed}`)
-  }, chain);
-        }
-        sum += chain;
+  }, sum);
       }
     }
   }
   return sum;
-}
-`;
-  const chains = loopIterations(
-    Math.ceil(data.channels / CHAIN),
-    loopIterations(Math.min(CHAIN, data.channels)),
-  );
+}`;
+  const channels = loopIterations(Math.ceil(data.channels / threads));
   const [rows, columns] = [filter.axes[0].size, filter.axes[1].size];
-  return { text, iterations: loopIterations(rows, loopIterations(columns, chains)) };
+  return { text, iterations: loopIterations(rows, loopIterations(columns, channels)) };
 }
 
-function gradientSum(module: ModuleBuilder, { filter, data, splits }: PlainSums): PlainText {
+/** The same of a filter's gradient: of every so many rows of places, of all images, one. */
+function gradientSum(
+  module: ModuleBuilder,
+  { filter, data, splits }: PlainSums,
+  threads: number,
+): ShareText {
   const from = module.tensor("data", "read", 1, splits.data);
   const gradient = module.tensor("filter", "read", 1, splits.filter);
   const [d, g] = [sizesOf(module, "data", data), sizesOf(module, "filter", filter)];
+  const rows = data.batch * filter.axes[0].size;
   const text = `
-fn plain_sum(group: u32, outer: u32, channel: u32, y: u32, x: u32) -> f32 {
+fn plain_share(group: u32, outer: u32, channel: u32, y: u32, x: u32, lane: u32) -> f32 {
   var sum = 0.0f;
-  for (var image = 0u; image < ${module.size("images", data.batch)}; image++) {
-    var all = 0.0f;
-    for (var p = 0u; p < ${g.sizes[0]}; p++) {
-      let from_y = p + y + ${d.origins[0]};
-      if (from_y >= ${d.sizes[0]}) { continue; }
-      let first_value = group * ${d.group} + image * ${d.batch} + channel * ${d.channel} + from_y * ${
+  for (var row = lane; row < ${module.size("rows", rows)}; row += ${threads}u) {
+    let image = row / ${g.sizes[0]};
+    let p = row % ${g.sizes[0]};
+    let from_y = p + y + ${d.origins[0]};
+    if (from_y >= ${d.sizes[0]}) { continue; }
+    let first = group * ${d.group} + image * ${d.batch} + channel * ${d.channel} + from_y * ${
     d.strides[0]
   };
-      let to = group * ${g.group} + image * ${g.batch} + outer * ${g.channel} + p * ${g.strides[0]};
-      var chain = 0.0f;
-      for (var q = 0u; q < ${g.sizes[1]}; q++) {
-        let from_x = q + x + ${d.origins[1]};
-        let value = select(0.0f, ${from.load(`first_value + from_x * ${d.strides[1]}`)}, from_x < ${
+    let to = group * ${g.group} + image * ${g.batch} + outer * ${g.channel} + p * ${g.strides[0]};
+    var chain = 0.0f;
+    for (var q = 0u; q < ${g.sizes[1]}; q++) {
+      let from_x = q + x + ${d.origins[1]};
+      let value = select(0.0f, ${from.load(`first + from_x * ${d.strides[1]}`)}, from_x < ${
     d.sizes[1]
   });
-        chain = fma(value, ${gradient.load(`to + q * ${g.strides[1]}`)}, chain);
-      }
-      all += chain;
+      chain = fma(value, ${gradient.load(`to + q * ${g.strides[1]}`)}, chain);
     }
-    sum += all;
+    sum += chain;
   }
   return sum;
-}
-`;
-  const rows = loopIterations(filter.axes[0].size, loopIterations(filter.axes[1].size));
-  return { text, iterations: loopIterations(data.batch, rows) };
+}`;
+  const along = loopIterations(filter.axes[1].size);
+  return { text, iterations: loopIterations(Math.ceil(rows / threads), along) };
 }

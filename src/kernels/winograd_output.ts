@@ -1,5 +1,5 @@
 import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
-import type { Scalar, Stored } from "../elements/scalar.ts";
+import { literalOf, type Scalar, type Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
@@ -75,9 +75,41 @@ function resultsOf({ matrices }: OutputTransform): number {
   return matrices[0].length * matrices[1].length;
 }
 
+/** The largest entry of a column, whatever its sign. */
+function largestOf(matrix: Matrix, column: number): number {
+  return Math.max(...matrix.map((row) => Math.abs(row[column]!.valueOf())));
+}
+
+/** The largest L1 norm of a row. */
+function largestNorm(matrix: Matrix): number {
+  return Math.max(
+    ...matrix.map((row) => row.reduce((sum, value) => sum + Math.abs(value.valueOf()), 0)),
+  );
+}
+
+/** WGSL of workgroup memory that lists threads whose results are summed as they are. */
+function doubts(threads: number): string {
+  return [
+    "",
+    "var<workgroup> doubts: atomic<u32>;",
+    "var<workgroup> all_doubts: u32;",
+    `var<workgroup> doubtful: array<u32, ${threads}>;`,
+  ].join("\n");
+}
+
+/** Bytes that results may be staged in: threads that sum a result together share some of them. */
+function stagedBytes({ split }: OutputTransform): number {
+  return split === undefined ? STAGED_BYTES : STAGED_BYTES - splitBytes(THREADS);
+}
+
+/** Bytes of a list of threads, how many there are, and of what they share. */
+function splitBytes(threads: number): number {
+  return 2 * (4 * threads + 4);
+}
+
 /** Threads of a workgroup: half as many where the results of all would not fit workgroup memory. */
 function sizeOf(shape: OutputTransform): number {
-  return 4 * THREADS * resultsOf(shape) <= STAGED_BYTES ? THREADS : THREADS / 2;
+  return 4 * THREADS * resultsOf(shape) <= stagedBytes(shape) ? THREADS : THREADS / 2;
 }
 
 /** Four results of a row leave in one store where all or none of them are inside. */
@@ -95,7 +127,7 @@ function storeOf(shape: OutputTransform): Store {
     tensor.groupStride,
   ];
   if (masked && multiples.every((value) => value % 4 === 0)) return "vector";
-  if (4 * sizeOf(shape) * resultsOf(shape) > STAGED_BYTES) return "single";
+  if (4 * sizeOf(shape) * resultsOf(shape) > stagedBytes(shape)) return "single";
   if (masked) return stack.along === "tile" && !tensor.batchInner ? "rows" : "single";
   const dense = tensor.channelStride === outer.size * inner.size;
   return dense && stack.along === "channel" ? "filters" : "single";
@@ -122,11 +154,11 @@ export function outputTransformKernel(
   const size = module.size;
   const channels = size("channels", tensor.channels);
   const steps = epilogue(module, vector, (row) => `group * ${channels} + ${row}`);
-  const plain = split && plainSums(module, split.plain);
   const [axis0, axis1] = tensor.axes;
   const [alpha0, alpha1] = [matrix0[0]!.length, matrix1[0]!.length];
   const [n0, n1] = [matrix0.length, matrix1.length];
   const workgroup = sizeOf(shape);
+  const plain = split && plainSums(module, split.plain, workgroup);
   const threads = threadsOf(tensor);
   const total = size("threads", threadCount(tensor.groups, threads));
   const index = tileIndexText(module, tensor, stack, threads, shape.start);
@@ -140,10 +172,13 @@ export function outputTransformKernel(
     `let x = tile1 * ${size("step1", axis1.step)};`,
   ];
 
-  if (staged) lines.push("{");
+  if (split) lines.push("if (t == 0u) { atomicStore(&doubts, 0u); }", "workgroupBarrier();");
+  const block = staged || split !== undefined;
+  if (block) lines.push("{");
   lines.push("let i = first + t;");
-  if (!staged) lines.push(`if (i >= ${total}) { return; }`);
+  if (!block) lines.push(`if (i >= ${total}) { return; }`);
   lines.push(index);
+  if (split) lines.push("var spread = 0.0f;");
   const transformed: string[][] = matrix0.map(() => []);
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < alpha1; j++) {
@@ -151,6 +186,10 @@ export function outputTransformKernel(
     names.forEach((name, i) => {
       const at = stackPlace(module, stack, tensor.groups, i * alpha1 + j);
       lines.push(`let ${name} = ${from.load(at)};`);
+      if (split) {
+        const most = literalOf("f32", largestOf(matrix0, i) * largestOf(matrix1, j));
+        lines.push(`spread = max(spread, abs(${name}) * ${most});`);
+      }
     });
     const { statements, outputs } = program0.text(`c${j}_`, names, "f32");
     lines.push(...statements);
@@ -162,6 +201,7 @@ export function outputTransformKernel(
   if (split) {
     lines.push(...made.flatMap(({ statements }) => statements));
     lines.push(...rescaled(split, made.map(({ outputs }) => outputs)));
+    if (!staged) lines.push(`if (i < ${total}) {`);
     made = made.map((_, i) => ({
       statements: [],
       outputs: Array.from({ length: n1 }, (_, j) => `y${i}_${j}`),
@@ -185,8 +225,8 @@ export function outputTransformKernel(
     }
     if (shape.masked) lines.push("}");
   }
-  if (split) lines.push("}");
-  if (staged) lines.push("}", "workgroupBarrier();", ...slots());
+  if (split) lines.push(...staged ? [] : ["}"], "}", "}", ...doubtful(split));
+  if (staged) lines.push(...split ? [] : ["}"], "workgroupBarrier();", ...slots());
 
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
@@ -205,58 +245,34 @@ export function outputTransformKernel(
     body: lines.map((line) => `  ${line}`).join("\n"),
     functions: steps.map(({ declarations }) => declarations).join("\n") +
       (plain ? SPLIT_RESULTS + plain.text : ""),
-    declarations: `${module.declarations()}\n${staged ? stage : ""}`,
+    declarations: `${module.declarations()}\n${staged ? stage : ""}${
+      split ? doubts(workgroup) : ""
+    }`,
   });
-  const bytes = staged ? 4 * workgroup * n0 * n1 : 0;
+  const bytes = (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitBytes(workgroup) : 0);
+  // A doubtful thread is one of those of a workgroup; all of them are as many rounds.
   const iterations = (staged ? loopIterations(columnsOf()) : 0) +
-    (plain ? loopIterations(n0 * n1, plain.iterations) : 0);
+    (plain ? loopIterations(workgroup, loopIterations(n0 * n1, plain.iterations)) : 0);
   return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes, iterations);
 
-  /** Takes a tile's results back to their size as `y{i}_{j}`, in a block that is left open, or sums them as they are. */
-  function rescaled({ marks, before }: OutputSplit, outputs: readonly (readonly string[])[]) {
+  /** Takes a tile's results back to their size as `y{i}_{j}`, in a block that is left open, or lists the thread. */
+  function rescaled(
+    { marks, plain: { op } }: OutputSplit,
+    outputs: readonly (readonly string[])[],
+  ) {
     const known = module.tensor("marks", "read", 1, WHOLE, "u32");
-    const gradient = split!.plain.op === "bwd-filter";
     const [a, b] = [
       markPlaces(module, "split_a", marks[0], "channel"),
-      markPlaces(module, "split_b", marks[1], gradient ? "image" : "channel"),
+      markPlaces(module, "split_b", marks[1], op === "bwd-filter" ? "image" : "channel"),
     ] as const;
-    const largest = outputs.flat().reduce((all, value) => `max(${all}, abs(${value}))`, "0.0f");
-    const norm = (matrix: Matrix) =>
-      Math.max(
-        ...matrix.map((row) => row.reduce((sum, value) => sum + Math.abs(value.valueOf()), 0)),
-      );
-    const outer = gradient ? "image" : `image + ${module.parameter("split_images_before", before)}`;
-    const sum = (row: string, column: string) =>
-      `plain_sum(group, ${outer}, channel, ${row}, ${column})`;
-    const [down, across] = [`e / ${n1}u`, `e % ${n1}u`];
-    const at = shape.masked ? (e: string, corner: string) => `${corner} + ${e}` : (e: string) => e;
-    const four = [0, 1, 2, 3].map((k) => sum(at("down", "y"), at(`across + ${k}u`, "x")));
-    const value = vector === 1
-      ? sum(at("down", "y"), at("across", "x"))
-      : `vec4f(${four.join(", ")})`;
-    const [row, column] = store === "rows" ? ["down", "across"] : ["0u", "e"];
-    const kept = staged
-      ? `staged[${row}][t * ${columnsOf()}u + ${column}] = ${value};`
-      : `if (${
-        shape.masked
-          ? `y + down < ${size("size0", axis0.size)} && x + across < ${size("size1", axis1.size)}`
-          : "true"
-      }) { let value = ${value}; ${finished("value", place(at("down", "y"), at("across", "x")))} }`;
+    const enlarged = largestNorm(matrix0) * largestNorm(matrix1);
     return [
       `let bits_a = ${known.load(a.key)};`,
       `let bits_b = ${known.load(b.key)};`,
       `let dark = ${known.load(a.row)} + ${known.load(b.row)};`,
-      `let largest = ${largest};`,
-      `let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);`,
-      `if (i < ${total} && (beyond || (${
-        doubtText("dark", "largest", norm(matrix0) * norm(matrix1))
-      }))) {`,
-      ...(staged && shape.masked ? corner : []),
-      `  for (var e = 0u; e < ${n0 * n1}u; e += ${vector}u) {`,
-      `    let down = ${down};`,
-      `    let across = ${across};`,
-      `    ${kept}`,
-      "  }",
+      "let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);",
+      `if (i < ${total} && (beyond || (${doubtText("dark", "spread", enlarged)}))) {`,
+      "  doubtful[atomicAdd(&doubts, 1u)] = t;",
       "} else {",
       "// In two steps: each factor is a normal number.",
       "let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
@@ -265,6 +281,42 @@ export function outputTransformKernel(
       ...outputs.flatMap((row, i) =>
         row.map((value, j) => `let y${i}_${j} = ${value} * part * rest;`)
       ),
+    ];
+  }
+
+  /** All threads sum the results of those that are listed, one after the other. */
+  function doubtful({ plain: { op }, before }: OutputSplit): string[] {
+    const outer = op === "bwd-filter"
+      ? "image"
+      : `image + ${module.parameter("split_images_before", before)}`;
+    const at = (e: string, from: string) => shape.masked ? `${from} + ${e}` : e;
+    const sum = (k: number) =>
+      `plain_sum(group, ${outer}, channel, ${at("down", "y")}, ${at(`across + ${k}u`, "x")}, t)`;
+    const value = vector === 1 ? sum(0) : `vec4f(${[0, 1, 2, 3].map(sum).join(", ")})`;
+    const [row, column] = store === "rows" ? ["down", "across"] : ["0u", "e"];
+    const within = shape.masked
+      ? ` && y + down < ${size("size0", axis0.size)} && x + across < ${size("size1", axis1.size)}`
+      : "";
+    return [
+      "workgroupBarrier();",
+      "if (t == 0u) { all_doubts = atomicLoad(&doubts); }",
+      "let listed = workgroupUniformLoad(&all_doubts);",
+      "for (var d = 0u; d < listed; d++) {",
+      "  let thread = doubtful[d];",
+      "  let i = first + thread;",
+      index,
+      ...corner,
+      `  for (var e = 0u; e < ${n0 * n1}u; e += ${vector}u) {`,
+      `    let down = e / ${n1}u;`,
+      `    let across = e % ${n1}u;`,
+      `    let value = ${value};`,
+      staged
+        ? `    if (t == 0u) { staged[${row}][thread * ${columnsOf()}u + ${column}] = value; }`
+        : `    if (t == 0u${within}) { ${
+          finished("value", place(at("down", "y"), at("across", "x")))
+        } }`,
+      "  }",
+      "}",
     ];
   }
 

@@ -56,8 +56,9 @@ export function splitTiledSums(
     }
     for (let term = 0; term < terms; term++) sums.step();
   }
-  const scaled = throughOutput(output.rounded, sums.totals(), pairs);
-  const enlarged = largestNorm(output);
+  const totals = sums.totals();
+  const scaled = throughOutput(output.rounded, totals, pairs);
+  const { largest: factors, norm } = outputFactors(output);
   let plain: ReturnType<typeof plainSums> | undefined;
   const values = new Float64Array(pairs * results);
   const nonNegative = (all: Float64Array) =>
@@ -72,9 +73,12 @@ export function splitTiledSums(
       const [row, column] = [x.scales[left]!, w.scales[right]!];
       const tile = scaled.subarray(pair * results, (pair + 1) * results);
       const dark = x.dark[left]! + w.dark[right]!;
-      const most = tile.reduce((all, value) => Math.max(all, Math.abs(value)), 0);
+      const spread = factors.reduce(
+        (all, factor, a) => Math.max(all, factor * Math.abs(totals[pair * alpha + a]!)),
+        0,
+      );
       const doubtful = row.beyond || column.beyond ||
-        dark > 0 && most < dark * ENOUGH * enlarged;
+        dark > 0 && spread < dark * ENOUGH / 2 * norm;
       if (doubtful) plain ??= plainSums(source, source.tiles!);
       for (let i = 0, at = pair * results; i < results; i++, at++) {
         values[at] = doubtful
@@ -192,16 +196,20 @@ function splitSide(
   };
 }
 
-/** The largest L1 norm of a row of the output's transform. */
-function largestNorm({ exact: { inputs, outputs, apply } }: RoundedTransform): number {
+/** Of the output's transform: the largest factor of each sum, and the largest L1 norm of a row. */
+function outputFactors({ exact: { inputs, outputs, apply } }: RoundedTransform) {
   const norms = new Float64Array(outputs);
+  const largest = new Float64Array(inputs);
   const [unit, column] = [new Float64Array(inputs), new Float64Array(outputs)];
   for (let i = 0; i < inputs; i++) {
     unit.fill(0)[i] = 1;
     apply(unit, 0, column, 0);
-    column.forEach((value, row) => norms[row]! += Math.abs(value));
+    column.forEach((value, row) => {
+      norms[row]! += Math.abs(value);
+      largest[i] = Math.max(largest[i]!, Math.abs(value));
+    });
   }
-  return Math.max(...norms);
+  return { largest, norm: Math.max(...norms) };
 }
 
 /** The sums as they are, in chains of f32. */

@@ -28,7 +28,7 @@ const algorithm = "winograd2d-nonfused";
 
 /** Puts a value into the first or the second operand: at an image or filter, a channel, and along the axes. */
 type Setter = (which: 0 | 1, place: readonly number[], value: number) => void;
-type Spoil = (set: Setter) => void;
+type Spoil = (set: Setter, size: number) => void;
 
 /** Runs a request once and holds all of it against FP64. */
 async function convolve(
@@ -51,7 +51,7 @@ async function convolve(
     const layout = name === "filter" ? request.filterLayout : request.layout;
     const strides = stridesInLayout(tensorShape(problem, name), layout);
     operands[name]![place.reduce((at, one, axis) => at + one * strides[axis]!, 0)] = value;
-  });
+  }, problem.inputSize[0]!);
   const checked = await checkedResult(gpu, request, operands);
   assert.match(checked.plan.kernel, /^winograd2d_nonfused_\w+_f32_f16x3_m/);
   assert.equal(checked.plan.arithmetic.math, "f16x3");
@@ -124,6 +124,26 @@ Deno.test("Winograd in halves of bindings that are in parts, and with an epilogu
   }
 });
 
+/** Puts a value into all places of a channel of the first operand. */
+function fillChannel(
+  set: Setter,
+  [image, channel, size]: readonly [number, number, number],
+  value: (place: number) => number,
+): void {
+  for (let i = 0; i < size * size; i++) {
+    set(0, [image, channel, Math.floor(i / size), i % size], value(i));
+  }
+}
+
+/** The same of all of an image's channels. */
+function fillImage(set: Setter, image: number, size: number, value: (place: number) => number) {
+  for (let channel = 0; channel < CHANNELS; channel++) {
+    fillChannel(set, [image, channel, size], value);
+  }
+}
+
+const CHANNELS = 6;
+
 /** What halves do not hold; places are of the first operand, images or filters first. */
 const SPOILT: Readonly<Record<string, Spoil>> = {
   // What a filter's infinities and NaN make of padding is left open, so they lie in its middle.
@@ -133,41 +153,22 @@ const SPOILT: Readonly<Record<string, Spoil>> = {
   "one huge value in an image": (set) => set(0, [0, 1, 5, 5], 1e30),
   "a huge value that meets zeros": (set) => {
     set(0, [0, 1, 5, 5], 1e25);
-    for (let k = 0; k < 6; k++) {
+    for (let k = 0; k < CHANNELS; k++) {
       for (let i = 0; i < 9; i++) set(1, [k, 1, Math.floor(i / 3), i % 3], 0);
     }
   },
-  "dots in black": (set) => {
-    for (let c = 0; c < 5; c++) {
-      for (let i = 0; i < 81; i++) {
-        set(0, [0, c, Math.floor(i / 9), i % 9], i % 40 === 0 ? 1e5 : (i % 7 - 3) * 1e-3);
+  "dots in black": (set, size) =>
+    fillImage(set, 0, size, (i) => i % 40 === 0 ? 1e5 : (i % 7 - 3) * 1e-3),
+  "channels of unlike scale": (set, size) => {
+    for (let channel = 0; channel < CHANNELS; channel++) {
+      for (const image of [0, 1]) {
+        fillChannel(set, [image, channel, size], (i) => (i % 7 - 3.1) * 10 ** (4 * channel - 8));
       }
     }
   },
-  "channels of unlike scale": (set) => {
-    for (let c = 0; c < 5; c++) {
-      for (let i = 0; i < 81; i++) {
-        for (let n = 0; n < 2; n++) {
-          set(0, [n, c, Math.floor(i / 9), i % 9], (i % 7 - 3.1) * 10 ** (4 * c - 8));
-        }
-      }
-    }
-  },
-  "images of unlike scale": (set) => {
-    for (let c = 0; c < 5; c++) {
-      for (let i = 0; i < 81; i++) set(0, [1, c, Math.floor(i / 9), i % 9], (i % 7 - 3.1) * 1e-20);
-    }
-  },
-  "a tiny image": (set) => {
-    for (let c = 0; c < 5; c++) {
-      for (let i = 0; i < 81; i++) set(0, [1, c, Math.floor(i / 9), i % 9], (i % 7 - 3.1) * 1e-33);
-    }
-  },
-  "zeros": (set) => {
-    for (let c = 0; c < 5; c++) {
-      for (let i = 0; i < 81; i++) set(0, [0, c, Math.floor(i / 9), i % 9], 0);
-    }
-  },
+  "images of unlike scale": (set, size) => fillImage(set, 1, size, (i) => (i % 7 - 3.1) * 1e-20),
+  "a tiny image": (set, size) => fillImage(set, 1, size, (i) => (i % 7 - 3.1) * 1e-33),
+  "zeros": (set, size) => fillImage(set, 0, size, () => 0),
 };
 
 Deno.test("what halves do not hold of transformed data is summed in f32", async () => {
@@ -176,11 +177,17 @@ Deno.test("what halves do not hold of transformed data is summed in f32", async 
   for (const [turn, [name, spoil]] of Object.entries(SPOILT).entries()) {
     for (const [index, op] of OPERATIONS.entries()) {
       for (const layout of full ? LAYOUTS : [LAYOUTS[(turn + index) % LAYOUTS.length]!]) {
-        try {
-          // Of a gradient the second operand is that of the output, as large as the input here.
-          await convolve(gpu, "mb2ic6ih9oc6kh3ph1", op, { layout }, { spoil });
-        } catch (error) {
-          throw new Error(`${name}, ${op} ${layout}`, { cause: error });
+        // Rows of results that are whole vectors, and such as are not.
+        for (const size of [8, 9]) {
+          try {
+            // Of a gradient the second operand is that of the output, as large as the input here.
+            const descriptor = `mb2ic${CHANNELS}ih${size}oc${CHANNELS}kh3ph1`;
+            await convolve(gpu, descriptor, op, { layout }, {
+              spoil: (set) => spoil(set, size),
+            });
+          } catch (error) {
+            throw new Error(`${name}, ${op} ${layout} ${size}`, { cause: error });
+          }
         }
       }
     }

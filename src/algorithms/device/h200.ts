@@ -61,6 +61,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.halfGroups`: 15 layers of groups and few channels in f16 over what was predicted of them, geomeans 0.58 forward, 0.60
  *   backward-data and 0.63 backward-filter (`taps.txt` of an H100, 2026-11-26, 8).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
+ * - `shares.flushed.transformed`, `transforms.halves`: by hand, to the products and passes of `halves.txt` of 2026-11-26. Products took
+ *   0.90 to 1.09 of what is predicted on `tall`, which most layers take, and 0.72 (`square` with splits) to 1.28 (`small`) on others.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
