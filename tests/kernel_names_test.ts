@@ -10,6 +10,20 @@ import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../src/tensor/layout.ts";
 
+/** A device with matrix units, and bindings that tensors take several of. */
+const UNITS = {
+  limits: {
+    ...DEFAULT_LIMITS,
+    maxComputeWorkgroupStorageSize: 49_152,
+    maxComputeInvocationsPerWorkgroup: 1024,
+    maxStorageBufferBindingSize: 65_536,
+    maxStorageBuffersPerShaderStage: 16,
+  },
+  matrixUnits: {
+    lanes: 32,
+    units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
+  },
+} as const;
 const DEVICES = [H200, softwareDevice(2), { ...H200, multiprocessors: 1 / 64 }];
 
 Deno.test("kernels of one name have one text", () => {
@@ -33,14 +47,15 @@ Deno.test("kernels of one name have one text", () => {
       fc.constantFrom("f32", "f16"),
       // Tiles of one tap, of filters in one piece and in several.
       fc.option(fc.constantFrom("F(2,1)", "F(2x2,2x1)", "F(2x2,1x1)"), { nil: undefined, freq: 2 }),
-      (init, layout, filterLayout, algorithm, device, dtype, tile) => {
+      fc.constantFrom(0, 0, 500),
+      (init, layout, filterLayout, algorithm, device, dtype, tile, wide) => {
         const { op, batch, groups, inputs, outputs, filterSize, stride, padding } = init;
         const plan = tryPlanConv({
           problem: convProblem({
             op,
             batch,
             groups,
-            inChannels: groups * inputs,
+            inChannels: groups * (inputs + wide),
             outChannels: groups * outputs,
             inputSize: filterSize.map(() => 9),
             filterSize,
@@ -52,9 +67,13 @@ Deno.test("kernels of one name have one text", () => {
           filterLayout,
           epilogue: NO_EPILOGUE,
           algorithm,
-          limits: DEFAULT_LIMITS,
+          limits: wide > 0 ? UNITS.limits : DEFAULT_LIMITS,
           sizes: "uniform",
           device,
+          // Of Winograd in separate passes in halves, scaled by tile and by image.
+          ...(algorithm === "winograd2d-nonfused" && dtype === "f32" && !device.software
+            ? { ...UNITS, math: "f16x3" as const }
+            : {}),
           ...(tile === undefined ? {} : { tile }),
         });
         if (isRefusal(plan)) return;

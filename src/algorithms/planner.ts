@@ -19,7 +19,7 @@ import { planFastest } from "./cost/plan_fastest.ts";
 import { variesLoop } from "../kernels/main_loop_variant.ts";
 import { refuseCounts } from "./cut.ts";
 import { refuseLongLoops } from "./loops.ts";
-import { refuseSplitMath } from "./math.ts";
+import { MATHS, refuseSplitMath } from "./math.ts";
 import { productUnit } from "./product.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
@@ -293,6 +293,9 @@ export function tryPlanConv(asked: PlanRequest): Planned<Plan> {
 /** Refuses how operands are multiplied where they are not f32, or on units that there are not. */
 function refuseMath(request: PlanRequest): Refusal | undefined {
   const { dtype, math = "auto" } = request;
+  if (math === "f16x3" && request.exact) {
+    return refusal("accuracy", "math f16x3 makes three products of one, which exact forbids");
+  }
   if (math === "f16x3") {
     return refuseSplitMath({ dtype, depth: 1, hasUnit: productUnit(request) !== undefined });
   }
@@ -310,6 +313,7 @@ function refuseUnknown(request: PlanRequest): Refusal | undefined {
     ["layout", layout, LAYOUTS],
     ["filterLayout", filterLayout, FILTER_LAYOUTS],
     ["activation", epilogue.activation, ACTIVATIONS],
+    ["math", request.math ?? "auto", MATHS],
   ];
   const wrong = said.find(([, word, words]) => !words.includes(word));
   if (wrong === undefined) {

@@ -61,7 +61,8 @@ export function planTuned(
   tryPlanConv: (request: PlanRequest) => Planned<Plan>,
 ): Plan | typeof OUTDATED_TUNING | undefined {
   const { math = "auto", policy, splits, balance, flush, tile, pair, variant } = request;
-  if (math !== "auto") return undefined;
+  // What was measured without matrix units is of f32.
+  if (math === "f16x3" || math === "f32" && request.matrixUnits !== undefined) return undefined;
   const said = [policy, splits, balance, flush, tile, pair, variant];
   if (said.some((choice) => choice !== undefined)) return undefined;
   const choice = request.tuning?.get(problemClass(request));

@@ -19,7 +19,9 @@ import {
  * f16 holds what they make of it. A patch is dark where its own largest value is below 2^-16 of that: halves then hold less of it than
  * f32 does. How many of a row of the products are so is counted, and what they may make of a result is weighed by the output's transform.
  */
-const { top: TOP, smallBits, lightBits, lightest, enough: ENOUGH, least } = SPLIT_ROUNDING;
+const { top: TOP, smallBits, lightBits, lightest, enough: ENOUGH, least, most } = SPLIT_ROUNDING;
+/** Exponents of an f32's bits between which the largest value of a key is. */
+const [LEAST, BEYOND] = [least + 127, most + 128];
 /** What a dark patch counts as; one that is rounded to nothing counts as 1. */
 const WEIGHT = 1 / lightest;
 
@@ -218,24 +220,23 @@ export const SPLIT_FACTOR = `
 fn split_factor(bits: u32) -> f32 {
   let exponent = bits >> 23u;
   let scaled = bitcast<f32>((${254 + TOP}u - exponent) << 23u);
-  return select(1.0f, scaled, exponent >= ${least + 127}u && exponent < 255u);
+  return select(1.0f, scaled, exponent >= ${LEAST}u && exponent < ${BEYOND}u);
 }
 `;
 
-/** WGSL of what a patch is counted as in its row, given its largest value once multiplied: 0 but where it is dark. */
-export function darkText(largest: string): string {
-  const below = (bits: number) => `${largest} < ${2 ** (TOP - bits)}f`;
-  return `select(select(0u, ${WEIGHT}u, ${below(smallBits)}), 1u, ${
-    below(lightBits)
-  }) * u32(${largest} > 0.0f)`;
+/**
+ * WGSL of what a patch is counted as in its row, 0 but where it is dark, given the bits of its largest value and of its key's: what it
+ * is multiplied to may be nothing.
+ */
+export function darkText(largest: string, bits: string): string {
+  const below = (count: number) => `(${largest} >> 23u) + ${count}u < (${bits} >> 23u)`;
+  return `select(select(0u, ${WEIGHT}u, ${below(smallBits)}), 1u, ${below(lightBits)}) * ` +
+    `u32(${largest} != 0u)`;
 }
 
-/** The same, given the bits of its largest value and of its key's. */
-export function darkerText(largest: string, bits: string): string {
-  const below = (count: number) => `(${largest} >> 23u) + ${count}u < (${bits} >> 23u)`;
-  return `select(select(0u, ${WEIGHT}u, ${below(smallBits)}), 1u, ${
-    below(lightBits)
-  }) * u32(${largest} != 0u)`;
+/** WGSL of the bits of a value's size, of which those of infinities and NaN are largest. */
+export function sizeBits(value: string): string {
+  return `(bitcast<u32>(${value}) & 0x7fffffffu)`;
 }
 
 /** WGSL of an f32 as a high half, in the low bits of a word, and the low one. */
@@ -256,7 +257,7 @@ fn halves_pair(first: u32, second: u32, low: bool) -> u32 {
 export const SPLIT_RESULTS = `
 fn beyond_halves(bits: u32) -> bool {
   let exponent = bits >> 23u;
-  return exponent == 255u || (bits != 0u && exponent < ${least + 127}u);
+  return exponent >= ${BEYOND}u || (bits != 0u && exponent < ${LEAST}u);
 }
 fn split_exponent(bits: u32) -> i32 {
   return select(i32(bits >> 23u) - ${127 + TOP}, 0, bits == 0u || beyond_halves(bits));
@@ -267,16 +268,14 @@ fn power_of_two(exponent: i32) -> f32 {
 `;
 
 /**
- * WGSL of whether results may be off by more than 4 u of what sums of the products that they are made of come to, which is about what
- * rounding these sums to f32 makes of them: n dark patches, each value rounded by up to 2^-25 and multiplied by up to 2^15, change a
- * result by up to n·2^-10 times what a row of the output's transform enlarges.
+ * WGSL of whether results may be off by more than 6 u of what sums of the products that they are made of come to, which is about what
+ * rounding these sums to f32 makes of them: n dark patches, each value rounded by 1.5·2^-25 at most and multiplied by up to 2^15,
+ * change a result by up to 1.5·n·2^-10 times what a row of the output's transform enlarges.
  *
- * @param dark What its patches are counted as, a u32.
+ * @param dark What its patches are counted as, an f32.
  * @param spread The largest sum of products, times the largest factor that a result has it with.
  * @param enlarged The largest L1 norm of a row of the output's transform.
  */
 export function doubtText(dark: string, spread: string, enlarged: number): string {
-  return `${dark} > 0u && ${spread} < f32(${dark}) * ${
-    Math.fround(ENOUGH / 2 * enlarged / WEIGHT)
-  }f`;
+  return `${dark} > 0.0f && ${spread} < ${dark} * ${Math.fround(ENOUGH / 2 * enlarged / WEIGHT)}f`;
 }

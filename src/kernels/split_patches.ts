@@ -1,9 +1,9 @@
 import type { ModuleBuilder } from "./module.ts";
 import { WHOLE } from "./module.ts";
 import {
-  darkerText,
   darkText,
   markPlaces,
+  sizeBits,
   SPLIT_FACTOR,
   SPLIT_HALVES,
   type SplitMarks,
@@ -32,12 +32,10 @@ export interface SplitPatches {
   readonly bytes: number;
   /** Before the patch is loaded, given that `live` says whether the thread has one. */
   readonly begin: readonly string[];
-  /** What follows a value where it is loaded. */
-  readonly loaded: string;
-  /** After some of the patch's values are. */
+  /** After some of the patch's values are loaded. */
   sized(values: readonly string[]): string[];
-  /** After all are: what is said, and what they, partly transformed, are multiplied by. */
-  readonly scale: { readonly lines: readonly string[]; readonly factor: string };
+  /** After all are: declares the \`factor\` that they, partly transformed, are multiplied by. */
+  readonly scale: readonly string[];
   /** Of a transformed value, `word{which}`. */
   word(which: number, value: string): string;
   readonly end: readonly string[];
@@ -61,6 +59,8 @@ export function splitPatches(
   const place = splitPlace(module, stack, depth, unitDepth);
   const { key, row } = markPlaces(module, "split", marks, "channel");
   const common = {
+    sized: (values: readonly string[]) =>
+      values.map((value) => `largest = max(largest, ${sizeBits(value)});`),
     word: (which: number, value: string) => `let word${which} = paired(halves_of(${value}), odd);`,
     trait: `halves${unitDepth}_${depth}_${marks.by}`,
     declarations: SPLIT_FACTOR + SPLIT_HALVES + PAIRED,
@@ -70,17 +70,11 @@ export function splitPatches(
     return {
       ...common,
       bytes: 0,
-      begin: [
-        ...place,
-        // Threads beyond the last read some key.
-        `let factor = split_factor(${words.load(key)});`,
-        "var largest = 0.0f;",
-      ],
-      loaded: " * factor",
-      sized: (values) => values.map((value) => `largest = max(largest, abs(${value}));`),
-      scale: { lines: [], factor: "" },
+      // Threads beyond the last read some key.
+      begin: [...place, `let bits = ${words.load(key)};`, "var largest = 0u;"],
+      scale: FACTOR,
       end: [
-        `let dark = ${darkText("largest")};`,
+        `let dark = ${darkText("largest", "bits")};`,
         `if (live && dark > 0u) { ${words.add(row, "dark")} }`,
       ],
     };
@@ -102,23 +96,16 @@ export function splitPatches(
       `let slot = t / ${channels}u;`,
       `if (t < ${tiles}u) { atomicStore(&most[t], 0u); atomicStore(&dark[t], 0u); }`,
       "workgroupBarrier();",
-      // As bits, of which those of infinities and NaN are largest.
       "var largest = 0u;",
     ],
-    loaded: "",
-    sized: (values) =>
-      values.map((value) => `largest = max(largest, bitcast<u32>(${value}) & 0x7fffffffu);`),
-    scale: {
-      lines: [
-        "atomicMax(&most[slot], largest);",
-        "workgroupBarrier();",
-        "let bits = atomicLoad(&most[slot]);",
-        "let factor = split_factor(bits);",
-        `let weight = ${darkerText("largest", "bits")};`,
-        "if (weight > 0u) { atomicAdd(&dark[slot], weight); }",
-      ],
-      factor: " * factor",
-    },
+    scale: [
+      "atomicMax(&most[slot], largest);",
+      "workgroupBarrier();",
+      "let bits = atomicLoad(&most[slot]);",
+      ...FACTOR,
+      `let weight = ${darkText("largest", "bits")};`,
+      "if (weight > 0u) { atomicAdd(&dark[slot], weight); }",
+    ],
     end: [
       "workgroupBarrier();",
       `if (live && t % ${channels}u == 0u) {`,
@@ -128,6 +115,8 @@ export function splitPatches(
     ],
   };
 }
+
+const FACTOR = ["let factor = split_factor(bits);"];
 
 /** Declares where the first word of a thread goes. */
 function splitPlace(

@@ -49,8 +49,6 @@ export interface OutputSplit {
   /** Of both operands. */
   readonly marks: readonly [SplitMarks, SplitMarks];
   readonly plain: PlainSums;
-  /** Images before those of the tensor. */
-  readonly before: number;
 }
 
 /** How results leave: one or four of a tile's row a store, or through workgroup memory, neighbours by neighbours. */
@@ -231,10 +229,16 @@ export function outputTransformKernel(
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(shape.stored === "quad" ? ["quads"] : []),
-    ...(split ? [`halves_${split.plain.op.replace("-", "_")}`] : []),
+    ...(split
+      ? [`halves_${split.plain.op.replace("-", "_")}_${split.marks.map(({ by }) => by).join("_")}`]
+      : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
-  ].join("_") + epilogueTrait(steps) + splitTrait(splits.matrices, splits.result);
+  ].join("_") + epilogueTrait(steps) + splitTrait(
+    splits.matrices,
+    splits.result,
+    ...(split ? [split.plain.splits.data, split.plain.splits.filter] : []),
+  );
   const memory = store === "rows" ? n0 : 1;
   const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
   const wgsl = render(template, {
@@ -269,7 +273,7 @@ export function outputTransformKernel(
     return [
       `let bits_a = ${known.load(a.key)};`,
       `let bits_b = ${known.load(b.key)};`,
-      `let dark = ${known.load(a.row)} + ${known.load(b.row)};`,
+      `let dark = f32(${known.load(a.row)}) + f32(${known.load(b.row)});`,
       "let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);",
       `if (i < ${total} && (beyond || (${doubtText("dark", "spread", enlarged)}))) {`,
       "  doubtful[atomicAdd(&doubts, 1u)] = t;",
@@ -285,10 +289,10 @@ export function outputTransformKernel(
   }
 
   /** All threads sum the results of those that are listed, one after the other. */
-  function doubtful({ plain: { op }, before }: OutputSplit): string[] {
+  function doubtful({ plain: { op }, marks: [{ before: { images } }] }: OutputSplit): string[] {
     const outer = op === "bwd-filter"
       ? "image"
-      : `image + ${module.parameter("split_images_before", before)}`;
+      : `image + ${module.parameter("split_images_before", images)}`;
     const at = (e: string, from: string) => shape.masked ? `${from} + ${e}` : e;
     const sum = (k: number) =>
       `plain_sum(group, ${outer}, channel, ${at("down", "y")}, ${at(`across + ${k}u`, "x")}, t)`;

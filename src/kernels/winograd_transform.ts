@@ -50,7 +50,8 @@ const STAGED_BYTES = 16384;
 
 /** Workgroups of a {@linkcode patchTransformKernel}. */
 export function patchWorkgroups(shape: DataTransform): number {
-  return Math.ceil(threadCount(shape.tensor.groups, shape.threads) / sizeOf(shape));
+  const threads = threadCount(shape.tensor.groups, shape.threads);
+  return threads === 0 ? 0 : Math.ceil(threads / sizeOf(shape));
 }
 
 /**
@@ -158,7 +159,7 @@ export function patchTransformKernel(
       const zero = vector === 4 ? "vec4f()" : "0.0f";
       const value = from.load(`y${e} + x${f}`);
       rowLines.push(
-        `let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f})${split?.loaded ?? ""};`,
+        `let v${e}_${f} = select(${zero}, ${value}, in_y${e} && in_x${f});`,
       );
       if (vector === 1) names.push(`v${e}_${f}`);
     }
@@ -169,14 +170,13 @@ export function patchTransformKernel(
     transformed.push(outputs);
   }
 
-  const columnLines: string[] = [...split?.scale.lines ?? []];
+  const columnLines: string[] = [...split?.scale ?? []];
   const stores: string[] = [];
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < matrix1.length; j++) {
     const inputs = transformed.map((row, e) => {
-      const factor = split?.scale.factor ?? "";
-      if (factor === "") return row[j]!;
-      columnLines.push(`let s${e}_${j} = ${row[j]!}${factor};`);
+      if (split === undefined) return row[j]!;
+      columnLines.push(`let s${e}_${j} = ${row[j]!} * factor;`);
       return `s${e}_${j}`;
     });
     const { statements, outputs } = program0.text(`c${j}_`, inputs, "f32");

@@ -25,6 +25,8 @@ export const SPLIT_ROUNDING = {
   weight: 8,
   /** Exponent of the least largest value: the factors of smaller ones would take f32's subnormal values above 2^-26. */
   least: -86,
+  /** Exponent of the largest largest value that is transformed: what transforms have on their way may be some times larger. */
+  most: 122,
   /** Products of a chain of sums in f32 in place of halves: they err less than those of halves beside them, however many. */
   chain: 128,
 } as const;

@@ -7,8 +7,16 @@ import { throughOutput, transformedSide } from "./tiled_sums.ts";
 import type { RoundedTransform, TileTransforms } from "./transforms.ts";
 import { addUnit, exponentOf } from "./unit_sums.ts";
 
-const { top: TOP, smallBits, lightBits, lightest, enough: ENOUGH, least, chain: CHAIN } =
-  SPLIT_ROUNDING;
+const {
+  top: TOP,
+  smallBits,
+  lightBits,
+  lightest,
+  enough: ENOUGH,
+  least,
+  most: MOST,
+  chain: CHAIN,
+} = SPLIT_ROUNDING;
 
 /**
  * Winograd's sums of transformed f32 as two halves each (docs/accuracy.md): patches are scaled by the largest value of their image or
@@ -152,7 +160,7 @@ function splitSide(
   const count = largest.length;
   const scales = Array.from(largest, (value) => {
     const exponent = exponentOf(value);
-    const beyond = value === Infinity || value > 0 && exponent < least;
+    const beyond = exponent > MOST || value > 0 && exponent < least;
     return { exponent: value === 0 || beyond ? 0 : exponent - TOP, beyond };
   });
   const made = (): Halves => ({

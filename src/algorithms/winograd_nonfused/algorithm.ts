@@ -3,7 +3,6 @@ import type { Algorithm } from "../algorithm.ts";
 import { nonfusedCandidates } from "./candidates.ts";
 import { nonfusedTime } from "./math.ts";
 import { planWinogradNonfused } from "./plan.ts";
-
 import { nonfusedReason } from "./tiles.ts";
 
 /** Winograd in separate passes. */

@@ -86,8 +86,8 @@ Deno.test("convolutions that cannot be in halves are refused with a sentence tha
       /^policy tall has no matrix units, which math f16x3 multiplies on$/,
     ],
     [
-      asked(CONV4, "fwd", { algorithm: "auto", math: "f16x3", exact: true }),
-      /is no exact algorithm/,
+      asked("mb2ic20ih5oc8kh1", "fwd", { algorithm: "auto", math: "f16x3", exact: true }),
+      /^math f16x3 makes three products of one, which exact forbids$/,
     ],
   ];
   for (const [one, expected] of cases) {
@@ -101,7 +101,7 @@ Deno.test("operandMarks() gives every key and row of both operands a word of its
     for (const [layout, by] of [["nhwc", "tile"], ["nchw", "image"]] as const) {
       const one = asked("mb6g2ic24ih13oc40kh3ph1", op, { layout, math: "f16x3" });
       const geometry = geometryOf(one, plannedTile(one));
-      const { words, marks } = operandMarks(one, geometry, 2);
+      const { words, marks } = operandMarks(one, geometry, { depth: 32 }, 2);
       const spans = marks.flatMap(({ by, firstKey, firstRow, rows }) => [
         [firstKey, by === "image" ? 6 : 2 * rows] as const,
         [firstRow, 2 * rows] as const,
@@ -115,13 +115,52 @@ Deno.test("operandMarks() gives every key and row of both operands a word of its
       const [data] = marks.filter((_, which) => geometry.operands[which]!.role === "data");
       assert.equal(data!.by, op === "bwd-filter" ? "row" : by);
       // Chunks after the first have tiles of their own.
-      const tiles = op === "bwd-filter" ? 4 * 4 : 4 * 4;
-      assert.deepEqual(data!.before, { images: 2, tiles: 2 * tiles });
+      assert.deepEqual(data!.before, { images: 2, tiles: 2 * 4 * 4 });
     }
   }
   // More channels than a workgroup has threads for are scaled by image.
   const wide = asked("mb2ic600ih9oc8kh3ph1", "fwd", { math: "f16x3" });
-  const { marks } = operandMarks(wide, geometryOf(wide, plannedTile(wide)));
-  assert.equal(marks[0].by, "image");
-  assert.ok(h200.maxComputeInvocationsPerWorkgroup >= 600);
+  const by = (depth: number, limits = h200) =>
+    operandMarks({ ...wide, limits }, geometryOf(wide, plannedTile(wide)), { depth }).marks[0].by;
+  assert.deepEqual([by(512), by(528), by(0)], ["tile", "image", "image"]);
+  assert.equal(by(272, { ...h200, maxComputeInvocationsPerWorkgroup: 256 }), "image");
+});
+
+Deno.test("what halves have no bindings for is in f32, where nobody asks for halves", () => {
+  const limits = { ...h200, maxStorageBuffersPerShaderStage: 8, maxBufferSize: 2 ** 40 };
+  const huge = (more: Partial<PlanRequest>) =>
+    tryPlanConv(asked("mb256ic128ih224oc128kh3ph1", "bwd-filter", { limits, ...more }));
+  const refused = huge({ math: "f16x3" });
+  assert.match(isRefusal(refused) ? refused.text : refused.kernel, / binds \d+ storage buffers/);
+  for (const algorithm of ["auto", "winograd2d-nonfused"] as const) {
+    const plan = huge({ algorithm });
+    if (isRefusal(plan)) throw new Error(`${algorithm}: ${plan.text}`);
+    assert.equal(plan.algorithm, "winograd2d-nonfused");
+    assert.equal(plan.arithmetic.math, undefined);
+  }
+});
+
+Deno.test("workspace of halves is what is said to be the least, marks included", () => {
+  for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
+    const small = (maxWorkspaceBytes: number) =>
+      tryPlanConv(asked("mb4ic40ih12oc24kh3ph1", op, { math: "f16x3", maxWorkspaceBytes }));
+    const refused = small(1);
+    const least = Number(/at least (\d+) bytes/.exec(isRefusal(refused) ? refused.text : "")?.[1]);
+    const plan = small(least);
+    assert.ok(!isRefusal(plan) && plan.workspaceBytes === least, `${op}: ${least}`);
+    assert.ok(isRefusal(small(least - 1)));
+  }
+});
+
+Deno.test("nothing to sum, and nothing to store, are planned in halves as in f32", () => {
+  for (const descriptor of ["mb2ic0ih9oc8kh3ph1", "mb2ic8ih9oc0kh3ph1", "mb0ic8ih9oc8kh3ph1"]) {
+    for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
+      for (const layout of ["nhwc", "nchw"] as const) {
+        const plan = planConv(asked(descriptor, op, { math: "f16x3", layout }));
+        for (const { grid, kernel } of plan.passes) {
+          assert.ok(grid.every((size) => Number.isInteger(size) && size > 0), kernel.name);
+        }
+      }
+    }
+  }
 });

@@ -3,7 +3,6 @@ import { canonicalName } from "../../kernels/kernel.ts";
 import { addTensorStep, epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
-import type { TilePolicy } from "../../kernels/policy.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
@@ -28,7 +27,7 @@ import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { cutArithmetic } from "../cut.ts";
 import { HALVES } from "../gemm/split.ts";
-import { pass, reducePass } from "../passes.ts";
+import { pass, reducePass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -45,6 +44,7 @@ import {
   type ChunkLayout,
   layOutChunk,
   loadedAlong,
+  valuesDeep,
   workspaceOf,
 } from "./workspace.ts";
 
@@ -82,7 +82,12 @@ function emptyPlan(request: PlanRequest, tile: PlannedTile): Planned<Plan> {
 export function planWinogradNonfused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   if (resultElements(asked.problem) === 0) return emptyPlan(asked, plannedTile(asked));
   const request = inMath(asked);
-  return isRefusal(request) ? request : planInMath(request, mode);
+  if (isRefusal(request)) return request;
+  const plan = planInMath(request, mode);
+  if (request.math !== "f16x3" || asked.math === "f16x3" || asked.policy !== undefined) return plan;
+  // Halves take buffers and bindings that f32 does without.
+  const refused = isRefusal(plan) ? plan : refuseBindings(plan, asked.limits);
+  return refused === undefined ? plan : planInMath({ ...asked, math: "f32" }, mode);
 }
 
 /** Plans what says how its products are multiplied. */
@@ -120,7 +125,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     { length: needs.targets },
     () => buffers.add("partial products", "workspace", needs.partials, sum),
   );
-  const splitMarks = tile.stored === "halves" ? operandMarks(request, geometry) : undefined;
+  const splitMarks = tile.stored === "halves" ? operandMarks(request, geometry, chunk) : undefined;
   const marks = splitMarks && buffers.add("marks", "workspace", splitMarks.words, "u32");
   const context: Context = { request, mode, tile, geometry, buffers, tensors, operands, marks };
 
@@ -230,7 +235,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       stack: layout.result,
       start: window.start,
       stored: layout.stored,
-      split: marks === undefined ? undefined : outputSplit(context, first),
+      split: marks === undefined ? undefined : outputSplit(context, layout, first),
     };
     const kernel = outputTransformKernel(shape, mode, convEpilogue(request), {
       matrices: buffers.split(source),
@@ -240,11 +245,6 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     made.push(pass(kernel, buffers, places, outputWorkgroups(shape), limits));
     return made;
   }
-}
-
-/** Values along the depth of a tile: two halves each where they are split. */
-function valuesDeep({ depth, matrix }: TilePolicy): number {
-  return matrix?.split ? depth / 2 : depth;
 }
 
 /** How products of halves are summed; of a chain two values are one product. */
@@ -271,10 +271,11 @@ function sidesOf({ operands: [a] }: WinogradGeometry) {
 /** What takes products of halves to results, or sums these as they are. */
 function outputSplit(
   { request, geometry, buffers, tensors }: Context,
+  layout: ChunkLayout,
   first: number,
 ): OutputSplit {
   const { op, batch } = request.problem;
-  const { marks } = operandMarks(request, geometry, first);
+  const { marks } = operandMarks(request, geometry, layout, first);
   const [data, other] = sidesOf(geometry);
   const tensor = (which: 0 | 1) => geometry.operands[which].tensor(batch);
   const split = (which: 0 | 1) => buffers.split(tensors.tensor[geometry.operands[which].which]);
@@ -286,7 +287,6 @@ function outputSplit(
       filter: tensor(other),
       splits: { data: split(data), filter: split(other) },
     },
-    before: first,
   };
 }
 
@@ -362,7 +362,7 @@ function transformPass(
     start: window.start,
     stored: tile.stored,
     split: marks === undefined ? undefined : {
-      marks: operandMarks(request, geometry, first).marks[which],
+      marks: operandMarks(request, geometry, layout, first).marks[which],
       depth: operand.depth,
       unitDepth: unitDepth(layout.cut.policy.matrix!.unit),
     },

@@ -47,7 +47,7 @@ export function timeInMath(request: PlanRequest): Planned<number> {
   const alphas = tile.transforms[0].alpha + tile.transforms[1].alpha;
   const alone = tile.products * alphas * device.times.transform;
   let each = 0;
-  const marks = tile.stored === "halves" ? operandMarks(request, geometry).marks : undefined;
+  const marks = tile.stored === "halves" ? operandMarks(request, geometry, chunk).marks : undefined;
   let once = marks === undefined ? 0 : marksTime(request, geometry, marks, device);
   geometry.operands.forEach(({ role, which }, index) => {
     const made = transformed * operandElements[index]!;

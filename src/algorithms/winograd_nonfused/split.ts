@@ -15,11 +15,12 @@ import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
 import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
+import type { ChunkLayout } from "./workspace.ts";
 
 /** What a plan says of it. */
 export const SPLIT_NOTE =
-  "f16x3: of transformed f32 in two halves three products; passes before it find powers of two for images and channels, " +
-  "and the output's transform sums in f32 what halves do not hold";
+  "f16x3: of transformed f32 in two halves three products; passes before it find powers of two for tiles or images, and " +
+  "for channels, and the output's transform sums in f32 what halves do not hold";
 
 /**
  * How far units add up products of transformed halves: 128 products. Sums of one sign are cut off by 3e-7 to 4e-7 of themselves then, which
@@ -50,33 +51,35 @@ export interface OperandMarks {
 
 /** Threads that have all channels of a tile: more would leave few registers each. */
 const MOST_CHANNELS = 512;
-/** What any policy pads channels to a multiple of. */
-const PADDED_CHANNELS = 64;
 
 /** What an operand's largest values are of: of images those of a tile, where one workgroup has all of its channels. */
-function marksBy(operand: WinogradOperand, { problem, limits }: PlanRequest): SplitMarks["by"] {
-  if (operand.role !== "data" || problem.op === "bwd-filter") return "row";
-  const { channels } = operand.tensor(problem.batch);
-  const threads = PADDED_CHANNELS * Math.ceil(channels / PADDED_CHANNELS);
+function marksBy(
+  { role, along }: WinogradOperand,
+  { problem, limits }: PlanRequest,
+  { depth }: Pick<ChunkLayout, "depth">,
+): SplitMarks["by"] {
+  if (role !== "data" || problem.op === "bwd-filter") return "row";
   const most = Math.min(MOST_CHANNELS, limits.maxComputeInvocationsPerWorkgroup);
-  return operand.along === "channel" && threads <= most ? "tile" : "image";
+  return along === "channel" && depth > 0 && depth <= most ? "tile" : "image";
 }
 
 /**
  * Where the marks of both operands lie.
  *
+ * @param layout Of a chunk: its channels, padded.
  * @param images Of chunks before this one.
  */
 export function operandMarks(
   request: PlanRequest,
   { operands }: WinogradGeometry,
+  layout: Pick<ChunkLayout, "depth">,
   images = 0,
 ): OperandMarks {
   const { batch, groups } = request.problem;
   const counts = operands.map((operand) => {
     const tensor = operand.tensor(batch);
     const tiles = tensorTiles(tensor);
-    const by = marksBy(operand, request);
+    const by = marksBy(operand, request, layout);
     // Of a filter what is counted as its tiles are its outputs.
     const rows = operand.depth === "tile" ? tensor.channels : tiles;
     return { by, rows, keys: by === "image" ? batch : groups * rows };

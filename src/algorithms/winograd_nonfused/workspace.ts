@@ -89,6 +89,11 @@ function chunkProduct(
   };
 }
 
+/** Values along the depth of a tile: two halves each where they are split. */
+export function valuesDeep({ depth, matrix }: TilePolicy): number {
+  return matrix?.split ? depth / 2 : depth;
+}
+
 /** Lays out the cut products of a chunk of `images`. */
 export function layOutChunk(
   request: PlanRequest,
@@ -102,7 +107,7 @@ export function layOutChunk(
   const { rows, columns, batches, elements: resultElements } = product;
   const resultColumns = ceilTo(columns, 4);
   const { policy } = cut;
-  const depth = ceilTo(product.depth, policy.depth / (policy.matrix?.split ? 2 : 1));
+  const depth = ceilTo(product.depth, valuesDeep(policy));
   const stack = (operand: WinogradOperand, extent: number): MatrixStack =>
     operand.depth === "tile"
       ? { along: operand.along, tiles: depth, channels: extent }
@@ -191,11 +196,12 @@ export function chooseChunks(
     const cut = cutProduct(request, chunkProduct(request, geometry, tile, images));
     return isRefusal(cut) ? cut : lay(images, cut);
   };
-  const marks = tile.stored === "halves"
-    ? bufferBytes(operandMarks(request, geometry).words, "u32")
-    : 0;
+  const marksOf = (layout: ChunkLayout) =>
+    tile.stored === "halves"
+      ? bufferBytes(operandMarks(request, geometry, layout).words, "u32")
+      : 0;
   const bytesOf = (layout: ChunkLayout) =>
-    marks + workspaceBytes(workspaceOf(request, layout), {
+    marksOf(layout) + workspaceBytes(workspaceOf(request, layout), {
       operands: tile.stored,
       products: layout.stored,
       partials: sum,

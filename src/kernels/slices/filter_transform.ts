@@ -13,6 +13,7 @@ import { digitsText } from "../axes.ts";
 import {
   darkText,
   markPlaces,
+  sizeBits,
   SPLIT_FACTOR,
   SPLIT_HALVES,
   type SplitMarks,
@@ -126,19 +127,16 @@ export function filterTransformKernel(
     // Chunks of one tap end with the filter.
     const inside = parts.filter(({ d }) => axes[d]!.r > 1)
       .map(({ d, e }) => `${coordinate(d, e)} < ${size(`taps${d}`, axes[d]!.taps)}`);
-    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})${
-      split ? " * factor" : ""
-    }`;
+    return `select(0.0f, ${value}, ${["inside", ...inside].join(" && ")})`;
   };
+  // Of halves values are looked at as they are, then multiplied.
+  const loaded = (i: number, j: number) => `${split ? "raw" : "w"}${i}_${j}`;
   const loads = Array.from(
     { length: rows },
-    (_, i) => Array.from({ length: columns }, (_, j) => `  let w${i}_${j} = ${tapText(i, j)};`),
+    (_, i) =>
+      Array.from({ length: columns }, (_, j) => `  let ${loaded(i, j)} = ${tapText(i, j)};`),
   ).flat();
   const at = split && markPlaces(module, "filter_split", split.marks, "place");
-  const largest = Array.from(
-    { length: rows },
-    (_, i) => Array.from({ length: columns }, (_, j) => `abs(w${i}_${j})`),
-  ).flat().reduce((all, one) => `max(${all}, ${one})`, "0.0f");
   const matrix = filterDepth(shape) * shape.paddedPlaces;
   const [groupStep, sliceStep] = shape.outermost === "group"
     ? [slices * matrix, matrix]
@@ -179,10 +177,17 @@ export function filterTransformKernel(
     ].join(" + "),
     loads: marks && at
       ? [
-        `  let factor = split_factor(${marks.load(at.key)});`,
+        `  let bits = ${marks.load(at.key)};`,
+        "  let factor = split_factor(bits);",
+        "  var largest = 0u;",
         ...loads,
-        `  let largest = ${largest};`,
-        `  let dark = ${darkText("largest")};`,
+        ...Array.from({ length: rows * columns }, (_, at) => {
+          const [i, j] = [Math.floor(at / columns), at % columns];
+          return `  largest = max(largest, ${sizeBits(loaded(i, j))}); let w${i}_${j} = ${
+            loaded(i, j)
+          } * factor;`;
+        }),
+        `  let dark = ${darkText("largest", "bits")};`,
         `  if (inside && dark > 0u) { ${marks.add(at.row, "dark")} }`,
       ]
       : loads,
