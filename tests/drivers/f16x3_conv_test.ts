@@ -216,6 +216,20 @@ const UNDERFLOW: Spoil = (set, _, { op, first, second }) => {
   });
 };
 
+/** The same of the second operand: what is bright in it meets zeros. */
+const MIRRORED: Spoil = (set, _, { op, first, second }) => {
+  const met = (place: readonly number[], own: boolean) =>
+    op === "bwd-filter" || own && op === "bwd-data" ? place[0] === 1 : place[1] === 1;
+  eachPlace(first, (place) => {
+    const value = 1 + (place[0]! + place[1]! + place[2]! * 2 + place[3]!) % 3;
+    set(0, place, met(place, false) ? 0 : value);
+  });
+  eachPlace(second, (place) => {
+    const value = 1 + (place[0]! * 7 + place[2]! * 3 + place[3]!) % 5;
+    set(1, place, (met(place, true) ? 1e10 : 1) * value);
+  });
+};
+
 /** Calls with every place of a tensor of four axes. */
 function eachPlace(shape: readonly number[], call: (place: readonly number[]) => void): void {
   const count = shape.reduce((all, one) => all * one, 1);
@@ -296,7 +310,12 @@ async function errsLittle(
 Deno.test("what halves do not hold of transformed data is summed in f32", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
-  const all = Object.entries({ ...SPOILT, alternate: ALTERNATE, underflow: UNDERFLOW });
+  const all = Object.entries({
+    ...SPOILT,
+    alternate: ALTERNATE,
+    underflow: UNDERFLOW,
+    mirrored: MIRRORED,
+  });
   for (const [turn, [name, spoil]] of all.entries()) {
     for (const [index, op] of OPERATIONS.entries()) {
       for (const layout of full ? LAYOUTS : [LAYOUTS[(turn + index) % LAYOUTS.length]!]) {
@@ -320,7 +339,7 @@ Deno.test("what halves do not hold is summed in f32 of chunks, groups, splits, o
   if (gpu === undefined) return;
   for (const op of OPERATIONS) {
     for (const layout of LAYOUTS) {
-      for (const spoil of full ? [ALTERNATE, UNDERFLOW] : [ALTERNATE]) {
+      for (const spoil of full ? [ALTERNATE, UNDERFLOW, MIRRORED] : [ALTERNATE]) {
         const run = (descriptor: string, more: Partial<PlanRequest> = {}) =>
           errsLittle(gpu, descriptor, op, { layout, ...more }, spoil);
         const { passes } = await run("mb7ic11ih8oc11kh3ph1", {

@@ -149,6 +149,10 @@ Deno.test("workspace of halves is what is said to be the least, marks included",
     const plan = small(least);
     assert.ok(!isRefusal(plan) && plan.workspaceBytes === least, `${op}: ${least}`);
     assert.ok(isRefusal(small(least - 1)));
+    // What a run before left must not count for the next.
+    const [first] = plan.passes;
+    assert.match(first!.kernel.name, /^split_clear/);
+    assert.equal(plan.buffers[first!.bindings[0]!.buffer]!.name, "marks");
   }
 });
 
