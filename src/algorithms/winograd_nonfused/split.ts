@@ -15,7 +15,6 @@ import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
 import type { WinogradGeometry, WinogradOperand } from "./geometry.ts";
-import type { ChunkLayout } from "./workspace.ts";
 
 /** What a plan says of it. */
 export const SPLIT_NOTE =
@@ -56,7 +55,7 @@ const MOST_CHANNELS = 512;
 function marksBy(
   { role, along }: WinogradOperand,
   { problem, limits }: PlanRequest,
-  { depth }: Pick<ChunkLayout, "depth">,
+  { depth }: { readonly depth: number },
 ): SplitMarks["by"] {
   if (role !== "data" || problem.op === "bwd-filter") return "row";
   const most = Math.min(MOST_CHANNELS, limits.maxComputeInvocationsPerWorkgroup);
@@ -72,7 +71,7 @@ function marksBy(
 export function operandMarks(
   request: PlanRequest,
   { operands }: WinogradGeometry,
-  layout: Pick<ChunkLayout, "depth">,
+  layout: { readonly depth: number },
   images = 0,
 ): OperandMarks {
   const { batch, groups } = request.problem;
