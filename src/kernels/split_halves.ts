@@ -18,6 +18,9 @@ export interface SplitHalves extends SplitOperand {
   readonly padded: { readonly places: number; readonly depth: number };
 }
 
+/** What a main loop loads of operands in halves. */
+export const HALVES = { storage: "f16", tile: "f16" } as const;
+
 /** Values along the depth of an operand in halves: whole matrices of high ones and of low ones. */
 export function halvesDepth(depth: number, unitDepth: number): number {
   return 2 * Math.ceil(depth / unitDepth) * unitDepth;

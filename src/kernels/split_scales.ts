@@ -93,6 +93,13 @@ export function splitScales(module: ModuleBuilder): TensorAccess {
   return module.tensor("scales", "read", 4, WHOLE, "i32");
 }
 
+/** WGSL of a power of two that is a normal number. */
+export const POWER_OF_TWO = [
+  "fn power_of_two(exponent: i32) -> f32 {",
+  "  return bitcast<f32>(u32(exponent + 127) << 23u);",
+  "}",
+].join("\n");
+
 /** A product of which every result is looked at. */
 export interface SplitResults {
   readonly batches: number;
@@ -124,9 +131,7 @@ export function rescaleStep(
   const flag =
     `(batch * ${columnTiles} + column / ${tile.columns}u) * ${rowTiles} + row / ${tile.rows}u`;
   const declarations = [
-    "fn power_of_two(exponent: i32) -> f32 {",
-    "  return bitcast<f32>(u32(exponent + 127) << 23u);",
-    "}",
+    POWER_OF_TWO,
     "fn rescaled(value: f32, row: u32, column: u32, at: u32) -> f32 {",
     `  let batch = at / ${size("results", rows * columns)};`,
     `  let a = ${scales.load(`batch * ${m} + row`)};`,

@@ -1,10 +1,14 @@
 import template from "../../shaders/winograd_output.wgsl" with { type: "text" };
-import { literalOf, type Scalar, type Stored } from "../elements/scalar.ts";
+import type { Scalar, Stored } from "../elements/scalar.ts";
 import { linearProgram } from "../winograd/linear_program.ts";
 import type { Matrix } from "../winograd/matrix.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
-import { doubtText, markPlaces, SPLIT_RESULTS, type SplitMarks } from "./split_marks.ts";
-import { type PlainSums, plainSums } from "./split_rest.ts";
+import {
+  type SplitOutput,
+  splitResultBytes,
+  type SplitResults,
+  splitResults,
+} from "./split_results.ts";
 import {
   loopIterations,
   moduleBuilder,
@@ -14,7 +18,6 @@ import {
   type SizeMode,
   splitTrait,
   type TensorSplit,
-  WHOLE,
 } from "./module.ts";
 import {
   type MatrixStack,
@@ -41,14 +44,7 @@ export interface OutputTransform {
   /** What the products are in. */
   readonly stored: Stored;
   /** Of products of halves. */
-  readonly split?: OutputSplit | undefined;
-}
-
-/** How products of halves become results: multiplied back to their size, or summed as they are where halves do not hold them. */
-export interface OutputSplit {
-  /** Of both operands. */
-  readonly marks: readonly [SplitMarks, SplitMarks];
-  readonly plain: PlainSums;
+  readonly split?: SplitOutput | undefined;
 }
 
 /** How results leave: one or four of a tile's row a store, or through workgroup memory, neighbours by neighbours. */
@@ -73,36 +69,9 @@ function resultsOf({ matrices }: OutputTransform): number {
   return matrices[0].length * matrices[1].length;
 }
 
-/** The largest entry of a column, whatever its sign. */
-function largestOf(matrix: Matrix, column: number): number {
-  return Math.max(...matrix.map((row) => Math.abs(row[column]!.valueOf())));
-}
-
-/** The largest L1 norm of a row. */
-function largestNorm(matrix: Matrix): number {
-  return Math.max(
-    ...matrix.map((row) => row.reduce((sum, value) => sum + Math.abs(value.valueOf()), 0)),
-  );
-}
-
-/** WGSL of workgroup memory that lists threads whose results are summed as they are. */
-function doubts(threads: number): string {
-  return [
-    "",
-    "var<workgroup> doubts: atomic<u32>;",
-    "var<workgroup> all_doubts: u32;",
-    `var<workgroup> doubtful: array<u32, ${threads}>;`,
-  ].join("\n");
-}
-
 /** Bytes that results may be staged in: threads that sum a result together share some of them. */
 function stagedBytes({ split }: OutputTransform): number {
-  return split === undefined ? STAGED_BYTES : STAGED_BYTES - splitBytes(THREADS);
-}
-
-/** Bytes of a list of threads, how many there are, and of what they share. */
-function splitBytes(threads: number): number {
-  return 2 * (4 * threads + 4);
+  return split === undefined ? STAGED_BYTES : STAGED_BYTES - splitResultBytes(THREADS);
 }
 
 /** Threads of a workgroup: half as many where the results of all would not fit workgroup memory. */
@@ -142,7 +111,7 @@ export function outputTransformKernel(
   splits: { matrices: TensorSplit; result: TensorSplit },
   element: Scalar,
 ): SizedKernel {
-  const { tensor, stack, split, matrices: [matrix0, matrix1] } = shape;
+  const { tensor, stack, matrices: [matrix0, matrix1] } = shape;
   const module = moduleBuilder(mode);
   const store = storeOf(shape);
   const vector = store === "vector" ? 4 : 1;
@@ -156,7 +125,8 @@ export function outputTransformKernel(
   const [alpha0, alpha1] = [matrix0[0]!.length, matrix1[0]!.length];
   const [n0, n1] = [matrix0.length, matrix1.length];
   const workgroup = sizeOf(shape);
-  const plain = split && plainSums(module, split.plain, workgroup);
+  const split = shape.split &&
+    splitResults(module, shape.split, shape.matrices, { threads: workgroup, vector });
   const threads = threadsOf(tensor);
   const total = size("threads", threadCount(tensor.groups, threads));
   const index = tileIndexText(module, tensor, stack, threads, shape.start);
@@ -170,13 +140,12 @@ export function outputTransformKernel(
     `let x = tile1 * ${size("step1", axis1.step)};`,
   ];
 
-  if (split) lines.push("if (t == 0u) { atomicStore(&doubts, 0u); }", "workgroupBarrier();");
   const block = staged || split !== undefined;
   if (block) lines.push("{");
   lines.push("let i = first + t;");
   if (!block) lines.push(`if (i >= ${total}) { return; }`);
   lines.push(index);
-  if (split) lines.push("var spread = 0.0f;");
+  if (split) lines.push(...split.begin);
   const transformed: string[][] = matrix0.map(() => []);
   const program0 = linearProgram(matrix0);
   for (let j = 0; j < alpha1; j++) {
@@ -184,10 +153,7 @@ export function outputTransformKernel(
     names.forEach((name, i) => {
       const at = stackPlace(module, stack, tensor.groups, i * alpha1 + j);
       lines.push(`let ${name} = ${from.load(at)};`);
-      if (split) {
-        const most = literalOf("f32", largestOf(matrix0, i) * largestOf(matrix1, j));
-        lines.push(`spread = max(spread, abs(${name}) * ${most});`);
-      }
+      if (split) lines.push(split.loaded(name, i, j));
     });
     const { statements, outputs } = program0.text(`c${j}_`, names, "f32");
     lines.push(...statements);
@@ -198,8 +164,9 @@ export function outputTransformKernel(
   let made = matrix0.map((_, i) => program1.text(`r${i}_`, transformed[i]!, "f32"));
   if (split) {
     lines.push(...made.flatMap(({ statements }) => statements));
-    lines.push(...rescaled(split, made.map(({ outputs }) => outputs)));
-    if (!staged) lines.push(`if (i < ${total}) {`);
+    const live = `i < ${total}`;
+    lines.push(...split.rescaled(made.map(({ outputs }) => outputs), live));
+    if (!staged) lines.push(`if (${live}) {`);
     made = made.map((_, i) => ({
       statements: [],
       outputs: Array.from({ length: n1 }, (_, j) => `y${i}_${j}`),
@@ -223,21 +190,19 @@ export function outputTransformKernel(
     }
     if (shape.masked) lines.push("}");
   }
-  if (split) lines.push(...staged ? [] : ["}"], "}", "}", ...doubtful(split));
+  if (split) lines.push(...staged ? [] : ["}"], "}", "}", ...listed(split));
   if (staged) lines.push(...split ? [] : ["}"], "workgroupBarrier();", ...slots());
 
   const name = [
     `winograd_output_${shape.name}_${element}_${tilesTrait(tensor, stack)}`,
     ...(shape.stored === "quad" ? ["quads"] : []),
-    ...(split
-      ? [`halves_${split.plain.op.replace("-", "_")}_${split.marks.map(({ by }) => by).join("_")}`]
-      : []),
+    ...(split ? [split.trait] : []),
     ...(shape.masked ? [] : ["whole"]),
     ...(vector === 4 ? ["x4"] : staged ? ["staged"] : []),
   ].join("_") + epilogueTrait(steps) + splitTrait(
     splits.matrices,
     splits.result,
-    ...(split ? [split.plain.splits.data, split.plain.splits.filter] : []),
+    ...Object.values(shape.split?.plain.splits ?? {}),
   );
   const memory = store === "rows" ? n0 : 1;
   const stage = `var<workgroup> staged: array<array<f32, ${workgroup * columnsOf()}>, ${memory}>;`;
@@ -248,80 +213,30 @@ export function outputTransformKernel(
     size: workgroup,
     body: lines.map((line) => `  ${line}`).join("\n"),
     functions: steps.map(({ declarations }) => declarations).join("\n") +
-      (plain ? SPLIT_RESULTS + plain.text : ""),
-    declarations: `${module.declarations()}\n${staged ? stage : ""}${
-      split ? doubts(workgroup) : ""
-    }`,
+      (split?.functions ?? ""),
+    declarations: `${module.declarations()}\n${staged ? stage : ""}`,
   });
-  const bytes = (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitBytes(workgroup) : 0);
-  // A doubtful thread is one of those of a workgroup; all of them are as many rounds.
-  const iterations = (staged ? loopIterations(columnsOf()) : 0) +
-    (plain ? loopIterations(workgroup, loopIterations(n0 * n1, plain.iterations)) : 0);
+  const bytes = (staged ? 4 * workgroup * n0 * n1 : 0) + (split ? splitResultBytes(workgroup) : 0);
+  const iterations = (staged ? loopIterations(columnsOf()) : 0) + (split?.iterations ?? 0);
   return sizedKernel(name, mode, wgsl, module, [workgroup, 1, 1], bytes, iterations);
 
-  /** Takes a tile's results back to their size as `y{i}_{j}`, in a block that is left open, or lists the thread. */
-  function rescaled(
-    { marks, plain: { op } }: OutputSplit,
-    outputs: readonly (readonly string[])[],
-  ) {
-    const known = module.tensor("marks", "read", 1, WHOLE, "u32");
-    const [a, b] = [
-      markPlaces(module, "split_a", marks[0], "channel"),
-      markPlaces(module, "split_b", marks[1], op === "bwd-filter" ? "image" : "channel"),
-    ] as const;
-    const enlarged = largestNorm(matrix0) * largestNorm(matrix1);
-    return [
-      `let bits_a = ${known.load(a.key)};`,
-      `let bits_b = ${known.load(b.key)};`,
-      `let dark = f32(${known.load(a.row)}) + f32(${known.load(b.row)});`,
-      "let beyond = beyond_halves(bits_a) || beyond_halves(bits_b);",
-      `if (i < ${total} && (beyond || (${doubtText("dark", "spread", enlarged)}))) {`,
-      "  doubtful[atomicAdd(&doubts, 1u)] = t;",
-      "} else {",
-      "// In two steps: each factor is a normal number.",
-      "let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
-      "let part = power_of_two(exponent >> 1u);",
-      "let rest = power_of_two(exponent - (exponent >> 1u));",
-      ...outputs.flatMap((row, i) =>
-        row.map((value, j) => `let y${i}_${j} = ${value} * part * rest;`)
-      ),
-    ];
-  }
-
-  /** All threads sum the results of those that are listed, one after the other. */
-  function doubtful({ plain: { op }, marks: [{ before: { images } }] }: OutputSplit): string[] {
-    const outer = op === "bwd-filter"
-      ? "image"
-      : `image + ${module.parameter("split_images_before", images)}`;
+  /** Sums what halves do not hold, and stores it. */
+  function listed(split: SplitResults): string[] {
     const at = (e: string, from: string) => shape.masked ? `${from} + ${e}` : e;
-    const sum = (k: number) =>
-      `plain_sum(group, ${outer}, channel, ${at("down", "y")}, ${at(`across + ${k}u`, "x")}, t)`;
-    const value = vector === 1 ? sum(0) : `vec4f(${[0, 1, 2, 3].map(sum).join(", ")})`;
+    const stored = finished("value", place(at("down", "y"), at("across", "x")));
     const [row, column] = store === "rows" ? ["down", "across"] : ["0u", "e"];
-    const within = shape.masked
-      ? ` && y + down < ${size("size0", axis0.size)} && x + across < ${size("size1", axis1.size)}`
-      : "";
-    return [
-      "workgroupBarrier();",
-      "if (t == 0u) { all_doubts = atomicLoad(&doubts); }",
-      "let listed = workgroupUniformLoad(&all_doubts);",
-      "for (var d = 0u; d < listed; d++) {",
-      "  let thread = doubtful[d];",
-      "  let i = first + thread;",
-      index,
-      ...corner,
-      `  for (var e = 0u; e < ${n0 * n1}u; e += ${vector}u) {`,
-      `    let down = e / ${n1}u;`,
-      `    let across = e % ${n1}u;`,
-      `    let value = ${value};`,
+    const inside = `y + down < ${size("size0", axis0.size)} && x + across < ${
+      size("size1", axis1.size)
+    }`;
+    return split.plain(
+      [index, ...corner],
+      shape.masked ? ["y", "x"] : ["0u", "0u"],
       staged
-        ? `    if (t == 0u) { staged[${row}][thread * ${columnsOf()}u + ${column}] = value; }`
-        : `    if (t == 0u${within}) { ${
-          finished("value", place(at("down", "y"), at("across", "x")))
-        } }`,
-      "  }",
-      "}",
-    ];
+        ? `staged[${row}][listed * ${columnsOf()}u + ${column}] = value;`
+        : shape.masked
+        ? `if (${inside}) { ${stored} }`
+        : stored,
+    );
   }
 
   /** A statement that stores a result after the epilogue. */

@@ -19,7 +19,7 @@ import {
   splittingCost,
   storedDepth,
 } from "./operands.ts";
-import { HALVES } from "./split.ts";
+import { HALVES } from "../../kernels/split_halves.ts";
 import type { GemmRequest } from "./request.ts";
 
 /** The side along which four results of a product leave in one store, with a micro kernel. */

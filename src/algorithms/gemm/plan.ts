@@ -57,7 +57,8 @@ import {
   packsPanels,
   storedDepth,
 } from "./operands.ts";
-import { HALVES, SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
+import { SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
+import { HALVES } from "../../kernels/split_halves.ts";
 import { splitScales } from "../../kernels/split_scales.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */

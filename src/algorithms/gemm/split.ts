@@ -78,9 +78,6 @@ export const SPLIT_NOTE =
   "f16x3: of f32 in two halves three products; four passes before it find powers of two for rows and columns and split " +
   "both, one after it computes in f32 what halves do not hold";
 
-/** What the loop loads of them. */
-export const HALVES = { storage: "f16", tile: "f16" } as const;
-
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
 const REST_POLICIES = ["small", "tiny"] as const;
 

@@ -2,7 +2,7 @@ import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { h200, request } from "../../../tests/plan_request.ts";
-import { H200 } from "../device/h200.ts";
+import { H200, softwareDevice } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -168,4 +168,19 @@ Deno.test("nothing to sum, and nothing to store, are planned in halves as in f32
       }
     }
   }
+});
+
+Deno.test("a software device's loops are long enough for sums of what halves do not hold", () => {
+  const math = (descriptor: string, op: ConvProblem["op"]) => {
+    const plan = tryPlanConv(asked(descriptor, op, { math: "f16x3", device: softwareDevice(4) }));
+    return isRefusal(plan) ? plan.kind : plan.arithmetic.math;
+  };
+  for (const op of ["fwd", "bwd-data", "bwd-filter"] as const) {
+    assert.equal(math("mb2ic64ih14oc64kh3ph1", op), "f16x3", op);
+    assert.equal(math("mb8ic128ih28oc128kh3ph1", op), "f16x3", op);
+    assert.equal(math("mb1ic1024ih14oc1024kh3ph1", op), "f16x3", op);
+  }
+  // A gradient's sum is as long as there are places of all images.
+  assert.equal(math(CONV4, "fwd"), "f16x3");
+  assert.equal(math(CONV4, "bwd-filter"), "limit");
 });

@@ -1,16 +1,22 @@
 import type { SizeMode } from "../../kernels/module.ts";
 import {
-  clearMarksKernel,
-  clearMarksWorkgroups,
-  type SplitMarks,
   type SplitMaxima,
   splitMaximaKernel,
   splitMaximaWorkgroups,
+} from "../../kernels/split_maxima.ts";
+import {
+  clearMarksKernel,
+  clearMarksWorkgroups,
+  type SplitMarks,
 } from "../../kernels/split_marks.ts";
 import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import type { UnitChain } from "../../kernels/matrix_units.ts";
 import { type Product, productUnit } from "../product.ts";
+import { type Cut, cutArithmetic } from "../cut.ts";
 import { pass } from "../passes.ts";
+import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
+import type { SplitOutput } from "../../kernels/split_results.ts";
+import type { Context } from "./context.ts";
 import type { Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
@@ -149,4 +155,55 @@ export function markPasses(
     return [pass(kernel, buffers, { tensor, marks: places.marks }, workgroups, limits)];
   });
   return [clear, ...maxima];
+}
+
+/** How products of halves are summed; of a chain two values are one product. */
+export function splitArithmetic(
+  request: PlanRequest,
+  { cut, depth }: { readonly cut: Cut; readonly depth: number },
+  { marks }: OperandMarks,
+): PlanArithmetic {
+  const steps = 2 * depth / cut.policy.depth;
+  const { chain, segment, ...unit } = cutArithmetic(cut, steps, splitUnit(request)?.chain);
+  return {
+    ...unit,
+    ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
+    ...(chain === undefined ? {} : { chain: chain / 2 }),
+    ...(segment === undefined ? {} : { segment: segment / 2 }),
+  };
+}
+
+/** The operand whose patches are images, and the filter or the gradient. */
+function sidesOf({ operands: [a] }: WinogradGeometry) {
+  return a.role === "data" ? [0, 1] as const : [1, 0] as const;
+}
+
+/** What takes products of halves to results, or sums these as they are. */
+export function outputSplit(
+  { request, geometry, buffers, tensors }: Context,
+  layout: { readonly depth: number },
+  first: number,
+): SplitOutput {
+  const { op, batch } = request.problem;
+  const { marks } = operandMarks(request, geometry, layout, first);
+  const [data, other] = sidesOf(geometry);
+  const tensor = (which: 0 | 1) => geometry.operands[which].tensor(batch);
+  const split = (which: 0 | 1) => buffers.split(tensors.tensor[geometry.operands[which].which]);
+  return {
+    marks: [marks[data], marks[other]],
+    plain: {
+      op,
+      data: tensor(data),
+      filter: tensor(other),
+      splits: { data: split(data), filter: split(other) },
+    },
+  };
+}
+
+/** The buffers that it binds. */
+export function plainPlaces({ geometry, tensors, marks }: Context) {
+  if (marks === undefined) return {};
+  const [data, other] = sidesOf(geometry);
+  const place = (which: 0 | 1) => tensors.tensor[geometry.operands[which].which];
+  return { marks, data: place(data), filter: place(other) };
 }
