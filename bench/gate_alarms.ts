@@ -57,7 +57,7 @@ function winrs(n: number, r: number): PlanArithmetic {
   return tiled(n, r, 1, { fold: "results", chain: 12, segment: 24 });
 }
 
-const HALVES = { unit: 16, math: "f16x3", chain: 128 } as const;
+const HALVES = { unit: 16, math: "f16x3", chain: 128, highs: "away", drift: 3 } as const;
 const FORWARD = ["fwd", "bwd-data"] as const;
 const WAYS: readonly Way[] = [
   { name: "sums", arithmetic: {}, operations: OPERATIONS, filter: 3 },

@@ -3,7 +3,7 @@
  * of NVIDIA's machine code, the instructions of the loop. Compiles each kernel once and runs none:
  *   bench/machine_code/build.sh && deno run -A bench/machine_code.ts --suite bench/suites/resnet3x3.txt --match N64
  * `--op fwd,bwd-data,bwd-filter`, or `gemm` for a suite of products; `--layout`, `--dtype`, `--algorithm` (a list of names;
- * `auto`, what it takes, where nothing is said; `rivals`, all that it may take), `--policy`, `--tile`, `--backend`,
+ * `auto`, what it takes, where nothing is said; `rivals`, all that it may take), `--math`, `--policy`, `--tile`, `--backend`,
  * `--adapter`; `--all` shows transforms and packing too; `--json` prints a line a kernel. `--layer FOLDER` is what build.sh
  * made, `--out FOLDER` is made anew for the driver's caches and listings, `--nvdisasm PROGRAM` lists machine code where it is
  * found. Exits 1 where a kernel that `auto` may take spills registers, 3 where the driver tells nothing.
@@ -15,6 +15,7 @@ import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
 import { canonicalName } from "../src/kernels/kernel.ts";
+import { MATHS } from "../src/algorithms/math.ts";
 import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { printDescriptor } from "../src/problem/descriptor.ts";
 import { GEMM_DTYPES } from "../src/problem/gemm_problem.ts";
@@ -41,6 +42,7 @@ const { values } = parseArgs({
     layout: { type: "string", default: "nhwc,nchw" },
     dtype: { type: "string", default: "f32" },
     algorithm: { type: "string", default: "auto" },
+    math: { type: "string" },
     policy: { type: "string" },
     tile: { type: "string" },
     backend: { type: "string", default: "wgpu" },
@@ -86,7 +88,11 @@ function insertLayer(layer: string, out: string): void {
 /** The kernels of the suites' plans on the device. */
 function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
   const pattern = parsePattern(values.match);
-  const own = { ...planning, ...(values.policy === undefined ? {} : { policy: values.policy }) };
+  const own = {
+    ...planning,
+    ...(values.policy === undefined ? {} : { policy: values.policy }),
+    ...(values.math === undefined ? {} : { math: oneOf(MATHS)(values.math) }),
+  };
   if (values.op === "gemm") {
     const problems = values.suite
       .flatMap((path) => parseGemmSuite(Deno.readTextFileSync(path), path))
@@ -101,9 +107,8 @@ function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
     layouts: someOf(LAYOUTS)(values.layout),
     dtypes: someOf(CONV_DTYPES)(values.dtype),
     algorithms: values.algorithm.split(",").map(oneOf(words)) as Asked["algorithms"],
-    policy: values.policy,
     tile: values.tile,
-  }, planning);
+  }, own);
 }
 
 if (values.suite.length === 0) throw new RangeError("Cannot read machine code: give a --suite");

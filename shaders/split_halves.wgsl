@@ -1,13 +1,16 @@
 // <%= it.name %>: an operand in f32 as two halves each, [batch][depth][place] with both padded: of every <%= it.unitDepth %> of its depth
-// the high halves, then what they leave.
+// the high halves, then what they leave. Counts what is small and large of each place.
 <%= it.declarations %>
 
 var<workgroup> tile: array<array<f32, 65>, 64>;
+var<workgroup> factors: array<f32, 64>;
+var<workgroup> small: array<atomic<u32>, 64>;
+var<workgroup> large: array<atomic<u32>, 64>;
 
 // 11 bits of each, rounded, by whole numbers, since compilers take x - f32(f16(x)) for 0. What they leave has 13 bits and a sign,
 // of which low halves keep 11.
 fn high4(x: vec4f) -> vec4f {
-  return bitcast<vec4f>((bitcast<vec4u>(x) + vec4u(0x1000u)) & vec4u(0xffffe000u));
+  return bitcast<vec4f>((bitcast<vec4u>(x) + vec4u(<%= it.rounding %>)) & vec4u(0xffffe000u));
 }
 
 fn halves4(x: vec4f) -> vec2u {
@@ -22,24 +25,61 @@ fn main(
 ) {
   let id = workgroup.x + workgroup.y * grid.x;
   if (id >= <%= it.workgroups %>) { return; }
+<% if (it.clear !== '') { -%>
+  for (var flag = id * 256u + t; flag < <%= it.flags %>; flag += <%= it.workgroups %> * 256u) {
+    <%= it.clear %>
+  }
+<% } -%>
   let first_place = (id % <%= it.placeTiles %>) * 64u;
   let first_depth = (id / <%= it.placeTiles %>) % <%= it.depthTiles %> * 64u;
   let group = id / (<%= it.placeTiles %> * <%= it.depthTiles %>);
   let base = group * <%= it.batchStride %>;
-  let scale = <%= it.first %> + group * <%= it.places %>;
-<% for (let i = 0; i < 64; i += 4) { -%>
+  let marked = <%= it.first %> + group * <%= it.places %>;
+  if (t < 64u) {
+    factors[t] = split_factor(<%= it.largest(`marked + min(first_place + t, ${it.places} - 1u)`) %>);
+    atomicStore(&small[t], 0u);
+    atomicStore(&large[t], 0u);
+  }
+  workgroupBarrier();
+<% for (let i = 0; i < 64; i += 4 * it.vector) { -%>
+<% const [along, across] = it.along === 'place' ? ['place', 'depth'] : ['depth', 'place']; -%>
   {
-    let place = <%= it.along === 'place' ? 't % 64u' : `t / 64u + ${i}u` %>;
-    let depth = <%= it.along === 'place' ? `t / 64u + ${i}u` : 't % 64u' %>;
-    let from_place = min(first_place + place, <%= it.places %> - 1u);
-    let from_depth = min(first_depth + depth, <%= it.depth %> - 1u);
+    let <%= along %> = t % <%= 64 / it.vector %>u * <%= it.vector %>u;
+    let <%= across %> = t / <%= 64 / it.vector %>u + <%= i %>u;
+    let from_place = min(first_place + place, <%= it.places %> - <%= along === 'place' ? it.vector : 1 %>u);
+    let from_depth = min(first_depth + depth, <%= it.depth %> - <%= along === 'depth' ? it.vector : 1 %>u);
     let inside = first_place + place < <%= it.places %> && first_depth + depth < <%= it.depth %>;
-    let value = <%= it.load('base + from_place * ' + it.placeStride + ' + from_depth * ' + it.depthStride) %>;
-    let factor = bitcast<f32>(<%= it.factor('scale + from_place') %>.w);
-    tile[depth][place] = select(0.0, value * factor, inside);
+    let value = <%= it.load(`(base + from_place * ${it.placeStride} + from_depth * ${it.depthStride}) / ${it.vector}u`) %>;
+<% for (let k = 0; k < it.vector; k++) { -%>
+    tile[depth<%= along === 'depth' && k > 0 ? ` + ${k}u` : '' %>][place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>] = select(0.0, value<%= it.vector > 1 ? `[${k}]` : '' %> * factors[place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>], inside);
+<% } -%>
   }
 <% } -%>
   workgroupBarrier();
+  {
+    let place = t % 64u;
+    var few = 0u;
+    var many = 0u;
+    var behind = 0u;
+    for (var d = 0u; d < 16u; d++) {
+      let size = bitcast<u32>(tile[16u * (t / 64u) + d][place]) & 0x7fffffffu;
+      few += select(0u, 2u, size != 0u && size < <%= it.smallBelow %>u);
+      many += select(0u, 1u, size >= <%= it.largeFrom %>u);
+      behind |= size & 0x1fffu;
+    }
+    if (few > 0u) { atomicAdd(&small[place], few); }
+    if (many > 0u) { atomicAdd(&large[place], many); }
+    if (behind != 0u) { atomicOr(&small[place], 1u); }
+  }
+  workgroupBarrier();
+  if (t < 64u && first_place + t < <%= it.places %>) {
+    let few = atomicLoad(&small[t]);
+    let many = atomicLoad(&large[t]);
+    let to = marked + first_place + t + <%= it.marked %>;
+    if (few > 1u) { <%= it.add('to', 'few & ~1u') %> }
+    if ((few & 1u) != 0u) { <%= it.or('to', '1u') %> }
+    if (many > 0u) { <%= it.add(`to + ${it.marked}`, 'many') %> }
+  }
 <% for (let i = 0; i < 2; i++) { -%>
   {
     let near = (t % 8u) * 8u;

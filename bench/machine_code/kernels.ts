@@ -21,7 +21,6 @@ export interface Asked {
   /** `rivals`: all that `auto` may take. */
   readonly algorithms: readonly (AlgorithmName | "auto" | "rivals")[];
   /** The planner's choice where absent. */
-  readonly policy?: string | undefined;
   readonly tile?: string | undefined;
 }
 
@@ -66,7 +65,8 @@ export class KernelList {
 /** The kernels of convolutions' plans. */
 export function convKernels(asked: Asked, planning: Planning): KernelList {
   const list = new KernelList();
-  const { policy, tile } = asked;
+  const { tile } = asked;
+  const { policy } = planning;
   const forced = policy !== undefined || tile !== undefined;
   for (const shape of asked.problems) {
     for (const op of asked.ops) {
@@ -74,7 +74,6 @@ export function convKernels(asked: Asked, planning: Planning): KernelList {
         for (const dtype of asked.dtypes) {
           const request = {
             ...planning,
-            ...(policy === undefined ? {} : { policy }),
             ...(tile === undefined ? {} : { tile }),
             problem: { ...shape, op },
             dtype,

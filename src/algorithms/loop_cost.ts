@@ -43,6 +43,9 @@ const SPLIT_SHARE = 0.6;
  */
 const SPLIT_ONE = 0.9;
 
+/** What storing a tile of halves takes over storing one of f16, whose results are half as many bytes (`drift.txt` of an H100, 2026-11-26). */
+const SPLIT_ENDS = 2;
+
 /** Share of the best rate that the policy's inner loop reaches on these operands. */
 function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product): number {
   const { shares } = device;
@@ -66,7 +69,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const split = (shares.f16x3 || SPLIT_SHARE) *
-    (residentPolicies(device, policy) === 1 ? SPLIT_ONE : 1);
+    (shares.halves[policy.name] ?? (residentPolicies(device, policy) === 1 ? SPLIT_ONE : 1));
   const rate = policyShare(device, policy) * (policy.matrix?.split ? split : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }
@@ -141,8 +144,7 @@ function flushedShare(
   if (parts?.totals !== "registers") return 1;
   const results = policy.rows * policy.columns / policyThreads(policy);
   if (results > FLUSHED_RESULTS) return shares.flushed.spilled;
-  const { split, chain } = product.matrix!;
-  return shares.flushed[split && chain!.alone === undefined ? "transformed" : "kept"];
+  return shares.flushed[product.matrix!.split ? "halves" : "kept"];
 }
 
 /** Times that sums of so many steps are stored and read again on their way. */
@@ -191,14 +193,15 @@ export function loopCost(
   const { fill, store, storeAgain, unitStore } = few ? SMALL_DEVICE : device.costs;
   const tile = policy.rows * policy.columns;
   const onUnits = policy.matrix !== undefined && !few;
+  const bytes = policy.matrix?.split ? SPLIT_ENDS : 1;
   // Of products alone: what else a tile takes is no product of words.
   const depth = policy.depth / wordShare(device, policy, product.a);
   const one = (steps: number) => {
-    const again = storedAgain(policy, product, steps) * storeAgain;
+    const again = storedAgain(policy, product, steps) * storeAgain * bytes;
     return tile * (depth * steps + (onUnits ? 0 : store) + again);
   };
   const filling = onUnits ? 0 : tile * depth * fill;
-  const ends = onUnits ? tile * unitStore : 0;
+  const ends = onUnits ? tile * unitStore * bytes : 0;
   const sumOf = (parts: readonly LoopPart[], cost: (part: LoopPart) => number) =>
     parts.reduce((sum, part) => sum + cost(part), 0);
   if (few) {

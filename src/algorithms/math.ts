@@ -1,4 +1,4 @@
-import { MOST_SPLIT_DEPTH } from "../kernels/split_scales.ts";
+import { MOST_SPLIT_DEPTH } from "../kernels/split_rescale.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 /** In what f32 operands may be multiplied: f32 itself, or three products of their halves on matrix units. */

@@ -61,6 +61,7 @@ export function stepsOf(
  * The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16.
  *
  * @param wide Whether results leave in fours that follow each other.
+ * @param depth Products of a sum, which decide how far halves are added up.
  */
 export function productUnit(
   request: ElementChoice & ChainRequest & {
@@ -69,12 +70,13 @@ export function productUnit(
     readonly matrixUnits?: MatrixUnits;
   },
   wide = true,
+  depth = 0,
 ): Product["matrix"] {
   const { matrixUnits, microKernel } = fullVariant(request.variant);
   const elements = elementsOf(request);
   if (request.math === "f16x3") {
     const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, request.matrixUnits);
-    const chain = unitChain("f32", { split: true });
+    const chain = unitChain("f32", { split: depth, wide });
     return unit && { unit, lanes: request.matrixUnits!.lanes, chain, split: true };
   }
   const unit = matrixUnitFor(elements, request.matrixUnits);

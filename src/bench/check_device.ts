@@ -92,7 +92,8 @@ export const CHECK_DEVICE: DeviceModel = {
     singleHalves: { gathered: 1, correlated: 1 },
     fewHalves: { one: 1, four: 1 },
     f16x3: 0,
-    flushed: { kept: 0.5, spilled: 0.2, transformed: 0.6 },
+    halves: {},
+    flushed: { kept: 0.5, spilled: 0.2, halves: 0.6 },
     interleaved: 0.2,
     sliced: {
       flushed: 0.75,

@@ -107,7 +107,7 @@ export function readMatrixUnits(
   { matrixFeatures }: Pick<GpuProvider, "matrixFeatures">,
   granted: readonly string[],
 ): MatrixUnits | undefined {
-  const { subgroupMinSize, subgroupMaxSize } = info;
+  const { vendor, subgroupMinSize, subgroupMaxSize } = info;
   const has = matrixFeatures.length > 0 && matrixFeatures.every((name) => granted.includes(name));
   if (!has || subgroupMinSize !== subgroupMaxSize) return undefined;
   // Not in WebGPU's types yet.
@@ -124,5 +124,6 @@ export function readMatrixUnits(
     }))
     .filter(({ component, result }) => UNIT_TYPES.includes(`${component} ${result}`))
     .filter(({ component }) => component !== "f16" || granted.includes("shader-f16"));
-  return units.length === 0 ? undefined : { lanes: subgroupMaxSize, units };
+  if (units.length === 0) return undefined;
+  return { lanes: subgroupMaxSize, units, ...(vendor === "nvidia" && { cutsOff: true }) };
 }

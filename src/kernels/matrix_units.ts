@@ -21,6 +21,8 @@ export interface MatrixUnits {
   readonly lanes: number;
   /** What they multiply, a shape and types each. */
   readonly units: readonly MatrixUnit[];
+  /** Whether sums in f32 are known to be cut off where they do not fit, as NVIDIA's are, not rounded. */
+  readonly cutsOff?: boolean;
 }
 
 /** WebGPU features of a kernel that multiplies on matrix units. */
@@ -63,8 +65,6 @@ export function unitShape({ m, n, k }: MatrixUnit): string {
 export interface UnitChain {
   /** Values along the depth, a product each; of f32 in halves there are two a product. */
   readonly length: number;
-  /** Values up to which all are added up at once; as many as a chain has where absent. More make chains of half of them at most. */
-  readonly alone?: number;
   /** Where the sums of chains are added up: in registers, or where the result is stored. */
   readonly totals: "registers" | "result";
 }
@@ -73,8 +73,8 @@ export interface UnitChain {
 export interface ChainRequest {
   /** Products that one accumulator adds up at most, a step at least; 0 for all, what suits the results where absent. Not of f32 in halves. */
   readonly flush?: number | undefined;
-  /** Whether operands are f32 in halves. */
-  readonly split?: boolean | undefined;
+  /** Products of each sum, of operands that are f32 in halves. */
+  readonly split?: number | undefined;
   /** Whether results leave in fours that follow each other; of others the places alone fill a thread's registers. */
   readonly wide?: boolean | undefined;
 }
@@ -84,17 +84,21 @@ export interface ChainRequest {
  * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do.
  *
  * Results in f32 err by 1e-5 of a sum of one sign after 2048 products. Those in f16 show nothing of it in far longer sums; whole
- * numbers are exact. Of f32 in halves it is 6e-7 after 112 products, in registers: so short a chain is not worth the way to memory. Up to
- * 96 products are one chain: of more f32's error is a fourth of theirs.
+ * numbers are exact. Of f32 in halves, whose drift is made up for (`splitDrift()`), 512 products err by 5e-7 to 1e-6, 2,048 by 6e-7 to
+ * 4e-6: a quarter of the depth errs at most 2.7 times as much as all of it does in f32.
  *
  * @param result What the results are stored in.
  */
 export function unitChain(
   result: Scalar,
-  { flush, split = false, wide = true }: ChainRequest = {},
+  { flush, split, wide = true }: ChainRequest = {},
 ): UnitChain | undefined {
-  if (split) return { length: 224, alone: 192, totals: "registers" };
+  const totals = wide ? "result" : "registers";
+  if (split !== undefined) {
+    const products = Math.min(2048, Math.max(512, Math.ceil(split / 4)));
+    return { length: 2 * products, totals };
+  }
   if (result !== "f32" && result !== "f16" || flush === 0) return undefined;
   if (result === "f16") return { length: flush ?? 16_384, totals: "registers" };
-  return { length: flush ?? 2048, totals: wide ? "result" : "registers" };
+  return { length: flush ?? 2048, totals };
 }

@@ -31,6 +31,7 @@ export interface AtomicWords {
   store(index: string, value: string): string;
   add(index: string, value: string): string;
   max(index: string, value: string): string;
+  or(index: string, value: string): string;
 }
 
 /** A load whose values are unpacked later. */
@@ -213,6 +214,7 @@ export function moduleBuilder(mode: SizeMode): ModuleBuilder {
         store: call("Store"),
         add: call("Add"),
         max: call("Max"),
+        or: call("Or"),
       };
     },
     declarations() {

@@ -1,5 +1,4 @@
-import { POWER_OF_TWO } from "./split_scales.ts";
-import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import {
   eachElement,
   type ModuleBuilder,
@@ -81,6 +80,12 @@ export function clearMarksWorkgroups(words: number): number {
   return Math.ceil(words / 256);
 }
 
+/** WGSL of what is added to an f32's bits before those behind the first 11 are cut off. */
+export const HIGH_ROUNDING: Readonly<Record<HighRounding, string>> = {
+  nearest: "0x1000u",
+  away: "0x1fffu",
+};
+
 /** WGSL of what patches of a key are multiplied by, given the bits of its largest value. */
 export const SPLIT_FACTOR = `
 // The power of two that brings the largest value to between 2^${TOP} and 2^${
@@ -109,11 +114,12 @@ export function sizeBits(value: string): string {
 }
 
 /** WGSL of an f32 as a high half, in the low bits of a word, and the low one. */
-export const SPLIT_HALVES = `
+export function splitHalvesText(rounding: HighRounding): string {
+  return `
 // 11 bits, rounded, by whole numbers, since compilers take x - f32(f16(x)) for 0. What they leave has 13 bits and a sign, of which the
 // low half keeps 11.
 fn halves_of(x: f32) -> u32 {
-  let high = bitcast<f32>((bitcast<u32>(x) + 0x1000u) & 0xffffe000u);
+  let high = bitcast<f32>((bitcast<u32>(x) + ${HIGH_ROUNDING[rounding]}) & 0xffffe000u);
   return bitcast<u32>(vec2<f16>(f16(high), f16(x - high)));
 }
 // A word of two neighbours' high halves, or of their low ones.
@@ -121,6 +127,7 @@ fn halves_pair(first: u32, second: u32, low: bool) -> u32 {
   return select((first & 0xffffu) | (second << 16u), (first >> 16u) | (second & 0xffff0000u), low);
 }
 `;
+}
 
 /** WGSL that takes results back to their size, and says which halves do not hold. */
 export const SPLIT_RESULTS = `
@@ -131,8 +138,14 @@ fn beyond_halves(bits: u32) -> bool {
 fn split_exponent(bits: u32) -> i32 {
   return select(i32(bits >> 23u) - ${127 + TOP}, 0, bits == 0u || beyond_halves(bits));
 }
-${POWER_OF_TWO}
+// A normal number.
+fn power_of_two(exponent: i32) -> f32 {
+  return bitcast<f32>(u32(exponent + 127) << 23u);
+}
 `;
+
+/** WGSL of what results are multiplied by, given `drift`, which `splitDrift()` says. */
+export const DRIFT_FACTOR = "(1.0f + f32(drift) * 0x1p-23f)";
 
 /**
  * WGSL of whether results may be off by more than 6 u of what sums of the products that they are made of come to, which is about what

@@ -1,3 +1,4 @@
+import type { HighRounding } from "../problem/split_rounding.ts";
 import type { ModuleBuilder } from "./module.ts";
 import { WHOLE } from "./module.ts";
 import {
@@ -5,7 +6,7 @@ import {
   markPlaces,
   sizeBits,
   SPLIT_FACTOR,
-  SPLIT_HALVES,
+  splitHalvesText,
   type SplitMarks,
 } from "./split_marks.ts";
 import type { MatrixStack } from "./winograd_tiles.ts";
@@ -18,6 +19,7 @@ export interface SplitStore {
   readonly depth: MatrixStack["along"];
   /** Values along the depth of a matrix unit. */
   readonly unitDepth: number;
+  readonly rounding: HighRounding;
 }
 
 /** Threads of a workgroup that has all channels of its tiles, given those of a tile. */
@@ -53,7 +55,7 @@ fn paired(halves: u32, odd: bool) -> u32 {
 export function splitPatches(
   module: ModuleBuilder,
   stack: MatrixStack,
-  { marks, depth, unitDepth }: SplitStore,
+  { marks, depth, unitDepth, rounding }: SplitStore,
   tileThreads: { readonly channels: number; readonly workgroup: number },
 ): SplitPatches {
   const place = splitPlace(module, stack, depth, unitDepth);
@@ -62,8 +64,8 @@ export function splitPatches(
     sized: (values: readonly string[]) =>
       values.map((value) => `largest = max(largest, ${sizeBits(value)});`),
     word: (which: number, value: string) => `let word${which} = paired(halves_of(${value}), odd);`,
-    trait: `halves${unitDepth}_${depth}_${marks.by}`,
-    declarations: SPLIT_FACTOR + SPLIT_HALVES + PAIRED,
+    trait: `halves${unitDepth}_${depth}_${rounding}_${marks.by}`,
+    declarations: SPLIT_FACTOR + splitHalvesText(rounding) + PAIRED,
   };
   if (marks.by !== "tile") {
     const words = module.atomics("marks");

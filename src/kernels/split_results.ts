@@ -1,7 +1,13 @@
 import type { Matrix } from "../winograd/matrix.ts";
 import { literalOf } from "../elements/scalar.ts";
 import { loopIterations, type ModuleBuilder, type TensorSplit, WHOLE } from "./module.ts";
-import { doubtText, markPlaces, SPLIT_RESULTS, type SplitMarks } from "./split_marks.ts";
+import {
+  doubtText,
+  DRIFT_FACTOR,
+  markPlaces,
+  SPLIT_RESULTS,
+  type SplitMarks,
+} from "./split_marks.ts";
 import type { TiledTensor } from "./winograd_tiles.ts";
 
 /** How products of halves become results: multiplied back to their size, or summed as they are where halves do not hold them. */
@@ -9,6 +15,8 @@ export interface SplitOutput {
   /** Of the operand whose patches are images, and of the other. */
   readonly marks: readonly [SplitMarks, SplitMarks];
   readonly plain: PlainSums;
+  /** What units cut off of sums (`splitDrift()`). */
+  readonly drift: number;
 }
 
 /** What a result is a sum of, for those that are summed in f32 as they are: of stride 1, along two axes. */
@@ -78,7 +86,7 @@ function lanesOf(results: number, threads: number): number {
  */
 export function splitResults(
   module: ModuleBuilder,
-  { marks, plain }: SplitOutput,
+  { marks, plain, drift }: SplitOutput,
   [matrix0, matrix1]: readonly [Matrix, Matrix],
   { threads, vector }: { readonly threads: number; readonly vector: 1 | 4 },
 ): SplitResults {
@@ -130,7 +138,8 @@ export function splitResults(
         "} else {",
         "// In two steps: each factor is a normal number.",
         "let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
-        "let part = power_of_two(exponent >> 1u);",
+        `let drift = ${module.size("split_drift", drift)};`,
+        `let part = power_of_two(exponent >> 1u) * ${DRIFT_FACTOR};`,
         "let rest = power_of_two(exponent - (exponent >> 1u));",
         ...tile.flatMap((row, i) =>
           row.map((value, j) => `let y${i}_${j} = ${value} * part * rest;`)

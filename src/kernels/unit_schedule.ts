@@ -28,17 +28,13 @@ function unitParts(
   steps: number,
   rounds: number | undefined,
 ): MatrixParts | undefined {
-  const { depth, matrix } = policy;
+  const { matrix } = policy;
   if (chain === undefined || matrix === undefined) return undefined;
-  const { totals, alone } = chain;
+  const { totals } = chain;
   const most = mostPartSteps(policy, chain);
-  if (most < steps) {
-    const whole = totals === "result" || rounds !== undefined;
-    return { steps: whole ? partSteps(steps, most, rounds) : most, totals };
-  }
-  return alone !== undefined && steps * depth > alone
-    ? { steps: Math.ceil(steps / 2), totals }
-    : undefined;
+  if (most >= steps) return undefined;
+  const whole = totals === "result" || rounds !== undefined;
+  return { steps: whole ? partSteps(steps, most, rounds) : most, totals };
 }
 
 /** Steps of a part, `most` at most: parts of about equal length, of whole rounds. */

@@ -30,3 +30,9 @@ export const SPLIT_ROUNDING = {
   /** Products of a chain of sums in f32 in place of halves: they err less than those of halves beside them, however many. */
   chain: 128,
 } as const;
+
+/**
+ * How the 11 bits of a high half are rounded. Units cut the products of high halves off toward zero; where those of one operand are away
+ * from zero, what its low halves add is of the other sign, and as much is cut off it (docs/accuracy.md).
+ */
+export type HighRounding = "nearest" | "away";

@@ -42,6 +42,7 @@ const ARITHMETICS: readonly (readonly [
     math: "f16x3",
     chain: 32,
     scaled: "tiles",
+    ...{ highs: "away", drift: 1 },
   }, ["fwd", "bwd-data"]],
   ["F(3x3,4x4) in halves", { ...tile(3, 4, 2), unit: 8, math: "f16x3", chain: 32 }, ["bwd-filter"]],
   ["F(4x4,3x3) in quads of tiles", {

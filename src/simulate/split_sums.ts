@@ -1,5 +1,6 @@
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import { driftFactor } from "../problem/split_drift.ts";
+import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import { foldedSums } from "./folded_sums.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
 import { addUnit, exponentOf } from "./unit_sums.ts";
@@ -14,6 +15,8 @@ interface Scale {
   readonly balance: number;
   /** Whether it is summed in f32. */
   readonly beyond: boolean;
+  /** Whether any low half is not zero. */
+  readonly lows: boolean;
 }
 
 /**
@@ -40,7 +43,8 @@ export function splitSums(
   const magnitudes = new Float64Array(count);
   const squares = new Float64Array(count);
   const products = new Float64Array(depth);
-  const left = splitStep(depth, rows), right = splitStep(depth, columns);
+  const left = splitStep(depth, rows, arithmetic.highs ?? "nearest"),
+    right = splitStep(depth, columns, "nearest");
   let rounded = false;
   for (let first = 0; first < units; first += depth) {
     const terms = Math.min(depth, units - first);
@@ -81,7 +85,8 @@ export function splitSums(
   const values = scaled.map((value, at) => {
     const [row, column] = [rows[Math.floor(at / rights)]!, columns[at % rights]!];
     if (isDoubtful(value, row, column, units)) return (inF32 ??= whole(order)).values[at]!;
-    return Math.fround(value * 2 ** (row.exponent + column.exponent));
+    const enlarged = driftFactor(row.lows || column.lows ? arithmetic : {});
+    return Math.fround(value * enlarged * 2 ** (row.exponent + column.exponent));
   });
   return {
     values,
@@ -93,7 +98,7 @@ export function splitSums(
   };
 }
 
-/** Whether a sum is made in f32, as `rescaleStep()` of `src/kernels/split_scales.ts` says. */
+/** Whether a sum is made in f32, as `rescaleStep()` of `src/kernels/split_rescale.ts` says. */
 function isDoubtful(value: number, row: Scale, column: Scale, depth: number): boolean {
   if (row.beyond || column.beyond) return true;
   const small = row.small + column.small;
@@ -101,13 +106,13 @@ function isDoubtful(value: number, row: Scale, column: Scale, depth: number): bo
     Math.abs(value) < small * SPLIT_ROUNDING.enough;
 }
 
-/** The scales of one side: what `split_scales.wgsl` finds. */
+/** The scales of one side: what `split_halves.wgsl` finds. */
 function findScales(
   units: number,
   load: (unit: number) => Float64Array,
   count: number,
 ): Scale[] {
-  const { top, smallBits, largeBits, weight, least } = SPLIT_ROUNDING;
+  const { top, smallBits, largeBits, weight, least, most } = SPLIT_ROUNDING;
   const largest = new Float64Array(count);
   for (let unit = 0; unit < units; unit++) {
     load(unit).forEach((value, i) => {
@@ -117,22 +122,27 @@ function findScales(
   }
   const exponents = Array.from(largest, (value) => exponentOf(value));
   const small = new Float64Array(count), large = new Float64Array(count);
+  const lows = new Array<boolean>(count).fill(false);
   for (let unit = 0; unit < units; unit++) {
     load(unit).forEach((value, i) => {
       if (value === 0 || !Number.isFinite(largest[i]!)) return;
+      if (highHalf(value, "nearest") !== value) lows[i] = true;
       const below = exponents[i]! - exponentOf(value);
       if (below > smallBits) small[i]!++;
       if (below <= largeBits) large[i]!++;
     });
   }
   return exponents.map((exponent, i): Scale => {
-    if (largest[i] === 0) return { exponent: 0, small: 0, balance: Infinity, beyond: false };
-    const beyond = largest[i] === Infinity || exponent < least;
+    if (largest[i] === 0) {
+      return { exponent: 0, small: 0, balance: Infinity, beyond: false, lows: false };
+    }
+    const beyond = exponent > most || exponent < least;
     return {
       exponent: beyond ? 0 : exponent - top,
       small: small[i]!,
       balance: weight * large[i]! - small[i]!,
       beyond,
+      lows: lows[i]!,
     };
   });
 }
@@ -144,7 +154,7 @@ interface Halves {
 }
 
 /** The values of a step of one side, in halves. */
-function splitStep(depth: number, scales: readonly Scale[]) {
+function splitStep(depth: number, scales: readonly Scale[], rounding: HighRounding) {
   const count = scales.length;
   const made = (): Halves => ({
     values: new Float64Array(depth * count),
@@ -166,7 +176,7 @@ function splitStep(depth: number, scales: readonly Scale[]) {
         const { exponent, beyond } = scales[i]!;
         const at = term * count + i;
         const value = beyond ? 0 : values[i]! * 2 ** -exponent;
-        const head = highHalf(value);
+        const head = highHalf(value, rounding);
         put(high, at, head);
         put(low, at, value - head);
         if (low.values[at] !== 0) anyLow = true;
@@ -179,8 +189,8 @@ const FLOAT = new Float32Array(1);
 const WORD = new Uint32Array(FLOAT.buffer);
 
 /** The 11 bits of an f32 that its high half has, rounded. */
-export function highHalf(value: number): number {
+export function highHalf(value: number, rounding: HighRounding): number {
   FLOAT[0] = value;
-  WORD[0] = (WORD[0]! + 0x1000) & 0xffffe000;
+  WORD[0] = (WORD[0]! + (rounding === "away" ? 0x1fff : 0x1000)) & 0xffffe000;
   return FLOAT[0]!;
 }

@@ -1,5 +1,6 @@
 import type { AxisTile, PlanArithmetic } from "../problem/plan_arithmetic.ts";
-import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import { driftFactor } from "../problem/split_drift.ts";
+import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import { foldedSums } from "./folded_sums.ts";
 import { highHalf } from "./split_sums.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
@@ -40,8 +41,10 @@ export function splitTiledSums(
   const made = () => new Float64Array(pairs * alpha);
   const [exact, magnitudes, squares] = [made(), made(), made()];
   const ofTiles = largest!.lefts ?? largestPatches(source, input.exact.inputs);
-  const x = splitSide(transformedSide(lefts, input), ofTiles, depth, input);
-  const w = splitSide(transformedSide(rights, filter), largest!.rights, depth, filter);
+  const { highs = "nearest" } = arithmetic;
+  const x = splitSide(transformedSide(lefts, input), ofTiles, depth, input, highs);
+  const rightSide = transformedSide(rights, filter);
+  const w = splitSide(rightSide, largest!.rights, depth, filter, "nearest");
   const products = new Float64Array(depth);
   for (let first = 0; first < units; first += depth) {
     const terms = Math.min(depth, units - first);
@@ -69,6 +72,7 @@ export function splitTiledSums(
   const { largest: factors, norm } = outputFactors(output);
   let plain: ReturnType<typeof plainSums> | undefined;
   const values = new Float64Array(pairs * results);
+  const enlarged = driftFactor(arithmetic);
   const nonNegative = (all: Float64Array) =>
     throughOutput(output.exact, all, pairs).map((value) => Math.max(0, value));
   const said = {
@@ -91,7 +95,7 @@ export function splitTiledSums(
       for (let i = 0, at = pair * results; i < results; i++, at++) {
         values[at] = doubtful
           ? plain!.values[at]!
-          : Math.fround(tile[i]! * 2 ** (row.exponent + column.exponent));
+          : Math.fround(tile[i]! * enlarged * 2 ** (row.exponent + column.exponent));
         // Transforms spread infinities and NaN over a tile.
         if (!doubtful) continue;
         said.exact[at] = plain!.exact[at]!;
@@ -156,6 +160,7 @@ function splitSide(
   largest: Float64Array,
   depth: number,
   { exact: { inputs, outputs } }: RoundedTransform,
+  rounding: HighRounding,
 ) {
   const count = largest.length;
   const scales = Array.from(largest, (value) => {
@@ -195,7 +200,7 @@ function splitSide(
         for (let a = 0; a < outputs; a++) {
           const at = (term * count + one) * outputs + a;
           const value = side.rounded[one * outputs + a]! * 2 ** -exponent;
-          const head = highHalf(value);
+          const head = highHalf(value, rounding);
           put(high, at, head);
           put(low, at, value - head);
         }

@@ -1,6 +1,8 @@
 import assert from "#assert";
 import { fillTensor } from "../tensor/fill.ts";
 import type { SumSource } from "./sum_source.ts";
+import { unitChain } from "../kernels/matrix_units.ts";
+import { splitDrift } from "../problem/split_drift.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { simulateSums } from "./sums.ts";
 
@@ -70,10 +72,10 @@ function splitErrors(units: number, fill: "uniform01" | "normal", arithmetic: Pl
 }
 
 Deno.test("sums of f32 in halves err by less than 7e-7, and 4 times what sums in f32 do", () => {
-  for (const units of [32, 64, 96, 112, 128, 256, 1152]) {
-    // As `unitSchedule()` has it.
-    const chain = units === 112 ? 64 : 112;
-    const halves = { unit: 16, math: "f16x3", chain } as const;
+  for (const units of [32, 64, 96, 128, 256, 512, 1152, 2048, 4096]) {
+    const chain = unitChain("f32", { split: units })!.length / 2;
+    const own = { unit: 16, math: "f16x3", chain } as const;
+    const halves = { ...own, ...splitDrift(own, units, true) };
     for (const fill of ["uniform01", "normal"] as const) {
       const split = splitErrors(units, fill, halves);
       const whole = splitErrors(units, fill, {});
@@ -81,6 +83,23 @@ Deno.test("sums of f32 in halves err by less than 7e-7, and 4 times what sums in
       if (fill === "uniform01") assert.ok(split.mare < 7e-7, `${units}: ${split.mare}`);
     }
   }
+});
+
+Deno.test("high halves away from zero lose a third of what others do, which leaves a drift to be made up for", () => {
+  const own = { unit: 16, math: "f16x3", chain: 512 } as const;
+  const drift = splitDrift(own, 2048, true);
+  const { highs } = drift;
+  assert.deepEqual(drift, { highs: "away", drift: 12 });
+  for (
+    const [fill, most] of [["uniform01", [0.35, 0.6]], ["normal", [1.05, 0.65]]] as const
+  ) {
+    const error = (more: PlanArithmetic) => splitErrors(2048, fill, { ...own, ...more }).relL2;
+    const [all, away, made] = [error({}), error({ highs: highs! }), error(drift)];
+    assert.ok(away < most[0] * all && made < most[1] * away, `${fill}: ${[all, away, made]}`);
+  }
+  // Too few products to lose much, and units that round.
+  assert.deepEqual(splitDrift(own, 63, true), {});
+  assert.deepEqual(splitDrift(own, 2048), {});
 });
 
 /** One sum of given factors, as a unit makes it in halves. */

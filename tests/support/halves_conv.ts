@@ -115,13 +115,28 @@ async function errorsOf(
   return results.map((result) => largestError(reference, result, strides));
 }
 
-/** A request's result in f32. */
+/** A request's result, as it is. */
+async function resultOf(gpu: GpuDevice, { request, operands }: ReturnType<typeof halvesRequest>) {
+  const plan = planConv(request);
+  const { result } = await runPlan(gpu, plan, operands, convSubject(request).result, 1);
+  return { plan, result: result as Float32Array };
+}
+
+/** A request's result in f32, whose infinities and NaN spread over its tiles, which the gate would fail. */
 async function inF32(gpu: GpuDevice, { request, operands }: ReturnType<typeof halvesRequest>) {
-  // Infinities and NaN spread over its tiles, which the gate would fail.
   const { policy: _, ...plain } = request;
-  const { result } = convSubject(request);
-  const run = await runPlan(gpu, planConv({ ...plain, math: "f32" }), operands, result, 1);
-  return run.result as Float32Array;
+  return (await resultOf(gpu, { request: { ...plain, math: "f32" }, operands })).result;
+}
+
+/** Runs a request once, for its result as it is. */
+export function unjudged(
+  gpu: GpuDevice,
+  descriptor: string,
+  op: ConvProblem["op"],
+  more: Partial<PlanRequest> = {},
+  data: Data = {},
+) {
+  return resultOf(gpu, halvesRequest(gpu, descriptor, op, more, data));
 }
 
 /** A request in halves errs little more than one in f32 is seen to, whatever its data. */

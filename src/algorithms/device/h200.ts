@@ -61,8 +61,9 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.halfGroups`: 15 layers of groups and few channels in f16 over what was predicted of them, geomeans 0.58 forward, 0.60
  *   backward-data and 0.63 backward-filter (`taps.txt` of an H100, 2026-11-26, 8).
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
- * - `shares.flushed.transformed`, `transforms.halves`: by hand, to the products and passes of `halves.txt` of 2026-11-26. Products took
- *   0.90 to 1.09 of what is predicted on `tall`, which most layers take, and 0.72 (`square` with splits) to 1.28 (`small`) on others.
+ * - `shares.halves`, `flushed.halves`: by hand, to 28 products of Winograd and 4096³, each tile forced (`drift.txt` of an H100, 2026-11-26):
+ *   0.81 to 1.10 of what is predicted, the tiles that are taken 0.94 to 1.08; `192-rows` as `192-columns`.
+ * - `transforms.halves`: by hand, to passes of `halves.txt` of 2026-11-26.
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
@@ -224,7 +225,17 @@ export const H200: DeviceModel = {
     singleHalves: { gathered: 0.71, correlated: 0.45 },
     fewHalves: { one: 0.4, four: 0.71 },
     f16x3: 1.08,
-    flushed: { kept: 0.68, spilled: 0.33, transformed: 0.84 },
+    halves: {
+      "matrix-square": 0.93,
+      "matrix-square-96-rows": 0.93,
+      "matrix-square-96-columns": 0.88,
+      "matrix-large": 0.8,
+      "matrix-eight": 0.94,
+      "matrix-96-columns": 0.74,
+      "matrix-192-columns": 0.9,
+      "matrix-192-rows": 0.9,
+    },
+    flushed: { kept: 0.68, spilled: 0.33, halves: 0.93 },
     sliced: {
       flushed: 0.75,
       small: 0.78,

@@ -115,14 +115,16 @@ export interface DeviceShares {
    * never.
    */
   readonly f16x3: number;
+  /** The same of a policy over what `policies` has of it and `f16x3`; 1 where absent, and less of one workgroup a multiprocessor. */
+  readonly halves: Readonly<Record<string, number>>;
   /**
    * Of matrix units whose sums move to registers every few steps: where these hold both, where they do not, and where they hold both of
-   * halves of transformed data, whose sums move less often.
+   * f32 in halves, whose sums move less often.
    */
   readonly flushed: {
     readonly kept: number;
     readonly spilled: number;
-    readonly transformed: number;
+    readonly halves: number;
   };
   /** Fused Winograd with small tiles, with 16 results a thread, and where the registers of all threads do not fit. */
   readonly sliced: {

@@ -16,6 +16,7 @@ import {
   packingCost,
   packingPays,
   packsPanels,
+  rescalingCost,
   splittingCost,
   storedDepth,
 } from "./operands.ts";
@@ -29,7 +30,7 @@ export function gemmVector({ m, n }: GemmProblem): OutputVector {
 
 /** The matrix unit of a product, where it runs on one. */
 export function gemmUnit(request: GemmRequest): Product["matrix"] {
-  return productUnit(request, gemmVector(request.problem) !== "none");
+  return productUnit(request, gemmVector(request.problem) !== "none", request.problem.k);
 }
 
 /** The policy and splits that {@linkcode planGemm} takes, with their predicted cost. */
@@ -60,7 +61,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     along: "place",
     vector: 4,
     value: HALVES.tile,
-    packing: () => splittingCost(device, shape),
+    packing: () => splittingCost(device, shape) + rescalingCost(device, request.problem) / 2,
   } as const);
   return cutProduct(request, {
     rows: m,
@@ -70,7 +71,8 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
-    streams: fullVariant(request.variant).microKernel && batch * m * n > 0,
+    // Those of halves are finished by a pass of their own, whole or split.
+    streams: fullVariant(request.variant).microKernel && batch * m * n > 0 && !matrix?.split,
     matrix,
     a: tile(a, "rows", n),
     b: tile(b, "columns", m),

@@ -158,14 +158,22 @@ export function packingCost(
 }
 
 /**
- * Finding an operand's scales, and splitting it: it is read three times and written once, by passes that wait for memory half of
- * their time (84 to 92 us at 4096³ on an H200), in multiply-adds.
+ * Finding the largest values of an operand's places, and splitting it: it is read twice and written once, by passes that wait for memory
+ * half of their time (95 us at 4096³ on an H100), in multiply-adds.
  */
 export function splittingCost(
   { costs }: DeviceModel,
   { places, depth, batches }: OperandShape,
 ): number {
   return 8 * batches * places * depth * costs.element + 4 * costs.dispatch;
+}
+
+/** Taking sums of halves back to their size: they are read and written once more, in multiply-adds. */
+export function rescalingCost(
+  { costs }: DeviceModel,
+  { m, n, batch }: Pick<GemmProblem, "m" | "n" | "batch">,
+): number {
+  return 4 * batch * m * n * costs.element + costs.dispatch;
 }
 
 /** Whether operands are packed in panels of the tile's depth: int8 on matrix units, whose bytes follow each other along it. */

@@ -22,6 +22,7 @@ import {
   elementsTrait,
   sumOf,
 } from "../../elements/elements.ts";
+import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
 import {
@@ -59,7 +60,6 @@ import {
 } from "./operands.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
-import { splitScales } from "../../kernels/split_scales.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
 function withTile(request: GemmRequest): GemmRequest {
@@ -196,7 +196,10 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     vector,
     raster: variant.raster,
   };
-  const partials = splits === 1 ? undefined : buffers.add(
+  const sums = gemmSums(types, cut, Math.ceil(depth / policy.depth), packed, chain);
+  // Sums of halves are taken back to their size by a pass of its own: what that takes of registers the loop would lack.
+  const later = tail === undefined && (splits > 1 || matrix?.split === true);
+  const partials = !later && tail === undefined ? undefined : buffers.add(
     "partial results",
     "workspace",
     tail === undefined ? splits * elements : partialElements(tail),
@@ -204,9 +207,10 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   );
   const packs: Pass[] = [];
   const ending = gemmEpilogue(problem, types, buffers, place);
+  const drift = matrix?.split ? splitDrift(sums, k, request.matrixUnits!.cutsOff) : {};
   const split = matrix?.split
     ? splitProduct({
-      ...{ problem, policy, limits, device, mode, buffers, place, shapes },
+      ...{ problem, policy, limits, device, mode, buffers, place, shapes, depth, drift },
       epilogue: ending,
     })
     : undefined;
@@ -224,7 +228,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       ...(split?.after ?? []),
     ],
     multiplications: main.multiplications,
-    arithmetic: gemmSums(types, cut, Math.ceil(depth / policy.depth), packed, chain),
+    arithmetic: { ...sums, ...drift },
     notes: [
       ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
@@ -245,20 +249,19 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   /** The main loop: whole tiles to the result, what is split to partial results. */
   function product(): Pass {
     const module = moduleBuilder(mode);
-    const scales = split && splitScales(module);
     const [aLoader, bLoader] = [a.loader(module), b.loader(module)];
-    const target = splits === 1 || tail !== undefined ? result : partials!;
+    const target = later ? partials! : result;
     const whole = target === result;
     const width = vector === "none" ? 1 : 4;
     const element = whole ? types.result : sumOf(types);
     const out = module.tensor("result", "write", width, buffers.split(target), element);
-    const epilogue = whole ? split?.epilogue(scales) ?? ending : NO_STEPS;
+    const epilogue = whole ? ending : NO_STEPS;
     const epilogueSteps = epilogue(module, width, (row) => row);
     const map = resultMap(module, problem, vector, whole ? 1 : splits);
     const inTiles = tail &&
       tilePartialsOutput(module, tail, buffers.split(partials!), sumOf(types));
     const suffix = `${transpose}_a${a.trait}b${b.trait}_o${width}${
-      tail !== undefined ? "_streamk" : whole ? "" : "_split"
+      tail !== undefined ? "_streamk" : whole ? "" : splits === 1 ? "_scaled" : "_split"
     }${epilogueTrait(epilogueSteps)}${
       splitTrait(buffers.split(a.buffer), buffers.split(b.buffer), buffers.split(target))
     }`;
@@ -284,14 +287,14 @@ function planMath(asked: GemmRequest): Planned<Plan> {
     const workgroups = mainLoopWorkgroups(loop, policy);
     const multiplications = packed * mainLoopMultiplications(loop, policy, mode, variant);
     const operands = { a: a.buffer, b: b.buffer };
-    const places = { ...place, ...split?.places, ...operands, result: target, partials };
+    const places = { ...place, ...operands, result: target, partials };
     return pass(kernel, buffers, places, workgroups, limits, multiplications);
   }
 
   /** The pass that sums partial results and finishes them. */
   function reduction(partials: number): Pass {
     const places = { ...place, ...split?.places, partials, result };
-    const epilogue = split?.epilogue() ?? ending;
+    const epilogue = split?.epilogue ?? ending;
     if (tail !== undefined) {
       return reduceTilesPass(tail, mode, epilogue, buffers, places, limits, types.result);
     }

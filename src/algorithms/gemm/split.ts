@@ -1,32 +1,30 @@
 import { loadedTensor } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
 import { mainLoopKernel, mainLoopWorkgroups } from "../../kernels/main_loop.ts";
-import {
-  moduleBuilder,
-  type SizeMode,
-  splitTrait,
-  type TensorAccess,
-} from "../../kernels/module.ts";
+import { moduleBuilder, type SizeMode, splitTrait } from "../../kernels/module.ts";
 import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
 import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import {
-  halvesDepth,
   type SplitHalves,
   splitHalvesKernel,
   splitHalvesWorkgroups,
 } from "../../kernels/split_halves.ts";
+import { clearMarksKernel, clearMarksWorkgroups } from "../../kernels/split_marks.ts";
 import {
+  type SplitMaxima,
+  splitMaximaKernel,
+  splitMaximaWorkgroups,
+} from "../../kernels/split_maxima.ts";
+import {
+  placeMarks,
   rescaleStep,
   splitFlags,
-  type SplitOperand,
   type SplitResults,
-  splitScales,
-  splitScalesKernel,
-  splitScalesWorkgroups,
-} from "../../kernels/split_scales.ts";
+} from "../../kernels/split_rescale.ts";
 import { elementsOf } from "../../elements/elements.ts";
+import type { SplitDrift } from "../../problem/split_drift.ts";
 import { SPLIT_ROUNDING } from "../../problem/split_rounding.ts";
 import type { GemmProblem, GemmTensor } from "../../problem/gemm_problem.ts";
 import { policyFits } from "../tile_candidates.ts";
@@ -50,6 +48,9 @@ export interface SplitRequest {
   readonly shapes: { readonly a: OperandShape; readonly b: OperandShape };
   /** Of the product: on a matrix unit. */
   readonly policy: TilePolicy;
+  /** Values along the depth that the product goes over. */
+  readonly depth: number;
+  readonly drift: SplitDrift;
   /** What follows the sums. */
   readonly epilogue: EpilogueFactory;
 }
@@ -62,20 +63,20 @@ export interface SplitOperandHalves {
 
 /** What a product in halves has beside a product of halves. */
 export interface SplitProduct {
-  /** Before the product: finds the scales of both operands, clears the flags, and splits both. */
+  /** Before the product: finds the largest values of both operands' places, and splits both. */
   readonly before: readonly Pass[];
   /** After it: computes flagged tiles in f32. */
   readonly after: readonly Pass[];
   /** Buffers by the names that kernels bind. */
-  readonly places: { readonly scales: number; readonly flags: number };
+  readonly places: { readonly marks: number; readonly flags: number };
   readonly halves: { readonly a: SplitOperandHalves; readonly b: SplitOperandHalves };
-  /** The epilogue behind what takes sums back to their size. */
-  epilogue(known?: TensorAccess): EpilogueFactory;
+  /** What takes sums back to their size, and the epilogue behind it. */
+  readonly epilogue: EpilogueFactory;
 }
 
 /** What a plan says of it. */
 export const SPLIT_NOTE =
-  "f16x3: of f32 in two halves three products; four passes before it find powers of two for rows and columns and split " +
+  "f16x3: of f32 in two halves three products; passes before it find powers of two for rows and columns and split " +
   "both, one after it computes in f32 what halves do not hold";
 
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
@@ -87,27 +88,37 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const device = deviceOf(request);
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
   const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
-  const results: SplitResults = { batches: batch, rows: m, columns: n, depth: k, tile: rest };
+  const results: SplitResults = {
+    batches: batch,
+    rows: m,
+    columns: n,
+    depth: k,
+    tile: rest,
+    drift: request.drift.drift ?? 0,
+  };
   const flags = splitFlags(results);
+  const marks = placeMarks(results);
   const places = {
-    scales: buffers.add("scales of rows and columns", "workspace", 4 * batch * (m + n), "i32"),
+    marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
     flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
   };
-  const sides = {
-    a: { ...shapes.a, first: 0 },
-    b: { ...shapes.b, first: batch * m },
-  };
-  const scan = (name: "a" | "b") => {
-    const shape: SplitOperand = sides[name];
-    const buffer = place[name]!;
-    const cleared = name === "a" ? flags : 0;
-    const kernel = splitScalesKernel(shape, cleared, mode, buffers.split(buffer));
-    const bound = { operand: buffer, ...places };
-    return pass(kernel, buffers, bound, splitScalesWorkgroups(shape), limits);
+  const clear = pass(
+    clearMarksKernel(marks.words, mode),
+    buffers,
+    places,
+    clearMarksWorkgroups(marks.words),
+    limits,
+  );
+  const largest = (name: "a" | "b") => {
+    const tensor = place[name]!;
+    const shape = maximaOf(shapes[name], marks.first[name]);
+    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
+    const bound = { tensor, marks: places.marks };
+    return pass(kernel, buffers, bound, splitMaximaWorkgroups(shape), limits);
   };
   const deep = unitDepth(policy.matrix!.unit);
   const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
-    const shape = { ...shapes[name], depth: halvesDepth(k, deep) };
+    const shape = { ...shapes[name], depth: request.depth };
     const padded = packedSize(shape, policy, name === "a" ? "rows" : "columns");
     const elements = batch * padded.places * padded.depth;
     return { buffer: buffers.add(`halves of ${name}`, "workspace", elements, "f16"), padded };
@@ -115,21 +126,43 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const halves = { a: halvesOf("a"), b: halvesOf("b") };
   const splitting = (name: "a" | "b") => {
     const { buffer, padded } = halves[name];
-    const shape: SplitHalves = { ...sides[name], unitDepth: deep, padded };
+    const rounding = (name === "a" ? request.drift.highs : undefined) ?? "nearest";
+    const shape: SplitHalves = {
+      ...shapes[name],
+      marks: { first: marks.first[name], places: marks.places },
+      flags: name === "a" ? flags : 0,
+      unitDepth: deep,
+      padded,
+      rounding,
+    };
     const operand = place[name]!;
     const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(buffer));
-    const bound = { operand, scales: places.scales, halves: buffer };
+    const bound = { operand, ...places, halves: buffer };
     return pass(kernel, buffers, bound, splitHalvesWorkgroups(shape), limits);
   };
   return {
-    before: [scan("a"), scan("b"), splitting("a"), splitting("b")],
+    before: [clear, largest("a"), largest("b"), splitting("a"), splitting("b")],
     after: [restPass(request, rest, places.flags)],
     places,
     halves,
-    epilogue: (known) => (module, width, rowIndex) => [
-      rescaleStep(module, known ?? splitScales(module), results),
+    epilogue: (module, width, rowIndex) => [
+      rescaleStep(module, results),
       ...request.epilogue(module, width, rowIndex),
     ],
+  };
+}
+
+/** An operand's places and its depth, of which each place has a largest value. */
+function maximaOf(
+  { batches, places, depth, along, batchStride }: OperandShape,
+  firstKey: number,
+): SplitMaxima {
+  const [place, deep] = along === "place" ? [1, places] : [depth, 1];
+  const outer = { count: batches, stride: batchStride };
+  return {
+    keys: [outer, { count: places, stride: place }],
+    rest: [{ count: depth, stride: deep }],
+    firstKey,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { SizeMode } from "../../kernels/module.ts";
+import type { SplitDrift } from "../../problem/split_drift.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList, problemBuffers } from "../tensors.ts";
 import type { WinogradGeometry } from "./geometry.ts";
@@ -16,4 +17,5 @@ export interface Context {
   readonly operands: readonly [number, number];
   /** Of halves: what is kept of the operands. */
   readonly marks: number | undefined;
+  readonly drift: SplitDrift;
 }

@@ -97,7 +97,11 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   );
   const splitMarks = tile.stored === "halves" ? operandMarks(request, geometry, chunk) : undefined;
   const marks = splitMarks && buffers.add("marks", "workspace", splitMarks.words, "u32");
-  const context: Context = { request, mode, tile, geometry, buffers, tensors, operands, marks };
+  const sums = splitMarks && splitArithmetic(request, chunk, splitMarks);
+  const context: Context = {
+    ...{ request, mode, tile, geometry, buffers, tensors, operands, marks },
+    drift: sums ?? {},
+  };
 
   const passes: Pass[] = [];
   let kernel = "";
@@ -157,11 +161,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       tiles: [{
         axes: tile.transforms.slice(-problem.filterSize.length).map(({ n, r }) => ({ n, r })),
       }],
-      ...(splitMarks
-        ? splitArithmetic(request, chunk, splitMarks)
-        : splits === 1
-        ? {}
-        : { chain: perSplit, segment: perSplit }),
+      ...(sums ?? (splits === 1 ? {} : { chain: perSplit, segment: perSplit })),
       ...(tile.stored === "quad" ? { transformed: quadSides(request, geometry, chunk) } : {}),
     },
     notes: notesOf(request, tile, geometry, chunk, count),

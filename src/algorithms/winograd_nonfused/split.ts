@@ -14,6 +14,7 @@ import type { UnitChain } from "../../kernels/matrix_units.ts";
 import { type Product, productUnit } from "../product.ts";
 import { type Cut, cutArithmetic } from "../cut.ts";
 import { pass } from "../passes.ts";
+import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import type { SplitOutput } from "../../kernels/split_results.ts";
 import type { Context } from "./context.ts";
@@ -28,10 +29,10 @@ export const SPLIT_NOTE =
   "for channels, and the output's transform sums in f32 what halves do not hold";
 
 /**
- * How far units add up products of transformed halves: 128 products. Sums of one sign are cut off by 3e-7 to 4e-7 of themselves then, which
- * is three times what f32 errs by there; of others the transforms err more (docs/accuracy.md).
+ * How far units add up products of transformed halves: 512 products, which err by 0.5 to 2.5 times what f32 errs by since the drift of
+ * units is made up for (docs/accuracy.md); of more, sums move to registers, in which tiles of 64 results a thread hold both.
  */
-const TRANSFORMED_CHAIN: UnitChain = { length: 256, totals: "registers" };
+const TRANSFORMED_CHAIN: UnitChain = { length: 1024, totals: "registers" };
 
 /** The matrix unit of transformed halves; undefined where the device has none, or they are none. */
 export function splitUnit(request: PlanRequest): Product["matrix"] {
@@ -165,10 +166,11 @@ export function splitArithmetic(
 ): PlanArithmetic {
   const steps = 2 * depth / cut.policy.depth;
   const { chain, segment, ...unit } = cutArithmetic(cut, steps, splitUnit(request)?.chain);
+  const sums = { ...unit, ...(chain === undefined ? {} : { chain: chain / 2 }) };
   return {
-    ...unit,
+    ...sums,
+    ...splitDrift(sums, depth, request.matrixUnits!.cutsOff),
     ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
-    ...(chain === undefined ? {} : { chain: chain / 2 }),
     ...(segment === undefined ? {} : { segment: segment / 2 }),
   };
 }
@@ -180,7 +182,7 @@ function sidesOf({ operands: [a] }: WinogradGeometry) {
 
 /** What takes products of halves to results, or sums these as they are. */
 export function outputSplit(
-  { request, geometry, buffers, tensors }: Context,
+  { request, geometry, buffers, tensors, drift: { drift = 0 } }: Context,
   layout: { readonly depth: number },
   first: number,
 ): SplitOutput {
@@ -191,6 +193,7 @@ export function outputSplit(
   const split = (which: 0 | 1) => buffers.split(tensors.tensor[geometry.operands[which].which]);
   return {
     marks: [marks[data], marks[other]],
+    drift,
     plain: {
       op,
       data: tensor(data),

@@ -32,7 +32,7 @@ export function transformPass(
   layout: ChunkLayout,
   first: number,
 ): Pass[] {
-  const { request, mode, tile, geometry, buffers, tensors, operands, marks } = context;
+  const { request, mode, tile, geometry, buffers, tensors, operands, marks, drift } = context;
   const operand = geometry.operands[which];
   const tensor = operand.tensor(layout.images);
   const stack = layout.stacks[which];
@@ -58,6 +58,7 @@ export function transformPass(
       marks: operandMarks(request, geometry, layout, first).marks[which],
       depth: operand.depth,
       unitDepth: unitDepth(layout.cut.policy.matrix!.unit),
+      rounding: (operand.role === "data" ? drift.highs : undefined) ?? "nearest",
     },
   };
   const workgroups = patchWorkgroups(shape);

@@ -161,11 +161,30 @@ function operandsOf(
 }
 
 /**
- * What of both operands' matrices is multiplied, by what is behind their names: of split operands the small products first; that of
- * both low halves is below what f32 has.
+ * The products of a step of split operands, the small ones first; that of both low halves is below what f32 has. Low halves of A are
+ * gone when its high ones are loaded: registers are short.
  */
-function termsOf({ split }: MatrixTile): readonly (readonly [string, string])[] {
-  return split ? [["_low", ""], ["", "_low"], ["", ""]] : [["", ""]];
+function splitProducts(
+  lefts: readonly LoadedMatrix[][],
+  rights: readonly LoadedMatrix[][],
+  load: (matrix: LoadedMatrix) => string,
+  multiply: (row: number, column: number, a: string, b: string) => string,
+): string[] {
+  const products = (column: number, [x, y]: readonly [string, string]) =>
+    lefts.map((_, row) => multiply(row, column, `a${row}${x}`, `b${column}${y}`));
+  return [
+    ...rights.map(([high]) => load(high!)),
+    "    {",
+    ...lefts.map(([, low]) => load(low!)),
+    ...rights.flatMap((_, column) => products(column, ["_low", ""])),
+    "    }",
+    ...lefts.map(([high]) => load(high!)),
+    ...rights.flatMap(([, low], column) => [
+      load(low!),
+      ...products(column, ["", "_low"]),
+      ...products(column, ["", ""]),
+    ]),
+  ];
 }
 
 /** The text of a subgroup's products of a step. */
@@ -185,14 +204,9 @@ export function matrixProducts(
     return `      ${sum} = subgroupMatrixMultiplyAccumulate(${a}, ${b}, ${sum});`;
   };
   const multiplied = (column: number) =>
-    termsOf(matrix).flatMap(([x, y]) =>
-      Array.from(
-        { length: rows },
-        (_, row) => multiply(row, column, `a${row}${x}`, `b${column}${y}`),
-      )
-    );
-  const loaded = (operands: readonly LoadedMatrix[]) =>
-    operands.map(({ name, load }) => `      let ${name} = ${load};`);
+    Array.from({ length: rows }, (_, row) => multiply(row, column, `a${row}`, `b${column}`));
+  const load = ({ name, load }: LoadedMatrix) => `      let ${name} = ${load};`;
+  const loaded = (operands: readonly LoadedMatrix[]) => operands.map(load);
   const { ring, cyclic } = b;
   const sides = [
     { tile: a, each: unit.m, count: rows },
@@ -202,6 +216,7 @@ export function matrixProducts(
   const ringed = ring && ringProducts(ring, rows, sides[1], deep, multiply);
   const step = (at: number, taps?: readonly number[]) => {
     if (cyclic !== undefined) return cyclicProducts(...sides, cyclic, at, multiply);
+    if (matrix.split) return splitProducts(left(at), right(at), load, multiply);
     return [
       ...loaded(left(at).flat()),
       ...(ringed?.multiply(at, taps) ??

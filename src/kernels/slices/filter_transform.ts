@@ -15,7 +15,7 @@ import {
   markPlaces,
   sizeBits,
   SPLIT_FACTOR,
-  SPLIT_HALVES,
+  splitHalvesText,
   type SplitMarks,
 } from "../split_marks.ts";
 import { type PatchTransform, transformResults, transformText } from "./patch.ts";
@@ -224,7 +224,7 @@ export function filterTransformKernel(
   };
   const body = render(template, values);
   const wgsl = `// ${name}: transforms a filter for the slice loop.\n${module.declarations()}\n${
-    split ? SPLIT_FACTOR + SPLIT_HALVES : ""
+    split ? SPLIT_FACTOR + splitHalvesText("nearest") : ""
   }${body}`;
   const traits = `${name}${values.channelsFirst ? "_c" : "_p"}`;
   const squares = split ? TOGETHER : 1;

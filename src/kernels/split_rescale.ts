@@ -1,0 +1,148 @@
+import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
+import type { EpilogueStep } from "./epilogue.ts";
+import type { ModuleBuilder } from "./module.ts";
+import { DRIFT_FACTOR, SPLIT_RESULTS } from "./split_marks.ts";
+import { WHOLE } from "./module.ts";
+
+const { enough: ENOUGH, weight: WEIGHT } = SPLIT_ROUNDING;
+/** Longest sums that counts leave room for. */
+export const MOST_SPLIT_DEPTH = 2 ** 24;
+
+/** A product of which every result is looked at. */
+export interface SplitResults {
+  readonly batches: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  /** Tiles of which each has a flag: down the rows, then along the columns, then to the next of the batch. */
+  readonly tile: { readonly rows: number; readonly columns: number };
+  /** What units cut off of sums (`splitDrift()`). */
+  readonly drift: number;
+}
+
+/** Flags of a product's tiles. */
+export function splitFlags(
+  { batches, rows, columns, tile }: Pick<SplitResults, "batches" | "rows" | "columns" | "tile">,
+): number {
+  return batches * Math.ceil(rows / tile.rows) * Math.ceil(columns / tile.columns);
+}
+
+/**
+ * What is kept of the rows of A and the columns of B: bits of the largest value of each, then a word each that counts its small values,
+ * twice, and says by its last bit whether any low half is not zero, then the number of its large ones.
+ */
+export interface PlaceMarks {
+  /** Of A's rows, and before those of B's columns. */
+  readonly first: { readonly a: number; readonly b: number };
+  /** Words of a kind. */
+  readonly places: number;
+  readonly words: number;
+}
+
+/** Where the marks of a product's operands lie: in whole vectors of four. */
+export function placeMarks(
+  { batches, rows, columns }: Pick<SplitResults, "batches" | "rows" | "columns">,
+): PlaceMarks {
+  const fours = (count: number) => 4 * Math.ceil(count / 4);
+  const b = fours(batches * rows);
+  const places = b + fours(batches * columns);
+  return { first: { a: 0, b }, places, words: 3 * places };
+}
+
+/**
+ * The first step of an epilogue: takes a sum back to its own size, and flags its tile where the rounding of small values may be
+ * more than 4 u·Σ|a||b|, or a value is beyond what is split.
+ */
+export function rescaleStep(
+  module: ModuleBuilder,
+  { batches, rows, columns, depth, tile, drift }: SplitResults,
+): EpilogueStep {
+  const marks = module.tensor("marks", "read", 4, WHOLE, "u32");
+  const size = (name: string, value: number) => module.size(`split_${name}`, value);
+  const { first, places } = placeMarks({ batches, rows, columns });
+  const [m, n] = [size("rows", rows), size("columns", columns)];
+  const count = size("places", places);
+  const rowTiles = size("row_tiles", Math.ceil(rows / tile.rows));
+  const columnTiles = size("column_tiles", Math.ceil(columns / tile.columns));
+  const flag =
+    `(batch * ${columnTiles} + column / ${tile.columns}u) * ${rowTiles} + row / ${tile.rows}u`;
+  const flagged = module.atomics("flags").store(flag, "1u");
+  const of = {
+    row: `batch * ${m} + row`,
+    column: `${size("first_column", first.b)} + batch * ${n} + column`,
+  };
+  /** Of four results along a side: the vectors of its marks, and one of the other side's. */
+  const four = (side: "row" | "column") => {
+    const other = side === "row" ? "column" : "row";
+    const values = [..."xyzw"].map((one, i) => {
+      const [a, b] = side === "row" ? [`.${one}`, ""] : ["", `.${one}`];
+      const place = side === "row" ? `row + ${i}u, column` : `row, column + ${i}u`;
+      return `    rescaled(value.${one}, bits_row${a}, bits_column${b}, small_row${a}, small_column${b}, batch, ${place}),`;
+    });
+    return [
+      `fn rescaled_along_${side}(value: vec4f, row: u32, column: u32, at: u32) -> vec4f {`,
+      `  let batch = at / ${size("results", rows * columns)};`,
+      // Four results of a vector lie in one batch, whose first place may be none of a vector.
+      `  let place = ${of[side]};`,
+      `  let bits_${side} = marks4(place);`,
+      `  let small_${side} = marks4(place + ${count});`,
+      `  let bits_${other} = mark(${of[other]});`,
+      `  let small_${other} = mark(${of[other]} + ${count});`,
+      "  return vec4f(",
+      ...values,
+      "  );",
+      "}",
+    ];
+  };
+  const declarations = [
+    SPLIT_RESULTS,
+    "fn mark(place: u32) -> u32 {",
+    `  return ${marks.load("place / 4u")}[place % 4u];`,
+    "}",
+    "fn marks4(place: u32) -> vec4<u32> {",
+    `  if (place % 4u == 0u) { return ${marks.load("place / 4u")}; }`,
+    "  return vec4<u32>(mark(place), mark(place + 1u), mark(place + 2u), mark(place + 3u));",
+    "}",
+    "fn flag_doubt(value: f32, small: u32, batch: u32, row: u32, column: u32) {",
+    `  let larges = mark(${of.row} + 2u * ${count}) + mark(${of.column} + 2u * ${count});`,
+    `  let sparse = ${WEIGHT}i * i32(larges) - i32(small) < i32(${
+      size("enough", WEIGHT * depth)
+    });`,
+    `  if (sparse && abs(value) < f32(small) * ${ENOUGH}.0) {`,
+    `    ${flagged}`,
+    "  }",
+    "}",
+    "fn rescaled(",
+    "  value: f32, bits_a: u32, bits_b: u32, small_a: u32, small_b: u32, batch: u32, row: u32, column: u32,",
+    ") -> f32 {",
+    "  if (beyond_halves(bits_a) || beyond_halves(bits_b)) {",
+    `    ${flagged}`,
+    "  } else if ((small_a | small_b) > 1u && bits_a != 0u && bits_b != 0u) {",
+    "    flag_doubt(value, (small_a >> 1u) + (small_b >> 1u), batch, row, column);",
+    "  }",
+    "  // In two steps: each factor is a normal number.",
+    "  let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
+    "  let part = exponent >> 1u;",
+    // Of operands that halves hold whole sums may be exact.
+    `  let drift = select(0u, ${size("drift", drift)}, ((small_a | small_b) & 1u) != 0u);`,
+    `  return value * (power_of_two(part) * ${DRIFT_FACTOR}) * power_of_two(exponent - part);`,
+    "}",
+    "fn rescaled_one(value: f32, row: u32, column: u32, at: u32) -> f32 {",
+    `  let batch = at / ${size("results", rows * columns)};`,
+    `  let a = ${of.row};`,
+    `  let b = ${of.column};`,
+    `  return rescaled(value, mark(a), mark(b), mark(a + ${count}), mark(b + ${count}), batch, row, column);`,
+    "}",
+    ...four("row"),
+    ...four("column"),
+  ].join("\n");
+  return {
+    trait: "rescaled",
+    declarations,
+    apply(value, { width, side, row, column, offset }) {
+      const at = `${row}, ${column}, (${offset}) * ${width}u`;
+      if (width === 1) return `rescaled_one(${value}, ${at})`;
+      return `rescaled_along_${side === "rows" ? "row" : "column"}(${value}, ${at})`;
+    },
+  };
+}
