@@ -37,11 +37,8 @@ const SMALL_DEVICE = { fill: 2, store: 0, storeAgain: 0, unitStore: 0 };
 /** What a product in halves is cut by where nothing is known: three products, but as many sums to move. */
 const SPLIT_SHARE = 0.6;
 
-/**
- * What is left of products in halves where a multiprocessor runs one workgroup alone, which multiplies nothing while it stores: on an H200
- * conv3_1 forward takes 369 us on 128x256x32, and 342 and 364 on tiles of which two run side by side.
- */
-const SPLIT_ONE = 0.9;
+/** What products in halves have on tiles that were not measured, over what f16 has there: a little less than those that were. */
+const SPLIT_TILE = 0.8;
 
 /** What storing a tile of halves takes over storing one of f16, whose results are half as many bytes (`drift.txt` of an H100, 2026-11-26). */
 const SPLIT_ENDS = 2;
@@ -69,7 +66,7 @@ function efficiencyOf(device: DeviceModel, policy: TilePolicy, { a, b }: Product
     return across * shares[policy.matrix === undefined ? "dealtUnevenly" : "dealtUnevenlyOnUnits"];
   };
   const split = (shares.f16x3 || SPLIT_SHARE) *
-    (shares.halves[policy.name] ?? (residentPolicies(device, policy) === 1 ? SPLIT_ONE : 1));
+    (shares.halves[policy.name] ?? SPLIT_TILE);
   const rate = policyShare(device, policy) * (policy.matrix?.split ? split : 1);
   return rate * side(a, policy.rows) * side(b, policy.columns);
 }

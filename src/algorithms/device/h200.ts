@@ -226,6 +226,8 @@ export const H200: DeviceModel = {
     fewHalves: { one: 0.4, four: 0.71 },
     f16x3: 1.08,
     halves: {
+      "matrix-tall": 1,
+      "matrix-wide": 0.76,
       "matrix-square": 0.93,
       "matrix-square-96-rows": 0.93,
       "matrix-square-96-columns": 0.88,

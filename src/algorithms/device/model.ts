@@ -115,7 +115,7 @@ export interface DeviceShares {
    * never.
    */
   readonly f16x3: number;
-  /** The same of a policy over what `policies` has of it and `f16x3`; 1 where absent, and less of one workgroup a multiprocessor. */
+  /** The same of a policy over what `policies` has of it and `f16x3`; less than of most where absent. */
   readonly halves: Readonly<Record<string, number>>;
   /**
    * Of matrix units whose sums move to registers every few steps: where these hold both, where they do not, and where they hold both of
