@@ -51,7 +51,7 @@ function errors(units: number, fill: FillKind, arithmetic: PlanArithmetic) {
 console.log("| products | fill | MARE f32 | f16x3 | rel. L2 f32 | f16x3 | no drift | nearest |");
 for (const fill of ["uniform01", "normal"] as const) {
   for (const units of [32, 128, 512, 1152, 4608, 8192]) {
-    const chain = unitChain("f32", { split: units })!.length / 2;
+    const chain = unitChain("f32", { split: { products: units, cutsOff: true } })!.length / 2;
     const whole = errors(units, fill, {});
     const halves = ways(units, chain).map((arithmetic) => errors(units, fill, arithmetic));
     const cells = [whole.mare, halves[0]!.mare, whole.relL2, ...halves.map(({ relL2 }) => relL2)]

@@ -27,6 +27,7 @@ import { H200_LIMITS } from "./h200_limits.ts";
 /** What Dawn offers of an H200's tensor cores. */
 const H200_UNITS: MatrixUnits = {
   lanes: 32,
+  cutsOff: true,
   units: [
     { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
     { component: "f16", result: "f32", m: 16, n: 8, k: 16 },

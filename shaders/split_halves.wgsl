@@ -13,6 +13,14 @@ fn high4(x: vec4f) -> vec4f {
   return bitcast<vec4f>((bitcast<vec4u>(x) + vec4u(<%= it.rounding %>)) & vec4u(0xffffe000u));
 }
 
+// What underflows as it is scaled is nothing in halves, but counts: the least number that is normal.
+fn scaled(value: f32, factor: f32) -> f32 {
+  let product = value * factor;
+  let size = bitcast<u32>(product) & 0x7fffffffu;
+  let lost = size < 0x800000u && (bitcast<u32>(value) & 0x7fffffffu) != 0u;
+  return select(product, 0x1p-126f, lost);
+}
+
 fn halves4(x: vec4f) -> vec2u {
   return bitcast<vec2u>(vec4<f16>(x));
 }
@@ -51,7 +59,7 @@ fn main(
     let inside = first_place + place < <%= it.places %> && first_depth + depth < <%= it.depth %>;
     let value = <%= it.load(`(base + from_place * ${it.placeStride} + from_depth * ${it.depthStride}) / ${it.vector}u`) %>;
 <% for (let k = 0; k < it.vector; k++) { -%>
-    tile[depth<%= along === 'depth' && k > 0 ? ` + ${k}u` : '' %>][place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>] = select(0.0, value<%= it.vector > 1 ? `[${k}]` : '' %> * factors[place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>], inside);
+    tile[depth<%= along === 'depth' && k > 0 ? ` + ${k}u` : '' %>][place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>] = select(0.0, scaled(value<%= it.vector > 1 ? `[${k}]` : '' %>, factors[place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>]), inside);
 <% } -%>
   }
 <% } -%>

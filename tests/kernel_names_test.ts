@@ -21,6 +21,7 @@ const UNITS = {
   },
   matrixUnits: {
     lanes: 32,
+    cutsOff: true,
     units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
   },
 } as const;

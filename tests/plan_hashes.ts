@@ -50,6 +50,7 @@ const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] 
 /** An H200's largest of f16. */
 const HALF_UNITS: MatrixUnits = {
   lanes: 32,
+  cutsOff: true,
   units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
 };
 

@@ -195,7 +195,9 @@ function* evenCuts(product: Product, policy: TilePolicy, asked: CutLimits): Gene
       parts?.totals !== "registers";
     const loop = (counted ? COUNTED_AHEAD : 1) *
       loopOf([{ workgroups: tiles * splits, steps: multiplied }]);
-    const reduce = splits === 1 ? 0 : reduceCost(asked.device, splits, product.elements);
+    const reduce = splits === 1 && !product.finishedApart
+      ? 0
+      : reduceCost(asked.device, splits, product.elements);
     yield { policy, splits, cost: loop + reduce + packingCost(product, policy) };
   }
 }

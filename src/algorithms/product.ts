@@ -30,6 +30,8 @@ export interface Product {
   readonly partialBytes?: number;
   /** Whether a cut may run some tiles whole and others split: stream-K. */
   readonly streams?: boolean;
+  /** Whether a pass of its own finishes its sums, whether they are of splits or whole. */
+  readonly finishedApart?: boolean;
   /** Workspace of a policy beside partial results; 0 where absent. */
   workspaceBytes?(policy: TilePolicy): number;
   /** What its operands can be multiplied on, where the device has it, and how far that adds up. */
@@ -72,13 +74,15 @@ export function productUnit(
   wide = true,
   depth = 0,
 ): Product["matrix"] {
-  const { matrixUnits, microKernel } = fullVariant(request.variant);
   const elements = elementsOf(request);
   if (request.math === "f16x3") {
     const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, request.matrixUnits);
-    const chain = unitChain("f32", { split: depth, wide });
+    const { matrixUnits, flush } = request;
+    const split = { products: depth, cutsOff: matrixUnits?.cutsOff ?? false };
+    const chain = unitChain("f32", { flush, split, wide });
     return unit && { unit, lanes: request.matrixUnits!.lanes, chain, split: true };
   }
+  const { matrixUnits, microKernel } = fullVariant(request.variant);
   const unit = matrixUnitFor(elements, request.matrixUnits);
   return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
     ? undefined

@@ -125,14 +125,14 @@ export function gemmOptions() {
     .option("--splits <n>", "workgroups that share the depth of a tile", wholeNumber(1))
     .option(
       "--flush <products>",
-      "of f16 on matrix units: products that one accumulator sums at most before they are added to others, 0 for all; " +
-        "default 2048 where results are f32, 16384 where they are f16",
+      "of f16 and f16x3 on matrix units: products that one accumulator sums at most before they are added to others, 0 for all; " +
+        "default 2048 where results are f32, 16384 where they are f16, of f16x3 a quarter of the depth, 512 to 2048",
       wholeNumber(0),
     )
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)
     .option(
       "--balance <how>",
-      `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only`,
+      `${BALANCES.join(", ")}: stream-k splits the tiles beyond whole waves only (none of f16x3)`,
       oneOf(BALANCES),
       "auto" as const,
     )
@@ -178,8 +178,10 @@ export type GemmOptions = ReturnType<ReturnType<typeof gemmOptions>["opts"]>;
 export function gemmPlanning(options: GemmOptions): Partial<Planning> {
   const { math, policy, splits, flush, balance } = options;
   const { dtype, accumulate } = options;
-  if (flush !== undefined && dtype !== "f16") {
-    throw new InputTypeError(`Cannot multiply: --flush is of f16 operands, these are ${dtype}`);
+  if (flush !== undefined && dtype !== "f16" && math !== "f16x3") {
+    throw new InputTypeError(
+      `Cannot multiply: --flush is of f16 operands and of --math f16x3, these are ${dtype}`,
+    );
   }
   const variant = variantOption(options, { dtypes: [dtype], accumulate, product: true });
   return {

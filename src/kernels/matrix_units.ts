@@ -21,7 +21,10 @@ export interface MatrixUnits {
   readonly lanes: number;
   /** What they multiply, a shape and types each. */
   readonly units: readonly MatrixUnit[];
-  /** Whether sums in f32 are known to be cut off where they do not fit, as NVIDIA's are, not rounded. */
+  /**
+   * Whether sums in f32 are taken to be cut off where they do not fit, not rounded, as those of an H100 and an H200 were measured to be.
+   * NVIDIA's others are too, and were not measured.
+   */
   readonly cutsOff?: boolean;
 }
 
@@ -73,19 +76,20 @@ export interface UnitChain {
 export interface ChainRequest {
   /** Products that one accumulator adds up at most, a step at least; 0 for all, what suits the results where absent. Not of f32 in halves. */
   readonly flush?: number | undefined;
-  /** Products of each sum, of operands that are f32 in halves. */
-  readonly split?: number | undefined;
+  /** Of f32 in halves: products of each sum, and whether units are known to cut off. */
+  readonly split?: { readonly products: number; readonly cutsOff: boolean } | undefined;
   /** Whether results leave in fours that follow each other; of others the places alone fill a thread's registers. */
   readonly wide?: boolean | undefined;
 }
 
 /**
  * How far a unit adds up in f32; undefined for all of the depth. NVIDIA's cut sums off behind two more bits instead of rounding them, so
- * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do.
+ * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do, so
+ * that all are taken to.
  *
  * Results in f32 err by 1e-5 of a sum of one sign after 2048 products. Those in f16 show nothing of it in far longer sums; whole
- * numbers are exact. Of f32 in halves, whose drift is made up for (`splitDrift()`), 512 products err by 5e-7 to 1e-6, 2,048 by 6e-7 to
- * 4e-6: a quarter of the depth errs at most 2.7 times as much as all of it does in f32.
+ * numbers are exact. f32 in halves is a quarter of the depth where the drift of units that are known to cut off is made up for
+ * (`splitDrift()`), 112 products, which err by 6e-7 at most, where it is not known (docs/accuracy.md).
  *
  * @param result What the results are stored in.
  */
@@ -95,7 +99,10 @@ export function unitChain(
 ): UnitChain | undefined {
   const totals = wide ? "result" : "registers";
   if (split !== undefined) {
-    const products = Math.min(2048, Math.max(512, Math.ceil(split / 4)));
+    if (flush === 0) return undefined;
+    if (flush !== undefined) return { length: 2 * flush, totals };
+    if (!split.cutsOff) return { length: 224, totals: "registers" };
+    const products = Math.min(2048, Math.max(512, Math.ceil(split.products / 4)));
     return { length: 2 * products, totals };
   }
   if (result !== "f32" && result !== "f16" || flush === 0) return undefined;

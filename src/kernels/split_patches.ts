@@ -1,6 +1,5 @@
 import type { HighRounding } from "../problem/split_rounding.ts";
-import type { ModuleBuilder } from "./module.ts";
-import { WHOLE } from "./module.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
 import {
   darkText,
   markPlaces,

@@ -1,15 +1,14 @@
 import { SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import type { EpilogueStep } from "./epilogue.ts";
-import type { ModuleBuilder } from "./module.ts";
+import { type ModuleBuilder, WHOLE } from "./module.ts";
 import { DRIFT_FACTOR, SPLIT_RESULTS } from "./split_marks.ts";
-import { WHOLE } from "./module.ts";
 
 const { enough: ENOUGH, weight: WEIGHT } = SPLIT_ROUNDING;
 /** Longest sums that counts leave room for. */
 export const MOST_SPLIT_DEPTH = 2 ** 24;
 
 /** A product of which every result is looked at. */
-export interface SplitResults {
+export interface RescaledResults {
   readonly batches: number;
   readonly rows: number;
   readonly columns: number;
@@ -22,7 +21,7 @@ export interface SplitResults {
 
 /** Flags of a product's tiles. */
 export function splitFlags(
-  { batches, rows, columns, tile }: Pick<SplitResults, "batches" | "rows" | "columns" | "tile">,
+  { batches, rows, columns, tile }: Pick<RescaledResults, "batches" | "rows" | "columns" | "tile">,
 ): number {
   return batches * Math.ceil(rows / tile.rows) * Math.ceil(columns / tile.columns);
 }
@@ -41,7 +40,7 @@ export interface PlaceMarks {
 
 /** Where the marks of a product's operands lie: in whole vectors of four. */
 export function placeMarks(
-  { batches, rows, columns }: Pick<SplitResults, "batches" | "rows" | "columns">,
+  { batches, rows, columns }: Pick<RescaledResults, "batches" | "rows" | "columns">,
 ): PlaceMarks {
   const fours = (count: number) => 4 * Math.ceil(count / 4);
   const b = fours(batches * rows);
@@ -55,7 +54,7 @@ export function placeMarks(
  */
 export function rescaleStep(
   module: ModuleBuilder,
-  { batches, rows, columns, depth, tile, drift }: SplitResults,
+  { batches, rows, columns, depth, tile, drift }: RescaledResults,
 ): EpilogueStep {
   const marks = module.tensor("marks", "read", 4, WHOLE, "u32");
   const size = (name: string, value: number) => module.size(`split_${name}`, value);
@@ -64,44 +63,17 @@ export function rescaleStep(
   const count = size("places", places);
   const rowTiles = size("row_tiles", Math.ceil(rows / tile.rows));
   const columnTiles = size("column_tiles", Math.ceil(columns / tile.columns));
-  const flag =
-    `(batch * ${columnTiles} + column / ${tile.columns}u) * ${rowTiles} + row / ${tile.rows}u`;
+  const flag = `(batch * ${columnTiles} + column / ${size("tile_columns", tile.columns)}) * ` +
+    `${rowTiles} + row / ${size("tile_rows", tile.rows)}`;
   const flagged = module.atomics("flags").store(flag, "1u");
   const of = {
     row: `batch * ${m} + row`,
     column: `${size("first_column", first.b)} + batch * ${n} + column`,
   };
-  /** Of four results along a side: the vectors of its marks, and one of the other side's. */
-  const four = (side: "row" | "column") => {
-    const other = side === "row" ? "column" : "row";
-    const values = [..."xyzw"].map((one, i) => {
-      const [a, b] = side === "row" ? [`.${one}`, ""] : ["", `.${one}`];
-      const place = side === "row" ? `row + ${i}u, column` : `row, column + ${i}u`;
-      return `    rescaled(value.${one}, bits_row${a}, bits_column${b}, small_row${a}, small_column${b}, batch, ${place}),`;
-    });
-    return [
-      `fn rescaled_along_${side}(value: vec4f, row: u32, column: u32, at: u32) -> vec4f {`,
-      `  let batch = at / ${size("results", rows * columns)};`,
-      // Four results of a vector lie in one batch, whose first place may be none of a vector.
-      `  let place = ${of[side]};`,
-      `  let bits_${side} = marks4(place);`,
-      `  let small_${side} = marks4(place + ${count});`,
-      `  let bits_${other} = mark(${of[other]});`,
-      `  let small_${other} = mark(${of[other]} + ${count});`,
-      "  return vec4f(",
-      ...values,
-      "  );",
-      "}",
-    ];
-  };
   const declarations = [
     SPLIT_RESULTS,
     "fn mark(place: u32) -> u32 {",
     `  return ${marks.load("place / 4u")}[place % 4u];`,
-    "}",
-    "fn marks4(place: u32) -> vec4<u32> {",
-    `  if (place % 4u == 0u) { return ${marks.load("place / 4u")}; }`,
-    "  return vec4<u32>(mark(place), mark(place + 1u), mark(place + 2u), mark(place + 3u));",
     "}",
     "fn flag_doubt(value: f32, small: u32, batch: u32, row: u32, column: u32) {",
     `  let larges = mark(${of.row} + 2u * ${count}) + mark(${of.column} + 2u * ${count});`,
@@ -133,16 +105,29 @@ export function rescaleStep(
     `  let b = ${of.column};`,
     `  return rescaled(value, mark(a), mark(b), mark(a + ${count}), mark(b + ${count}), batch, row, column);`,
     "}",
-    ...four("row"),
-    ...four("column"),
+    // Four columns lie in a vector of marks: theirs are whole vectors, and so are the columns of a batch.
+    "fn rescaled4(value: vec4f, row: u32, column: u32, at: u32) -> vec4f {",
+    `  let batch = at / ${size("results", rows * columns)};`,
+    `  let a = ${of.row};`,
+    `  let b = ${of.column};`,
+    `  let bits = ${marks.load("b / 4u")};`,
+    `  let small = ${marks.load(`(b + ${count}) / 4u`)};`,
+    `  let bits_a = mark(a);`,
+    `  let small_a = mark(a + ${count});`,
+    "  return vec4f(",
+    ...[..."xyzw"].map((one, i) =>
+      `    rescaled(value.${one}, bits_a, bits.${one}, small_a, small.${one}, batch, row, column + ${i}u),`
+    ),
+    "  );",
+    "}",
   ].join("\n");
   return {
     trait: "rescaled",
     declarations,
     apply(value, { width, side, row, column, offset }) {
       const at = `${row}, ${column}, (${offset}) * ${width}u`;
-      if (width === 1) return `rescaled_one(${value}, ${at})`;
-      return `rescaled_along_${side === "rows" ? "row" : "column"}(${value}, ${at})`;
+      if (width === 4 && side !== "columns") throw new Error("Cannot rescale four rows at once");
+      return `${width === 1 ? "rescaled_one" : "rescaled4"}(${value}, ${at})`;
     },
   };
 }

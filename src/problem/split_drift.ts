@@ -19,13 +19,22 @@ const LEAST_PRODUCTS = 64;
  * @param cutsOff Whether units are known to.
  */
 export function splitDrift(
-  { chain = Infinity, unit = 1 }: Pick<PlanArithmetic, "chain" | "unit">,
+  sums: Pick<PlanArithmetic, "chain" | "segment" | "unit">,
   products: number,
   cutsOff = false,
 ): SplitDrift {
+  const { chain = products, segment = products, unit = 1 } = sums;
   if (!cutsOff || products < LEAST_PRODUCTS) return {};
-  const steps = Math.ceil(Math.min(chain, products) / unit);
-  return { highs: "away", drift: Math.round(A_STEP * steps) };
+  // Each chain loses by its length, and has as much of the sum.
+  const squares = parts(products, segment).flatMap((one) => parts(one, chain))
+    .reduce((sum, one) => sum + one * one, 0);
+  return { highs: "away", drift: Math.round(A_STEP * squares / products / unit) };
+}
+
+/** The lengths of parts of so many each, but for what is left. */
+function parts(all: number, each: number): number[] {
+  const whole = new Array<number>(Math.floor(all / each)).fill(each);
+  return all % each === 0 ? whole : [...whole, all % each];
 }
 
 /** Results are so many times as large. */

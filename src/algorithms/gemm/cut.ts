@@ -16,7 +16,6 @@ import {
   packingCost,
   packingPays,
   packsPanels,
-  rescalingCost,
   splittingCost,
   storedDepth,
 } from "./operands.ts";
@@ -61,7 +60,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     along: "place",
     vector: 4,
     value: HALVES.tile,
-    packing: () => splittingCost(device, shape) + rescalingCost(device, request.problem) / 2,
+    packing: () => splittingCost(device, shape),
   } as const);
   return cutProduct(request, {
     rows: m,
@@ -71,7 +70,7 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
     // Without a micro kernel the tiles are not the policy's.
-    // Those of halves are finished by a pass of their own, whole or split.
+    finishedApart: matrix?.split === true,
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0 && !matrix?.split,
     matrix,
     a: tile(a, "rows", n),

@@ -20,6 +20,7 @@ const limits = {
 };
 const matrixUnits: MatrixUnits = {
   lanes: 32,
+  cutsOff: true,
   units: [
     { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
     { component: "i8", result: "i32", m: 16, n: 16, k: 32 },

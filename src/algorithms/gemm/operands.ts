@@ -168,14 +168,6 @@ export function splittingCost(
   return 8 * batches * places * depth * costs.element + 4 * costs.dispatch;
 }
 
-/** Taking sums of halves back to their size: they are read and written once more, in multiply-adds. */
-export function rescalingCost(
-  { costs }: DeviceModel,
-  { m, n, batch }: Pick<GemmProblem, "m" | "n" | "batch">,
-): number {
-  return 4 * batch * m * n * costs.element + costs.dispatch;
-}
-
 /** Whether operands are packed in panels of the tile's depth: int8 on matrix units, whose bytes follow each other along it. */
 export function packsPanels({ matrix }: TilePolicy): boolean {
   return matrix?.unit.component === "i8";

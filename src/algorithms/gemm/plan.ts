@@ -58,7 +58,7 @@ import {
   packsPanels,
   storedDepth,
 } from "./operands.ts";
-import { SPLIT_NOTE, type SplitProduct, splitProduct } from "./split.ts";
+import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
@@ -233,6 +233,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       ...cutNotes(cut, mainLoopWorkgroups({ ...shape, splits: 1 }, policy), request),
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
       ...(split === undefined ? [] : [SPLIT_NOTE]),
+      ...(split !== undefined && request.balance === "stream-k" ? [UNSTREAMED_NOTE] : []),
     ],
   });
   if (isRefusal(plan)) return plan;

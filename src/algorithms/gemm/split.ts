@@ -19,9 +19,9 @@ import {
 } from "../../kernels/split_maxima.ts";
 import {
   placeMarks,
+  type RescaledResults,
   rescaleStep,
   splitFlags,
-  type SplitResults,
 } from "../../kernels/split_rescale.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import type { SplitDrift } from "../../problem/split_drift.ts";
@@ -79,6 +79,9 @@ export const SPLIT_NOTE =
   "f16x3: of f32 in two halves three products; passes before it find powers of two for rows and columns and split " +
   "both, one after it computes in f32 what halves do not hold";
 
+/** What a plan says of stream-K that was asked for. */
+export const UNSTREAMED_NOTE = "no stream-K: sums of halves are finished by a pass of their own";
+
 /** Policies of the kernel that computes flagged tiles: small tiles, since few are. */
 const REST_POLICIES = ["small", "tiny"] as const;
 
@@ -88,7 +91,7 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const device = deviceOf(request);
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
   const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
-  const results: SplitResults = {
+  const results: RescaledResults = {
     batches: batch,
     rows: m,
     columns: n,

@@ -24,7 +24,7 @@ export function inMath(request: PlanRequest): Planned<PlanRequest> {
   const split = { ...request, math: "f16x3" } as const;
   const refused = refuseSplitMath({
     dtype,
-    depth: summedPatches(geometryOf(split, plannedTile(split)), split),
+    depth: summedPatches(geometryOf(split, plannedTile(split)), split.problem.batch),
     hasUnit: productUnit(split) !== undefined,
   });
   if (math === "f16x3") return refused ?? split;

@@ -13,6 +13,7 @@ import { plannedTile } from "./tiles.ts";
 
 const matrixUnits = {
   lanes: 32,
+  cutsOff: true,
   units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
 } as const;
 

@@ -97,7 +97,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   );
   const splitMarks = tile.stored === "halves" ? operandMarks(request, geometry, chunk) : undefined;
   const marks = splitMarks && buffers.add("marks", "workspace", splitMarks.words, "u32");
-  const sums = splitMarks && splitArithmetic(request, chunk, splitMarks);
+  const sums = splitMarks && splitArithmetic(request, geometry, chunk, splitMarks);
   const context: Context = {
     ...{ request, mode, tile, geometry, buffers, tensors, operands, marks },
     drift: sums ?? {},

@@ -29,23 +29,23 @@ export const SPLIT_NOTE =
   "for channels, and the output's transform sums in f32 what halves do not hold";
 
 /**
- * How far units add up products of transformed halves: 512 products, which err by 0.5 to 2.5 times what f32 errs by since the drift of
- * units is made up for (docs/accuracy.md); of more, sums move to registers, in which tiles of 64 results a thread hold both.
+ * How far units add up products of transformed halves (docs/accuracy.md): 512 products where their drift is made up for, else 128, since
+ * sums of one sign are cut off by 3e-7 to 4e-7 of themselves then. Of more they move to registers, in which tiles of 64 results a thread
+ * hold both.
  */
-const TRANSFORMED_CHAIN: UnitChain = { length: 1024, totals: "registers" };
+function transformedChain({ matrixUnits }: PlanRequest): UnitChain {
+  return { length: matrixUnits?.cutsOff ? 1024 : 256, totals: "registers" };
+}
 
 /** The matrix unit of transformed halves; undefined where the device has none, or they are none. */
 export function splitUnit(request: PlanRequest): Product["matrix"] {
   const unit = request.math === "f16x3" ? productUnit(request) : undefined;
-  return unit && { ...unit, chain: TRANSFORMED_CHAIN };
+  return unit && { ...unit, chain: transformedChain(request) };
 }
 
-/** Products of a sum, all chunks together. */
-export function summedPatches(
-  { operands: [a] }: WinogradGeometry,
-  { problem }: PlanRequest,
-): number {
-  const tensor = a.tensor(problem.batch);
+/** Products of a sum over so many images. */
+export function summedPatches({ operands: [a] }: WinogradGeometry, images: number): number {
+  const tensor = a.tensor(images);
   return a.depth === "tile" ? tensorTiles(tensor) : tensor.channels;
 }
 
@@ -161,17 +161,25 @@ export function markPasses(
 /** How products of halves are summed; of a chain two values are one product. */
 export function splitArithmetic(
   request: PlanRequest,
-  { cut, depth }: { readonly cut: Cut; readonly depth: number },
+  geometry: WinogradGeometry,
+  { cut, depth, images }: {
+    readonly cut: Cut;
+    readonly depth: number;
+    readonly images: number;
+  },
   { marks }: OperandMarks,
 ): PlanArithmetic {
   const steps = 2 * depth / cut.policy.depth;
   const { chain, segment, ...unit } = cutArithmetic(cut, steps, splitUnit(request)?.chain);
-  const sums = { ...unit, ...(chain === undefined ? {} : { chain: chain / 2 }) };
+  const sums = {
+    ...unit,
+    ...(chain === undefined ? {} : { chain: chain / 2 }),
+    ...(segment === undefined ? {} : { segment: segment / 2 }),
+  };
   return {
     ...sums,
-    ...splitDrift(sums, depth, request.matrixUnits!.cutsOff),
+    ...splitDrift(sums, summedPatches(geometry, images), request.matrixUnits!.cutsOff),
     ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
-    ...(segment === undefined ? {} : { segment: segment / 2 }),
   };
 }
 
