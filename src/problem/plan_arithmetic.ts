@@ -1,5 +1,3 @@
-import type { HighRounding } from "./split_rounding.ts";
-
 /** F(n,r) along one spatial axis; n = r = 1 where the axis is not tiled. */
 export interface AxisTile {
   /** Results of a tile along the axis. */
@@ -56,7 +54,7 @@ export interface PlanArithmetic {
   /** Operands in f32 that the unit multiplies as two halves each, in three products; as they are where absent. */
   readonly math?: "f16x3";
   /** Of halves: how high ones of the operand whose places are the results' are rounded; to the nearest where absent. */
-  readonly highs?: HighRounding;
+  readonly highs?: "nearest" | "away";
   /** Of halves: by how much results are enlarged, since units cut sums off, in units of 2^-23; 0 where absent. */
   readonly drift?: number;
   /** Of halves of transformed data: what of the images has a power of two of its own, their tiles or (where absent) they themselves. */
