@@ -25,21 +25,25 @@ function ways(products: number, chain: number): PlanArithmetic[] {
   ];
 }
 
-function source(units: number, fill: FillKind): SumSource {
-  const [a, b] = [1, 2].map((seed) => fillTensor("f32", [units, SIDE], fill, seed).data);
+/** Sums of data, rounded to f16 where `held` says so. */
+function source(units: number, fill: FillKind, held: boolean): SumSource {
+  const [a, b] = [1, 2].map((seed) =>
+    Array.from(fillTensor("f32", [units, SIDE], fill, seed).data, Number)
+      .map((one) => held ? Math.f16round(one) : one)
+  );
   return {
     units,
     lefts: SIDE,
     rights: SIDE,
     load(unit, lefts, rights) {
-      for (let i = 0; i < SIDE; i++) lefts[i] = Number(a![SIDE * unit + i]);
-      for (let i = 0; i < SIDE; i++) rights[i] = Number(b![SIDE * unit + i]);
+      for (let i = 0; i < SIDE; i++) lefts[i] = a![SIDE * unit + i]!;
+      for (let i = 0; i < SIDE; i++) rights[i] = b![SIDE * unit + i]!;
     },
   };
 }
 
-function errors(units: number, fill: FillKind, arithmetic: PlanArithmetic) {
-  const { values, exact } = simulateSums(source(units, fill), arithmetic);
+function errors(units: number, fill: FillKind, arithmetic: PlanArithmetic, held = false) {
+  const { values, exact } = simulateSums(source(units, fill, held), arithmetic);
   const norm = (data: Float64Array) => Math.sqrt(data.reduce((sum, one) => sum + one * one, 0));
   const relative = values.map((value, i) => Math.abs(value / exact[i]! - 1));
   return {
@@ -58,6 +62,14 @@ for (const fill of ["uniform01", "normal"] as const) {
       .map((figure) => figure.toExponential(1));
     console.log(`| ${units} | ${fill} | ${cells.join(" | ")} |`);
   }
+}
+
+console.log("\n| products held by f16, uniform01 | MARE f32 | f16x3 | --flush 112 |");
+for (const units of [512, 2048, 8192]) {
+  const chain = unitChain("f32", { split: { products: units, cutsOff: true } })!.length / 2;
+  const cells = [{}, ways(units, chain)[0]!, ways(units, 112)[0]!]
+    .map((arithmetic) => errors(units, "uniform01", arithmetic, true).mare.toExponential(1));
+  console.log(`| ${units} | ${cells.join(" | ")} |`);
 }
 
 console.log("\n| tile | channels | fill | rel. L2 f32 | f16x3 | no drift | nearest |");

@@ -3,7 +3,7 @@
  *   deno run -A bench/passes.ts DESCRIPTOR [OPS] [LAYOUTS]
  *   deno run -A bench/passes.ts DESCRIPTOR fwd nhwc --backend dawn --algorithm winograd2d-nonfused --tile 'F(4x4,3x3)' --math f16x3
  *   deno run -A bench/passes.ts gemm M,N,K [TRANSPOSES] --backend dawn --math f16x3 --policy matrix-tall --balance none
- * OPS, LAYOUTS and TRANSPOSES are comma lists; convolutions are by implicit GEMM where no algorithm is said. --dtype and --out-dtype too. Microseconds of
+ * OPS, LAYOUTS and TRANSPOSES are comma lists; convolutions are by implicit GEMM where no algorithm is said. --dtype, --out-dtype and --flush too. Microseconds of
  * normal data, of i8 of its bits; a pass alone is timed without the ones before it.
  */
 import { parseArgs } from "node:util";
@@ -32,6 +32,7 @@ const { values, positionals } = parseArgs({
     math: { type: "string" },
     policy: { type: "string" },
     balance: { type: "string" },
+    flush: { type: "string" },
     algorithm: { type: "string", default: "implicit-gemm" },
     tile: { type: "string" },
   },
@@ -54,6 +55,7 @@ const common = {
   device: modelOf(gpu.workgroupsInFlight),
   ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }),
   ...(policy && { policy }),
+  ...(values.flush !== undefined && { flush: Number(values.flush) }),
 };
 for (const { name, plan } of positionals[0] === "gemm" ? products() : convolutions()) {
   console.log(`${name}: ${(await microseconds(plan)).toFixed(1)} us whole`);

@@ -254,7 +254,6 @@ Deno.test("fewer splits are taken but where more save a fiftieth of the split ti
 Deno.test("on matrix units the ends of a tile take as long whatever multiplies it, and words their share", () => {
   const matrixUnits = {
     lanes: 32,
-    cutsOff: true,
     units: [
       { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
       { component: "i8", result: "i32", m: 16, n: 16, k: 32 },

@@ -63,7 +63,7 @@ export function stepsOf(
  * The matrix unit that a product of these elements may run on; f16 then stays so in workgroup memory. Of f32 in halves it is that of f16.
  *
  * @param wide Whether results leave in fours that follow each other.
- * @param depth Products of a sum, which decide how far halves are added up.
+ * @param depth Products of a sum, which decide how far halves are added up, as few where absent.
  */
 export function productUnit(
   request: ElementChoice & ChainRequest & {
@@ -76,11 +76,11 @@ export function productUnit(
 ): Product["matrix"] {
   const elements = elementsOf(request);
   if (request.math === "f16x3") {
-    const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, request.matrixUnits);
     const { matrixUnits, flush } = request;
+    const unit = matrixUnitFor({ storage: "f16", accumulate: "f32" }, matrixUnits);
     const split = { products: depth, cutsOff: matrixUnits?.cutsOff ?? false };
     const chain = unitChain("f32", { flush, split, wide });
-    return unit && { unit, lanes: request.matrixUnits!.lanes, chain, split: true };
+    return unit && { unit, lanes: matrixUnits!.lanes, chain, split: true };
   }
   const { matrixUnits, microKernel } = fullVariant(request.variant);
   const unit = matrixUnitFor(elements, request.matrixUnits);

@@ -15,7 +15,7 @@ export interface RescaledResults {
   readonly depth: number;
   /** Tiles of which each has a flag: down the rows, then along the columns, then to the next of the batch. */
   readonly tile: { readonly rows: number; readonly columns: number };
-  /** What units cut off of sums (`splitDrift()`). */
+  /** By how much results are enlarged, in units of 2^-23 (`splitDrift()`). */
   readonly drift: number;
 }
 

@@ -15,7 +15,7 @@ export interface SplitOutput {
   /** Of the operand whose patches are images, and of the other. */
   readonly marks: readonly [SplitMarks, SplitMarks];
   readonly plain: PlainSums;
-  /** What units cut off of sums (`splitDrift()`). */
+  /** By how much results are enlarged, in units of 2^-23 (`splitDrift()`). */
   readonly drift: number;
 }
 

@@ -55,7 +55,8 @@ const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
   ["mb3g3ic27ih7oc15kh3ph1", {}],
   ["mb2ic18ih10iw7oc10kh5kw3ph2pw0", {}],
   ["mb2ic5iw23oc9kw3pw1", {}],
-  ["mb2ic530ih4oc5kh3ph1", { splits: 1 }],
+  ["mb5ic150ih6oc5kh3ph1", { splits: 1 }],
+  ["mb2ic70ih6oc5kh3ph1", { splits: 1, flush: 32 }],
   ["mb2ic150ih5oc140kh3ph1", { splits: 2 }],
   ["mb7ic11ih8oc11kh3ph1", { maxWorkspaceBytes: 160_000 }],
   ["mb2ic13ih6oc7kh1", { tile: "F(1x1,1x1)" }],
@@ -73,7 +74,10 @@ for (const op of OPERATIONS) {
         for (const sizes of full ? ["uniform", "constant"] as const : ["uniform"] as const) {
           const { plan } = await convolve(gpu, descriptor, op, { layout, sizes, ...choice });
           if (rest.splits === 2 && op !== "bwd-filter") assert.match(plan.kernel, /_split/);
-          if (rest.splits === 1 && op === "fwd") assert.match(plan.kernel, /_flush\d+_/);
+          if (rest.splits === 1 && op === "fwd") {
+            assert.match(plan.kernel, /_flush\d+_/);
+            assert.equal(plan.arithmetic.chain, rest.flush ?? 112);
+          }
           if (rest.maxWorkspaceBytes !== undefined) {
             assert.ok(plan.passes.length > 8, `${plan.passes.length} passes are of chunks`);
           }
@@ -101,19 +105,26 @@ Deno.test("Winograd in halves gets back what units cut off", async () => {
   for (const op of OPERATIONS) {
     for (const layout of full ? LAYOUTS : ["nhwc", "chwn"] as const) {
       for (const sizes of ["constant", "uniform"] as const) {
-        // Of a gradient sums are over tiles.
-        const descriptor = op === "bwd-filter" ? "mb8ic5ih16oc6kh3ph1" : "mb1ic96ih6oc96kh3ph1";
-        const run = (more: Partial<PlanRequest>) =>
-          unjudged(gpu, descriptor, op, { layout, sizes, splits: 1, ...more }, {
-            fill: "uniform01",
-          });
-        const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
-        const { drift = 0, highs } = enlarged.plan.arithmetic;
-        assert.ok(drift >= 4 && highs === "away", `${drift} ${highs}`);
-        assert.equal(plain.plan.arithmetic.drift, undefined);
-        const sum = (values: Float32Array) => values.reduce((all, one) => all + one, 0);
-        const ratio = sum(enlarged.result) / sum(plain.result) - 1;
-        assert.ok(Math.abs(ratio / (drift * 2 ** -23) - 1) < 0.1, `${ratio} of ${drift}`);
+        // Of a gradient sums are over tiles; of more than 512 products they move to registers.
+        const descriptors = op === "bwd-filter"
+          ? ["mb8ic5ih16oc6kh3ph1"]
+          : ["mb1ic96ih6oc96kh3ph1", ...(op === "fwd" ? ["mb1ic530ih4oc8kh3ph1"] : [])];
+        for (const descriptor of descriptors) {
+          const run = (more: Partial<PlanRequest>) =>
+            unjudged(gpu, descriptor, op, { layout, sizes, splits: 1, ...more }, {
+              fill: "uniform01",
+            });
+          const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
+          const { kernel, arithmetic: { chain, drift = 0, highs } } = enlarged.plan;
+          assert.ok(drift >= 4 && highs === "away", `${drift} ${highs}`);
+          if (descriptor.includes("ic530")) {
+            assert.ok(chain === 512 && /_flush\d+_/.test(kernel), kernel);
+          }
+          assert.equal(plain.plan.arithmetic.drift, undefined);
+          const sum = (values: Float32Array) => values.reduce((all, one) => all + one, 0);
+          const ratio = sum(enlarged.result) / sum(plain.result) - 1;
+          assert.ok(Math.abs(ratio / (drift * 2 ** -23) - 1) < 0.1, `${ratio} of ${drift}`);
+        }
       }
     }
   }

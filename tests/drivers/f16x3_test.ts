@@ -144,6 +144,10 @@ Deno.test("sums in halves are stored every 512 products, and err by less than 7e
     assert.equal(plan.arithmetic.chain, n === 33 ? 512 : 112);
   }
   // What users ask for, and parts that steps and splits do not divide.
+  const { plan: whole } = await multiply(gpu, { m: 20, n: 24, k: 700 }, {
+    ...{ flush: 0, splits: 1, matrixUnits },
+  });
+  assert.doesNotMatch(whole.kernel, /_stored|_flush/);
   for (const [k, more] of [[700, { flush: 64 }], [4100, { splits: 3 }], [2049, {}]] as const) {
     for (const transpose of ["nn", "tt"] as const) {
       const sizes = { m: 37, n: 44, k, batch: 2, transpose };

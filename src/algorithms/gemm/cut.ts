@@ -69,8 +69,8 @@ export function cutGemm(request: GemmRequest): Planned<Cut> {
     ...stepsOf((policy) => loopDepth(depth, policy, matrix?.chain), request.variant),
     elements: batch * m * n,
     partialBytes: scalarBytes(sumOf(types)),
-    // Without a micro kernel the tiles are not the policy's.
     finishedApart: matrix?.split === true,
+    // Without a micro kernel the tiles are not the policy's.
     streams: fullVariant(request.variant).microKernel && batch * m * n > 0 && !matrix?.split,
     matrix,
     a: tile(a, "rows", n),

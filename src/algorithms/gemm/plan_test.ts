@@ -7,7 +7,6 @@ import type { GemmRequest } from "./request.ts";
 
 const matrixUnits: MatrixUnits = {
   lanes: 32,
-  cutsOff: true,
   units: [
     { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
     { component: "i8", result: "i32", m: 16, n: 16, k: 32 },

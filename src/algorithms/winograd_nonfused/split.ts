@@ -10,7 +10,6 @@ import {
   type SplitMarks,
 } from "../../kernels/split_marks.ts";
 import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
-import type { UnitChain } from "../../kernels/matrix_units.ts";
 import { type Product, productUnit } from "../product.ts";
 import { type Cut, cutArithmetic } from "../cut.ts";
 import { pass } from "../passes.ts";
@@ -29,18 +28,11 @@ export const SPLIT_NOTE =
   "for channels, and the output's transform sums in f32 what halves do not hold";
 
 /**
- * How far units add up products of transformed halves (docs/accuracy.md): 512 products where their drift is made up for, else 128, since
- * sums of one sign are cut off by 3e-7 to 4e-7 of themselves then. Of more they move to registers, in which tiles of 64 results a thread
- * hold both.
+ * The matrix unit of transformed halves; undefined where the device has none, or they are none. Their sums move to registers, in which
+ * tiles of 64 results a thread hold both.
  */
-function transformedChain({ matrixUnits }: PlanRequest): UnitChain {
-  return { length: matrixUnits?.cutsOff ? 1024 : 256, totals: "registers" };
-}
-
-/** The matrix unit of transformed halves; undefined where the device has none, or they are none. */
 export function splitUnit(request: PlanRequest): Product["matrix"] {
-  const unit = request.math === "f16x3" ? productUnit(request) : undefined;
-  return unit && { ...unit, chain: transformedChain(request) };
+  return request.math === "f16x3" ? productUnit(request, false) : undefined;
 }
 
 /** Products of a sum over so many images. */

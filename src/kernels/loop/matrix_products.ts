@@ -220,7 +220,7 @@ export function matrixProducts(
     return [
       ...loaded(left(at).flat()),
       ...(ringed?.multiply(at, taps) ??
-        right(at).flatMap((halves, j) => [...loaded(halves), ...multiplied(j)])),
+        right(at).flatMap((matrices, j) => [...loaded(matrices), ...multiplied(j)])),
     ];
   };
   const operands = [...left(0), ...right(0)].flat();
