@@ -55,6 +55,17 @@ Deno.test("readDeviceModel() reads calibrations of GPUs from before policies of 
   }
 });
 
+Deno.test("figures that calibrations wrote and models have no more are passed over", () => {
+  const { halves: _, ...flushed } = MODEL.shares.flushed;
+  const { halves: __, ...shares } = MODEL.shares;
+  const before = { ...MODEL, shares: { ...shares, flushed: { ...flushed, transformed: 0.84 } } };
+  assert.deepEqual(parseDeviceModel(before, "x.json"), MODEL);
+  assert.throws(
+    () => parseDeviceModel({ shares: { flushed: { transformd: 1 } } }, "x.json"),
+    /a device model has no shares\.flushed\.transformd/,
+  );
+});
+
 Deno.test("of few warps a model says one figure for all, or one of threads with many results beside it", () => {
   const warps = (fields: object) => parseDeviceModel(fields, "x.json").warps;
   assert.deepEqual(warps({}), H200.warps);

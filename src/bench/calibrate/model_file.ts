@@ -18,6 +18,9 @@ const MAY_BE_ZERO = ["f16x3", "transform"];
 /** The same of all that lies below. */
 const ALL_MAY_BE_ZERO = "policies";
 
+/** Figures that models had, by what they stood below: calibrations wrote all of them. Those that are read say nothing. */
+const FORMER: Readonly<Record<string, readonly string[]>> = { flushed: ["transformed"] };
+
 /** Fields as a value has them, none of them required: positive numbers, objects of such fields, texts, yes and no. */
 function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
   if (COUNTS.includes(name)) return v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1e9));
@@ -29,9 +32,12 @@ function schemaLike(value: unknown, name = "", parent = ""): v.GenericSchema {
     return typeof value === "boolean" ? v.boolean() : v.string();
   }
   return v.strictObject(
-    Object.fromEntries(
-      Object.entries(value).map(([key, field]) => [key, v.optional(schemaLike(field, key, name))]),
-    ),
+    Object.fromEntries([
+      ...(FORMER[name] ?? []).map((key) => [key, v.optional(v.number())]),
+      ...Object.entries(value).map((
+        [key, field],
+      ) => [key, v.optional(schemaLike(field, key, name))]),
+    ]),
   );
 }
 
