@@ -1,8 +1,4 @@
-<% if (it.split) { -%>
 var<workgroup> squares: array<array<array<f32, 17>, 16>, <%= it.together %>>;
-<% } else { -%>
-var<workgroup> square: array<array<f32, 17>, 16>;
-<% } -%>
 
 @compute @workgroup_size(256)
 fn main(
@@ -40,7 +36,7 @@ fn main(
 
 <% } -%>
 
-  // Square by square: written place by channel, read back with places along the threads.
+  // Squares, some at once: written place by channel, read back with places along the threads.
 <% if (it.quads) { -%>
   let to_place = first_place + 4u * (t % 4u);
   let to_channel = first_channel + t / 4u;
@@ -53,7 +49,6 @@ fn main(
   let to_channel = first_channel + t / 16u;
 <% } -%>
   let stored = <% if (it.quads) { %>t < 64u && <% } %>to_place < <%= it.paddedPlaces %> && to_channel < <%= it.paddedChannels %>;
-<% if (it.split) { -%>
 <% for (let first = 0; first < it.outputs.length; first += it.together) { -%>
 <% const some = it.outputs.slice(first, first + it.together); -%>
 <% some.forEach((output, i) => { -%>
@@ -64,13 +59,5 @@ fn main(
   if (stored) { <%= it.store(first + i) %> }
 <% }) -%>
   workgroupBarrier();
-<% } -%>
-<% } else { -%>
-<% it.outputs.forEach((output, slice) => { -%>
-  square[my_place][my_channel] = <%= output %>;
-  workgroupBarrier();
-  if (stored) { <%= it.store(slice) %> }
-  workgroupBarrier();
-<% }) -%>
 <% } -%>
 }

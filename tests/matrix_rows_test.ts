@@ -124,7 +124,7 @@ Deno.test("rows of taps that no tile has room for are none where they are asked 
 });
 
 Deno.test("rows of backward-filter that are longer than sums may be have steps between them", () => {
-  // Parts of 2048 products: 16 steps of 128, 32 of 64.
+  // Parts of 3072 products: 24 steps of 128, 48 of 64.
   for (
     const [size, depth, joined] of [[14, 128, true], [28, 64, true], [28, 128, false], [
       56,

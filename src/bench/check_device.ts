@@ -84,7 +84,7 @@ export const CHECK_DEVICE: DeviceModel = {
     gradientFar: 18,
     halfGroups: 1,
     single: 1,
-    transforms: { large: 1, gradient: 1, halves: 1 },
+    transforms: { large: 1, gradient: 1, halves: 1, halvesText: 0 },
     depthRows: {},
     depthRuns: {},
     gatheredRows: {},

@@ -87,7 +87,7 @@ export interface ChainRequest {
  * that sums of L products of one sign lose about 0.07 L units of their last place (docs/accuracy.md); no device says whether its own do, so
  * that all are taken to.
  *
- * Results in f32 err by 1e-5 of a sum of one sign after 2048 products. Those in f16 show nothing of it in far longer sums; whole
+ * Results in f32 err by 1.7e-5 of a sum of one sign after 3072 products. Those in f16 show nothing of it in far longer sums; whole
  * numbers are exact. f32 in halves is a quarter of the depth where the drift of units that are known to cut off is made up for
  * (`splitDrift()`), 112 products, which err by 6e-7 at most, where it is not known (docs/accuracy.md).
  *
@@ -107,5 +107,5 @@ export function unitChain(
   }
   if (result !== "f32" && result !== "f16" || flush === 0) return undefined;
   if (result === "f16") return { length: flush ?? 16_384, totals: "registers" };
-  return { length: flush ?? 2048, totals };
+  return { length: flush ?? 3072, totals };
 }

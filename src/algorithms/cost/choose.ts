@@ -9,8 +9,10 @@ import { candidatesOf } from "./candidates.ts";
 import { planTime } from "./plan_time.ts";
 import type { Candidate, Rival } from "../rival.ts";
 
-/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
+/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken, */
 const SLACK = 1.03;
+/** of those that enlarge them clearly less: F(4x4,3x3) before F(6x6,3x3), not F(5x5,3x3). */
+const CLEARLY_LESS = 0.7;
 /** The same of one that enlarges none: what the model errs by is no reason for larger errors. */
 const EXACT_SLACK = 1.05;
 
@@ -59,8 +61,10 @@ export function rankRivals(request: PlanRequest): Rival[] {
   }
   const order = ({ predictedMs = Infinity }: Rival) => predictedMs;
   rivals.sort((a, b) => order(a) === order(b) ? 0 : order(a) - order(b));
-  const close = rivals.filter((rival) =>
-    order(rival) <= (rival.amplification > 1 ? SLACK : EXACT_SLACK) * fastest
+  const quickest = rivals[0]?.amplification ?? 1;
+  const close = rivals.filter(({ amplification, predictedMs = Infinity }, i) =>
+    predictedMs <= (amplification > 1 ? SLACK : EXACT_SLACK) * fastest &&
+    (i === 0 || amplification <= CLEARLY_LESS * quickest)
   );
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];

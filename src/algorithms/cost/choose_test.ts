@@ -41,21 +41,21 @@ const predicted = (...asked: Parameters<typeof predictMs>) => expectPlanned(pred
 const CONV4 = parseDescriptor("mb64ic256ih14oc256kh3ph1", "fwd");
 
 // What was fastest on an H200, or within 5 % of it (bench/results/h200-2026-11-20/variants.jsonl; Conv2N32's F(4x4,3x3) in nhwc:
-// rivals_third1 and 3 of 2026-11-23, 1.025 to 1.042).
+// rivals_third1 and 3 of 2026-11-23, 1.025 to 1.042), or on an H100 (`tiles.txt` of 2026-11-26): tiles of 5 and 7.
 const LAYERS: readonly [string, string, string, readonly string[]][] = [
   ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
   ["Conv2N32", "mb32ic64ih56oc64kh3ph1", "fwd nhwc", ["F(4x4,3x3)", "F(6x6,3x3)"]],
   ["Conv3N32", "mb32ic128ih28oc128kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
   ["Conv3N64", "mb64ic128ih28oc128kh3ph1", "bwd-data nhwc", ["F(4x4,3x3)", "F(6x6,3x3)"]],
-  ["Conv4N64", "mb64ic256ih14oc256kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
+  ["Conv4N64", "mb64ic256ih14oc256kh3ph1", "fwd nchw", ["F(5x5,3x3)"]],
   ["Conv5N32", "mb32ic512ih7oc512kh3ph1", "fwd nchw", ["F(4x4,3x3)"]],
   ["Conv5N128", "mb128ic512ih7oc512kh3ph1", "bwd-data nhwc", ["F(4x4,3x3)"]],
   ["conv1_2", "mb32ic64ih224oc64kh3ph1", "fwd nhwc", ["F(6x6,3x3)"]],
   ["conv2_2", "mb32ic128ih112oc128kh3ph1", "fwd nchw", ["F(6x6,3x3)"]],
   ["conv3_1", "mb32ic128ih56oc256kh3ph1", "bwd-data nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
   ["Conv5N32", "mb32ic512ih7oc512kh3ph1", "bwd-filter nchw", ["F(3x3,4x4)"]],
-  ["F3c512", "mb32ic512ih28oc512kh3ph1", "bwd-filter nchw", ["F(3x3,4x4)"]],
-  ["F5c128", "mb32ic128ih56oc128kh5ph2", "bwd-filter nchw", ["F(5x5,4x4)"]],
+  ["F3c512", "mb32ic512ih28oc512kh3ph1", "bwd-filter nchw", ["F(3x3,7x7)"]],
+  ["F5c128", "mb32ic128ih56oc128kh5ph2", "bwd-filter nchw", ["F(5x5,5x5)"]],
 ];
 
 for (const [name, descriptor, where, tiles] of LAYERS) {
@@ -153,7 +153,7 @@ Deno.test("rankRivals() keeps to the bound ratio that the user allows", () => {
   assert.deepEqual(tiles(100), []);
   assert.deepEqual(tiles(738), ["F(2x2,3x3)"]);
   assert.deepEqual(tiles(740), ["F(2x2,3x3)", "F(4x4,3x3)"]);
-  assert.deepEqual(tiles(4500), ["F(2x2,3x3)", "F(4x4,3x3)", "F(6x6,3x3)"]);
+  assert.deepEqual(tiles(4500), ["F(2x2,3x3)", "F(4x4,3x3)", "F(5x5,3x3)", "F(6x6,3x3)"]);
 });
 
 Deno.test("allowedAmplification() is large enough for α = 8 on two axes, not for α = 16", () => {

@@ -122,6 +122,7 @@ Deno.test("planFastest() takes the next where a candidate does not fit, and says
   assert.deepEqual(refused.map(({ tile }) => tile).sort(), [
     "F(2x2,3x3)",
     "F(4x4,3x3)",
+    "F(5x5,3x3)",
     "F(6x6,3x3)",
   ]);
 });

@@ -63,7 +63,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.f16x3`, `flushed`: `tall`, `square` and `large` at 4096³ (`bench/results/h200-2026-11-23/matrix_flush.txt`).
  * - `shares.halves`, `flushed.halves`: by hand, to 28 products of Winograd and 4096³, each tile forced (`drift.txt` of an H100, 2026-11-26):
  *   0.81 to 1.10 of what is predicted, the tiles that are taken 0.94 to 1.08; `192-rows` as `192-columns`.
- * - `transforms.halves`: by hand, to passes of `halves.txt` of 2026-11-26.
+ * - `transforms.halves`: by hand, to passes of `halves.txt` of 2026-11-26; `halvesText`, and `matrix-wide` of `shares.halves`: by hand, to
+ *   what is fastest of 61 cases, and Conv4N32 forward (`tiles.txt` of an H100 that day).
  * - `shares.interleaved` is an estimate: a store of one element takes its whole sector's time, of 5 TB/s in the cache.
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
@@ -175,7 +176,7 @@ export const H200: DeviceModel = {
     halfGroups: 0.6,
     single: 0.297,
     interleaved: 0.2,
-    transforms: { large: 0.88, gradient: 0.5, halves: 0.85 },
+    transforms: { large: 0.88, gradient: 0.5, halves: 0.85, halvesText: 0.0035 },
     words: 0.48,
     bytes: {
       "matrix-ahead-wide": 1.03,
@@ -227,7 +228,7 @@ export const H200: DeviceModel = {
     f16x3: 1.08,
     halves: {
       "matrix-tall": 1,
-      "matrix-wide": 0.76,
+      "matrix-wide": 0.65,
       "matrix-square": 0.93,
       "matrix-square-96-rows": 0.93,
       "matrix-square-96-columns": 0.88,

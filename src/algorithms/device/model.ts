@@ -89,6 +89,11 @@ export interface DeviceShares {
     readonly gradient: number;
     /** What is left where they are stored as two halves each, scaled tile by tile; of large ones `large` beside it. */
     readonly halves: number;
+    /**
+     * What backward-filter in halves takes longer for each product of a tile beyond 36: its two large transforms are kernels as long,
+     * which push the others out of caches.
+     */
+    readonly halvesText: number;
   };
   /** Of int8 on matrix units: a word of four over a half. */
   readonly words: number;

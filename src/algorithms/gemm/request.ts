@@ -30,7 +30,7 @@ export interface GemmRequest {
   readonly splits?: number;
   /**
    * Of f16 and f32 in halves on matrix units: products that one accumulator sums at most, a step at least, before they are added to
-   * others; 0 for all. Where absent 2048 of results in f32, 16,384 of results in f16; of halves a quarter of the depth, 512 to 2,048,
+   * others; 0 for all. Where absent 3072 of results in f32, 16,384 of results in f16; of halves a quarter of the depth, 512 to 2,048,
    * where units are known to cut off, else 112.
    */
   readonly flush?: number;

@@ -106,10 +106,14 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const passes: Pass[] = [];
   let kernel = "";
   let multiplications = 0;
+  // An operand's largest values are found just before it is transformed, so that the cache still has it.
+  let maxima: Pass[][] = [];
   if (splitMarks !== undefined) {
     const [a, b] = geometry.operands.map(({ which }) => tensor[which]) as [number, number];
     const places = { marks: marks!, tensors: [a, b] } as const;
-    passes.push(...markPasses(request, mode, geometry, splitMarks, buffers, places));
+    const found = markPasses(request, mode, geometry, splitMarks, buffers, places);
+    passes.push(found.clear);
+    maxima = found.maxima;
   }
   const filterFirst = geometry.operands.findIndex(({ role }) => role === "filter");
   if (filterFirst >= 0) {
@@ -124,6 +128,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     const split = splitMarks &&
       { marks: splitMarks.marks[filterFirst]!, unitDepth: unitDepth(policy.matrix!.unit) };
     passes.push(
+      ...maxima[filterFirst] ?? [],
       ...filterPass(request, mode, tile, { rows, columns }, padded, buffers, places, split),
     );
   }
@@ -131,7 +136,11 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   let last = targets[0]!;
   for (const [index, { first, layout }] of chunks.entries()) {
     for (const which of [0, 1] as const) {
-      if (which !== filterFirst) passes.push(...transformPass(context, which, layout, first));
+      if (which === filterFirst) continue;
+      passes.push(
+        ...(index === 0 ? maxima[which] ?? [] : []),
+        ...transformPass(context, which, layout, first),
+      );
     }
     const adds = filterFirst < 0 && index > 0;
     const target = targets[index % targets.length]!;

@@ -7,6 +7,7 @@ import { UnsupportedError } from "../../errors.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv } from "../planner.ts";
 import type { PlanRequest } from "../request.ts";
+import { nonfusedTime } from "./math.ts";
 import { defaultTile, nonfusedReason } from "./tiles.ts";
 import { DEFAULT_CHUNK_BYTES } from "./workspace.ts";
 
@@ -122,6 +123,17 @@ Deno.test("a batch is divided so that a chunk's operand and products stay below 
   // A limit of the user's stands in place of the default.
   const once = planConv(request(vgg, { maxWorkspaceBytes: 2 ** 32 }));
   assert.equal(once.passes.length, 4);
+});
+
+Deno.test("chunks of backward-filter are as many as split sums need, where whole ones are slow", () => {
+  // 36 products of 64 x 64: whole, they are 36 tiles. In one chunk the sums of splits take more than the limit.
+  const problem = { ...conv2, op: "bwd-filter" } as const;
+  const plan = planConv(request(problem, { layout: "nhwc", maxWorkspaceBytes: 128e6 }));
+  assert.match(plan.kernel, /_split$/);
+  assert.ok(plan.workspaceBytes <= 128e6);
+  const ms = (more: Partial<PlanRequest>) =>
+    nonfusedTime(request(problem, { layout: "nhwc", ...more })) as number;
+  assert.ok(ms({ maxWorkspaceBytes: 128e6 }) < 1.3 * ms({}));
 });
 
 Deno.test("every limit from the least on is kept, and the refusal names the least", () => {

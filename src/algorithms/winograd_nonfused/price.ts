@@ -20,6 +20,8 @@ import {
 
 /** Products a tile and pair of channels, α0·α1, from which on a transform is large. */
 const LARGE = 64;
+/** Up to which backward-filter's kernels of halves stay in a multiprocessor's memory for instructions, all of a plan's together. */
+const SHORT = 36;
 
 /**
  * Microseconds of non-fused Winograd whose request says how products are multiplied: each chunk's transforms move the tensors and what
@@ -39,7 +41,7 @@ export function timeInMath(request: PlanRequest): Planned<number> {
   const products = scalarBytes(chunk.stored) * summedProducts;
   const stored = splits === 1 ? products : splits * summed * summedProducts;
   const filterFirst = geometry.operands.some(({ role }) => role === "filter");
-  const { large, gradient, halves } = device.shares.transforms;
+  const { large, gradient, halves, halvesText } = device.shares.transforms;
   const innermost = layout === "nhwc";
   const stream = device.rates.stream * (innermost || tile.products < LARGE ? 1 : large);
   const reading = innermost || filterFirst ? 1 : gradient;
@@ -67,6 +69,9 @@ export function timeInMath(request: PlanRequest): Planned<number> {
   const movement = moveTime(moved, device.rates.stream);
   each += overlappedTime(productTime(cost, rate), movement, tile.stored === "halves") +
     device.times.dispatch;
+  if (marks !== undefined && !filterFirst) {
+    each *= 1 + halvesText * Math.max(0, tile.products - SHORT);
+  }
   const results = resultBytes(request) * resultElements(problem);
   const finish = passTime(
     alone,

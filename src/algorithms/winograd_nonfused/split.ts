@@ -120,7 +120,7 @@ function maximaOf(
     };
 }
 
-/** The passes before the transforms: clears marks, and finds the largest values of both operands. */
+/** The passes before the transforms: one that clears marks, and those that find the largest values of each operand. */
 export function markPasses(
   request: PlanRequest,
   mode: SizeMode,
@@ -128,7 +128,7 @@ export function markPasses(
   { words, marks }: OperandMarks,
   buffers: BufferList,
   places: { readonly marks: number; readonly tensors: readonly [number, number] },
-): Pass[] {
+): { clear: Pass; maxima: Pass[][] } {
   const { limits } = request;
   const clear = pass(
     clearMarksKernel(words, mode),
@@ -137,7 +137,7 @@ export function markPasses(
     clearMarksWorkgroups(words),
     limits,
   );
-  const maxima = operands.flatMap((operand, which) => {
+  const maxima = operands.map((operand, which) => {
     // Those of tiles are found as they are transformed.
     if (marks[which]!.by === "tile") return [];
     const shape = maximaOf(operand, request, marks[which]!);
@@ -147,7 +147,7 @@ export function markPasses(
     const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
     return [pass(kernel, buffers, { tensor, marks: places.marks }, workgroups, limits)];
   });
-  return [clear, ...maxima];
+  return { clear, maxima };
 }
 
 /** How products of halves are summed; of a chain two values are one product. */

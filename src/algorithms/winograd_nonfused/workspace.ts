@@ -6,6 +6,7 @@ import { type MatrixStack, tensorTiles } from "../../kernels/winograd_tiles.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { halvesDepth } from "../../kernels/split_halves.ts";
+import { deviceOf } from "../device/h200.ts";
 import type { Product } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -19,6 +20,11 @@ import type { PlannedTile } from "./tiles.ts";
  * chunk is large enough to fill any device, and the whole batch of most layers is one.
  */
 export const DEFAULT_CHUNK_BYTES = 512 * 1024 * 1024;
+
+/** Passes of a chunk. */
+const PASSES = 4;
+/** Chunks of split sums are looked for down to so many times fewer images than those of whole sums have. */
+const SMALLER = 8;
 
 /** Offsets of bindings are multiples of 256 bytes: stacks that are bound one after the other too. */
 const ALIGNED_ELEMENTS = 64;
@@ -180,7 +186,8 @@ export function workspaceBytes(
 }
 
 /**
- * Divides the batch into the fewest equal chunks that stay below the limits. Refused if one image takes more than
+ * Divides the batch into the fewest equal chunks that stay below the limits; of a filter's gradient into more where split sums, which need
+ * room, make these faster. Refused if one image takes more than
  * `maxWorkspaceBytes`, or that makes too many chunks.
  */
 export function chooseChunks(
@@ -192,8 +199,8 @@ export function chooseChunks(
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const sum = sumOf(elementsOf(request));
   const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, tile, images, cut);
-  const cutAndLay = (images: number) => {
-    const cut = cutProduct(request, chunkProduct(request, geometry, tile, images));
+  const cutAndLay = (images: number, asked: PlanRequest = request) => {
+    const cut = cutProduct(asked, chunkProduct(request, geometry, tile, images));
     return isRefusal(cut) ? cut : lay(images, cut);
   };
   const marksOf = (layout: ChunkLayout) =>
@@ -219,10 +226,16 @@ export function chooseChunks(
     const last = layout.images <= 1;
     return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
   };
-  const unsplit = (layout: ChunkLayout) =>
-    layout.cut.splits === 1 || request.splits !== undefined
-      ? layout
-      : lay(layout.images, { ...layout.cut, splits: 1 });
+  const unsplit = (layout: ChunkLayout) => {
+    if (layout.cut.splits === 1 || request.splits !== undefined) return layout;
+    const whole = cutAndLay(layout.images, { ...request, splits: 1, balance: "none" });
+    return isRefusal(whole) ? lay(layout.images, { ...layout.cut, splits: 1 }) : whole;
+  };
+  const { costs } = deviceOf(request);
+  const cost = ({ images, cut }: ChunkLayout) =>
+    Math.ceil(batch / images) * (cut.cost + PASSES * costs.dispatch);
+  // Larger chunks of whole sums, which smaller ones of split sums may be faster than.
+  let whole: ChunkLayout | undefined;
   let previous = Infinity;
   for (let chunks = 1; chunks <= Math.max(1, Math.min(batch, MOST_CHUNKS)); chunks++) {
     const images = Math.ceil(batch / chunks);
@@ -230,10 +243,14 @@ export function chooseChunks(
     previous = images;
     const layout = cutAndLay(images);
     if (isRefusal(layout)) return layout;
-    if (fits(layout)) return layout;
-    const whole = unsplit(layout);
-    if (maxWorkspaceBytes !== undefined && fits(whole)) return whole;
+    if (fits(layout)) return whole === undefined || cost(layout) < cost(whole) ? layout : whole;
+    if (whole !== undefined && images * SMALLER < whole.images) break;
+    if (whole === undefined && maxWorkspaceBytes !== undefined) {
+      const one = unsplit(layout);
+      if (fits(one)) whole = one;
+    }
   }
+  if (whole !== undefined) return whole;
   const single = cutAndLay(Math.min(1, batch));
   if (isRefusal(single)) return single;
   if (fits(single) || fits(unsplit(single))) return manyChunks("winograd2d-nonfused", batch);

@@ -57,7 +57,7 @@ export interface FilterSplit {
 }
 
 const SIDE = 16;
-/** Slices of halves that pass through workgroup memory at once. */
+/** Slices that pass through workgroup memory at once, between two barriers. */
 const TOGETHER = 6;
 
 /** Taps, as the depth of the product counts them. */
@@ -105,6 +105,7 @@ export function filterTransformKernel(
   const axes = [...shape.outer, ...shape.tiled];
   const names = axes.map((_, d) => `chunk${d}`);
   const slices = transformResults(transform);
+  const together = Math.min(TOGETHER, slices);
   // Coordinate of element e of a piece along an axis; past the filter's end it is no tap.
   const coordinate = (d: number, element: number) => `chunk${d} * ${axes[d]!.r}u + ${element}u`;
   const offset = (d: number, element: number) => {
@@ -195,8 +196,9 @@ export function filterTransformKernel(
     outputs,
     quads,
     split: split !== undefined,
-    together: TOGETHER,
+    together,
     store: (slice: number) => {
+      const square = `squares[${slice % together}]`;
       if (split) {
         const { unitDepth } = split;
         const row = `to_channel / ${unitDepth}u * ${2 * unitDepth}u + to_channel % ${unitDepth}u` +
@@ -206,7 +208,6 @@ export function filterTransformKernel(
         } + (tap * ${size("half_channels", 2 * shape.paddedChannels)} + ${row}) * ${
           size("padded_places", shape.paddedPlaces)
         } + to_place`;
-        const square = `squares[${slice % TOGETHER}]`;
         const halves = [0, 1].map((k) =>
           `halves_of(${square}[2u * (t % 8u) + ${k}u][t / 8u % 16u])`
         );
@@ -217,8 +218,8 @@ export function filterTransformKernel(
       } + (tap * ${size("padded_channels", shape.paddedChannels)} + to_channel) * ${
         size("padded_places", shape.paddedPlaces)
       } + to_place`;
-      if (!quads) return transformed.store(at, "square[t % 16u][t / 16u]");
-      const places = [0, 1, 2, 3].map((k) => `square[4u * (t % 4u) + ${k}u][t / 4u]`);
+      if (!quads) return transformed.store(at, `${square}[t % 16u][t / 16u]`);
+      const places = [0, 1, 2, 3].map((k) => `${square}[4u * (t % 4u) + ${k}u][t / 4u]`);
       return transformed.store(`(${at}) / 4u`, `vec4f(${places.join(", ")})`);
     },
   };
@@ -227,8 +228,7 @@ export function filterTransformKernel(
     split ? SPLIT_FACTOR + splitHalvesText("nearest") : ""
   }${body}`;
   const traits = `${name}${values.channelsFirst ? "_c" : "_p"}`;
-  const squares = split ? TOGETHER : 1;
-  const bytes = 4 * squares * SIDE * (SIDE + 1);
+  const bytes = 4 * together * SIDE * (SIDE + 1);
   const sized = sizedKernel(traits, mode, wgsl, module, [256, 1, 1], bytes);
   if (split === undefined) return sized;
   const features = [...sized.kernel.features, "shader-f16"];
