@@ -126,7 +126,7 @@ export function gemmOptions() {
     .option(
       "--flush <products>",
       "of f16 and f16x3 on matrix units: products that one accumulator sums at most before they are added to others, 0 for all; " +
-        "default 2048 where results are f32, 16384 where they are f16, of f16x3 a quarter of the depth, 512 to 2048",
+        "default 3072 where results are f32, 16384 where they are f16, of f16x3 a quarter of the depth, 512 to 2048",
       wholeNumber(0),
     )
     .option("--device-model <file>", DEVICE_MODEL_HELP, parseDeviceModel)

@@ -36,6 +36,7 @@ const ARITHMETICS: readonly (readonly [
   ["F(6x6,3x3)", tile(6, 3, 2), ["fwd", "bwd-data"]],
   ["F(6,3)", tile(6, 3, 1), ["fwd", "bwd-data"]],
   ["F(3x3,4x4)", tile(3, 4, 2), ["bwd-filter"]],
+  ["F(3x3,7x7)", tile(3, 7, 2), ["bwd-filter"]],
   ["F(4x4,3x3) in halves", {
     ...tile(4, 3, 2),
     unit: 16,

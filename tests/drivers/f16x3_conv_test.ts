@@ -52,6 +52,8 @@ Deno.test("Winograd in halves agrees with PyTorch on the golden cases", async ()
 const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
   ["mb2ic20ih9oc12kh3ph1", { tile: "F(2x2,3x3)" }],
   ["mb1ic35ih11oc37kh3", { tile: "F(6x6,3x3)" }],
+  ["mb2ic21ih17oc19kh3ph1", { tile: "F(5x5,3x3)" }],
+  ["mb2ic18ih16oc23kh3ph1", { tile: "F(7x7,3x3)" }],
   ["mb3g3ic27ih7oc15kh3ph1", {}],
   ["mb2ic18ih10iw7oc10kh5kw3ph2pw0", {}],
   ["mb2ic5iw23oc9kw3pw1", {}],
@@ -67,9 +69,12 @@ for (const op of OPERATIONS) {
     using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
     for (const [index, [descriptor, more]] of ODD.entries()) {
-      const { tile: _, ...rest } = more;
+      const { tile, ...rest } = more;
       // Of a gradient tiles are as large as the filter.
-      const choice = op === "bwd-filter" ? rest : more;
+      const turned = tile === undefined
+        ? {}
+        : { tile: tile.replace(/(.*)\((.*),(.*)\)/, "$1($3,$2)") };
+      const choice = op === "bwd-filter" ? { ...rest, ...turned } : more;
       for (const layout of full ? LAYOUTS : [LAYOUTS[index % LAYOUTS.length]!]) {
         for (const sizes of full ? ["uniform", "constant"] as const : ["uniform"] as const) {
           const { plan } = await convolve(gpu, descriptor, op, { layout, sizes, ...choice });

@@ -53,6 +53,7 @@ Deno.test("tiles agree with PyTorch, whatever their size", async () => {
   using gpu = await openDevice({ backend });
   const images = [
     ["groups_4", "F(2x2,3x3)"],
+    ["groups_4", "F(5x5,3x3)"],
     ["groups_4", "F(6x6,3x3)"],
     ["resnet_conv2_small", "F(4x2,3x3)"],
     ["filter_5x5", "F(2x2,5x5)"],
@@ -62,7 +63,9 @@ Deno.test("tiles agree with PyTorch, whatever their size", async () => {
   const filters = [
     ["groups_4", "F(3x3,4x4)"],
     ["groups_4", "F(3x3,2x6)"],
+    ["groups_4", "F(3x3,7x7)"],
     ["filter_5x5", "F(5x5,4x4)"],
+    ["filter_5x5", "F(5x5,5x5)"],
     ["filter_7x1", "F(7x1,4x2)"],
   ] as const;
   for (const op of OPERATIONS) {

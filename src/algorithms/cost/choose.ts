@@ -64,7 +64,7 @@ export function rankRivals(request: PlanRequest): Rival[] {
   const quickest = rivals[0]?.amplification ?? 1;
   const close = rivals.filter(({ amplification, predictedMs = Infinity }, i) =>
     predictedMs <= (amplification > 1 ? SLACK : EXACT_SLACK) * fastest &&
-    (i === 0 || amplification <= CLEARLY_LESS * quickest)
+    (i === 0 || amplification === 1 || amplification <= CLEARLY_LESS * quickest)
   );
   const best = close.sort((a, b) => a.amplification - b.amplification || order(a) - order(b))[0];
   const first = best === undefined ? rivals : [best, ...rivals.filter((rival) => rival !== best)];

@@ -22,8 +22,8 @@ import type { PlannedTile } from "./tiles.ts";
 export const DEFAULT_CHUNK_BYTES = 512 * 1024 * 1024;
 
 /** Passes of a chunk. */
-const PASSES = 4;
-/** Chunks of split sums are looked for down to so many times fewer images than those of whole sums have. */
+const PASSES = 3;
+/** Chunks are looked for down to so many times fewer images than the best of those that are not cut as is cheapest. */
 const SMALLER = 8;
 
 /** Offsets of bindings are multiples of 256 bytes: stacks that are bound one after the other too. */
@@ -186,9 +186,9 @@ export function workspaceBytes(
 }
 
 /**
- * Divides the batch into the fewest equal chunks that stay below the limits; of a filter's gradient into more where split sums, which need
- * room, make these faster. Refused if one image takes more than
- * `maxWorkspaceBytes`, or that makes too many chunks.
+ * Divides the batch into the fewest equal chunks that stay below the limits. Where the user's leaves no room for the splits that are
+ * cheapest, into what is fastest of fewer splits, of none and of more chunks. Refused if one image takes more than `maxWorkspaceBytes`,
+ * or that makes too many chunks.
  */
 export function chooseChunks(
   request: PlanRequest,
@@ -207,12 +207,10 @@ export function chooseChunks(
     tile.stored === "halves"
       ? bufferBytes(operandMarks(request, geometry, layout).words, "u32")
       : 0;
+  const stored = (layout: ChunkLayout) =>
+    ({ operands: tile.stored, products: layout.stored, partials: sum }) as const;
   const bytesOf = (layout: ChunkLayout) =>
-    marksOf(layout) + workspaceBytes(workspaceOf(request, layout), {
-      operands: tile.stored,
-      products: layout.stored,
-      partials: sum,
-    });
+    marksOf(layout) + workspaceBytes(workspaceOf(request, layout), stored(layout));
   const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
@@ -226,35 +224,47 @@ export function chooseChunks(
     const last = layout.images <= 1;
     return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
   };
-  const unsplit = (layout: ChunkLayout) => {
-    if (layout.cut.splits === 1 || request.splits !== undefined) return layout;
-    const whole = cutAndLay(layout.images, { ...request, splits: 1, balance: "none" });
-    return isRefusal(whole) ? lay(layout.images, { ...layout.cut, splits: 1 }) : whole;
+  // As it is cheapest, which comes first; else with as many splits as there is room for, or none, of its own tile too.
+  const layouts = (images: number): Planned<ChunkLayout[]> => {
+    const free = cutAndLay(images);
+    if (isRefusal(free)) return free;
+    if (maxWorkspaceBytes === undefined || free.cut.splits === 1 || request.splits !== undefined) {
+      return [free];
+    }
+    const needs = workspaceOf(request, free);
+    const beside = { ...needs, products: free.resultElements, partials: 0 };
+    const room = maxWorkspaceBytes - marksOf(free) - workspaceBytes(beside, stored(free));
+    const whole = { ...request, splits: 1, balance: "none" } as const;
+    const asked: PlanRequest[] = [
+      { ...request, maxWorkspaceBytes: Math.max(0, Math.floor(room / needs.targets)) },
+      whole,
+      { ...whole, policy: free.cut.policy.name },
+    ];
+    const others = asked.map((one) => cutAndLay(images, one));
+    return [free, ...others.filter((one): one is ChunkLayout => !isRefusal(one))];
   };
   const { costs } = deviceOf(request);
   const cost = ({ images, cut }: ChunkLayout) =>
     Math.ceil(batch / images) * (cut.cost + PASSES * costs.dispatch);
-  // Larger chunks of whole sums, which smaller ones of split sums may be faster than.
-  let whole: ChunkLayout | undefined;
+  let best: ChunkLayout | undefined;
   let previous = Infinity;
   for (let chunks = 1; chunks <= Math.max(1, Math.min(batch, MOST_CHUNKS)); chunks++) {
     const images = Math.ceil(batch / chunks);
     if (images === previous) continue;
     previous = images;
-    const layout = cutAndLay(images);
-    if (isRefusal(layout)) return layout;
-    if (fits(layout)) return whole === undefined || cost(layout) < cost(whole) ? layout : whole;
-    if (whole !== undefined && images * SMALLER < whole.images) break;
-    if (whole === undefined && maxWorkspaceBytes !== undefined) {
-      const one = unsplit(layout);
-      if (fits(one)) whole = one;
+    if (best !== undefined && images * SMALLER < best.images) break;
+    const all = layouts(images);
+    if (isRefusal(all)) return all;
+    for (const layout of all.filter(fits)) {
+      if (best === undefined || cost(layout) < cost(best)) best = layout;
     }
+    if (fits(all[0]!)) break;
   }
-  if (whole !== undefined) return whole;
-  const single = cutAndLay(Math.min(1, batch));
+  if (best !== undefined) return best;
+  const single = layouts(Math.min(1, batch));
   if (isRefusal(single)) return single;
-  if (fits(single) || fits(unsplit(single))) return manyChunks("winograd2d-nonfused", batch);
-  const least = bytesOf(unsplit(single));
+  if (single.some(fits)) return manyChunks("winograd2d-nonfused", batch);
+  const least = Math.min(...single.map(bytesOf));
   return refusal(
     "workspace",
     `winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
