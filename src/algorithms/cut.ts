@@ -116,7 +116,8 @@ function mostSteps(policy: TilePolicy, { variant }: CutLimits): number {
  * no policy's tiles make a whole wave and more, stream-K is what is cheapest without it. Undefined where no policy is a candidate.
  */
 export function chooseCut(product: Product, asked: CutLimits): Cut | undefined {
-  const { candidates = TILE_POLICIES, device, splits, balance = "auto" } = asked;
+  const { device, splits, balance = "auto" } = asked;
+  const candidates = roomyPolicies(product, asked);
   const cheapest = (cuts: Iterable<Cut>, suits: (cut: Cut) => boolean = () => true) => {
     let best: Cut | undefined;
     for (const cut of cuts) {
@@ -261,6 +262,16 @@ export function partialResultElements(
 
 function packingCost({ a, b }: Product, policy: TilePolicy): number {
   return (a.packing?.(policy) ?? 0) + (b.packing?.(policy) ?? 0);
+}
+
+/** The candidates whose workspace has room; where none has, those that take least. */
+function roomyPolicies(
+  product: Product,
+  { candidates = TILE_POLICIES, maxWorkspaceBytes = Infinity }: CutLimits,
+): readonly TilePolicy[] {
+  const bytes = (policy: TilePolicy) => product.workspaceBytes?.(policy) ?? 0;
+  const allowed = Math.max(maxWorkspaceBytes, Math.min(...candidates.map(bytes)));
+  return candidates.filter((policy) => bytes(policy) <= allowed);
 }
 
 /** Splits that partial results of `elements` elements have room for. */

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { findPolicy } from "../kernels/policy.ts";
+import type { Operation } from "../problem/conv_problem.ts";
 import { parseDescriptor } from "../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import { gemmProblem } from "../problem/gemm_problem.ts";
@@ -180,6 +181,48 @@ Deno.test("partial results keep within the workspace and a binding", () => {
     assert.ok(splitsOf(4 * bytes).splits <= 4);
     assert.equal(splitsOf(bytes - 1).head, undefined);
     assert.equal(splitsOf(bytes - 1).splits, 1);
+  }
+});
+
+Deno.test("tiles whose workspace has no room give way to others, and where none has, to those that take least", () => {
+  const padded = {
+    ...product(100, 512, 64),
+    workspaceBytes: ({ rows }: { readonly rows: number }) => 1e5 * rows,
+  };
+  const rowsOf = (maxWorkspaceBytes: number) =>
+    chooseCut(padded, { limits, device: H200, maxWorkspaceBytes })!.policy.rows;
+  assert.ok(rowsOf(1e9) > 16);
+  assert.ok(rowsOf(1.6e6) <= 16);
+  assert.equal(rowsOf(1), 4);
+});
+
+Deno.test("what transforms its input takes as many splits as a limit has room for, not all or none", () => {
+  const splitsOf = (algorithm: "im2col" | "im2win", descriptor: string, op: Operation) => {
+    const problem = parseDescriptor(descriptor, op);
+    const planned = (maxWorkspaceBytes: number) =>
+      planConv({
+        ...{ problem, layout: "nhwc", filterLayout: "krsc", epilogue: NO_EPILOGUE, limits },
+        dtype: "f32",
+        algorithm,
+        maxWorkspaceBytes,
+      });
+    const splits = (maxWorkspaceBytes: number) => {
+      const plan = planned(maxWorkspaceBytes);
+      assert.ok(plan.workspaceBytes <= maxWorkspaceBytes);
+      return Number(/the depth split in (\d+)/.exec(plan.notes.join("\n"))?.[1] ?? 1);
+    };
+    const { workspaceBytes } = planned(1e9);
+    return [splits(workspaceBytes), splits(Math.floor(0.75 * workspaceBytes))] as const;
+  };
+  for (
+    const [algorithm, descriptor, op] of [
+      ["im2col", "mb1ic512ih14oc512kh3ph1", "fwd"],
+      ["im2win", "mb1ic512ih14oc512kh3ph1", "fwd"],
+      ["im2col", "mb4ic64ih28oc64kh3ph1", "bwd-filter"],
+    ] as const
+  ) {
+    const [all, some] = splitsOf(algorithm, descriptor, op);
+    assert.ok(some > 1 && some < all, `${algorithm} ${op}: ${some} of ${all}`);
   }
 });
 

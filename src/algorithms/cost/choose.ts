@@ -9,12 +9,12 @@ import { candidatesOf } from "./candidates.ts";
 import { planTime } from "./plan_time.ts";
 import type { Candidate, Rival } from "../rival.ts";
 
-/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken, */
+/** Of candidates predicted to take so little more than the fastest, the one that enlarges errors least is taken. */
 const SLACK = 1.03;
-/** of those that enlarge them clearly less: F(4x4,3x3) before F(6x6,3x3), not F(5x5,3x3). */
-const CLEARLY_LESS = 0.7;
 /** The same of one that enlarges none: what the model errs by is no reason for larger errors. */
 const EXACT_SLACK = 1.05;
+/** Where it enlarges errors to this share of the fastest's at most: F(4x4,3x3) may stand for F(6x6,3x3), F(5x5,3x3) not. */
+const CLEARLY_LESS = 0.7;
 
 /** Predicted milliseconds of an algorithm with the request's tile or pair; undefined where there is no model of it. */
 export function predictMs(

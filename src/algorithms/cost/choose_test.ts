@@ -54,7 +54,8 @@ const LAYERS: readonly [string, string, string, readonly string[]][] = [
   ["conv2_2", "mb32ic128ih112oc128kh3ph1", "fwd nchw", ["F(6x6,3x3)"]],
   ["conv3_1", "mb32ic128ih56oc256kh3ph1", "bwd-data nchw", ["F(4x4,3x3)", "F(6x6,3x3)"]],
   ["Conv5N32", "mb32ic512ih7oc512kh3ph1", "bwd-filter nchw", ["F(3x3,4x4)"]],
-  ["F3c512", "mb32ic512ih28oc512kh3ph1", "bwd-filter nchw", ["F(3x3,7x7)"]],
+  ["conv4_1", "mb32ic256ih28oc512kh3ph1", "bwd-filter nchw", ["F(3x3,7x7)"]],
+  ["F3c512", "mb32ic512ih28oc512kh3ph1", "bwd-filter nhwc", ["F(3x3,7x7)"]],
   ["F5c128", "mb32ic128ih56oc128kh5ph2", "bwd-filter nchw", ["F(5x5,5x5)"]],
 ];
 

@@ -76,17 +76,22 @@ export function cutIm2col(request: PlanRequest, needs: Im2colNeeds): Planned<Im2
   const counted = needs.summed ? chunks.length : 1;
   const splittable = needs.splittable && (needs.summed || chunks.length === 1);
   if (splittable) {
-    const product = needs.product(chunks[0]!.images);
+    const bytes = partialBytes(request);
+    const chunkBytes = needs.bytes(chunks[0]!.images).map(wholeBytes)
+      .reduce((all, one) => all + one, 0);
+    const product = {
+      ...needs.product(chunks[0]!.images),
+      partialBytes: bytes * counted,
+      workspaceBytes: (policy: TilePolicy) => needs.fixedBytes(policy) + chunkBytes,
+    };
     const cut = cutProduct(request, product);
     if (isRefusal(cut)) return cut;
     const partials = cut.splits * counted;
-    const bytes = partialBytes(request);
     const splitBytes = needs.summed
       ? bytes * partials * elements
       : bytes * partialResultElements(cut, product);
     const largest = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize);
-    const room = (maxWorkspaceBytes ?? Infinity) - needs.fixedBytes(cut.policy) -
-      needs.bytes(chunks[0]!.images).map(wholeBytes).reduce((sum, one) => sum + one, 0);
+    const room = (maxWorkspaceBytes ?? Infinity) - product.workspaceBytes(cut.policy);
     if (partials === 1 || splitBytes <= Math.min(largest, room)) {
       return done(cut, chunks, needs.summed ? partials : 1);
     }

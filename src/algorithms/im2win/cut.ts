@@ -1,4 +1,5 @@
 import { windowVector } from "../../kernels/loaders/im2win.ts";
+import type { TilePolicy } from "../../kernels/policy.ts";
 import { packedElements } from "../../kernels/pack_strided.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import { batchChunks, type Chunk, chunkBufferBytes, fourElseOne } from "../chunks.ts";
@@ -63,10 +64,14 @@ function chunked(request: PlanRequest, geometry: WindowGeometry): Planned<Window
   const bytes = (images: number) =>
     wholeBytes(windowBytes(windowShape(request, geometry, images, false), storage));
   const maxBufferBytes = chunkBufferBytes(limits, [bytes(geometry.interleave)]);
-  const product = windowProduct(request, geometry, problem.batch);
+  const filterBytes = (policy: TilePolicy) =>
+    operandBytes(request) * packedElements(windowFilter(request, geometry, policy));
+  const product = {
+    ...windowProduct(request, geometry, problem.batch),
+    workspaceBytes: (policy: TilePolicy) => filterBytes(policy) + bytes(problem.batch),
+  };
   const fixedBytes = (cut: Cut) =>
-    operandBytes(request) * packedElements(windowFilter(request, geometry, cut.policy)) +
-    partialBytes(request) * partialResultElements(cut, product);
+    filterBytes(cut.policy) + partialBytes(request) * partialResultElements(cut, product);
   const best = cutProduct(request, product);
   if (isRefusal(best)) return best;
   const whole = bytes(problem.batch) <= maxBufferBytes &&

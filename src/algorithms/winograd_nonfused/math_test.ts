@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
+import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { h200, request } from "../../../tests/plan_request.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
@@ -57,6 +58,23 @@ Deno.test("auto takes halves where they are predicted to take less, and never wh
   // What it takes is what takes less.
   const time = (more: Partial<PlanRequest>) => nonfusedTime(asked(CONV4, "fwd", more)) as number;
   assert.ok(time({}) === time({ math: "f16x3" }) && time({}) < 0.95 * time({ math: "f32" }));
+});
+
+Deno.test("auto takes the tile and the products that were measured to be fastest on an H100, or within 5 % of it", () => {
+  // bench/results/h100-2026-11-26/tiles.txt 1 and conv_tiles.jsonl; nhwc.
+  const fastest = [
+    ["mb32ic512ih28oc512kh3ph1", "bwd-filter", /_f16x3_m3x3r7x7_/],
+    ["mb32ic512ih14oc512kh3ph1", "bwd-filter", /_f16x3_m3x3r5x5_/],
+    ["mb64ic512ih7oc512kh3ph1", "bwd-filter", /_f16x3_m3x3r4x4_/],
+    ["mb128ic128ih28oc128kh3ph1", "bwd-filter", /_f32_m3x3r7x7_/],
+    ["mb64ic64ih56oc64kh3ph1", "bwd-filter", /_f32_m3x3r7x7_/],
+    [CONV4, "fwd", /_f16x3_m5x5r3x3_/],
+    ["mb32ic128ih112oc128kh3ph1", "fwd", /_f16x3_m6x6r3x3_/],
+  ] as const;
+  for (const [descriptor, op, kernel] of fastest) {
+    const plan = planConv(asked(descriptor, op, { algorithm: "auto", limits: H200_LIMITS }));
+    assert.match(plan.kernel, kernel, `${op} ${descriptor}`);
+  }
 });
 
 Deno.test("inMath() says how products are multiplied, and leaves other types alone", () => {

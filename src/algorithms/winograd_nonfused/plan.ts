@@ -106,15 +106,12 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const passes: Pass[] = [];
   let kernel = "";
   let multiplications = 0;
+  const [a, b] = geometry.operands.map(({ which }) => tensor[which]) as [number, number];
+  const marking = splitMarks &&
+    markPasses(request, mode, geometry, splitMarks, buffers, { marks: marks!, tensors: [a, b] });
+  if (marking !== undefined) passes.push(marking.clear);
   // An operand's largest values are found just before it is transformed, so that the cache still has it.
-  let maxima: Pass[][] = [];
-  if (splitMarks !== undefined) {
-    const [a, b] = geometry.operands.map(({ which }) => tensor[which]) as [number, number];
-    const places = { marks: marks!, tensors: [a, b] } as const;
-    const found = markPasses(request, mode, geometry, splitMarks, buffers, places);
-    passes.push(found.clear);
-    maxima = found.maxima;
-  }
+  const maximaOf = (which: number) => marking?.maxima[which] ?? [];
   const filterFirst = geometry.operands.findIndex(({ role }) => role === "filter");
   if (filterFirst >= 0) {
     const [rows, columns] = geometry.operands[filterFirst]!.matrices;
@@ -128,7 +125,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     const split = splitMarks &&
       { marks: splitMarks.marks[filterFirst]!, unitDepth: unitDepth(policy.matrix!.unit) };
     passes.push(
-      ...maxima[filterFirst] ?? [],
+      ...maximaOf(filterFirst),
       ...filterPass(request, mode, tile, { rows, columns }, padded, buffers, places, split),
     );
   }
@@ -138,7 +135,7 @@ function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     for (const which of [0, 1] as const) {
       if (which === filterFirst) continue;
       passes.push(
-        ...(index === 0 ? maxima[which] ?? [] : []),
+        ...(index === 0 ? maximaOf(which) : []),
         ...transformPass(context, which, layout, first),
       );
     }

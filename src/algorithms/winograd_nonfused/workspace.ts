@@ -23,7 +23,7 @@ export const DEFAULT_CHUNK_BYTES = 512 * 1024 * 1024;
 
 /** Passes of a chunk. */
 const PASSES = 3;
-/** Chunks are looked for down to so many times fewer images than the best of those that are not cut as is cheapest. */
+/** Where a limit takes splits, chunks that have room for them are looked for down to so many times fewer images. */
 const SMALLER = 8;
 
 /** Offsets of bindings are multiples of 256 bytes: stacks that are bound one after the other too. */
@@ -186,9 +186,9 @@ export function workspaceBytes(
 }
 
 /**
- * Divides the batch into the fewest equal chunks that stay below the limits. Where the user's leaves no room for the splits that are
- * cheapest, into what is fastest of fewer splits, of none and of more chunks. Refused if one image takes more than `maxWorkspaceBytes`,
- * or that makes too many chunks.
+ * Divides the batch into the fewest equal chunks that stay below the limits; where the user's leaves no room for the splits that are
+ * cheapest, into what is fastest of these and of more chunks of more splits. Refused if one image takes more than `maxWorkspaceBytes`, or
+ * that makes too many chunks.
  */
 export function chooseChunks(
   request: PlanRequest,
@@ -199,18 +199,26 @@ export function chooseChunks(
   const bindings = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const sum = sumOf(elementsOf(request));
   const lay = (images: number, cut: Cut) => layOutChunk(request, geometry, tile, images, cut);
-  const cutAndLay = (images: number, asked: PlanRequest = request) => {
-    const cut = cutProduct(asked, chunkProduct(request, geometry, tile, images));
-    return isRefusal(cut) ? cut : lay(images, cut);
-  };
   const marksOf = (layout: ChunkLayout) =>
     tile.stored === "halves"
       ? bufferBytes(operandMarks(request, geometry, layout).words, "u32")
       : 0;
-  const stored = (layout: ChunkLayout) =>
-    ({ operands: tile.stored, products: layout.stored, partials: sum }) as const;
-  const bytesOf = (layout: ChunkLayout) =>
-    marksOf(layout) + workspaceBytes(workspaceOf(request, layout), stored(layout));
+  const bytesOf = (layout: ChunkLayout, needs = workspaceOf(request, layout)) =>
+    marksOf(layout) +
+    workspaceBytes(needs, { operands: tile.stored, products: layout.stored, partials: sum });
+  const bytesBeside = (layout: ChunkLayout) => {
+    const needs = workspaceOf(request, layout);
+    return bytesOf(layout, { ...needs, products: layout.resultElements, partials: 0 });
+  };
+  const cutAndLay = (images: number, asked: PlanRequest = request) => {
+    const targets = addsChunks(request, images) ? 2 : 1;
+    const cut = cutProduct(asked, {
+      ...chunkProduct(request, geometry, tile, images),
+      partialBytes: targets * scalarBytes(sum),
+      workspaceBytes: (policy) => bytesBeside(lay(images, { policy, splits: 1, cost: 0 })),
+    });
+    return isRefusal(cut) ? cut : lay(images, cut);
+  };
   const perChunk = geometry.operands.map(({ role }) => role !== "filter");
   const fits = (layout: ChunkLayout) => {
     const own = layout.operandElements.filter((_, which) => perChunk[which]);
@@ -224,25 +232,6 @@ export function chooseChunks(
     const last = layout.images <= 1;
     return (small || last) && bytesOf(layout) <= (maxWorkspaceBytes ?? Infinity);
   };
-  // As it is cheapest, which comes first; else with as many splits as there is room for, or none, of its own tile too.
-  const layouts = (images: number): Planned<ChunkLayout[]> => {
-    const free = cutAndLay(images);
-    if (isRefusal(free)) return free;
-    if (maxWorkspaceBytes === undefined || free.cut.splits === 1 || request.splits !== undefined) {
-      return [free];
-    }
-    const needs = workspaceOf(request, free);
-    const beside = { ...needs, products: free.resultElements, partials: 0 };
-    const room = maxWorkspaceBytes - marksOf(free) - workspaceBytes(beside, stored(free));
-    const whole = { ...request, splits: 1, balance: "none" } as const;
-    const asked: PlanRequest[] = [
-      { ...request, maxWorkspaceBytes: Math.max(0, Math.floor(room / needs.targets)) },
-      whole,
-      { ...whole, policy: free.cut.policy.name },
-    ];
-    const others = asked.map((one) => cutAndLay(images, one));
-    return [free, ...others.filter((one): one is ChunkLayout => !isRefusal(one))];
-  };
   const { costs } = deviceOf(request);
   const cost = ({ images, cut }: ChunkLayout) =>
     Math.ceil(batch / images) * (cut.cost + PASSES * costs.dispatch);
@@ -253,18 +242,19 @@ export function chooseChunks(
     if (images === previous) continue;
     previous = images;
     if (best !== undefined && images * SMALLER < best.images) break;
-    const all = layouts(images);
-    if (isRefusal(all)) return all;
-    for (const layout of all.filter(fits)) {
-      if (best === undefined || cost(layout) < cost(best)) best = layout;
-    }
-    if (fits(all[0]!)) break;
+    const layout = cutAndLay(images);
+    if (isRefusal(layout)) return layout;
+    if (!fits(layout)) continue;
+    if (best === undefined || cost(layout) < cost(best)) best = layout;
+    // More chunks gain nothing where the limit takes nothing.
+    const free = cutAndLay(images, { ...request, maxWorkspaceBytes: Infinity });
+    if (isRefusal(free) || fits(free)) break;
   }
   if (best !== undefined) return best;
-  const single = layouts(Math.min(1, batch));
+  const single = cutAndLay(Math.min(1, batch));
   if (isRefusal(single)) return single;
-  if (single.some(fits)) return manyChunks("winograd2d-nonfused", batch);
-  const least = Math.min(...single.map(bytesOf));
+  if (fits(single)) return manyChunks("winograd2d-nonfused", batch);
+  const least = bytesOf(single);
   return refusal(
     "workspace",
     `winograd2d-nonfused takes at least ${least} bytes of workspace, ` +
