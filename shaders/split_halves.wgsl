@@ -1,4 +1,4 @@
-// <%= it.name %>: an operand in f32 as two halves each, [batch][depth][place] with both padded: of every <%= it.unitDepth %> of its depth
+// <%= it.name %>: an operand in f32 as two halves each, <%= it.depthInner ? '[batch][place][depth] with the depth' : '[batch][depth][place] with both' %> padded: of every <%= it.unitDepth %> of its depth
 // the high halves, then what they leave. Counts what is small and large of each place.
 <%= it.declarations %>
 
@@ -40,11 +40,13 @@ fn main(
 <% } -%>
   let first_place = (id % <%= it.placeTiles %>) * 64u;
   let first_depth = (id / <%= it.placeTiles %>) % <%= it.depthTiles %> * 64u;
-  let group = id / (<%= it.placeTiles %> * <%= it.depthTiles %>);
+  let group = id / (<%= it.placeTiles %> * <%= it.depthTiles %>)<%= it.each < 64 ? ` * ${64 / it.each}u` : '' %>;
+<% if (it.each === 64) { -%>
   let base = group * <%= it.batchStride %>;
-  let marked = <%= it.first %> + group * <%= it.places %>;
+<% } -%>
   if (t < 64u) {
-    factors[t] = split_factor(<%= it.largest(`marked + min(first_place + t, ${it.places} - 1u)`) %>);
+    let largest = <%= it.firstLargest %> + group * <%= it.largestOfBatch %> + min(first_place + t, <%= it.places %> - 1u) * <%= it.largestOfPlace %>;
+    factors[t] = split_factor(<%= it.largest('largest') %>);
     atomicStore(&small[t], 0u);
     atomicStore(&large[t], 0u);
   }
@@ -55,8 +57,16 @@ fn main(
     let <%= along %> = t % <%= 64 / it.vector %>u * <%= it.vector %>u;
     let <%= across %> = t / <%= 64 / it.vector %>u + <%= i %>u;
     let from_place = min(first_place + place, <%= it.places %> - <%= along === 'place' ? it.vector : 1 %>u);
-    let from_depth = min(first_depth + depth, <%= it.depth %> - <%= along === 'depth' ? it.vector : 1 %>u);
-    let inside = first_place + place < <%= it.places %> && first_depth + depth < <%= it.depth %>;
+<% if (it.each < 64) { -%>
+    // Several batches lie in a tile one after the other.
+    let deep = depth % <%= it.each %>u;
+    let own = group + depth / <%= it.each %>u;
+    let base = min(own, <%= it.batches %> - 1u) * <%= it.batchStride %>;
+<% } else { -%>
+    let deep = first_depth + depth;
+<% } -%>
+    let from_depth = min(deep, <%= it.depth %> - <%= along === 'depth' ? it.vector : 1 %>u);
+    let inside = first_place + place < <%= it.places %> && deep < <%= it.depth %><%= it.each < 64 ? ` && own < ${it.batches}` : '' %>;
     let value = <%= it.load(`(base + from_place * ${it.placeStride} + from_depth * ${it.depthStride}) / ${it.vector}u`) %>;
 <% for (let k = 0; k < it.vector; k++) { -%>
     tile[depth<%= along === 'depth' && k > 0 ? ` + ${k}u` : '' %>][place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>] = select(0.0, scaled(value<%= it.vector > 1 ? `[${k}]` : '' %>, factors[place<%= along === 'place' && k > 0 ? ` + ${k}u` : '' %>]), inside);
@@ -69,40 +79,60 @@ fn main(
     var few = 0u;
     var many = 0u;
     var behind = 0u;
+    var any = 0u;
     for (var d = 0u; d < 16u; d++) {
       let size = bitcast<u32>(tile[16u * (t / 64u) + d][place]) & 0x7fffffffu;
-      few += select(0u, 2u, size != 0u && size < <%= it.smallBelow %>u);
+      few += select(0u, 4u, size != 0u && size < <%= it.smallBelow %>u);
       many += select(0u, 1u, size >= <%= it.largeFrom %>u);
       behind |= size & 0x1fffu;
+      any |= size;
     }
     if (few > 0u) { atomicAdd(&small[place], few); }
     if (many > 0u) { atomicAdd(&large[place], many); }
-    if (behind != 0u) { atomicOr(&small[place], 1u); }
+    let said = select(0u, 1u, behind != 0u) | select(0u, 2u, any != 0u);
+    if (said != 0u) { atomicOr(&small[place], said); }
   }
   workgroupBarrier();
   if (t < 64u && first_place + t < <%= it.places %>) {
     let few = atomicLoad(&small[t]);
     let many = atomicLoad(&large[t]);
-    let to = marked + first_place + t + <%= it.marked %>;
-    if (few > 1u) { <%= it.add('to', 'few & ~1u') %> }
-    if ((few & 1u) != 0u) { <%= it.or('to', '1u') %> }
-    if (many > 0u) { <%= it.add(`to + ${it.marked}`, 'many') %> }
+    let to = <%= it.firstCount %> + group * <%= it.countsOfBatch %> + first_place + t;
+    if (few > 3u) { <%= it.add('to', 'few & ~3u') %> }
+    if ((few & 3u) != 0u) { <%= it.or('to', 'few & 3u') %> }
+    if (many > 0u) { <%= it.add(`to + ${it.countKind}`, 'many') %> }
   }
 <% for (let i = 0; i < 2; i++) { -%>
+<% const at = (k) => it.depthInner ? `tile[near + ${k}u][place]` : `tile[depth][near + ${k}u]`; -%>
   {
+    // Eight neighbours along what lies innermost.
     let near = (t % 8u) * 8u;
+<% if (it.depthInner) { -%>
+    let place = t / 8u + <%= 32 * i %>u;
+    let deep = first_depth + near;
+<% } else { -%>
     let depth = t / 8u + <%= 32 * i %>u;
     let place = first_place + near;
+<% if (it.each < 64) { -%>
+    let deep = depth % <%= it.each %>u;
+    let own = group + depth / <%= it.each %>u;
+<% } else { -%>
     let deep = first_depth + depth;
+<% } -%>
+<% } -%>
     // Of each matrix's depth high halves come first.
     let row = deep / <%= it.unitDepth %>u * <%= 2 * it.unitDepth %>u + deep % <%= it.unitDepth %>u;
-    if (place < <%= it.paddedPlaces %> && row < <%= it.paddedDepth %>) {
-      let left = vec4f(tile[depth][near], tile[depth][near + 1u], tile[depth][near + 2u], tile[depth][near + 3u]);
-      let right = vec4f(tile[depth][near + 4u], tile[depth][near + 5u], tile[depth][near + 6u], tile[depth][near + 7u]);
+    if (<%= it.depthInner ? `first_place + place < ${it.places}` : `place < ${it.paddedPlaces}` %> && row < <%= it.paddedDepth %><%= it.each < 64 ? ` && own < ${it.batches}` : '' %>) {
+      let left = vec4f(<%= [0, 1, 2, 3].map(at).join(', ') %>);
+      let right = vec4f(<%= [4, 5, 6, 7].map(at).join(', ') %>);
       let left_high = high4(left);
       let right_high = high4(right);
-      let to = ((group * <%= it.paddedDepth %> + row) * <%= it.paddedPlaces %> + place) / 8u;
+<% if (it.depthInner) { -%>
+      let to = ((group * <%= it.places %> + first_place + place) * <%= it.paddedDepth %> + row) / 8u;
+      let to_low = to + <%= it.unitDepth / 8 %>u;
+<% } else { -%>
+      let to = ((<%= it.each < 64 ? 'own' : 'group' %> * <%= it.paddedDepth %> + row) * <%= it.paddedPlaces %> + place) / 8u;
       let to_low = to + <%= it.unitDepth %>u * <%= it.paddedPlaces %> / 8u;
+<% } -%>
       <%= it.store('to', 'vec4u(halves4(left_high), halves4(right_high))') %>
       <%= it.store('to_low', 'vec4u(halves4(left - left_high), halves4(right - right_high))') %>
     }

@@ -67,9 +67,14 @@ const NOT_ALLOWED = 75;
 /** Runs what needs matrix units on a driver that has them; undefined where that may not be set up. */
 async function testMatrixUnits(): Promise<boolean | undefined> {
   const root = Deno.env.get("WGCONV_MESA26") ?? `${Deno.env.get("HOME")}/.cache/wgconv/mesa26`;
-  const files = ["matrix_units", "matrix_conv", "matrix_taps", "f16x3", "f16x3_conv"].map((name) =>
-    `tests/drivers/${name}_test.ts`
-  );
+  const files = [
+    "matrix_units",
+    "matrix_conv",
+    "matrix_taps",
+    "f16x3",
+    "f16x3_conv",
+    "f16x3_implicit",
+  ].map((name) => `tests/drivers/${name}_test.ts`);
   const test = ["test", "-A", ...files];
   const { code } = await new Deno.Command("sh", {
     args: ["tasks/mesa26.sh", root, ...test],

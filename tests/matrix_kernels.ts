@@ -142,32 +142,49 @@ export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel
   return [...found.values()];
 }
 
-/** Winograd in separate passes of f32 in halves, with every policy that fits, wherever channels lie. */
-export function transformedKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+/** Convolutions of f32 in halves, with every policy that fits: Winograd in separate passes wherever channels lie, and implicit GEMM. */
+export function splitConvKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   const policies = [...matrixPolicies(unit, lanes, true).map(({ name }) => name), ...SPLIT_TILES];
   for (const [i, policy] of policies.entries()) {
     for (const [j, op] of OPERATIONS.entries()) {
       for (const [channels, splits] of [[100, 1], [700, 1], [700, 2]] as const) {
-        const problem = convProblem({
-          op,
-          batch: 5,
-          inChannels: channels,
-          outChannels: 72,
-          inputSize: [30, 30],
-          filterSize: [3, 3],
-          paddingBegin: [1, 1],
-        });
-        const layout = LAYOUTS[(i + j) % LAYOUTS.length]!;
-        const plan = planConv(request(problem, {
-          ...{ algorithm: "winograd2d-nonfused", math: "f16x3", layout, policy, splits, limits },
-          matrixUnits: { lanes, units: [unit] },
-          sizes: i % 2 === 0 ? "constant" : "uniform",
-        }));
-        assert.match(plan.kernel, /_f16x3_m/);
-        for (const { kernel } of plan.passes) {
-          assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name}: ${kernel.workgroupBytes}`);
-          found.set(kernel.name, kernel);
+        for (const stride of [1, 2]) {
+          const problem = (channels: number) =>
+            convProblem({
+              op,
+              // Halves of images, and of channels below, in turn are whole steps of the deepest tile.
+              batch: 29,
+              inChannels: channels,
+              outChannels: 72,
+              inputSize: [30, 30],
+              filterSize: [3, 3],
+              stride: [stride, stride],
+              paddingBegin: [1, 1],
+            });
+          const lying = LAYOUTS[(i + j) % LAYOUTS.length]!;
+          const split = { math: "f16x3", policy, splits, limits } as const;
+          const wanted = [
+            ...(stride === 1 ? [{ algorithm: "winograd2d-nonfused", layout: lying } as const] : []),
+            {
+              algorithm: "implicit-gemm",
+              layout: op === "bwd-filter" || lying === "chwn" ? "nhwc" : lying,
+              channels: 64 * Math.ceil(channels / 64),
+            } as const,
+          ];
+          for (const { channels, ...one } of wanted) {
+            const plan = planConv(request(problem(channels), {
+              ...{ ...split, ...one },
+              matrixUnits: { lanes, units: [unit] },
+              sizes: i % 2 === 0 ? "constant" : "uniform",
+            }));
+            assert.match(plan.kernel, /_f16x3_/);
+            for (const { kernel } of plan.passes) {
+              const { name, workgroupBytes } = kernel;
+              assert.ok(workgroupBytes <= 49_152, `${name}: ${workgroupBytes}`);
+              found.set(name, kernel);
+            }
+          }
         }
       }
     }

@@ -9,7 +9,7 @@ import {
   PRODUCTS,
   rowKernels,
   sliceKernels,
-  transformedKernels,
+  splitConvKernels,
 } from "./matrix_kernels.ts";
 
 /** Bytes of what arrays of workgroup memory hold, and of what matrices do. */
@@ -86,7 +86,7 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
     const slices = one.dtype === "f16"
       ? [...sliceKernels(one), ...rowKernels(one), ...classKernels(one)]
       : one.dtype === "f32"
-      ? transformedKernels(one)
+      ? splitConvKernels(one)
       : [];
     for (const kernel of [...kernels(one), ...slices]) {
       if (!kernel.features.includes(MATRIX_FEATURES[1]!)) continue;
@@ -124,7 +124,7 @@ Deno.test("products on matrix units of every shape are valid WGSL to dawn", asyn
     const all = [
       ...kernels(one),
       ...one.dtype === "f16" ? [...rowKernels(one), ...classKernels(one)] : [],
-      ...one.dtype === "f32" ? transformedKernels(one) : [],
+      ...one.dtype === "f32" ? splitConvKernels(one) : [],
     ];
     const own = all.filter(({ features }) => features.includes(MATRIX_FEATURES[1]!));
     assert.ok(own.length > 30, `${own.length} kernels`);

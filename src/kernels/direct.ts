@@ -10,12 +10,11 @@ import {
 import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
 import { zeroOf } from "../elements/scalar.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
-import { axisDigits, digitsText } from "./axes.ts";
+import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
+import { coordinatesText, offsetText, termText } from "./conv_terms.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   loopIterations,
-  type ModuleBuilder,
   moduleBuilder,
   render,
   type SizedKernel,
@@ -56,14 +55,13 @@ export function directKernel(
   const axes = Array.from({ length: rank }, (_, d) => d);
   const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
   const size = (name: string, value: number) => module.size(name, value);
-  const offset = (which: ConvTensor, coordinates: readonly string[]) => {
-    const strides = stridesInLayout(tensorShape(problem, which), layoutOf(which));
-    return coordinates
-      .map((coordinate, axis) =>
-        `${coordinate} * ${size(`${which}_stride${axis}`, strides[axis]!)}`
-      )
-      .join(" + ");
-  };
+  const offset = (which: ConvTensor, coordinates: readonly string[]) =>
+    offsetText(
+      which,
+      stridesInLayout(tensorShape(problem, which), layoutOf(which)),
+      coordinates,
+      size,
+    );
   const name = `direct_${op.replace("-", "_")}_${
     elementsTrait(elements)
   }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${
@@ -98,105 +96,4 @@ export function directKernel(
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = loopIterations(Math.ceil(terms / shape.splits));
   return sizedKernel(name, mode, wgsl, module, [64, 1, 1], 0, iterations);
-}
-
-/** Declares r0, r1 and s0.. (canonical coordinates) of flat element `rest` of the result. */
-function coordinatesText(
-  problem: ConvProblem,
-  result: ConvTensor,
-  layout: Layout | FilterLayout,
-  size: ModuleBuilder["size"],
-): string {
-  const canonical = tensorShape(problem, result);
-  const name = (axis: number) => axis < 2 ? `r${axis}` : `s${axis - 2}`;
-  const axes = layoutAxes(layout, canonical.length - 2);
-  const radices = axes.map((axis) => size(`result${axis}`, canonical[axis]!));
-  return digitsText("i", "rest", axisDigits(axes.map(name), radices));
-}
-
-interface TermText {
-  /** Declares the coordinates of both operands, and `inside`. */
-  readonly term: string;
-  readonly left: readonly string[];
-  readonly right: readonly string[];
-  leftSpatial(axis: number): string;
-  rightSpatial(axis: number): string;
-}
-
-function termText(problem: ConvProblem, size: ModuleBuilder["size"]): TermText {
-  const rank = problem.filterSize.length;
-  const axes = Array.from({ length: rank }, (_, d) => d);
-  const groupIn = size("group_in", problem.inChannels / problem.groups);
-  const groupOut = size("group_out", problem.outChannels / problem.groups);
-  const geometry = (d: number) => ({
-    stride: size(`stride${d}`, problem.stride[d]!),
-    padding: size(`padding${d}`, problem.paddingBegin[d]!),
-    dilation: size(`dilation${d}`, problem.dilation[d]!),
-    input: size(`input${d}`, problem.inputSize[d]!),
-    output: size(`output${d}`, problem.outputSize[d]!),
-  });
-  // The term is a channel, or an image, of each tap or place.
-  const parts = (outer: string, prefix: string, extent: (d: number) => string) =>
-    digitsText(
-      "term",
-      "term_rest",
-      axisDigits([outer, ...axes.map((d) => `${prefix}${d}`)], ["", ...axes.map(extent)]),
-      "    ",
-    );
-  // The input that a place of the output meets under a tap. Unsigned: below zero is huge.
-  const reach = (place: string, tap: string) =>
-    axes.flatMap((d) => {
-      const g = geometry(d);
-      return [
-        `    let at${d} = ${place}${d} * ${g.stride} + ${tap}${d} * ${g.dilation} - ${g.padding};`,
-        `    let in${d} = at${d} < ${g.input};`,
-      ];
-    });
-  const inside = `    let inside = ${axes.map((d) => `in${d}`).join(" && ")};`;
-  if (problem.op === "bwd-filter") {
-    return {
-      term: [
-        parts("image", "p", (d) => geometry(d).output),
-        ...reach("p", "s"),
-        inside,
-      ].join("\n"),
-      left: ["image", `(r0 / ${groupOut} * ${groupIn} + r1)`],
-      right: ["image", "r0"],
-      leftSpatial: (d) => `at${d}`,
-      rightSpatial: (d) => `p${d}`,
-    };
-  }
-  const taps = parts("channel", "tap", (d) => size(`taps${d}`, problem.filterSize[d]!));
-  if (problem.op === "fwd") {
-    return {
-      term: [
-        taps,
-        ...reach("s", "tap"),
-        inside,
-      ].join("\n"),
-      left: ["r0", `(r1 / ${groupOut} * ${groupIn} + channel)`],
-      right: ["r1", "channel"],
-      leftSpatial: (d) => `at${d}`,
-      rightSpatial: (d) => `tap${d}`,
-    };
-  }
-  const outChannel = `(r1 / ${groupIn} * ${groupOut} + channel)`;
-  return {
-    term: [
-      taps,
-      ...axes.flatMap((d) => {
-        const g = geometry(d);
-        return [
-          `    let far${d} = s${d} + ${g.padding} - tap${d} * ${g.dilation};`,
-          `    let at${d} = far${d} / ${g.stride};`,
-          `    let in${d} = at${d} < ${g.output} && far${d} % ${g.stride} == 0u;`,
-        ];
-      }),
-      inside,
-    ].join("\n"),
-    left: ["r0", outChannel],
-    right: [outChannel, `(r1 % ${groupIn})`],
-    leftSpatial: (d) => `at${d}`,
-    rightSpatial: (d) => `tap${d}`,
-  };
 }

@@ -14,16 +14,20 @@ import { HIGH_ROUNDING, SPLIT_FACTOR } from "./split_marks.ts";
 
 const { top: TOP, smallBits, largeBits } = SPLIT_ROUNDING;
 
-/** An operand in f32 and where its halves go: [batch][depth][places], both padded. */
+/** An operand in f32 and where its halves go: [batch][depth][places], both padded, or [batch][places][depth], of which the depth is. */
 export interface SplitHalves {
   readonly batches: number;
   /** Rows of A or columns of B. */
   readonly places: number;
   readonly depth: number;
-  readonly along: "place" | "depth";
-  readonly batchStride: number;
-  /** Where its marks are: before its first place, and words of a kind (`placeMarks()`). */
-  readonly marks: { readonly first: number; readonly places: number };
+  /** From one to the next, in elements. */
+  readonly strides: { readonly batch: number; readonly place: number; readonly depth: number };
+  /** Words of the largest value that a place is scaled by: the first, from a batch to the next, and from a place. */
+  readonly largest: { readonly first: number; readonly batch: number; readonly place: number };
+  /** Words that count what is small of a place, then, so many words on, what is large: the first, and from a batch to the next. */
+  readonly counts: { readonly first: number; readonly batch: number; readonly kind: number };
+  /** Whether the depth lies innermost. */
+  readonly depthInner?: boolean;
   /** To be cleared; 0 for none. */
   readonly flags: number;
   /** Values along the depth of a matrix unit: so many high halves are followed by as many low ones. */
@@ -44,9 +48,20 @@ export function halvesDepth(depth: number, unitDepth: number): number {
 /** Places and depth of a workgroup's part. */
 const EXTENT = 64;
 
+/** Depth of a batch in a workgroup's part: less than its extent where several batches that are scaled and counted alike share it. */
+function depthEach({ padded, largest, counts, depthInner }: SplitHalves): number {
+  const alike = !depthInner && largest.batch === 0 && counts.batch === 0;
+  return alike
+    ? Math.min(EXTENT, 2 ** Math.ceil(Math.log2(Math.max(8, padded.depth / 2))))
+    : EXTENT;
+}
+
 /** Workgroups of a {@linkcode splitHalvesKernel}. */
-export function splitHalvesWorkgroups({ batches, padded }: SplitHalves): number {
-  return batches * Math.ceil(padded.places / EXTENT) * Math.ceil(padded.depth / 2 / EXTENT);
+export function splitHalvesWorkgroups(shape: SplitHalves): number {
+  const { batches, padded } = shape;
+  const together = EXTENT / depthEach(shape);
+  return Math.ceil(batches / together) * Math.ceil(padded.places / EXTENT) *
+    Math.ceil(padded.depth / 2 / EXTENT);
 }
 
 /** Bits of a power of two in f32. */
@@ -65,18 +80,21 @@ export function splitHalvesKernel(
   halves: TensorSplit,
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const { along, places, depth, padded, unitDepth, rounding, flags, batchStride } = shape;
-  const vector = [along === "place" ? places : depth, batchStride].every((one) => one % 4 === 0)
-    ? 4
-    : 1;
+  const { places, depth, strides, padded, unitDepth, rounding, flags, depthInner = false } = shape;
+  const along = strides.place < strides.depth ? "place" : "depth";
+  const [near, far, run] = along === "place"
+    ? [strides.place, strides.depth, places]
+    : [strides.depth, strides.place, depth];
+  const whole = near === 1 && [run, far, strides.batch].every((one) => one % 4 === 0);
+  const vector = whole ? 4 : 1;
   const from = module.tensor("operand", "read", vector, operand);
   const marks = module.atomics("marks");
   const to = module.tensor("halves", "write", 4, halves, "u32", "u32");
   const clear = flags === 0 ? "" : module.atomics("flags").store("flag", "0u");
-  const name = `split_halves${unitDepth}_${along}_x${vector}_${rounding}${
-    flags === 0 ? "" : "_clear"
-  }${splitTrait(operand, halves)}`;
-  const one = module.size("one", 1);
+  const each = depthEach(shape);
+  const name = `split_halves${unitDepth}_${along}_x${vector}${
+    depthInner ? "_inner" : each < EXTENT ? `_deep${each}` : ""
+  }_${rounding}${flags === 0 ? "" : "_clear"}${splitTrait(operand, halves)}`;
   const workgroups = splitHalvesWorkgroups(shape);
   const values = {
     name,
@@ -92,15 +110,22 @@ export function splitHalvesKernel(
     clear,
     placeTiles: module.size("place_tiles", Math.ceil(padded.places / EXTENT)),
     depthTiles: module.size("depth_tiles", Math.ceil(padded.depth / 2 / EXTENT)),
-    batchStride: module.size("batch_stride", batchStride),
+    batchStride: module.size("batch_stride", strides.batch),
     places: module.size("places", places),
     depth: module.size("depth", depth),
     paddedPlaces: module.size("padded_places", padded.places),
     paddedDepth: module.size("padded_depth", padded.depth),
-    placeStride: along === "place" ? one : module.size("depth", depth),
-    depthStride: along === "place" ? module.size("places", places) : one,
-    first: module.size("first", shape.marks.first),
-    marked: module.size("marked", shape.marks.places),
+    depthInner,
+    each,
+    batches: module.size("batches", shape.batches),
+    placeStride: module.size("place_stride", strides.place),
+    depthStride: module.size("depth_stride", strides.depth),
+    firstLargest: module.size("first_largest", shape.largest.first),
+    largestOfBatch: module.size("largest_of_batch", shape.largest.batch),
+    largestOfPlace: module.size("largest_of_place", shape.largest.place),
+    firstCount: module.size("first_count", shape.counts.first),
+    countsOfBatch: module.size("counts_of_batch", shape.counts.batch),
+    countKind: module.size("count_kind", shape.counts.kind),
     load: from.load,
     largest: marks.load,
     add: marks.add,

@@ -7,28 +7,43 @@ const { enough: ENOUGH, weight: WEIGHT } = SPLIT_ROUNDING;
 /** Longest sums that counts leave room for. */
 export const MOST_SPLIT_DEPTH = 2 ** 24;
 
-/** A product of which every result is looked at. */
+/** Results of halves, of which every one is looked at. */
 export interface RescaledResults {
+  readonly marks: PlaceMarks;
+  /** Products of each. */
+  readonly depth: number;
+  /** By how much they are enlarged, in units of 2^-23 (`splitDrift()`). */
+  readonly drift: number;
+  /** What tells `places` from others, in kernel names. */
+  readonly trait: string;
+  /**
+   * WGSL of where the marks of a result's row and column are, and the word and bit of its flag, given `row`, `column` and its index `at`;
+   * of four that follow each other the first's, whose flag is that of all.
+   */
+  places(module: ModuleBuilder): {
+    readonly row: string;
+    readonly column: string;
+    readonly flag: string;
+    readonly bit: string;
+  };
+}
+
+/** A product whose tiles each have a flag: down the rows, then along the columns, then to the next of the batch. */
+export interface FlaggedTiles {
   readonly batches: number;
   readonly rows: number;
   readonly columns: number;
-  readonly depth: number;
-  /** Tiles of which each has a flag: down the rows, then along the columns, then to the next of the batch. */
   readonly tile: { readonly rows: number; readonly columns: number };
-  /** By how much results are enlarged, in units of 2^-23 (`splitDrift()`). */
-  readonly drift: number;
 }
 
 /** Flags of a product's tiles. */
-export function splitFlags(
-  { batches, rows, columns, tile }: Pick<RescaledResults, "batches" | "rows" | "columns" | "tile">,
-): number {
+export function splitFlags({ batches, rows, columns, tile }: FlaggedTiles): number {
   return batches * Math.ceil(rows / tile.rows) * Math.ceil(columns / tile.columns);
 }
 
 /**
  * What is kept of the rows of A and the columns of B: bits of the largest value of each, then a word each that counts its small values,
- * twice, and says by its last bit whether any low half is not zero, then the number of its large ones.
+ * four times, and says by its last bits whether any low half, and any value, is not zero, then the number of its large ones.
  */
 export interface PlaceMarks {
   /** Of A's rows, and before those of B's columns. */
@@ -38,45 +53,55 @@ export interface PlaceMarks {
   readonly words: number;
 }
 
-/** Where the marks of a product's operands lie: in whole vectors of four. */
-export function placeMarks(
-  { batches, rows, columns }: Pick<RescaledResults, "batches" | "rows" | "columns">,
-): PlaceMarks {
+/** Where the marks of all of A's rows and all of B's columns lie: in whole vectors of four. */
+export function placeMarks(rows: number, columns: number): PlaceMarks {
   const fours = (count: number) => 4 * Math.ceil(count / 4);
-  const b = fours(batches * rows);
-  const places = b + fours(batches * columns);
+  const b = fours(rows);
+  const places = b + fours(columns);
   return { first: { a: 0, b }, places, words: 3 * places };
 }
 
+/** Where the marks and flags of a product's results are. */
+export function tilePlaces(
+  { batches, rows, columns, tile }: FlaggedTiles,
+): Pick<RescaledResults, "trait" | "places"> {
+  const places: RescaledResults["places"] = (module) => {
+    const size = (name: string, value: number) => module.size(`split_${name}`, value);
+    const batch = `at / ${size("results", rows * columns)}`;
+    const { first } = placeMarks(batches * rows, batches * columns);
+    const rowTiles = size("row_tiles", Math.ceil(rows / tile.rows));
+    const columnTiles = size("column_tiles", Math.ceil(columns / tile.columns));
+    return {
+      row: `${batch} * ${size("rows", rows)} + row`,
+      column: `${size("first_column", first.b)} + ${batch} * ${size("columns", columns)} + column`,
+      flag: `(${batch} * ${columnTiles} + column / ${size("tile_columns", tile.columns)}) * ` +
+        `${rowTiles} + row / ${size("tile_rows", tile.rows)}`,
+      bit: "1u",
+    };
+  };
+  return { trait: "rescaled", places };
+}
+
 /**
- * The first step of an epilogue: takes a sum back to its own size, and flags its tile where the rounding of small values may be
- * more than 4 u·Σ|a||b|, or a value is beyond what is split.
+ * The first step of an epilogue: takes a sum back to its own size, and sets its flag where the rounding of small values may be
+ * more than 4 u·Σ|a||b|, or a value is beyond what is split. Binds `marks` and `flags`.
  */
 export function rescaleStep(
   module: ModuleBuilder,
-  { batches, rows, columns, depth, tile, drift }: RescaledResults,
+  { marks: { places: words }, depth, drift, trait, places }: RescaledResults,
 ): EpilogueStep {
   const marks = module.tensor("marks", "read", 4, WHOLE, "u32");
   const size = (name: string, value: number) => module.size(`split_${name}`, value);
-  const { first, places } = placeMarks({ batches, rows, columns });
-  const [m, n] = [size("rows", rows), size("columns", columns)];
-  const count = size("places", places);
-  const rowTiles = size("row_tiles", Math.ceil(rows / tile.rows));
-  const columnTiles = size("column_tiles", Math.ceil(columns / tile.columns));
-  const flag = `(batch * ${columnTiles} + column / ${size("tile_columns", tile.columns)}) * ` +
-    `${rowTiles} + row / ${size("tile_rows", tile.rows)}`;
-  const flagged = module.atomics("flags").store(flag, "1u");
-  const of = {
-    row: `batch * ${m} + row`,
-    column: `${size("first_column", first.b)} + batch * ${n} + column`,
-  };
+  const count = size("places", words);
+  const of = places(module);
+  const flagged = module.atomics("flags").or("flag", "bit");
   const declarations = [
     SPLIT_RESULTS,
     "fn mark(place: u32) -> u32 {",
     `  return ${marks.load("place / 4u")}[place % 4u];`,
     "}",
-    "fn flag_doubt(value: f32, small: u32, batch: u32, row: u32, column: u32) {",
-    `  let larges = mark(${of.row} + 2u * ${count}) + mark(${of.column} + 2u * ${count});`,
+    "fn flag_doubt(value: f32, small: u32, a: u32, b: u32, flag: u32, bit: u32) {",
+    `  let larges = mark(a + 2u * ${count}) + mark(b + 2u * ${count});`,
     `  let sparse = ${WEIGHT}i * i32(larges) - i32(small) < i32(${
       size("enough", WEIGHT * depth)
     });`,
@@ -85,12 +110,12 @@ export function rescaleStep(
     "  }",
     "}",
     "fn rescaled(",
-    "  value: f32, bits_a: u32, bits_b: u32, small_a: u32, small_b: u32, batch: u32, row: u32, column: u32,",
+    "  value: f32, bits_a: u32, bits_b: u32, small_a: u32, small_b: u32, a: u32, b: u32, flag: u32, bit: u32,",
     ") -> f32 {",
     "  if (beyond_halves(bits_a) || beyond_halves(bits_b)) {",
     `    ${flagged}`,
-    "  } else if ((small_a | small_b) > 1u && bits_a != 0u && bits_b != 0u) {",
-    "    flag_doubt(value, (small_a >> 1u) + (small_b >> 1u), batch, row, column);",
+    "  } else if ((small_a | small_b) > 3u && bits_a != 0u && bits_b != 0u) {",
+    "    flag_doubt(value, (small_a >> 2u) + (small_b >> 2u), a, b, flag, bit);",
     "  }",
     "  // In two steps: each factor is a normal number.",
     "  let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
@@ -100,34 +125,48 @@ export function rescaleStep(
     `  return value * (power_of_two(part) * ${DRIFT_FACTOR}) * power_of_two(exponent - part);`,
     "}",
     "fn rescaled_one(value: f32, row: u32, column: u32, at: u32) -> f32 {",
-    `  let batch = at / ${size("results", rows * columns)};`,
     `  let a = ${of.row};`,
     `  let b = ${of.column};`,
-    `  return rescaled(value, mark(a), mark(b), mark(a + ${count}), mark(b + ${count}), batch, row, column);`,
+    `  return rescaled(value, mark(a), mark(b), mark(a + ${count}), mark(b + ${count}), a, b, ${of.flag}, ${of.bit});`,
     "}",
-    // Four columns lie in a vector of marks: theirs are whole vectors, and so are the columns of a batch.
-    "fn rescaled4(value: vec4f, row: u32, column: u32, at: u32) -> vec4f {",
-    `  let batch = at / ${size("results", rows * columns)};`,
-    `  let a = ${of.row};`,
-    `  let b = ${of.column};`,
-    `  let bits = ${marks.load("b / 4u")};`,
-    `  let small = ${marks.load(`(b + ${count}) / 4u`)};`,
-    `  let bits_a = mark(a);`,
-    `  let small_a = mark(a + ${count});`,
-    "  return vec4f(",
-    ...[..."xyzw"].map((one, i) =>
-      `    rescaled(value.${one}, bits_a, bits.${one}, small_a, small.${one}, batch, row, column + ${i}u),`
-    ),
-    "  );",
-    "}",
+    fourRescaled("columns"),
+    fourRescaled("rows"),
   ].join("\n");
   return {
-    trait: "rescaled",
+    trait,
     declarations,
     apply(value, { width, side, row, column, offset }) {
       const at = `${row}, ${column}, (${offset}) * ${width}u`;
-      if (width === 4 && side !== "columns") throw new Error("Cannot rescale four rows at once");
-      return `${width === 1 ? "rescaled_one" : "rescaled4"}(${value}, ${at})`;
+      return `${width === 1 ? "rescaled_one" : `rescaled_${side}`}(${value}, ${at})`;
     },
   };
+
+  /** Four that share a row, or a column: the marks of the other side are a vector, since they are whole ones. */
+  function fourRescaled(side: "rows" | "columns"): string {
+    const [shared, other] = side === "columns" ? ["a", "b"] : ["b", "a"];
+    const each = (i: number) => {
+      const lane = (name: string, what: string) => what === other ? `${name}[${i}]` : name;
+      const both = (name: string, own: string) => `${lane(name, "a")}, ${lane(own, "b")}`;
+      const place = (what: string) => what === other ? `${what} + ${i}u` : what;
+      return `    rescaled(value[${i}], ${both("bits_a", "bits_b")}, ${
+        both("small_a", "small_b")
+      }, ` +
+        `${place("a")}, ${place("b")}, flag, bit),`;
+    };
+    return [
+      `fn rescaled_${side}(value: vec4f, row: u32, column: u32, at: u32) -> vec4f {`,
+      `  let a = ${of.row};`,
+      `  let b = ${of.column};`,
+      `  let flag = ${of.flag};`,
+      `  let bit = ${of.bit};`,
+      `  let bits_${other} = ${marks.load(`${other} / 4u`)};`,
+      `  let small_${other} = ${marks.load(`(${other} + ${count}) / 4u`)};`,
+      `  let bits_${shared} = mark(${shared});`,
+      `  let small_${shared} = mark(${shared} + ${count});`,
+      "  return vec4f(",
+      ...[0, 1, 2, 3].map(each),
+      "  );",
+      "}",
+    ].join("\n");
+  }
 }

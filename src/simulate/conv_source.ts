@@ -173,8 +173,8 @@ export function convSource(
     ...(tiled.length === 0 ? {} : {
       transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))),
       tiles: tiled,
-      ...(math === "f16x3" ? { largest: largestOf(operands, block, scaled) } : {}),
     }),
+    ...(math === "f16x3" ? { largest: largestOf(operands, block, scaled) } : {}),
     load(unit, leftPatches, rightPatches) {
       const outer = channelsInside ? unit % outerCount : Math.floor(unit / spots);
       const spot = channelsInside ? Math.floor(unit / outerCount) : unit % spots;

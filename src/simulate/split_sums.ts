@@ -26,7 +26,7 @@ interface Scale {
  * @param whole The same sums in f32.
  */
 export function splitSums(
-  { units, lefts, rights, load }: SumSource,
+  { units, lefts, rights, load, largest }: SumSource,
   arithmetic: PlanArithmetic,
   order: SumOrder,
   whole: (order: SumOrder) => SimulatedSums,
@@ -35,8 +35,8 @@ export function splitSums(
   const depth = arithmetic.unit!;
   const count = lefts * rights;
   const x = new Float64Array(lefts), w = new Float64Array(rights);
-  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts);
-  const columns = findScales(units, (unit) => (load(unit, x, w), w), rights);
+  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts, largest?.lefts);
+  const columns = findScales(units, (unit) => (load(unit, x, w), w), rights, largest?.rights);
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
   const exact = new Float64Array(count);
@@ -106,20 +106,19 @@ function isDoubtful(value: number, row: Scale, column: Scale, depth: number): bo
     Math.abs(value) < small * SPLIT_ROUNDING.enough;
 }
 
-/** The scales of one side: what `split_halves.wgsl` finds. */
+/**
+ * The scales of one side: what `split_halves.wgsl` finds.
+ *
+ * @param known The largest values that they go by; those of each one's own where absent.
+ */
 function findScales(
   units: number,
   load: (unit: number) => Float64Array,
   count: number,
+  known?: Float64Array,
 ): Scale[] {
   const { top, smallBits, largeBits, weight, least, most } = SPLIT_ROUNDING;
-  const largest = new Float64Array(count);
-  for (let unit = 0; unit < units; unit++) {
-    load(unit).forEach((value, i) => {
-      // NaN is no maximum of its own.
-      largest[i] = Number.isFinite(value) ? Math.max(largest[i]!, Math.abs(value)) : Infinity;
-    });
-  }
+  const largest = known ?? largestValues(units, load, count);
   const exponents = Array.from(largest, (value) => exponentOf(value));
   const small = new Float64Array(count), large = new Float64Array(count);
   const lows = new Array<boolean>(count).fill(false);
@@ -145,6 +144,22 @@ function findScales(
       lows: lows[i]!,
     };
   });
+}
+
+/** The largest value of each one, infinite where there is an infinity or NaN. */
+function largestValues(
+  units: number,
+  load: (unit: number) => Float64Array,
+  count: number,
+): Float64Array {
+  const largest = new Float64Array(count);
+  for (let unit = 0; unit < units; unit++) {
+    load(unit).forEach((value, i) => {
+      // NaN is no maximum of its own.
+      largest[i] = Number.isFinite(value) ? Math.max(largest[i]!, Math.abs(value)) : Infinity;
+    });
+  }
+  return largest;
 }
 
 /** Values of a step and their exponents, those of a unit after the other. */

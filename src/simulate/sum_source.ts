@@ -14,8 +14,8 @@ export interface SumSource {
   /** What they are of, along the axes that have tiles; absent where they are. */
   readonly tiles?: readonly AxisTile[];
   /**
-   * Of patches that are split into halves: the largest value of the image or channel of each left, and right, one; infinite where
-   * there is an infinity or NaN. Of the patches of each left one alone where absent.
+   * Of what is split into halves: the largest value of the image or channel of each left, and right, one; infinite where
+   * there is an infinity or NaN. Of each one alone where absent.
    */
   readonly largest?: { readonly lefts?: Float64Array; readonly rights: Float64Array };
   /** How many left, and right, ones at a time are neighbours in memory: four where absent. */

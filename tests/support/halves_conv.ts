@@ -70,7 +70,7 @@ export async function convolve(
 ) {
   const { request, operands } = halvesRequest(gpu, descriptor, op, more, data);
   const checked = await checkedResult(gpu, request, operands);
-  assert.match(checked.plan.kernel, /^winograd2d_nonfused_\w+_f32_f16x3_m/);
+  assert.match(checked.plan.kernel, /^(winograd2d_nonfused|implicit_gemm)_\w+_f32_f16x3_/);
   assert.equal(checked.plan.arithmetic.math, "f16x3");
   return { ...checked, request, operands };
 }

@@ -18,10 +18,12 @@ import {
   splitMaximaWorkgroups,
 } from "../../kernels/split_maxima.ts";
 import {
+  type FlaggedTiles,
   placeMarks,
   type RescaledResults,
   rescaleStep,
   splitFlags,
+  tilePlaces,
 } from "../../kernels/split_rescale.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import type { SplitDrift } from "../../problem/split_drift.ts";
@@ -91,16 +93,15 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const device = deviceOf(request);
   const [small, tiny] = REST_POLICIES.map((name) => findPolicy(name)!) as [TilePolicy, TilePolicy];
   const rest = !isSmallCpu(device) && policyFits(small, limits, shapes.a, shapes.b) ? small : tiny;
+  const tiles: FlaggedTiles = { batches: batch, rows: m, columns: n, tile: rest };
+  const flags = splitFlags(tiles);
+  const marks = placeMarks(batch * m, batch * n);
   const results: RescaledResults = {
-    batches: batch,
-    rows: m,
-    columns: n,
+    marks,
     depth: k,
-    tile: rest,
     drift: request.drift.drift ?? 0,
+    ...tilePlaces(tiles),
   };
-  const flags = splitFlags(results);
-  const marks = placeMarks(results);
   const places = {
     marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
     flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
@@ -130,9 +131,14 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const splitting = (name: "a" | "b") => {
     const { buffer, padded } = halves[name];
     const rounding = (name === "a" ? request.drift.highs : undefined) ?? "nearest";
+    const { along, batchStride, places: count, depth } = shapes[name];
+    const [near, far] = along === "place" ? [1, count] : [depth, 1];
+    const first = marks.first[name];
     const shape: SplitHalves = {
       ...shapes[name],
-      marks: { first: marks.first[name], places: marks.places },
+      strides: { batch: batchStride, place: near, depth: far },
+      largest: { first, batch: count, place: 1 },
+      counts: { first: first + marks.places, batch: count, kind: marks.places },
       flags: name === "a" ? flags : 0,
       unitDepth: deep,
       padded,

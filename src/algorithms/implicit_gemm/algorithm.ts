@@ -1,19 +1,27 @@
 import { CONV_DTYPES } from "../../problem/conv_problem.ts";
 import type { Algorithm } from "../algorithm.ts";
+import { planInMath } from "../halves.ts";
 import { isRefusal } from "../refusal.ts";
+import { refuseHalves } from "./halves.ts";
+import { planHalves } from "./halves_plan.ts";
+import { inMath, timeInMath } from "./math.ts";
 import { planImplicitGemm } from "./plan.ts";
-import { implicitProduct } from "./product.ts";
 
 /** The convolution as one product whose operands are gathered on the way. */
 export const implicitGemm: Algorithm = {
   name: "implicit-gemm",
-  heeds: ["policy", "splits", "variant"],
+  heeds: ["policy", "splits", "variant", "math"],
   dtypes: CONV_DTYPES,
-  refuse: () => undefined,
+  refuse: (request) => request.math === "f16x3" ? refuseHalves(request) : undefined,
   candidates: () => [{ algorithm: "implicit-gemm", amplification: 1 }],
-  price: (request) => {
-    const product = implicitProduct(request);
-    return isRefusal(product) ? product : product.time;
+  price: (asked) => {
+    const request = inMath(asked);
+    return isRefusal(request) ? request : timeInMath(request);
   },
-  plan: planImplicitGemm,
+  plan: (asked, mode) =>
+    planInMath(
+      asked,
+      inMath(asked),
+      (request) => (request.math === "f16x3" ? planHalves : planImplicitGemm)(request, mode),
+    ),
 };

@@ -93,12 +93,12 @@ Deno.test("convolutions that cannot be in halves are refused with a sentence tha
       /^math f16x3 wants matrix units of f16 with f32 sums/,
     ],
     [
-      asked("mb2ic8ih9oc8kh3sh2", "fwd", { algorithm: "auto", math: "f16x3" }),
-      /^no algorithm can in math f16x3 \(winograd2d-nonfused: its stride is 2x2, not 1\)$/,
+      asked("mb2g2ic16ih9oc16kh3sh2", "fwd", { algorithm: "auto", math: "f16x3" }),
+      /^no algorithm can in math f16x3 \(implicit-gemm: its halves are of one group; winograd2d-nonfused: its stride is 2x2, not 1\)$/,
     ],
     [
-      asked(CONV4, "fwd", { algorithm: "implicit-gemm", math: "f16x3" }),
-      /^implicit-gemm does not support this problem: it multiplies f32 as it is/,
+      asked(CONV4, "fwd", { algorithm: "im2col", math: "f16x3" }),
+      /^im2col does not support this problem: it multiplies f32 as it is/,
     ],
     [
       asked(CONV4, "fwd", { policy: "tall", math: "f16x3" }),

@@ -9,7 +9,8 @@ import { directFlops, resultTensor } from "../../problem/conv_problem.ts";
 import type { QuadSides } from "../../problem/plan_arithmetic.ts";
 import { amplification2d } from "../../winograd/amplification.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
-import { pass, reducePass, refuseBindings } from "../passes.ts";
+import { planInMath } from "../halves.ts";
+import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -51,17 +52,11 @@ function emptyPlan(request: PlanRequest, tile: PlannedTile): Planned<Plan> {
  */
 export function planWinogradNonfused(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   if (resultElements(asked.problem) === 0) return emptyPlan(asked, plannedTile(asked));
-  const request = inMath(asked);
-  if (isRefusal(request)) return request;
-  const plan = planInMath(request, mode);
-  if (request.math !== "f16x3" || asked.math === "f16x3" || asked.policy !== undefined) return plan;
-  // Halves take buffers and bindings that f32 does without.
-  const refused = isRefusal(plan) ? plan : refuseBindings(plan, asked.limits);
-  return refused === undefined ? plan : planInMath({ ...asked, math: "f32" }, mode);
+  return planInMath(asked, inMath(asked), (request) => planWinograd(request, mode));
 }
 
 /** Plans what says how its products are multiplied. */
-function planInMath(request: PlanRequest, mode: SizeMode): Planned<Plan> {
+function planWinograd(request: PlanRequest, mode: SizeMode): Planned<Plan> {
   const { problem, limits } = request;
   const tile = plannedTile(request);
   const geometry = geometryOf(request, tile);

@@ -11,9 +11,9 @@ import {
 } from "../../kernels/split_marks.ts";
 import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import { type Product, productUnit } from "../product.ts";
-import { type Cut, cutArithmetic } from "../cut.ts";
+import type { Cut } from "../cut.ts";
+import { halvesArithmetic } from "../halves.ts";
 import { pass } from "../passes.ts";
-import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import type { SplitOutput } from "../../kernels/split_results.ts";
 import type { Context } from "./context.ts";
@@ -161,16 +161,14 @@ export function splitArithmetic(
   },
   { marks }: OperandMarks,
 ): PlanArithmetic {
-  const steps = 2 * depth / cut.policy.depth;
-  const { chain, segment, ...unit } = cutArithmetic(cut, steps, splitUnit(request)?.chain);
-  const sums = {
-    ...unit,
-    ...(chain === undefined ? {} : { chain: chain / 2 }),
-    ...(segment === undefined ? {} : { segment: segment / 2 }),
-  };
   return {
-    ...sums,
-    ...splitDrift(sums, summedPatches(geometry, images), request.matrixUnits!.cutsOff),
+    ...halvesArithmetic(
+      cut,
+      2 * depth,
+      summedPatches(geometry, images),
+      splitUnit(request)?.chain,
+      request.matrixUnits!.cutsOff,
+    ),
     ...(marks.some(({ by }) => by === "tile") ? { scaled: "tiles" as const } : {}),
   };
 }

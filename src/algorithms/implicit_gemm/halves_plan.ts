@@ -1,0 +1,298 @@
+import { canonicalName } from "../../kernels/kernel.ts";
+import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
+import { unitDepth } from "../../kernels/matrix_units.ts";
+import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
+import { type EpilogueFactory, NO_STEPS } from "../../kernels/epilogue.ts";
+import type { ReduceShape } from "../../kernels/reduce_splits.ts";
+import {
+  type SplitHalves,
+  splitHalvesKernel,
+  splitHalvesWorkgroups,
+} from "../../kernels/split_halves.ts";
+import { clearMarksKernel, clearMarksWorkgroups } from "../../kernels/split_marks.ts";
+import { splitMaximaKernel, splitMaximaWorkgroups } from "../../kernels/split_maxima.ts";
+import { type RescaledResults, rescaleStep } from "../../kernels/split_rescale.ts";
+import {
+  FLAG_OF,
+  flagWords,
+  splitRestKernel,
+  splitRestWorkgroups,
+} from "../../kernels/split_rest.ts";
+import {
+  type SplitWindows,
+  splitWindowsKernel,
+  splitWindowsWorkgroups,
+} from "../../kernels/split_windows.ts";
+import {
+  accumulationLength,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../../problem/conv_problem.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { productPass } from "../conv_product.ts";
+import { cutNotes } from "../cut_note.ts";
+import { halvesArithmetic } from "../halves.ts";
+import { pass, reducePass } from "../passes.ts";
+import type { Pass, Plan } from "../plan.ts";
+import { isRefusal, type Planned } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { problemBuffers, resultElements } from "../tensors.ts";
+import { stridesOf } from "./access.ts";
+import {
+  type HalvesMarks,
+  halvesMarks,
+  halvesProduct,
+  writtenElements,
+  type WrittenOperand,
+  writtenOperands,
+} from "./halves.ts";
+
+/** What a plan says of it. */
+const HALVES_NOTE =
+  "f16x3: of f32 in two halves three products; passes before it find powers of two for images and channels and split both, " +
+  "one after it sums in f32 what halves do not hold";
+
+/** Plans implicit GEMM of f32 in halves. */
+export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
+  const chosen = halvesProduct(asked);
+  if (isRefusal(chosen)) return chosen;
+  const { operands, cut } = chosen;
+  const { problem, limits } = asked;
+  const { policy, splits } = cut;
+  const { buffers, tensor, bias } = problemBuffers(asked);
+  const [image, other] = operandTensors(problem.op);
+  const result = tensor[resultTensor(problem.op)];
+  const elements = resultElements(problem);
+  const products = accumulationLength(problem);
+  const { columns, batches } = operands;
+  const rows = operands.loopRows?.(policy) ?? operands.rows;
+  const depth = operands.depth(policy);
+  const unit = chosen.product.matrix!.chain;
+  const arithmetic = halvesArithmetic(cut, depth, products, unit, asked.matrixUnits!.cutsOff);
+  const marks = halvesMarks(asked);
+  const written = writtenOperands(asked, chosen, policy);
+  const [a, b] = [written.a, written.b].map((operand) =>
+    buffers.add(`halves of ${operand.which}`, "workspace", writtenElements(operand), "f16")
+  ) as [number, number];
+  const places = {
+    marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
+    flags: buffers.add("flags of results", "workspace", flagWords(elements), "u32"),
+  };
+  const partials = buffers.add("partial results", "workspace", splits * elements, "f32");
+  const main = product();
+  const finished: EpilogueFactory = (module, width, row) => [
+    rescaleStep(module, {
+      marks,
+      depth: products,
+      drift: arithmetic.drift ?? 0,
+      ...resultPlaces(asked, marks),
+    }),
+    ...convEpilogue(asked)(module, width, row),
+  ];
+  return buffers.plan({
+    kernel: canonicalName(main.kernel),
+    algorithm: "implicit-gemm",
+    passes: [
+      clear(),
+      ...(["a", "b"] as const).map((side) => largest(side)),
+      splitting("a"),
+      splitting("b"),
+      ...windows(),
+      main,
+      reducePass(
+        resultShape(asked, splits),
+        mode,
+        finished,
+        buffers,
+        { ...places, partials, result, bias },
+        limits,
+        "f32",
+      ),
+      rest(),
+    ],
+    multiplications: main.multiplications,
+    arithmetic,
+    notes: [
+      `a product of ${operands.rows} x ${operands.columns} x ${products}`,
+      HALVES_NOTE,
+      ...cutNotes(
+        cut,
+        mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy),
+        asked,
+      ),
+    ],
+  });
+
+  /** The pass that clears marks. */
+  function clear(): Pass {
+    const kernel = clearMarksKernel(marks.words, mode);
+    return pass(kernel, buffers, places, clearMarksWorkgroups(marks.words), limits);
+  }
+
+  /** The pass that finds the largest values of an operand. */
+  function largest(side: "a" | "b"): Pass {
+    const { which, keys, rest } = written[side];
+    const shape = { keys, rest, firstKey: marksOf(side).largest.first };
+    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor[which]));
+    const bound = { tensor: tensor[which], marks: places.marks };
+    return pass(kernel, buffers, bound, splitMaximaWorkgroups(shape), limits);
+  }
+
+  /** Where the largest values and counts of an operand's places are. */
+  function marksOf(side: "a" | "b"): Pick<SplitHalves, "largest" | "counts"> {
+    const { images } = marks;
+    if (side === "b" && images.places > 0) {
+      const { shape } = written.b;
+      return {
+        largest: { first: images.largest, batch: 1, place: 0 },
+        counts: { first: images.counts, batch: shape.places, kind: images.places },
+      };
+    }
+    const first = marks.first[side];
+    return {
+      largest: { first, batch: 0, place: 1 },
+      counts: { first: first + marks.places, batch: 0, kind: marks.places },
+    };
+  }
+
+  /** The pass that splits an operand. */
+  function splitting(side: "a" | "b"): Pass {
+    const operand: WrittenOperand = written[side];
+    const shape: SplitHalves = {
+      ...operand.shape,
+      ...marksOf(side),
+      flags: side === "a" ? flagWords(elements) : 0,
+      unitDepth: unitDepth(policy.matrix!.unit),
+      // Places of the results are those of B.
+      rounding: (side === "b" ? arithmetic.highs : undefined) ?? "nearest",
+    };
+    const from = tensor[operand.which];
+    const to = side === "a" ? a : b;
+    const kernel = splitHalvesKernel(shape, mode, buffers.split(from), buffers.split(to));
+    const bound = { operand: from, ...places, halves: to };
+    return pass(kernel, buffers, bound, splitHalvesWorkgroups(shape), limits);
+  }
+
+  /** The pass that adds up the marks of images' places for each place of the result. */
+  function windows(): Pass[] {
+    const { images } = marks;
+    if (images.places === 0) return [];
+    const shape: SplitWindows = {
+      problem,
+      firstLargest: images.largest,
+      counts: { first: images.counts, kind: images.places },
+      places: { first: marks.first.b, kind: marks.places },
+    };
+    const kernel = splitWindowsKernel(shape, mode);
+    return [pass(kernel, buffers, places, splitWindowsWorkgroups(shape), limits)];
+  }
+
+  /** The product of halves, whose sums are left as they are. */
+  function product(): Pass {
+    const module = moduleBuilder(mode);
+    const splitOf = { a: buffers.split(a), b: buffers.split(b) };
+    const [aLoader, bLoader] = operands.loaders(module, policy, (operand) => splitOf[operand]);
+    return productPass(
+      {
+        name: `implicit_gemm_${problem.op.replace("-", "_")}_f32_f16x3`,
+        accumulate: "f32",
+        chain: unit,
+        trait: operands.trait(policy),
+        mode,
+        module,
+        policy,
+        variant: asked.variant,
+        ...{ rows, columns, depth },
+        batches: 1,
+        splits,
+        uneven: operands.uneven?.(module, policy),
+        a: aLoader,
+        b: bLoader,
+        places: { [other]: a, packed: a, [image]: b },
+        operands: [a, b],
+        target: {
+          ...operands.result,
+          buffer: partials,
+          element: "f32",
+          ...(splits === 1 ? {} : { split: elements }),
+        },
+        epilogue: NO_STEPS,
+      },
+      buffers,
+      limits,
+    );
+  }
+
+  /** The pass that sums flagged results in f32. */
+  function rest(): Pass {
+    const { layout, filterLayout } = asked;
+    const tensors = {
+      input: buffers.split(tensor.input),
+      filter: buffers.split(tensor.filter),
+      output: buffers.split(tensor.output),
+    };
+    const kernel = splitRestKernel(
+      { problem, layout, filterLayout },
+      mode,
+      convEpilogue(asked),
+      tensors,
+    );
+    return pass(
+      kernel,
+      buffers,
+      { ...tensor, ...places, bias },
+      splitRestWorkgroups(elements),
+      limits,
+    );
+  }
+}
+
+/** How results lie: rows are channels, columns places, or the channels of a filter's gradient. */
+function resultShape(request: PlanRequest, splits: number): ReduceShape {
+  const { problem } = request;
+  const which = resultTensor(problem.op);
+  const [outer, channels] = tensorShape(problem, which) as [number, number];
+  const [outerStride, channelStride] = stridesOf(request, which) as [number, number];
+  const elements = resultElements(problem);
+  if (which === "filter") {
+    return {
+      ...{ elements, splits, rows: outer, rowStride: outerStride },
+      ...{ columns: channels, columnStride: channelStride },
+    };
+  }
+  return channelStride === 1
+    ? {
+      ...{ elements, splits, rows: channels, rowStride: 1 },
+      ...{ columns: elements / channels, columnStride: channels },
+    }
+    : {
+      ...{ elements, splits, rows: channels, rowStride: channelStride },
+      ...{ columns: channelStride, columnStride: 1 },
+    };
+}
+
+/** Where the marks and flags of results are. */
+function resultPlaces(
+  request: PlanRequest,
+  { first }: HalvesMarks,
+): Pick<RescaledResults, "trait" | "places"> {
+  const which = resultTensor(request.problem.op);
+  const [outerStride, channelStride] = stridesOf(request, which) as [number, number];
+  // Of nchw columns count the places of a channel of an image.
+  const planes = which !== "filter" && channelStride > 1;
+  return {
+    trait: `rescaled_${planes ? "planes" : "blocks"}`,
+    places(module) {
+      const size = (name: string, value: number) => module.size(`split_${name}`, value);
+      const image = planes
+        ? ` + at / ${size("image_stride", outerStride)} * ${size("channel_stride", channelStride)}`
+        : "";
+      return {
+        row: "row",
+        column: `${size("first_column", first.b)}${image} + column`,
+        ...FLAG_OF,
+      };
+    },
+  };
+}

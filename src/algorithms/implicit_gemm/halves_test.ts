@@ -1,0 +1,117 @@
+import assert from "#assert";
+import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { request } from "../../../tests/plan_request.ts";
+import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
+import { H200 } from "../device/h200.ts";
+import { planConv, tryPlanConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
+import type { PlanRequest } from "../request.ts";
+import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
+
+const matrixUnits = {
+  lanes: 32,
+  cutsOff: true,
+  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
+} as const;
+
+/** A request for implicit GEMM, of a device with matrix units. */
+function asked(
+  descriptor: string,
+  op: ConvProblem["op"] = "fwd",
+  more: Partial<PlanRequest> = {},
+): PlanRequest {
+  return request({ ...parseDescriptor(descriptor), op }, {
+    algorithm: "implicit-gemm",
+    layout: "nhwc",
+    limits: H200_LIMITS,
+    matrixUnits,
+    ...more,
+  });
+}
+
+/** The step between ResNet's stages of 256 and 512 channels. */
+const STEP = "mb64ic256ih14oc512kh3sh2ph1";
+
+Deno.test("auto takes halves of strided layers that are deep enough, and never where they may not be", () => {
+  const mathOf = (descriptor: string, op: ConvProblem["op"], more: Partial<PlanRequest> = {}) => {
+    const { kernel, arithmetic } = planConv(asked(descriptor, op, { algorithm: "auto", ...more }));
+    assert.equal(kernel.includes("_f16x3_"), arithmetic.math === "f16x3", kernel);
+    return arithmetic.math ?? "f32";
+  };
+  for (const op of OPERATIONS) {
+    assert.equal(mathOf(STEP, op), "f16x3", op);
+    assert.equal(mathOf(STEP, op, { math: "f32" }), "f32");
+    assert.equal(mathOf(STEP, op, { exact: true }), "f32");
+    const { matrixUnits: _, ...without } = asked(STEP, op, { algorithm: "auto" });
+    assert.equal(planConv(without).arithmetic.math, undefined);
+    const device = { ...H200, shares: { ...H200.shares, f16x3: 0 } };
+    assert.equal(mathOf(STEP, op, { device }), "f32");
+    // What is split is four times as much as is multiplied.
+    assert.equal(mathOf("mb64ic256ih56oc512kh1sh2", op), "f32", op);
+  }
+  assert.equal(mathOf("mb64ic16ih14oc512kh1", "fwd"), "f32");
+});
+
+Deno.test("halves of implicit GEMM are found, split, counted, multiplied, finished, and summed again where they do not hold", () => {
+  const passes = (op: ConvProblem["op"]) =>
+    planConv(asked(STEP, op, { math: "f16x3" })).passes.map(({ kernel }) =>
+      /^[a-z]+_[a-z]+/.exec(kernel.name)![0]
+    );
+  const before = ["split_clear", "split_maxima", "split_maxima", "split_halves", "split_halves"];
+  const after = ["implicit_gemm", "reduce_splits", "split_rest"];
+  assert.deepEqual(passes("fwd"), [...before, "split_windows", ...after]);
+  assert.deepEqual(passes("bwd-data"), [...before, "split_windows", ...after]);
+  assert.deepEqual(passes("bwd-filter"), [...before, ...after]);
+});
+
+Deno.test("halves of implicit GEMM say how they are summed, and what they take", () => {
+  for (const op of OPERATIONS) {
+    const one = asked(STEP, op, { math: "f16x3" });
+    const { arithmetic, workspaceBytes, buffers } = planConv(one);
+    const { math, unit, highs, drift = 0, chain = Infinity } = arithmetic;
+    assert.deepEqual({ math, unit, highs }, { math: "f16x3", unit: 16, highs: "away" });
+    assert.ok(drift > 0 && chain <= 2048, `${drift} ${chain}`);
+    const product = halvesProduct(one);
+    if (isRefusal(product)) throw new Error(product.text);
+    const { a, b } = writtenOperands(one, product, product.cut.policy);
+    const operands = 2 * (writtenElements(a) + writtenElements(b)) + 4 * halvesMarks(one).words;
+    const flags = buffers.find(({ name }) => name === "flags of results")!.bytes;
+    const partials = buffers.find(({ name }) => name === "partial results")!.bytes;
+    assert.equal(workspaceBytes, operands + flags + partials);
+    // Each value is two halves.
+    const image = 64 * 256 * 14 * 14;
+    if (op === "fwd") assert.equal(writtenElements(b), 2 * image);
+    const tight = planConv({ ...one, algorithm: "auto", math: "auto", maxWorkspaceBytes: 1 << 20 });
+    assert.equal(tight.arithmetic.math, undefined);
+  }
+});
+
+Deno.test("what implicit GEMM has no halves of is refused with a sentence that says why", () => {
+  const refused = (descriptor: string, op: ConvProblem["op"], more: Partial<PlanRequest>) => {
+    const plan = tryPlanConv(asked(descriptor, op, { math: "f16x3", ...more }));
+    return isRefusal(plan) ? plan.text : plan.kernel;
+  };
+  const small = "mb2ic8ih9oc8kh3sh2";
+  const cases = [
+    [
+      refused("mb2g2ic16ih9oc16kh3", "fwd", {}),
+      /: its halves are of one group \(winograd2d-nonfused does\)$/,
+    ],
+    [refused(small, "fwd", { layout: "chwn" }), /: its halves are of nchw and nhwc/],
+    [
+      refused(small, "bwd-filter", { layout: "nchw" }),
+      /: its halves of backward-filter are of nhwc/,
+    ],
+    [refused("mb2ic9ih9oc8kh3", "bwd-filter", {}), /are of channels in eights/],
+    [refused("mb0ic8ih9oc8kh3", "fwd", {}), /: there is nothing to sum/],
+    [refused(small, "fwd", { dtype: "f16" }), /^math f16x3 is of f32 operands/],
+    [refused(small, "fwd", { exact: true }), /^math f16x3 makes three products of one/],
+    [
+      refused(small, "fwd", { policy: "64x64x64_32x32m" }),
+      /^policy 64x64x64_32x32m has steps of 64, halves lie in runs of 32$/,
+    ],
+    [refused(small, "fwd", { policy: "tall" }), /^policy tall has no matrix units/],
+  ] as const;
+  for (const [text, expected] of cases) assert.match(text, expected);
+});

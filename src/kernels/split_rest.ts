@@ -1,0 +1,123 @@
+import template from "../../shaders/split_rest.wgsl" with { type: "text" };
+import {
+  accumulationLength,
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import { coordinatesText, offsetText, termText } from "./conv_terms.ts";
+import {
+  applyEpilogue,
+  type EpilogueFactory,
+  epilogueIterations,
+  epilogueTrait,
+} from "./epilogue.ts";
+import {
+  loopIterations,
+  moduleBuilder,
+  render,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  splitTrait,
+  type TensorSplit,
+  WHOLE,
+} from "./module.ts";
+
+/** Results that follow each other and have a flag in common: few, since one that is in doubt rarely has company. */
+const GROUP = 4;
+/** Threads that share the products of a result. */
+const LANES = 64;
+/** Words of flags of a workgroup: few, since all of them may be set. */
+const WORDS_EACH = 16;
+
+/** A convolution of f32 whose flagged results are computed again. */
+export interface SplitRest {
+  readonly problem: ConvProblem;
+  readonly layout: Layout;
+  readonly filterLayout: FilterLayout;
+}
+
+/** Words of flags, one bit each, of so many results. */
+export function flagWords(results: number): number {
+  return Math.ceil(results / (32 * GROUP));
+}
+
+/** WGSL of the word and the bit of a result's flag, by its index `at`. */
+export const FLAG_OF = {
+  flag: `at / ${32 * GROUP}u`,
+  bit: `1u << (at / ${GROUP}u % 32u)`,
+} as const;
+
+/** Workgroups of a {@linkcode splitRestKernel} of so many results. */
+export function splitRestWorkgroups(results: number): number {
+  return Math.ceil(flagWords(results) / WORDS_EACH);
+}
+
+/**
+ * Computes the results of flagged groups in f32: each is the sum of 64 threads' shares of its products. Binds both operands, the result,
+ * `flags` and what the epilogue reads.
+ */
+export function splitRestKernel(
+  { problem, layout, filterLayout }: SplitRest,
+  mode: SizeMode,
+  epilogue: EpilogueFactory,
+  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
+): SizedKernel {
+  const { op } = problem;
+  const result = resultTensor(op);
+  const [left, right] = operandTensors(op);
+  const module = moduleBuilder(mode);
+  const a = module.tensor(left, "read", 1, tensors[left]);
+  const b = module.tensor(right, "read", 1, tensors[right]);
+  const out = module.tensor(result, "write", 1, tensors[result]);
+  const flags = module.tensor("flags", "read", 1, WHOLE, "u32");
+  const steps = epilogue(module, 1, (row) => row);
+  const size = (name: string, value: number) => module.size(name, value);
+  const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
+  const offset = (which: ConvTensor, coordinates: readonly string[]) =>
+    offsetText(
+      which,
+      stridesInLayout(tensorShape(problem, which), layoutOf(which)),
+      coordinates,
+      size,
+    );
+  const axes = problem.filterSize.map((_, d) => d);
+  const terms = accumulationLength(problem);
+  const results = elementCount(tensorShape(problem, result));
+  const text = termText(problem, size);
+  const name = `split_rest_${op.replace("-", "_")}_${axes.length}d_${layout}_${filterLayout}${
+    epilogueTrait(steps)
+  }${splitTrait(tensors[left], tensors[right], tensors[result])}`;
+  const wgsl = render(template, {
+    name,
+    results: GROUP,
+    lanes: LANES,
+    threads: GROUP * LANES,
+    wordsEach: WORDS_EACH,
+    workgroups: size("workgroups", splitRestWorkgroups(results)),
+    words: size("words", flagWords(results)),
+    elements: size("elements", results),
+    flags: flags.load,
+    coordinates: coordinatesText(problem, result, layoutOf(result), size),
+    terms: size("terms", terms),
+    term: text.term,
+    a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
+    b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
+    store: out.store(
+      "i",
+      applyEpilogue(steps, "sum", { width: 1, side: "rows", row: "r1", column: "s0", offset: "i" }),
+    ),
+    functions: steps.map(({ declarations }) => declarations).join("\n"),
+    declarations: module.declarations(),
+  });
+  const each = loopIterations(Math.ceil(terms / LANES)) + loopIterations(Math.log2(LANES)) +
+    epilogueIterations(steps);
+  const iterations = loopIterations(32 * WORDS_EACH, each) + loopIterations(32);
+  const bytes = 4 * (32 * WORDS_EACH + GROUP * LANES + 2);
+  return sizedKernel(name, mode, wgsl, module, [GROUP * LANES, 1, 1], bytes, iterations);
+}

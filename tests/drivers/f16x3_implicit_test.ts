@@ -1,0 +1,251 @@
+/**
+ * Implicit GEMM whose products are of halves on matrix units, by the gate: strides, dilation, odd sizes, every operation, and data that
+ * halves do not hold. Dawn has the units on NVIDIA's GPUs and on the CPU with Mesa 26 (`deno task test:drivers matrix`); elsewhere there is
+ * nothing to test.
+ */
+import assert from "#assert";
+import fc from "fast-check";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import {
+  operandTensors,
+  type Operation,
+  OPERATIONS,
+  tensorShape,
+} from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
+import type { Layout } from "../../src/tensor/layout.ts";
+import { loadGoldenCases } from "../golden.ts";
+import { runGolden } from "../golden_conv.ts";
+import { sizeModes } from "../random_axes.ts";
+import { convolve, errsLittle, unjudged } from "../support/halves_conv.ts";
+import {
+  ALTERNATE,
+  CHANNELS,
+  MIRRORED,
+  type Spoil,
+  SPOILT,
+  UNDERFLOW,
+} from "../support/spoilt_operands.ts";
+import { full, openMatrixUnits } from "./driver.ts";
+
+const BY = { algorithm: "implicit-gemm", math: "f16x3" } as const;
+
+/** Layouts that an operation has halves of. */
+function layoutsOf(op: Operation): readonly Layout[] {
+  return op === "bwd-filter" ? ["nhwc"] : ["nhwc", "nchw"];
+}
+
+Deno.test("implicit GEMM in halves agrees with PyTorch on the golden cases", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  let runs = 0;
+  for (const [index, golden] of loadGoldenCases().entries()) {
+    const { groups, inChannels } = golden.problems.fwd;
+    if (groups > 1) continue;
+    for (const [turn, op] of OPERATIONS.entries()) {
+      if (op === "bwd-filter" && inChannels % 8 !== 0) continue;
+      const layouts = layoutsOf(op);
+      for (const layout of full ? layouts : [layouts[(index + turn) % layouts.length]!]) {
+        const { verdict, message, kernel } = await runGolden(gpu, golden, { op, layout, ...BY });
+        assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+        assert.match(kernel, /_f16x3_/);
+        runs++;
+      }
+    }
+  }
+  assert.ok(runs >= 20, `${runs} cases`);
+});
+
+/** Problems whose tiles, channels and images divide nothing, and what is asked of them beside halves. */
+const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
+  ["mb2ic20ih9oc12kh3ph1", { splits: 1 }],
+  ["mb1ic35ih11oc37kh3sh2", {}],
+  ["mb2ic24ih9oc16kh3sh2ph1dh1", { splits: 2 }],
+  ["mb3ic40iw23oc9kw3pw1", {}],
+  ["mb2ic16ih7oc70kh1", {}],
+  ["mb17ic8ih6oc12kh3ph1", {}],
+  ["mb2ic8ih10iw7oc10kh5kw3ph2pw0", {}],
+  ["mb1ic8id4ih5oc8kd3kh2pd1ph0sd2", {}],
+  ["mb2ic3ih23oc8kh7sh2ph3", {}],
+  ["mb1ic150ih5oc24kh3ph1", { splits: 1, flush: 64 }],
+];
+
+for (const op of OPERATIONS) {
+  Deno.test(`implicit GEMM in halves of odd sizes, ${op}`, async () => {
+    using gpu = await openMatrixUnits();
+    if (gpu === undefined) return;
+    let runs = 0;
+    for (const [index, [descriptor, more]] of ODD.entries()) {
+      if (op === "bwd-filter" && parseDescriptor(descriptor).inChannels % 8 !== 0) continue;
+      const layouts = layoutsOf(op);
+      for (const layout of full ? layouts : [layouts[index % layouts.length]!]) {
+        for (const sizes of full ? ["uniform", "constant"] as const : ["constant"] as const) {
+          const { plan } = await convolve(gpu, descriptor, op, { ...BY, layout, sizes, ...more });
+          assert.match(plan.kernel, /^implicit_gemm_/);
+          if (more.splits !== undefined) {
+            assert.equal(/_split/.test(plan.kernel), more.splits > 1, plan.kernel);
+          }
+          if (more.flush !== undefined && op === "fwd") {
+            assert.equal(plan.arithmetic.chain, more.flush);
+          }
+          runs++;
+        }
+      }
+    }
+    assert.ok(runs >= 5);
+  });
+}
+
+Deno.test("implicit GEMM in halves of bindings that are in parts, and with an epilogue", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const epilogue = { bias: true, activation: "relu" } as const;
+  for (const layout of layoutsOf("fwd")) {
+    for (const descriptor of ["mb2ic20ih9oc12kh3ph1sh2", "mb2ic20ih8oc13kh3ph1"]) {
+      const data = { spoil: ALTERNATE };
+      await convolve(gpu, descriptor, "fwd", { ...BY, layout, epilogue });
+      await convolve(gpu, descriptor, "fwd", { ...BY, layout, epilogue }, data);
+    }
+    const limits = { ...gpu.limits, maxStorageBufferBindingSize: 16_384 };
+    const policy = "matrix-small";
+    await convolve(gpu, "mb2ic20ih12oc16kh3ph1", "fwd", { ...BY, layout, limits, policy });
+  }
+});
+
+Deno.test("implicit GEMM in halves gets back what units cut off", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
+  for (const op of OPERATIONS) {
+    const descriptor = op === "bwd-filter" ? "mb8ic8ih16oc6kh3ph1" : "mb1ic96ih6oc96kh3ph1sh2";
+    for (const layout of layoutsOf(op)) {
+      const run = (more: Partial<PlanRequest>) =>
+        unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, { fill: "uniform01" });
+      const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
+      const { drift = 0, highs } = enlarged.plan.arithmetic;
+      assert.ok(drift >= 4 && highs === "away", `${drift} ${highs}`);
+      assert.equal(plain.plan.arithmetic.drift, undefined);
+      const sum = (values: Float32Array) => values.reduce((all, one) => all + one, 0);
+      const ratio = sum(enlarged.result) / sum(plain.result) - 1;
+      assert.ok(Math.abs(ratio / (drift * 2 ** -23) - 1) < 0.1, `${ratio} of ${drift}`);
+    }
+  }
+});
+
+Deno.test("what halves do not hold is summed in f32", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const all = Object.entries({
+    ...SPOILT,
+    alternate: ALTERNATE,
+    underflow: UNDERFLOW,
+    mirrored: MIRRORED,
+  });
+  for (const [turn, [name, spoil]] of all.entries()) {
+    for (const op of OPERATIONS) {
+      const layouts = layoutsOf(op);
+      // Of backward-filter channels are in eights; what is spoilt of them are the first ones.
+      const channels = op === "bwd-filter" ? 8 : CHANNELS;
+      for (const layout of full ? layouts : [layouts[turn % layouts.length]!]) {
+        for (const stride of full ? ["", "sh2"] : [turn % 2 === 0 ? "" : "sh2"]) {
+          // Of a gradient the second operand is that of the output, as large as the input where the stride is 1.
+          if (stride !== "" && op !== "fwd" && op !== "bwd-data") continue;
+          const descriptor = `mb2ic${channels}ih9oc${channels}kh3ph1${stride}`;
+          try {
+            await errsLittle(gpu, descriptor, op, { ...BY, layout }, inside(descriptor, op, spoil));
+          } catch (error) {
+            throw new Error(`${name}, ${op} ${layout} ${descriptor}`, { cause: error });
+          }
+        }
+      }
+    }
+  }
+});
+
+/** A spoil of as much of the operands as there is: those of a stride are smaller. */
+function inside(descriptor: string, op: Operation, spoil: Spoil): Spoil {
+  const problem = { ...parseDescriptor(descriptor), op };
+  return (set, size, spoilt) =>
+    spoil(
+      (which, place, value) => {
+        const shape = tensorShape(problem, operandTensors(op)[which]!);
+        if (place.every((one, axis) => one < shape[axis]!)) set(which, place, value);
+      },
+      size,
+      spoilt,
+    );
+}
+
+Deno.test("random convolutions in halves by implicit GEMM of data of any range agree with the reference", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const value = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(0, -0, 1, -(2 ** -126), 1e-30, 65504, 2 ** 60) },
+    { weight: 4, arbitrary: fc.integer({ min: -40, max: 40 }).map((e) => 1.2345 * 2 ** e) },
+    { weight: 1, arbitrary: fc.constantFrom(Infinity, -Infinity, NaN) },
+  );
+  const part = fc.nat(1000);
+  const spoilt = fc.array(
+    fc.tuple(fc.constantFrom(0 as const, 1 as const), part, part, part, part, value),
+    { maxLength: 10 },
+  );
+  const size = (min: number, max: number) => fc.integer({ min, max });
+  const sizes = fc.record({
+    mb: size(1, 3),
+    ic: size(1, 40),
+    oc: size(1, 40),
+    ih: size(6, 12),
+    iw: size(6, 12),
+    kh: size(1, 3),
+    kw: size(1, 3),
+    sh: size(1, 3),
+    sw: size(1, 2),
+    ph: size(0, 2),
+    dh: size(0, 1),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      sizes,
+      fc.constantFrom(...OPERATIONS),
+      fc.constantFrom(0, 1),
+      sizeModes,
+      spoilt,
+      async ({ mb, ic, oc, ih, iw, kh, kw, sh, sw, ph, dh }, op, turn, sizes, values) => {
+        const channels = op === "bwd-filter" ? 8 * Math.ceil(ic / 8) : ic;
+        const descriptor = `mb${mb}ic${channels}ih${ih}iw${iw}oc${oc}kh${kh}kw${kw}` +
+          `sh${sh}sw${sw}ph${ph}pw1dh${dh}dw0`;
+        const problem = { ...parseDescriptor(descriptor), op };
+        const layouts = layoutsOf(op);
+        const layout = layouts[turn % layouts.length]!;
+        await convolve(gpu, descriptor, op, { ...BY, layout, sizes }, {
+          spoil: (set) => {
+            for (const [which, a, b, c, d, value] of values) {
+              if (which === 1 && !Number.isFinite(value)) continue;
+              const shape = tensorShape(problem, operandTensors(op)[which]!);
+              set(which, [a, b, c, d].map((one, axis) => one % shape[axis]!), value);
+            }
+          },
+        });
+      },
+    ),
+    { numRuns: full ? 300 : 24, seed: 20261126 },
+  );
+});
+
+Deno.test("implicit GEMM in halves is the same where the device checks indices itself", async () => {
+  using gpu = await openMatrixUnits();
+  using checked = await openMatrixUnits(true);
+  if (gpu === undefined || checked === undefined) return;
+  for (const op of OPERATIONS) {
+    for (const stride of ["", "sh2"]) {
+      const results = [];
+      for (const device of [gpu, checked]) {
+        const spoil: Spoil = (set) => set(0, [0, 1, 2, 3], 1e30);
+        const descriptor = `mb2ic24ih9oc12kh3ph1${stride}`;
+        const run = await convolve(device, descriptor, op, { ...BY, layout: "nhwc" }, { spoil });
+        results.push(run.result);
+      }
+      assert.deepEqual(results[0], results[1]);
+    }
+  }
+});
