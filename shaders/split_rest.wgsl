@@ -34,12 +34,22 @@ fn main(
     // What lies beyond the last result is that again, and not stored.
     let i = min(mine, <%= it.elements %> - 1u);
 <%= it.coordinates %>
-    var share = 0.0f;
-    for (var term = lane; term < <%= it.terms %>; term += <%= it.lanes %>u) {
+<% for (let k = 0; k < it.unrolled; k++) { -%>
+    var share<%= k %> = 0.0f;
+<% } -%>
+    // Without branches, so that loads of several products are under way at once.
+    for (var first = lane; first < <%= it.terms %>; first += <%= it.unrolled * it.lanes %>u) {
+<% for (let k = 0; k < it.unrolled; k++) { -%>
+      {
+        let term = first + <%= k * it.lanes %>u;
 <%= it.term %>
-      if (inside) { share = fma(<%= it.a %>, <%= it.b %>, share); }
+        let there = inside && term < <%= it.terms %>;
+        let left = select(0.0f, <%= it.a %>, there);
+        share<%= k %> = fma(left, select(0.0f, <%= it.b %>, there), share<%= k %>);
+      }
+<% } -%>
     }
-    shares[t] = share;
+    shares[t] = <%= Array.from({ length: it.unrolled }, (_, k) => `share${k}`).join(' + ') %>;
     workgroupBarrier();
     for (var half = <%= it.lanes / 2 %>u; half > 0u; half /= 2u) {
       if (lane < half) { shares[t] += shares[t + half]; }

@@ -8,10 +8,11 @@ import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import { omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
+import type { PlanRequest } from "../src/algorithms/request.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
 import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
-import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
+import { convProblem, type ConvProblemInit, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { LAYOUTS } from "../src/tensor/layout.ts";
 import { request } from "./plan_request.ts";
@@ -146,46 +147,43 @@ export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel
 export function splitConvKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
   const policies = [...matrixPolicies(unit, lanes, true).map(({ name }) => name), ...SPLIT_TILES];
+  const add = (
+    sides: Partial<ConvProblemInit>,
+    more: Partial<PlanRequest>,
+  ) => {
+    const problem = convProblem({
+      ...{ batch: 5, inChannels: 100, outChannels: 72, inputSize: [30, 30], filterSize: [3, 3] },
+      ...{ paddingBegin: [1, 1], ...sides },
+    });
+    const plan = planConv(request(problem, {
+      ...{ math: "f16x3", limits, matrixUnits: { lanes, units: [unit] }, ...more },
+    }));
+    assert.match(plan.kernel, /_f16x3_/);
+    for (const { kernel } of plan.passes) {
+      assert.ok(kernel.workgroupBytes <= 49_152, `${kernel.name}: ${kernel.workgroupBytes}`);
+      found.set(kernel.name, kernel);
+    }
+  };
   for (const [i, policy] of policies.entries()) {
     for (const [j, op] of OPERATIONS.entries()) {
-      for (const [channels, splits] of [[100, 1], [700, 1], [700, 2]] as const) {
-        for (const stride of [1, 2]) {
-          const problem = (channels: number) =>
-            convProblem({
-              op,
-              // Halves of images, and of channels below, in turn are whole steps of the deepest tile.
-              batch: 29,
-              inChannels: channels,
-              outChannels: 72,
-              inputSize: [30, 30],
-              filterSize: [3, 3],
-              stride: [stride, stride],
-              paddingBegin: [1, 1],
-            });
-          const lying = LAYOUTS[(i + j) % LAYOUTS.length]!;
-          const split = { math: "f16x3", policy, splits, limits } as const;
-          const wanted = [
-            ...(stride === 1 ? [{ algorithm: "winograd2d-nonfused", layout: lying } as const] : []),
-            {
-              algorithm: "implicit-gemm",
-              layout: op === "bwd-filter" || lying === "chwn" ? "nhwc" : lying,
-              channels: 64 * Math.ceil(channels / 64),
-            } as const,
-          ];
-          for (const { channels, ...one } of wanted) {
-            const plan = planConv(request(problem(channels), {
-              ...{ ...split, ...one },
-              matrixUnits: { lanes, units: [unit] },
-              sizes: i % 2 === 0 ? "constant" : "uniform",
-            }));
-            assert.match(plan.kernel, /_f16x3_/);
-            for (const { kernel } of plan.passes) {
-              const { name, workgroupBytes } = kernel;
-              assert.ok(workgroupBytes <= 49_152, `${name}: ${workgroupBytes}`);
-              found.set(name, kernel);
-            }
-          }
-        }
+      const layout = LAYOUTS[(i + j) % LAYOUTS.length]!;
+      const sizes = i % 2 === 0 ? "constant" : "uniform";
+      for (const [inChannels, splits] of [[100, 1], [700, 1], [700, 2]] as const) {
+        const algorithm = "winograd2d-nonfused";
+        add({ op, inChannels }, { algorithm, layout, policy, splits, sizes });
+      }
+      // Halves in turn are whole steps of the deepest tile.
+      const whole = { op, batch: 29, inChannels: 704, outChannels: 128 };
+      const lying = op === "bwd-filter" || layout === "chwn" ? "nhwc" : layout;
+      for (const [stride, splits] of [[1, 2], [2, 1]] as const) {
+        const choice = {
+          algorithm: "implicit-gemm",
+          layout: lying,
+          policy,
+          splits,
+          sizes,
+        } as const;
+        add({ ...whole, stride: [stride, stride] }, choice);
       }
     }
   }

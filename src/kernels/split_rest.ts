@@ -32,6 +32,8 @@ import {
 const GROUP = 4;
 /** Threads that share the products of a result. */
 const LANES = 64;
+/** Products of a thread that are under way at once. */
+const UNROLLED = 4;
 /** Words of flags of a workgroup: few, since all of them may be set. */
 const WORDS_EACH = 16;
 
@@ -97,6 +99,7 @@ export function splitRestKernel(
     name,
     results: GROUP,
     lanes: LANES,
+    unrolled: UNROLLED,
     threads: GROUP * LANES,
     wordsEach: WORDS_EACH,
     workgroups: size("workgroups", splitRestWorkgroups(results)),
@@ -115,7 +118,8 @@ export function splitRestKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
     declarations: module.declarations(),
   });
-  const each = loopIterations(Math.ceil(terms / LANES)) + loopIterations(Math.log2(LANES)) +
+  const each = loopIterations(Math.ceil(terms / (UNROLLED * LANES))) +
+    loopIterations(Math.log2(LANES)) +
     epilogueIterations(steps);
   const iterations = loopIterations(32 * WORDS_EACH, each) + loopIterations(32);
   const bytes = 4 * (32 * WORDS_EACH + GROUP * LANES + 2);
