@@ -14,7 +14,9 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `times`, `rates.fewGradient`, `shares.transforms`, `policies.tiny`, `costs.dispatch`: by hand, to a calibration's probes, and to
  *   the choices of `rivals_*.jsonl` of 2026-11-23 (docs/performance/planner.md); `policies.short` and `slim`: to a calibration's
  *   probes, checked against `few_rows.jsonl` and `few_columns.jsonl` there.
- * - `shares.single`, `singleLoads`, and of `policies` `sliver`, `flat`, `narrow`: from a fit of all figures to that
+ * - `shares.singleLoads`: by hand, to eight first layers on an H100 (`halves.txt` 3 of h100-2026-11-26), where 0.716 of the fit below
+ *   predicted 1.22 times what they take.
+ * - `shares.single`, and of `policies` `sliver`, `flat`, `narrow`: from a fit of all figures to that
  *   day's `networks_splits`, `policies_narrow` and `workspace_any` with `variants.jsonl`, of which only these are kept. What
  *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
  * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
@@ -164,7 +166,7 @@ export const H200: DeviceModel = {
     strewn: 0.9,
     unpacking: 0.72,
     linear: 0.9,
-    singleLoads: 0.716,
+    singleLoads: 0.87,
     depthwiseTaps: 10.8,
     fewLoad: 1.5,
     fewWarps: 5,
