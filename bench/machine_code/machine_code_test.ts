@@ -94,6 +94,7 @@ Deno.test("the loop of a listing is the smallest one with the products, by addre
     mix: { FFMA: 2, LDS: 1, BAR: 1, UIADD3: 1, BRA: 1 },
     branchedLoads: 0,
     lateLoads: 0,
+    shortest: { instructions: 6, mix: { FFMA: 2, LDS: 1, BAR: 1, UIADD3: 1, BRA: 1 } },
   });
   const labelled = LISTING.replace("        /*0050*/", ".L_x_1:\n        /*0050*/")
     .replace("BRA 0x50 ", "BRA `(.L_x_1) ");
@@ -125,6 +126,31 @@ Deno.test("loads of a loop's branches are counted, not what jumps over products 
     "EXIT",
   ];
   assert.equal(readListing(listed(lines)).loop!.branchedLoads, 1);
+});
+
+Deno.test("the shortest way through a loop takes one side of each branch", () => {
+  const lines = [
+    "LDS.128 R4, [R0]",
+    "@P1 BRA 0x50",
+    "FADD R4, R4, R5",
+    "FADD R4, R4, R5",
+    "BRA 0x70",
+    "FSEL R4, R4, RZ, P0",
+    "FADD R4, R4, R5",
+    "@!P3 EXIT",
+    "BRA.U !UP0, 0xb0",
+    "LDG.E.128 R8, desc[UR4][R2.64]",
+    "STS.128 [R0], R8",
+    "FFMA R16, R8, R12, R16",
+    "BRA 0x0",
+    "EXIT",
+  ];
+  const { instructions, shortest } = readListing(listed(lines)).loop!;
+  assert.equal(instructions, 13);
+  assert.deepEqual(shortest, {
+    instructions: 8,
+    mix: { BRA: 3, LDS: 1, FSEL: 1, FADD: 1, EXIT: 1, FFMA: 1 },
+  });
 });
 
 Deno.test("loads of a loop that are stored before products could hide them are late", () => {

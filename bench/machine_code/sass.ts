@@ -15,6 +15,11 @@ export interface Listing {
     readonly branchedLoads: number;
     /** Loads from memory that are stored to workgroup memory behind few products or none, which so hide nothing of them. */
     readonly lateLoads: number;
+    /**
+     * The shortest way from the loop's beginning to its end: of code with and without masks, between which a branch chooses,
+     * a step runs one, and the loop's own counts hold both.
+     */
+    readonly shortest: { readonly instructions: number; readonly mix: Mix };
   };
 }
 
@@ -23,14 +28,19 @@ interface Instruction {
   readonly name: string;
   /** Where a jump goes: an address or a label. */
   readonly target?: string;
+  /** Whether what follows in the listing may run next. */
+  readonly goesOn: boolean;
 }
 
 const INSTRUCTION =
-  /\/\*([0-9a-f]{4,})\*\/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)((?:\.[\w.]+)?[^;]*)/;
+  /\/\*([0-9a-f]{4,})\*\/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)((?:\.[\w.]+)?[^;]*)/;
 const LABEL = /^\s*\.?(L_\w+):/;
 const TARGET = /`\(\.?(L_\w+)\)|(0x[0-9a-f]+)\s*$/;
 /** Products: what a loop is known by. */
 const PRODUCTS = ["FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "IDP", "HFMA2", "DFMA"];
+
+/** What ends a way where no predicate is before it. */
+const ENDS = ["BRA", "EXIT", "RET", "BREAK"];
 
 const productsOf = (mix: Mix) => PRODUCTS.reduce((sum, name) => sum + (mix[name] ?? 0), 0);
 
@@ -67,6 +77,37 @@ function branchedLoads(
   return found.size;
 }
 
+/** The instructions of a shortest way from the first to the last; all where jumps by no address lie between. */
+function shortestWay(
+  instructions: readonly Instruction[],
+  end: (target: string) => number,
+): readonly Instruction[] {
+  const places = new Map(instructions.map(({ address }, place) => [address, place]));
+  const last = instructions.length - 1;
+  const before = new Map<number, number>();
+  let reached = [0];
+  while (reached.length > 0 && !before.has(last)) {
+    const next: number[] = [];
+    for (const place of reached) {
+      const { target, goesOn } = instructions[place]!;
+      const jump = target === undefined ? undefined : places.get(end(target));
+      for (const to of [...(goesOn ? [place + 1] : []), ...(jump === undefined ? [] : [jump])]) {
+        if (to > last || to === 0 || before.has(to)) continue;
+        before.set(to, place);
+        next.push(to);
+      }
+    }
+    reached = next;
+  }
+  if (last > 0 && !before.has(last)) return instructions;
+  const way = [instructions[last]!];
+  for (let place = last; place !== 0;) {
+    place = before.get(place)!;
+    way.push(instructions[place]!);
+  }
+  return way.reverse();
+}
+
 /** Products behind a load that hide something of it. */
 const HIDING = 16;
 
@@ -96,12 +137,14 @@ export function readListing(text: string): Listing {
     if (label !== undefined) waiting.push(label);
     const found = INSTRUCTION.exec(line);
     if (found === null) continue;
-    const [, hex = "", name = "", rest = ""] = found;
+    const [, hex = "", predicate, name = "", rest = ""] = found;
     const address = parseInt(hex, 16);
     for (const one of waiting.splice(0)) labels.set(one, address);
     const jump = name === "BRA" ? TARGET.exec(rest.trim()) : null;
     const target = jump?.[1] ?? jump?.[2];
-    instructions.push({ address, name, ...(target === undefined ? {} : { target }) });
+    // `BRA.U !UP0, 0x50` and `BRA.DIV UR4, 0x50` have conditions too.
+    const goesOn = !ENDS.includes(name) || predicate !== undefined || rest.includes(",");
+    instructions.push({ address, name, goesOn, ...(target === undefined ? {} : { target }) });
   }
   const addressOf = (target: string) => labels.get(target) ?? Number(target);
   const loops = instructions.flatMap(({ address, target }) => {
@@ -114,6 +157,7 @@ export function readListing(text: string): Listing {
       ...mixOf(own),
       branchedLoads: branchedLoads(own, addressOf),
       lateLoads: lateLoads(own),
+      shortest: mixOf(shortestWay(own, addressOf)),
     }];
   });
   const most = Math.max(0, ...loops.map(({ mix }) => productsOf(mix)));

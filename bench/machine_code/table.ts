@@ -80,6 +80,14 @@ function groupCells(mix: Mix | undefined, columns: readonly (typeof GROUPS)[numb
   );
 }
 
+/** How many of some instructions are products. */
+function productShare(code: Pick<Listing, "instructions" | "mix"> | undefined): string {
+  if (code === undefined || code.instructions === 0) return "-";
+  const products = ["FFMA", "FFMA2", "HMMA", "IMMA", "IDP"]
+    .reduce((sum, name) => sum + (code.mix[name] ?? 0), 0);
+  return `${Math.round(100 * products / code.instructions)} %`;
+}
+
 /**
  * The table: a row a kernel, one for those that differ in the sizes in their texts alone; where there is code, counts of its
  * loop, or of all of it where it has none. Columns of zeros are left out.
@@ -91,12 +99,16 @@ export function codeTable(rows: readonly MachineCode[]): string {
   );
   const loads = ([["LDG in branches", "branchedLoads"], ["LDG late", "lateLoads"]] as const)
     .filter(([, kind]) => rows.some(({ code }) => (code?.loop?.[kind] ?? 0) > 0));
+  const branches = rows.some(({ code }) =>
+    code?.loop !== undefined && code.loop.shortest.instructions < code.loop.instructions
+  );
   const right = (title: string): Column => ({ title, align: "right" });
   const columns: Column[] = [
     { title: "kernel" },
     ...["auto", "plans", "threads", "registers", "local", "shared", "warps/SM"].map(right),
     { title: "held by" },
     ...(shown.length === 0 ? [] : ["all", "loop", "products"].map(right)),
+    ...(branches ? ["shortest", "products"].map(right) : []),
     ...shown.map(([title]) => right(title)),
     ...loads.map(([title]) => right(title)),
   ];
@@ -104,9 +116,6 @@ export function codeTable(rows: readonly MachineCode[]): string {
   const cells = rows.map((row, i) => {
     const { figures, occupancy: of, code } = row;
     const mix = mixes[i];
-    const count = code?.loop?.instructions ?? code?.instructions ?? 0;
-    const products = ["FFMA", "FFMA2", "HMMA", "IMMA", "IDP"]
-      .reduce((sum, name) => sum + (mix?.[name] ?? 0), 0);
     return [
       canonicalName({ name: row.kernel }),
       row.auto ? "yes" : "no",
@@ -122,8 +131,11 @@ export function codeTable(rows: readonly MachineCode[]): string {
       ...(shown.length === 0 ? [] : [
         cell(code?.instructions),
         cell(code?.loop?.instructions),
-        count === 0 ? "-" : `${Math.round(100 * products / count)} %`,
+        productShare(code?.loop ?? code),
       ]),
+      ...(branches
+        ? [cell(code?.loop?.shortest.instructions), productShare(code?.loop?.shortest)]
+        : []),
       ...groupCells(mix, shown),
       ...loads.map(([, kind]) => cell(code?.loop?.[kind])),
     ];
