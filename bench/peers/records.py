@@ -15,9 +15,8 @@ class Unsupported(Exception):
     """A library refuses a case: it is left out, and stderr says why."""
 
 
-#: Time that the calls of a sample fill, as wgconv bench has it, and for how long an idle device is woken before.
+#: Time that the calls of a sample fill, as wgconv bench has it.
 FILL_MS = 5
-WARM_UP_S = 0.6
 SEED = 1
 
 
@@ -28,6 +27,8 @@ def arguments(doc, dtypes):
     parser.add_argument("--dtype", choices=dtypes, default="f32", help="tf32: f32 with TF32 on")
     parser.add_argument("--match", default="", help="only problems whose descriptor and name it matches")
     parser.add_argument("--runs", type=int, default=15, help="timed samples")
+    parser.add_argument("--warm-up", type=float, default=0.6,
+                        help="seconds of calls before the samples, which wake an idle device")
     parser.add_argument("--check", choices=["sample", "none"], default="sample",
                         help="errors against float64: of large results of a part; none only times")
     parser.add_argument("--device", choices=["cuda", "cpu"],
@@ -137,7 +138,7 @@ def measure(call, options):
     if options.device == "cuda":
         graph = _graph(run)
         run = run if graph is None else graph.replay
-        end = time.monotonic() + WARM_UP_S
+        end = time.monotonic() + options.warm_up
         while time.monotonic() < end:
             run()
             torch.cuda.synchronize()
