@@ -17,12 +17,17 @@ export interface Case {
   readonly dtype: string;
   readonly layout?: string;
   readonly algorithm?: string;
+  /** What was asked for, where that is another. */
+  readonly requested?: string;
+  /** A tile policy that was forced. */
+  readonly policy?: string;
   readonly tile?: string;
   readonly kernel?: string;
   readonly verdict?: string;
   readonly gflops: number;
   readonly multiplications?: number;
   readonly time_ms: { readonly median: number };
+  readonly workspace_bytes?: number;
   readonly memory_bytes?: MemoryRecord;
 }
 
@@ -40,7 +45,7 @@ export function lines(name: string): string[] {
 export function readCases(name: string): Case[] {
   return lines(name).map((line): Case => JSON.parse(line))
     .filter(({ kind, verdict, time_ms }) =>
-      kind === "case" && verdict !== "fail" && time_ms !== undefined
+      kind === "case" && verdict !== "fail" && time_ms != null
     );
 }
 

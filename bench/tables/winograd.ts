@@ -1,4 +1,4 @@
-/** Winograd's ways of each layer, and what the fused kernel's parts take. */
+/** Fused Winograd beside implicit GEMM, its variants, and what a kernel's parts take. */
 import {
   type Case,
   cell,
@@ -11,34 +11,6 @@ import {
   tableOf,
 } from "./read.ts";
 
-const WAYS: readonly [string, string, string?][] = [
-  ["implicit GEMM", "implicit-gemm"],
-  ["1-D F(6,3)", "winograd1d", "F(6,3)"],
-  ["1-D F(4,3)", "winograd1d", "F(4,3)"],
-  ["2-D fused F(2x2,3x3)", "winograd2d", "F(2x2,3x3)"],
-  ["non-fused F(2x2,3x3)", "winograd2d-nonfused", "F(2x2,3x3)"],
-  ["F(4x4,3x3)", "winograd2d-nonfused", "F(4x4,3x3)"],
-  ["F(6x6,3x3)", "winograd2d-nonfused", "F(6x6,3x3)"],
-];
-
-/** The better layout of each way, one operation. */
-function ways(op: "fwd" | "bwd-data"): string {
-  const cases = readCases("variants.jsonl").filter((one) => one.op === op);
-  const is = (one: Case, algorithm: string, tile?: string) =>
-    one.algorithm === algorithm && (tile === undefined || one.tile === tile);
-  return meanTable(
-    ["layer", ...WAYS.map(([title]) => title)],
-    [...new Set(cases.map(nameOf))].flatMap((name) => {
-      const own = cases.filter((one) => nameOf(one) === name);
-      const rates = WAYS.map(([, algorithm, tile]) =>
-        rateOf(fastest(own.filter((one) => is(one, algorithm, tile))))
-      );
-      // The run was cut off in the last layer.
-      return rates.every(Number.isFinite) ? [[name, ...rates] as const] : [];
-    }),
-  );
-}
-
 const FUSED: readonly [string, string][] = [
   ["implicit GEMM", "implicit-gemm"],
   ["1-D fused", "winograd1d"],
@@ -46,8 +18,8 @@ const FUSED: readonly [string, string][] = [
 ];
 
 /** What ships of the fused kernels beside implicit GEMM, the better layout of each. */
-function fused(): string {
-  const cases = readCases("../h200-2026-11-24/fused.jsonl");
+function fused(file: string, layers: RegExp): string {
+  const cases = readCases(file).filter((one) => layers.test(nameOf(one)));
   return meanTable(
     ["layer", ...FUSED.map(([title]) => title), "1-D / implicit", "2-D / implicit"],
     [...new Set(cases.map(nameOf))].map((name) => {
@@ -59,6 +31,44 @@ function fused(): string {
       return [name, gemm, ...others, ...others.map((rate) => rate / gemm)] as const;
     }),
     [1, 1, 1, 2, 2],
+  );
+}
+
+const SUMS = ["", "_output_reference", "_output_sts64", "_output_sts64_compact"];
+
+/** How sums pass to the output transform: what ships and the reference in its tile, all of openCNN's where all fit. */
+function outputLayouts(): string {
+  const cases = readCases("../h100-2026-11-26/output_layouts.jsonl");
+  const tileOf = ({ kernel = "" }: Case) => /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)![1]!;
+  const sumsOf = ({ kernel = "" }: Case) =>
+    /(_output_\w+?)?_(?:nhwc|nchw|chwn)_/.exec(kernel)![1] ?? "";
+  const places = [...new Set(cases.map((one) => `${nameOf(one)} ${one.layout}`))].toSorted();
+  return tableOf(
+    [
+      "layer, layout<",
+      "what ships<",
+      "as tuned",
+      "reference",
+      "32x32x8_8x8 as tuned",
+      "reference",
+      "STS64",
+      "STS64 compact",
+    ],
+    places.map((place) => {
+      const own = cases.filter((one) => `${nameOf(one)} ${one.layout}` === place);
+      // A layer that was timed again, whole, in the second command counts there.
+      const rate = (tile: string, sums: string) =>
+        cell(rateOf(own.findLast((one) => tileOf(one) === tile && sumsOf(one) === sums)));
+      const ships = tileOf(
+        own.find(({ policy, kernel }) => policy === undefined && !kernel!.includes("_output_"))!,
+      );
+      return [
+        place,
+        ships,
+        ...SUMS.slice(0, 2).map((sums) => rate(ships, sums)),
+        ...SUMS.map((sums) => rate("32x32x8_8x8", sums)),
+      ];
+    }),
   );
 }
 
@@ -134,9 +144,9 @@ function trials(): string {
 }
 
 export const WINOGRAD_TABLES = {
-  "winograd-fwd": () => ways("fwd"),
-  "winograd-bwd-data": () => ways("bwd-data"),
-  fused,
+  fused: () => fused("../h200-2026-11-24/fused.jsonl", /^Conv/),
+  "fused-vgg16": () => fused("../h100-2026-11-26/fused.jsonl", /^conv/),
+  "output-layouts": outputLayouts,
   "fused-parts": parts,
   "fused-trials": trials,
 } as const;
