@@ -74,6 +74,12 @@ function kernels(): Kernel[] {
       }
     }
   }
+  for (const [m, n] of [[1, 64], [33, 1], [4, 36]] as const) {
+    for (const transpose of TRANSPOSES) {
+      const gemv = { dtype: "f64", policy: "gemv", splits: 2 } as const;
+      add({ size: 36, m, n, transpose, activation: "silu", bias: "row" }, gemv);
+    }
+  }
   for (const balance of [{}, { balance: "stream-k", device: softwareDevice(4) }] as const) {
     add({ size: 168 }, { dtype: "f32", variant: { raster: 3 }, ...balance });
   }

@@ -2,12 +2,14 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { H200, softwareDevice } from "../src/algorithms/device/h200.ts";
+import { tryPlanGemm } from "../src/algorithms/gemm/plan.ts";
 import { algorithmNames } from "../src/algorithms/registry.ts";
 import { DEFAULT_LIMITS } from "../src/algorithms/plan.ts";
 import { tryPlanConv } from "../src/algorithms/planner.ts";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import { convProblem, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
+import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../src/tensor/layout.ts";
 
 /** A device with matrix units, and bindings that tensors take several of. */
@@ -161,4 +163,39 @@ Deno.test("kernels of one name have one text on matrix units too", () => {
     texts.size > 300 && rows > 100 && rings > 20,
     `${texts.size} names, ${rows} plans by rows, ${rings} of them by rings`,
   );
+});
+
+Deno.test("kernels of products with few rows or columns that have one name have one text", () => {
+  const texts = new Map<string, string>();
+  fc.assert(
+    fc.property(
+      fc.tuple(fc.integer({ min: 1, max: 16 }), fc.constantFrom(1, 6, 64, 257, 1000, 4096)),
+      fc.boolean(),
+      fc.constantFrom(1, 6, 40, 333, 1024, 100_000),
+      fc.constantFrom(1, 3),
+      fc.constantFrom(...TRANSPOSES),
+      fc.constantFrom(...GEMM_DTYPES),
+      fc.constantFrom(
+        {},
+        { beta: 2, bias: "row" },
+        { activation: "relu", residual: true } as const,
+      ),
+      fc.constantFrom(undefined, 1, 3),
+      fc.constantFrom(...DEVICES),
+      fc.constantFrom(DEFAULT_LIMITS, UNITS.limits),
+      ([vectors, places], rows, k, batch, transpose, dtype, epilogue, splits, device, limits) => {
+        const [m, n] = rows ? [vectors, places] : [places, vectors];
+        const problem = gemmProblem({ m, n, k, batch, transpose, ...epilogue });
+        const asked = { problem, dtype, device, limits, policy: "gemv", sizes: "uniform" } as const;
+        const plan = tryPlanGemm({ ...asked, ...(splits === undefined ? {} : { splits }) });
+        if (isRefusal(plan)) return;
+        for (const { kernel: { name, wgsl } } of plan.passes) {
+          assert.equal(texts.get(name) ?? wgsl, wgsl, name);
+          texts.set(name, wgsl);
+        }
+      },
+    ),
+    { numRuns: 3000, seed: 20261126 },
+  );
+  assert.ok(texts.size > 300, `${texts.size} names`);
 });

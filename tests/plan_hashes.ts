@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { planBiasGradient } from "../src/algorithms/bias_gradient/plan.ts";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
+import type { GemmRequest } from "../src/algorithms/gemm/request.ts";
 import { DEFAULT_LIMITS, type DeviceLimits, type Plan } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { PlanRequest } from "../src/algorithms/request.ts";
@@ -15,7 +16,7 @@ import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
-import { gemmProblem } from "../src/problem/gemm_problem.ts";
+import { GEMM_DTYPES, gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
 import { filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
 
 /** Where the hashes lie that plans are held against. */
@@ -46,6 +47,9 @@ const PROBLEMS = [
   "g16mb4ic16ih31oc16kh31ph15",
 ];
 const PRODUCTS = [[64, 64, 64], [512, 384, 1024], [37, 51, 29], [100, 3000, 7]] as const;
+
+/** Of few rows or columns, which are a matrix times vectors: whole fours of both sides, and of none. */
+const VECTORS = [[1, 4096, 2048], [1001, 1, 333], [3, 640, 512], [500, 5, 60]] as const;
 
 /** An H200's largest of f16. */
 const HALF_UNITS: MatrixUnits = {
@@ -190,6 +194,19 @@ export function* planHashes(): Generator<string> {
         const problem = gemmProblem({ m, n, k, transpose });
         const hash = hashOf((sizes) => planGemm({ problem, dtype, limits: LARGE, sizes }));
         yield `${m},${n},${k} ${transpose} ${dtype}: ${hash}`;
+      }
+    }
+  }
+  for (const [m, n, k] of VECTORS) {
+    for (const dtype of GEMM_DTYPES) {
+      for (const transpose of TRANSPOSES) {
+        for (const [device, more] of devices) {
+          const problem = gemmProblem({ m, n, k, transpose, beta: 2 });
+          const request = { problem, dtype, limits: more.limits!, ...more };
+          yield `${m},${n},${k} ${transpose} ${dtype} ${device}: ${
+            hashOf((sizes) => planGemm({ ...request, sizes } as GemmRequest))
+          }`;
+        }
       }
     }
   }

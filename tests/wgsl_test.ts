@@ -5,7 +5,12 @@ import { BACKENDS } from "../src/gpu/provider.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { biasGradientKernels } from "./wgsl_kernels/bias_gradient.ts";
 import { depthwiseKernels } from "./wgsl_kernels/depthwise.ts";
-import { gemmKernels, implicitKernels, strideKernels } from "./wgsl_kernels/products.ts";
+import {
+  gemmKernels,
+  gemvKernels,
+  implicitKernels,
+  strideKernels,
+} from "./wgsl_kernels/products.ts";
 import { fusedKernels, nonfusedKernels, winrsKernels } from "./wgsl_kernels/winograd.ts";
 import { windowKernels } from "./wgsl_kernels/windows.ts";
 
@@ -14,6 +19,7 @@ function kernels(): Kernel[] {
   const all = [
     implicitKernels,
     gemmKernels,
+    gemvKernels,
     nonfusedKernels,
     fusedKernels,
     winrsKernels,

@@ -319,6 +319,16 @@ export function refuseCounts(
     : refusal("problem", `${flush} products between flushes are no whole number from 0 on`);
 }
 
+/** Refuses a number of splits that contradicts the balance. */
+export function refuseBalance(
+  { splits, balance = "auto" }: Pick<CutRequest, "splits" | "balance">,
+): Refusal | undefined {
+  if (splits === undefined || balance === "auto") return undefined;
+  return (balance === "none" ? splits > 1 : splits < 2)
+    ? refusal("problem", `balance ${balance} contradicts ${splits} splits`)
+    : undefined;
+}
+
 /** What a request says of cutting. */
 export interface CutRequest extends TileRequest {
   readonly splits?: number;
@@ -338,13 +348,9 @@ export function cutProduct(
 ): Planned<Cut> {
   const candidates = tileCandidates(request, product);
   if (isRefusal(candidates)) return candidates;
+  const refused = refuseBalance(request);
+  if (refused !== undefined) return refused;
   const { limits, splits, balance, maxWorkspaceBytes, variant, sizes } = request;
-  if (
-    splits !== undefined &&
-    (balance === "none" ? splits > 1 : balance !== "auto" && balance !== undefined && splits < 2)
-  ) {
-    return refusal("problem", `balance ${balance} contradicts ${splits} splits`);
-  }
   const asked = {
     ...{ limits, splits, balance, maxWorkspaceBytes, variant, sizes },
     device: deviceOf(request),

@@ -45,7 +45,7 @@ export const CHECK_DEVICE: DeviceModel = {
     winrsOverall: 80,
     winrsBuckets: 4,
   },
-  times: { dispatch: 2.9, winrsKernel: 4, transform: 0 },
+  times: { dispatch: 2.9, winrsKernel: 4, transform: 0, loads: 0 },
   shares: {
     policies: {
       tiny: 0.25,
@@ -62,6 +62,7 @@ export const CHECK_DEVICE: DeviceModel = {
       large: 1.03,
       huge: 1.12,
     },
+    gemv: { products: 0.38, apart: 0.36, draw: 2.1, short: 0.91 },
     words: 0.5,
     bytes: {},
     storedAcross: 0.92,

@@ -1,11 +1,13 @@
 import { balanceOf, type Cut } from "../algorithms/cut.ts";
 import type { Balance } from "../algorithms/balance.ts";
 import { cutGemm } from "../algorithms/gemm/cut.ts";
-import { chooseMath } from "../algorithms/gemm/math.ts";
+import { chooseGemm } from "../algorithms/gemm/choose.ts";
+import { chooseGemv } from "../algorithms/gemm/gemv.ts";
 import { tryPlanGemm } from "../algorithms/gemm/plan.ts";
+import { mainLoopTime } from "../algorithms/gemm/price.ts";
 import { expectPlanned, isRefusal } from "../algorithms/refusal.ts";
 import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
-import { TILE_POLICIES } from "../kernels/policy.ts";
+import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
 import type { TuningRecord } from "../report/record.ts";
@@ -23,15 +25,15 @@ type Asked = Pick<Planning, "splits" | "balance">;
 export interface GemmRival extends RunCase {
   /** What the planner makes of what is asked. */
   readonly cut: { readonly splits: number; readonly balance: Exclude<Balance, "auto"> };
-  /** In the planner's unit. */
-  readonly cost: number;
+  /** Microseconds that the planner's model says. */
+  readonly predicted: number;
   /** Whether the planner would take it. */
   readonly chosen: boolean;
 }
 
 /**
  * Every policy that fits the device: with the planner's number of splits for it, twice as many, and none, and with
- * stream-K. The planner's choice comes first.
+ * stream-K; of few rows or columns as a matrix times vectors, too. The planner's choice comes first.
  *
  * @throws as `planGemm()`.
  */
@@ -40,27 +42,53 @@ export function gemmRivals(
   problem: GemmProblem,
   arithmetic: GemmArithmetic,
 ): GemmRival[] {
-  const math = expectPlanned(chooseMath(gemmRequest(problem, arithmetic, asked)));
+  const { math, gemv } = expectPlanned(chooseGemm(gemmRequest(problem, arithmetic, asked)));
   const planning = math === "f16x3" ? { ...asked, math } : asked;
+  // Vectors are multiplied as they are, whatever the main loop does.
   const request = (policy: string, choice: Asked = {}) =>
-    gemmRequest(problem, arithmetic, { ...planning, policy, ...choice });
+    gemmRequest(problem, arithmetic, {
+      ...(policy === GEMV ? asked : planning),
+      policy,
+      ...choice,
+    });
   const keyOf = (cut: Cut) => `${cut.policy.name}/${cut.splits}/${cut.head}`;
-  const best = expectPlanned(cutGemm(gemmRequest(problem, arithmetic, planning)));
   const rivals = new Map<string, GemmRival>();
+  const addRival = (
+    key: string,
+    policy: string,
+    choice: Asked,
+    said: Pick<GemmRival, "cut" | "predicted" | "chosen">,
+  ) => {
+    if (rivals.has(key) || isRefusal(tryPlanGemm(request(policy, choice)))) return;
+    const one = { algorithm: "gemm", policy, tile: "auto", caches: ["hot"] as const };
+    rivals.set(key, { ...one, ...choice, ...said });
+  };
+  const addGemv = (choice: Asked): number => {
+    const one = chooseGemv(request(GEMV, choice), () => Infinity);
+    if (isRefusal(one) || one === undefined) return 0;
+    const { shape: { splits }, time } = one;
+    const cut = { splits, balance: splits > 1 ? "split-k" : "none" } as const;
+    const chosen = gemv?.shape.splits === splits;
+    addRival(`${GEMV}/${splits}`, GEMV, choice, { cut, predicted: time, chosen });
+    return splits;
+  };
+  const best = gemv === undefined
+    ? keyOf(expectPlanned(cutGemm(gemmRequest(problem, arithmetic, planning))))
+    : undefined;
   const add = (name: string, choice: Asked) => {
     const asked = request(name, choice);
     const cut = cutGemm(asked);
     if (isRefusal(cut)) return;
-    const key = keyOf(cut);
-    if (rivals.has(key)) return;
-    const { policy, splits, cost } = cut;
-    const balance = balanceOf(cut);
-    if (isRefusal(tryPlanGemm(asked))) return;
-    const chosen = key === keyOf(best);
-    const one = { algorithm: "gemm", policy: policy.name, tile: "auto", caches: ["hot"] as const };
-    rivals.set(key, { ...one, ...choice, cut: { splits, balance }, cost, chosen });
+    const { policy, splits } = cut;
+    addRival(keyOf(cut), policy.name, choice, {
+      cut: { splits, balance: balanceOf(cut) },
+      predicted: mainLoopTime(asked, cut),
+      chosen: keyOf(cut) === best,
+    });
   };
-  add(best.policy.name, {});
+  if (best !== undefined) add(best.split("/")[0]!, {});
+  const split = addGemv({});
+  if (split > 0) { for (const splits of [2 * split, 1]) addGemv({ splits }); }
   for (const name of [...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES]) {
     const whole = cutGemm(request(name, { balance: "none" }));
     const split = cutGemm(request(name, { balance: "split-k" }));
@@ -93,19 +121,21 @@ export async function searchGemm(
   for await (
     const _ of runGroup(executor, run, { subject, cases: rivals }, () => data, { onRan })
   );
-  const scale = costScale(timed);
+  const scale = predictionScale(timed);
   const fastest = timed.toSorted((one, other) => one.ms - other.ms);
   const winner = fastest.find(({ ran: { record: { verdict } } }) => verdict !== "fail");
   return fastest.map((one) => {
-    const { ran, rival: { policy, cut, cost, chosen } } = one;
-    const predicted_gflops = subject.traits.flops / (cost * scale) / 1e6;
+    const { ran, rival: { policy, cut, predicted, chosen } } = one;
+    const predicted_gflops = subject.traits.flops / (predicted * scale) / 1e6;
     const said = { policy, ...cut, predicted_gflops, chosen, winner: one === winner };
     return tuningRecord(ran, executor.device, said);
   });
 }
 
-/** Milliseconds a unit of cost, such that the predictions' geometric mean is right. */
-function costScale(timed: readonly { readonly rival: GemmRival; readonly ms: number }[]): number {
-  const logs = timed.map(({ rival, ms }) => Math.log(Math.max(ms, 1e-9) / rival.cost));
+/** Milliseconds a predicted microsecond, such that the predictions' geometric mean is right. */
+function predictionScale(
+  timed: readonly { readonly rival: GemmRival; readonly ms: number }[],
+): number {
+  const logs = timed.map(({ rival, ms }) => Math.log(Math.max(ms, 1e-9) / rival.predicted));
   return Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length);
 }

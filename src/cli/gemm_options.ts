@@ -8,7 +8,7 @@ import { CACHES } from "../run/run_group.ts";
 import type { Planning } from "../run/subject.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { MATRIX_POLICY_NAMES } from "../kernels/matrix_policies.ts";
-import { TILE_POLICIES } from "../kernels/policy.ts";
+import { GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import { ACTIVATIONS } from "../problem/epilogue.ts";
 import { GEMM_DTYPES, TRANSPOSES } from "../problem/gemm_problem.ts";
 import { MATHS } from "../algorithms/math.ts";
@@ -67,7 +67,7 @@ Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 
 /** `wgconv gemm` and its options. */
 export function gemmOptions() {
-  const policies = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  const policies = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   return new Command("gemm")
     .allowExcessArguments()
     .description("Multiply matrices: run it on the GPU, check it against FP64, time it, write it.")

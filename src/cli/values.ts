@@ -2,7 +2,7 @@ import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
 import type { PaddingMode } from "../problem/padding.ts";
-import { findPolicy, TILE_POLICIES } from "../kernels/policy.ts";
+import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import { meant } from "./other_words.ts";
 
 /** Parses `3,3` or `3x3`: whole numbers >= 0. */
@@ -186,10 +186,10 @@ export function splitTiles(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
-/** Parses the policy of a product: `auto`, a name, or a tile such as `128x32x8_8x4`. */
+/** Parses the policy of a product: `auto`, `gemv`, a name of the main loop's, or a tile such as `128x32x8_8x4`. */
 export function parseProductPolicy(said: string): string {
   const text = said.toLowerCase();
-  const names = ["auto", ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
+  const names = ["auto", GEMV, ...TILE_POLICIES.map(({ name }) => name), ...MATRIX_POLICY_NAMES];
   if (names.includes(text) || isMatrixTile(text) || findPolicy(text) !== undefined) return text;
   throw new InvalidArgumentError(
     /^\d+x\d/.test(text)

@@ -76,6 +76,9 @@ export const TILE_POLICIES: readonly TilePolicy[] = [
 /** Policies of few rows or columns: bound by memory, with many loads a thread. */
 export const THIN_POLICIES: readonly string[] = ["sliver", "flat", "narrow"];
 
+/** What `--policy` calls a matrix times a few vectors, which no tile of the main loop multiplies (`src/kernels/gemv`). */
+export const GEMV = "gemv";
+
 /** The policy of that name, or the tile that it is ({@linkcode parseTilePolicy}). */
 export function findPolicy(name: string): TilePolicy | undefined {
   return TILE_POLICIES.find((policy) => policy.name === name) ?? parseTilePolicy(name);

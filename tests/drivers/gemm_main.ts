@@ -68,6 +68,20 @@ for (const arithmetic of arithmetics) {
       }))
     ),
   );
+  const vectors = [[1, 68, 132], [70, 1, 133], [2, 65, 40], [72, 3, 61], [33, 16, 20]] as const;
+  if (accumulate === undefined && variant === undefined) {
+    await run(
+      `${name} times vectors`,
+      TRANSPOSES.flatMap((transpose) =>
+        vectors.flatMap(([m, n, k]) =>
+          [undefined, 3].map((splits) => ({
+            problem: { m, n, k, transpose, batch: 2, ...all },
+            choice: { ...choice, policy: "gemv", splits },
+          }))
+        )
+      ),
+    );
+  }
   await run(
     `${name} large and packed`,
     TRANSPOSES.map((transpose) => ({

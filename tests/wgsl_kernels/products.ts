@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
 import { planGemm } from "../../src/algorithms/gemm/plan.ts";
 import { convRequest } from "../checked_plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
@@ -182,5 +182,42 @@ export function gemmKernels(): Kernel[] {
       }
     }
   }
+  return kernels;
+}
+
+/** Matrices times one vector and more, of every transpose, vectors and single elements, split and not, on a GPU and a CPU. */
+export function gemvKernels(): Kernel[] {
+  const kernels: Kernel[] = [];
+  const epilogues = [
+    {},
+    { alpha: 2, beta: -2, bias: "row", activation: "relu", residual: true },
+    { bias: "column", activation: "relu" },
+  ] as const;
+  let turn = 0;
+  for (const dtype of ["f32", "f16", "i8"] as const) {
+    for (const transpose of TRANSPOSES) {
+      for (const [m, n] of [[1, 64], [33, 1], [3, 68], [64, 5], [16, 1001]] as const) {
+        for (const k of [33, 512]) {
+          for (const splits of [1, 2]) {
+            const epilogue = epilogues[turn++ % epilogues.length];
+            const problem = gemmProblem({ m, n, k, transpose, ...epilogue });
+            const sizes = turn % 2 === 0 ? "constant" : "uniform";
+            const device = turn % 5 === 0 ? softwareDevice(4) : H200;
+            const plan = planGemm({
+              problem,
+              dtype,
+              policy: "gemv",
+              splits,
+              limits,
+              sizes,
+              device,
+            });
+            kernels.push(...plan.passes.map(({ kernel }) => kernel));
+          }
+        }
+      }
+    }
+  }
+  assert.ok(kernels.some(({ workgroupBytes }) => workgroupBytes === 0));
   return kernels;
 }

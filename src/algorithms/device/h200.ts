@@ -71,6 +71,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
  *   they had beside their neighbours before.
+ * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads (`gemv.txt` of an H100, 2026-11-26).
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs.unitStore`: 3.8 to 4.2 us of a wave of tiles, whichever; `gatheredRows`, `tapRows`, and of policies on matrix units `short`,
@@ -121,7 +122,7 @@ export const H200: DeviceModel = {
     winrsOverall: 80,
     winrsBuckets: 4,
   },
-  times: { dispatch: 1.9, winrsKernel: 2.6, transform: 0.0036 },
+  times: { dispatch: 1.9, winrsKernel: 2.6, transform: 0.0036, loads: 0.13 },
   shares: {
     policies: {
       tiny: 0.545,
@@ -179,6 +180,7 @@ export const H200: DeviceModel = {
     single: 0.297,
     interleaved: 0.2,
     transforms: { large: 0.88, gradient: 0.5, halves: 0.85, halvesText: 0.0035 },
+    gemv: { products: 0.38, apart: 0.36, draw: 2.1, short: 0.91 },
     words: 0.48,
     bytes: {
       "matrix-ahead-wide": 1.03,
@@ -311,7 +313,7 @@ export function modelOf(
     ? softwareFigures(adapter, multiprocessors, H200)
     : {
       ...given,
-      times: { ...given.times, transform: 0 },
+      times: { ...given.times, transform: 0, loads: 0 },
       shares: { ...given.shares, policies: softwarePolicies(given.shares) },
     };
   const figures = { ...given ?? H200, rates, times, shares };

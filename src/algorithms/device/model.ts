@@ -95,6 +95,17 @@ export interface DeviceShares {
      */
     readonly halvesText: number;
   };
+  /**
+   * A matrix times a few vectors: products over the main loop's rate, by how much less each vector takes of it whose neighbours along
+   * the depth lie apart, how many times its part of memory's rate a multiprocessor draws, and what is left of that rate where rows
+   * of a tile are 64 bytes.
+   */
+  readonly gemv: {
+    readonly products: number;
+    readonly apart: number;
+    readonly draw: number;
+    readonly short: number;
+  };
   /** Of int8 on matrix units: a word of four over a half. */
   readonly words: number;
   /** The same of a policy, over what `policies` has of it and `words`; 1 where absent. */
@@ -189,13 +200,14 @@ export interface DeviceModel {
   /** What it reaches, in TFLOP/s and TB/s. */
   readonly rates: DeviceRates;
   /**
-   * Microseconds: a dispatch beside its work, a further kernel of WinRS, and a multiply-add of non-fused Winograd's transforms,
-   * of which each thread does a tile's one after the other.
+   * Microseconds: a dispatch beside its work, a further kernel of WinRS, a multiply-add of non-fused Winograd's transforms,
+   * of which each thread does a tile's one after the other, and what of a round of loads of a matrix times vectors is not hidden.
    */
   readonly times: {
     readonly dispatch: number;
     readonly winrsKernel: number;
     readonly transform: number;
+    readonly loads: number;
   };
   /** What is left of a rate where something is in its way. */
   readonly shares: DeviceShares;

@@ -44,7 +44,7 @@ const LAVAPIPE: OwnFigures = {
     winrsOverall: 0.0217,
     winrsBuckets: 0.00249,
   },
-  times: { dispatch: 44.5, winrsKernel: 44.5, transform: 0 },
+  times: { dispatch: 44.5, winrsKernel: 44.5, transform: 0, loads: 0 },
   strewn: 0.9,
   block: 1.9,
   thin: 0.075,
@@ -71,12 +71,15 @@ const SWIFTSHADER: OwnFigures = {
     winrsOverall: 0.000308,
     winrsBuckets: 0.0262,
   },
-  times: { dispatch: 195, winrsKernel: 195, transform: 0 },
+  times: { dispatch: 195, winrsKernel: 195, transform: 0, loads: 0 },
   strewn: 1,
   block: 1.8,
   thin: 0.25,
   scattered: 1,
 };
+
+/** A matrix times vectors, by hand, to some thirty products on lavapipe (`gemv.txt` of an H100, 2026-11-26, 5), whose main loop took up to four times as long as it should. */
+const CPU_GEMV: DeviceShares["gemv"] = { products: 0.6, apart: 0.06, draw: 2, short: 1 };
 
 /**
  * The figures of a CPU's driver by its adapter's name, lavapipe's of one that is unknown, with so many multiprocessors.
@@ -104,6 +107,7 @@ export function softwareFigures(
       ...base.shares,
       policies: softwarePolicies(base.shares, block),
       halfGroups: 1,
+      gemv: CPU_GEMV,
       strewn,
       sliced,
     },

@@ -1,6 +1,6 @@
 import { canonicalName } from "../../kernels/kernel.ts";
 import { type UnitChain, unitScalar } from "../../kernels/matrix_units.ts";
-import { THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
+import { GEMV, THIN_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { epilogueTrait, NO_STEPS } from "../../kernels/epilogue.ts";
 import { loadedTensor, policyVector } from "../../kernels/loader.ts";
 import { matrixLoader } from "../../kernels/loaders/matrix.ts";
@@ -25,14 +25,7 @@ import {
 import { splitDrift } from "../../problem/split_drift.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import { checkGemmArithmetic } from "../../problem/gemm_arithmetic.ts";
-import {
-  GEMM_DTYPES,
-  gemmOperands,
-  type GemmProblem,
-  gemmShape,
-  type GemmTensor,
-} from "../../problem/gemm_problem.ts";
-import { elementCount } from "../../tensor/tensor.ts";
+import { GEMM_DTYPES, type GemmProblem } from "../../problem/gemm_problem.ts";
 import { type Cut, cutArithmetic, refuseCounts } from "../cut.ts";
 import { cutNotes, UNBOUND_NOTE } from "../cut_note.ts";
 import { refuseLongLoops } from "../loops.ts";
@@ -42,11 +35,11 @@ import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, residentPolicies } from "../device/model.ts";
 import { expectPlanned, isRefusal, type Planned, refusal } from "../refusal.ts";
 import { scalarBytes } from "../../elements/scalar.ts";
-import { BufferList } from "../tensors.ts";
 import { cutGemm, gemmUnit, gemmVector } from "./cut.ts";
-import { chooseMath } from "./math.ts";
+import { chooseGemm } from "./choose.ts";
 import type { GemmRequest } from "./request.ts";
 import { gemmEpilogue, resultMap } from "./epilogue.ts";
+import { planGemv } from "./gemv.ts";
 import {
   loadSteps,
   loopDepth,
@@ -59,6 +52,7 @@ import {
   storedDepth,
 } from "./operands.ts";
 import { SPLIT_NOTE, type SplitProduct, splitProduct, UNSTREAMED_NOTE } from "./split.ts";
+import { gemmBuffers } from "./tensors.ts";
 import { HALVES } from "../../kernels/split_halves.ts";
 
 /** The request with what the planner chooses of the main loop's variant. */
@@ -140,12 +134,21 @@ export function tryPlanGemm(asked: GemmRequest): Planned<Plan> {
   }
   const counted = refuseCounts(asked);
   if (counted !== undefined) return counted;
-  const math = chooseMath(asked);
-  if (isRefusal(math)) return math;
-  const plan = planMath({ ...asked, math });
+  const choice = chooseGemm(asked);
+  if (isRefusal(choice)) return choice;
+  const { math, gemv } = choice;
+  if (gemv !== undefined) {
+    const plan = planGemv(asked, gemv.shape);
+    // The main loop may do with fewer bindings.
+    if (!isRefusal(plan) || asked.policy === GEMV) return plan;
+  }
+  // Of nothing to multiply that policy leaves nothing to choose.
+  const { policy, ...rest } = asked;
+  const request = policy === GEMV ? rest : asked;
+  const plan = planMath({ ...request, math });
   // Halves take buffers and bindings that f32 does without.
-  return isRefusal(plan) && math === "f16x3" && asked.math !== math && asked.policy === undefined
-    ? planMath({ ...asked, math: "f32" })
+  return isRefusal(plan) && math === "f16x3" && asked.math !== math && policy === undefined
+    ? planMath({ ...request, math: "f32" })
     : plan;
 }
 
@@ -174,14 +177,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
   const depth = loopDepth(storedDepth(k, asStored, matrix), policy, chain);
   const shape = { rows: m, columns: n, depth, batches: batch, splits };
 
-  const buffers = new BufferList(limits);
-  const place: Partial<Record<GemmTensor, number>> = {};
-  for (const which of [...gemmOperands(problem), "output"] as const) {
-    const count = elementCount(gemmShape(problem, which));
-    place[which] = which === "a" || which === "b"
-      ? buffers.add(which, which, Math.ceil(count / depthOfValue(types)), types.storage)
-      : buffers.add(which, which, count, types.result);
-  }
+  const { buffers, place } = gemmBuffers(problem, types, limits);
   const result = place.output!;
   const strides = { row: n, outer: 0, inner: 1, base: [m * n] };
   const widest = gemmVector(problem);

@@ -14,7 +14,7 @@ const GPU_SCHEMA = 2;
 const COUNTS = ["multiprocessors", "registers", "sharedBytes"];
 
 /** Figures that may be 0: of what `auto` takes never, and of what costs nothing. */
-const MAY_BE_ZERO = ["f16x3", "transform", "halvesText"];
+const MAY_BE_ZERO = ["f16x3", "transform", "halvesText", "loads"];
 /** The same of all that lies below. */
 const ALL_MAY_BE_ZERO = "policies";
 
