@@ -279,6 +279,32 @@ Deno.test("wgconv conv and plan take --splits", async () => {
   assert.match(conv.stdout, /^kernel .*_split/m);
 });
 
+Deno.test("wgconv gemm multiplies a matrix by vectors, by price or where gemv is asked for", async () => {
+  const kernelOf = async (...args: string[]) => {
+    const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--check", "full", "--json"]);
+    assert.equal(code, 0, stderr);
+    const [record] = stdout.trim().split("\n").map((line) => JSON.parse(line))
+      .filter(({ kind }) => kind === "case");
+    assert.equal(record.verdict, "pass");
+    return record.kernel;
+  };
+  const row = ["--size", "1,300,200", ...once];
+  assert.match(await kernelOf(...row), /^gemv_f32_1rows_/);
+  assert.match(await kernelOf(...row, "--policy", "tiny"), /^gemm_f32_32x32x8_/);
+  assert.match(await kernelOf(...row, "--splits", "3"), /^gemv_f32_1rows_\w+_split$/);
+  const columns = ["--size", "30,16,200", "--policy", "gemv", ...once];
+  assert.match(await kernelOf(...columns), /^gemv_f32_16columns_/);
+  const many = await wgconv(["gemm", "--size", "30,17,200", "--policy", "gemv", ...once]);
+  assert.equal(many.code, 2);
+  assert.match(
+    many.stderr,
+    /gemv is of products with up to 16 rows or columns, these are 30 x 17$/m,
+  );
+  const { stdout } = await wgconv(["gemm", "--size", "2,12,40", "--search", ...once]);
+  assert.match(stdout, /^gemv \*? +1 +none /m);
+  assert.match(stdout, /^tiny +1 +none /m);
+});
+
 Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which it is", async () => {
   for (
     const [balance, kernel] of [["none", /_o4$/], ["split-k", /_split$/], ["stream-k", /_streamk$/]]
@@ -309,7 +335,8 @@ Deno.test("a software driver never cuts a long sum short: it is split, or refuse
   assert.equal(few.code, 0, few.stdout + few.stderr);
   const software = /software/.test((await wgconv(["devices"])).stdout);
   for (const check of ["none", "sample", "full"]) {
-    const { code, stderr } = await wgconv([...size, "--splits", "1", "--check", check]);
+    const whole = ["--policy", "tiny", "--splits", "1", "--check", check];
+    const { code, stderr } = await wgconv([...size, ...whole]);
     assert.equal(code, software ? 3 : 0, stderr);
     if (software) {
       assert.match(stderr, /^wgconv: Cannot plan: gemm_f32_\w+ loops \d+ times, [^\n]*\n$/);
