@@ -124,7 +124,7 @@ Deno.test("plans of products keep a software device's loops short, or are refuse
 
 Deno.test("splits that leave loops too long are refused on software devices, not on others", () => {
   const problem = gemmProblem({ m: 8, n: 8, k: 1_000_000 });
-  const request = { problem, dtype: "f32", splits: 1 } as const;
+  const request = { problem, dtype: "f32", policy: "tiny", splits: 1 } as const;
   assert.throws(() => planGemm({ ...request, ...SOFTWARE }), {
     name: "UnsupportedError",
     message:
