@@ -9,7 +9,6 @@ import { parseArgs } from "node:util";
 import { isRefusal } from "../src/algorithms/refusal.ts";
 import { MATHS } from "../src/algorithms/math.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import type { MatrixUnits } from "../src/kernels/matrix_units.ts";
 import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../src/problem/descriptor.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
@@ -22,20 +21,8 @@ import { convSubject } from "../src/run/conv_subject.ts";
 import { gemmSubject } from "../src/run/gemm_subject.ts";
 import type { Planning, Subject } from "../src/run/subject.ts";
 import { FILTER_LAYOUTS, filterLayoutFor, LAYOUTS } from "../src/tensor/layout.ts";
-import { H200_LIMITS } from "./h200_limits.ts";
+import { H200_LIMITS, H200_UNITS } from "./h200_limits.ts";
 
-/** What Dawn offers of an H200's tensor cores. */
-const H200_UNITS: MatrixUnits = {
-  lanes: 32,
-  cutsOff: true,
-  units: [
-    { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
-    { component: "f16", result: "f32", m: 16, n: 8, k: 16 },
-    { component: "f16", result: "f32", m: 16, n: 8, k: 8 },
-    { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
-    { component: "i8", result: "i32", m: 16, n: 8, k: 32 },
-  ],
-};
 /** Options of a run that take a choice from the planner. */
 const FORCING = ["policy", "splits", "balance", "flush", "variant", "device-model"];
 

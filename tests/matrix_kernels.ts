@@ -18,7 +18,7 @@ import { LAYOUTS } from "../src/tensor/layout.ts";
 import { request } from "./plan_request.ts";
 
 /** WebGPU's on an H200. */
-const limits = {
+export const limits = {
   ...DEFAULT_LIMITS,
   maxBufferSize: 2 ** 32 - 4,
   maxStorageBufferBindingSize: 2 ** 31 - 4,
