@@ -1,7 +1,8 @@
 /** Convolutions on matrix units, by the gate, on the devices of `matrix_units_test.ts`. */
 import assert from "#assert";
 import fc from "fast-check";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import { convProblem, type ConvProblemInit, OPERATIONS } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
@@ -9,6 +10,8 @@ import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { full, openMatrixUnits } from "./driver.ts";
+
+type Asked = Partial<PlanRequest> & Pick<PlanRequest, "algorithm">;
 
 /** Eights, of which eight are loaded at once, as often as any number. */
 const channels = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(8, 16, 24, 40));
@@ -102,4 +105,60 @@ Deno.test("random int8 convolutions on matrix units are exactly the reference's"
     ),
     { numRuns: full ? 300 : 30, seed: 20261122 },
   );
+});
+
+Deno.test("convolutions on matrix units are the same where the device checks indices itself", async () => {
+  using gpu = await openMatrixUnits();
+  using checked = await openMatrixUnits(true);
+  if (gpu === undefined || checked === undefined) return;
+  const shape = { batch: 3, inChannels: 16, outChannels: 40, inputSize: [9, 11] };
+  const square = { ...shape, filterSize: [3, 3], paddingBegin: [1, 1] };
+  const strided = { ...square, stride: [2, 2] };
+  const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "f16")!;
+  const implicit = { algorithm: "implicit-gemm", dtype: "f16", layout: "nhwc" } as const;
+  const tapRows = { ...implicit, variant: { tapRows: true } } as const;
+  const ring = `${2 * m}x${6 * n}x${2 * k}_${2 * m}x${3 * n}m`;
+  const runs: readonly (readonly [RegExp, ConvProblemInit, Asked])[] = [
+    [/_fwd_.*_row3/, { ...square, op: "fwd" }, tapRows],
+    [/_bwd_data_.*_row3/, { ...square, op: "bwd-data" }, tapRows],
+    [/_bwd_filter_.*_row3/, { ...square, op: "bwd-filter" }, { ...tapRows, policy: ring }],
+    [/_fwd_.*_tap_/, { ...strided, op: "fwd" }, { ...implicit, outDtype: "f32", flush: 16 }],
+    [/_bwd_data_.*_classes/, { ...strided, op: "bwd-data" }, implicit],
+    [/_bwd_filter_.*_rsc_/, { ...strided, op: "bwd-filter" }, { ...implicit, splits: 3 }],
+    [/_fwd_.*_nhwc_to_nchw_/, { ...square, op: "fwd", inChannels: 13 }, {
+      ...implicit,
+      layout: "nchw",
+      variant: { channelsLast: true },
+    }],
+    [/_fwd_.*_chwn_/, { ...square, op: "fwd" }, { ...implicit, layout: "chwn" }],
+    [/_fwd_i8_/, { ...square, op: "fwd" }, { ...implicit, dtype: "i8" }],
+    [/^im2win_fused/, { ...square, op: "fwd" }, {
+      algorithm: "im2win-fused",
+      dtype: "f16",
+      layout: "nhwc",
+    }],
+    // Its kernels have a policy of their own.
+    [/^winrs_f16_.*_mma/, { ...square, op: "bwd-filter" }, {
+      ...{ algorithm: "winrs", dtype: "f16", layout: "nhwc" },
+      variant: { halfTile: true },
+    }],
+  ];
+  for (const sizes of ["constant", "uniform"] as const) {
+    for (const [kernel, init, asked] of runs) {
+      const results = [];
+      for (const device of [gpu, checked]) {
+        const request = convRequest(device, convProblem(init), {
+          ...(asked.algorithm === "winrs" ? {} : { policy: "matrix-small" }),
+          ...{ ...asked, sizes, matrixUnits: device.matrixUnits! },
+        });
+        const kind = asked.dtype === "i8" ? "int8" : "uniform11";
+        const operands = fillOperands(convSubject(request), kind, 5);
+        const { plan, result } = await checkedResult(device, request, operands);
+        assert.match(plan.kernel, kernel);
+        assert.ok(plan.passes.some(({ kernel }) => kernel.wgsl.includes("subgroupMatrixLoad")));
+        results.push(result);
+      }
+      assert.deepEqual(results[0], results[1], `${kernel} ${sizes}`);
+    }
+  }
 });
