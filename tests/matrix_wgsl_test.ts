@@ -37,6 +37,23 @@ Deno.test("matrices that subgroups load and store lie within workgroup memory, w
   }
 });
 
+Deno.test("a matrix that ends behind its array, begins before it or lies where no text says is found", () => {
+  const [one] = PRODUCTS;
+  const kernel = kernels(one!).find(usesUnits)!;
+  const { wgsl } = kernel;
+  const load = /(subgroupMatrixLoad<.+>\(&\w+, )(.+)(, \d+u\);)/;
+  const moved = (by: string) => ({ ...kernel, wgsl: wgsl.replace(load, `$1($2)${by}$3`) });
+  assert.ok(assertWithin(kernel, one!.lanes) <= 1);
+  assert.throws(() => assertWithin(moved(" + 9999u"), one!.lanes), /a matrix ends at \d+/);
+  assert.throws(() => assertWithin(moved(" - 9999u"), one!.lanes), /begins at -\d+/);
+  assert.throws(() => assertWithin(moved(" + step"), one!.lanes), /^AssertionError.*: step of /);
+  const shrunk = wgsl.replaceAll(
+    /(var<workgroup> \w+: array<.+, )(\d+)>/g,
+    (_, head, size) => `${head}${size / 2}>`,
+  );
+  assert.throws(() => assertWithin({ ...kernel, wgsl: shrunk }, one!.lanes), /a matrix ends at/);
+});
+
 Deno.test("WinRS on matrix units of every shape fits workgroup memory, and is valid WGSL to dawn", async () => {
   using validator = await openValidator("dawn", { robust: false });
   for (const one of PRODUCTS.filter(({ dtype }) => dtype === "f16")) {
