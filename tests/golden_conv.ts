@@ -1,16 +1,24 @@
 import type { DeviceLimits } from "../src/algorithms/plan.ts";
 import { planConv } from "../src/algorithms/planner.ts";
 import type { AlgorithmName } from "../src/algorithms/names.ts";
-import { checkAgainst, type Checked } from "../src/run/check.ts";
-import { convResult, convSubject } from "../src/run/conv_subject.ts";
+import { checkAgainst, type Checked, computeReference, type Reference } from "../src/run/check.ts";
+import { type ConvAsked, convSubject } from "../src/run/conv_subject.ts";
 import { runPlan } from "../src/run/run_plan.ts";
+import type { HostData, HostOperands } from "../src/run/subject.ts";
 import type { GpuDevice } from "../src/gpu/device.ts";
-import { operandTensors, type Operation } from "../src/problem/conv_problem.ts";
+import type { MainLoopVariant } from "../src/kernels/main_loop_variant.ts";
+import {
+  type ConvDType,
+  type ConvOutDType,
+  operandTensors,
+  type Operation,
+  tensorShape,
+} from "../src/problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../src/problem/epilogue.ts";
 import { referenceConv } from "../src/reference/reference.ts";
+import { convertDType } from "../src/tensor/convert.ts";
 import { convertLayout, filterLayoutFor, type Layout } from "../src/tensor/layout.ts";
 import { tensor } from "../src/tensor/tensor.ts";
-import { tensorShape } from "../src/problem/conv_problem.ts";
 import type { GoldenCase } from "./golden.ts";
 
 /** One cell of the matrix that every driver must pass. */
@@ -18,70 +26,111 @@ export interface GoldenRun {
   readonly op: Operation;
   readonly algorithm: AlgorithmName;
   readonly layout: Layout;
+  /** Of the operands, which are rounded to it, and scaled to all of int8's range; f32 where absent. */
+  readonly dtype?: ConvDType;
+  readonly outDtype?: ConvOutDType;
   readonly policy?: string;
   readonly splits?: number;
   readonly flush?: number;
   readonly sizes?: "constant" | "uniform";
   readonly tile?: string;
-  /** Of f32; halves are multiplied on the device's matrix units, which nothing else is run on. */
+  /** Whether the device's matrix units multiply, where there are any. */
+  readonly matrixUnits?: boolean;
+  /** Of f32; halves are multiplied on matrix units, which nothing else is run on. */
   readonly math?: "f16x3";
+  readonly variant?: MainLoopVariant;
   readonly maxWorkspaceBytes?: number;
   /** Replaces the device's limits: a small binding limit splits tensors. */
   readonly limits?: Partial<DeviceLimits>;
 }
 
-/** Runs a golden case on the device and holds the result against PyTorch's FP64 values, by the gate. */
+/** What a run plans on a device. */
+export function goldenRequest(
+  { limits, matrixUnits }: Pick<GpuDevice, "limits" | "matrixUnits">,
+  golden: GoldenCase,
+  { matrixUnits: units = false, limits: less, dtype = "f32", sizes = "uniform", ...run }: GoldenRun,
+) {
+  return {
+    ...run,
+    problem: golden.problems[run.op],
+    dtype,
+    filterLayout: filterLayoutFor(run.layout),
+    epilogue: NO_EPILOGUE,
+    ...(units && matrixUnits && { matrixUnits }),
+    limits: { ...limits, ...less },
+    sizes,
+  };
+}
+
+/**
+ * Runs a golden case on the device and holds the result by the gate: of f32 against PyTorch's FP64 values, of operands that are rounded
+ * against those of our own reference.
+ */
 export async function runGolden(
   gpu: GpuDevice,
   golden: GoldenCase,
   run: GoldenRun,
 ): Promise<Checked & { kernel: string }> {
-  const { op, layout } = run;
-  const problem = golden.problems[op];
-  const filterLayout = filterLayoutFor(layout);
+  const request = goldenRequest(gpu, golden, run);
+  const reference = await referenceOf(golden, request);
+  const plan = planConv(request);
+  const { operands, subject } = reference;
+  const { result } = await runPlan(gpu, plan, operands, subject.result, 2);
+  const checked = checkAgainst(reference, result as HostData, plan.arithmetic);
+  return { ...checked, kernel: plan.kernel };
+}
+
+const references = new Map<string, Promise<Reference>>();
+
+/** The reference of a request, which serves all others of the same types and layout. */
+function referenceOf(golden: GoldenCase, asked: ConvAsked): Promise<Reference> {
+  const { problem: { op }, dtype, outDtype, layout } = asked;
+  const key = [golden.name, op, dtype, outDtype, layout].join(" ");
+  const known = references.get(key);
+  if (known !== undefined) return known;
+  const made = makeReference(golden, asked);
+  references.set(key, made);
+  return made;
+}
+
+async function makeReference(golden: GoldenCase, asked: ConvAsked): Promise<Reference> {
+  const subject = convSubject(asked);
+  const operands = operandsOf(golden, asked);
+  const { op } = asked.problem;
+  if (asked.dtype !== "f32") {
+    return await computeReference({ subject, operands, mode: "full", seed: 1 });
+  }
+  // Magnitudes are ours; the values that count are PyTorch's.
+  const { magnitudes, shape } = await magnitudesOf(golden, op);
+  return { values: golden.results[op], magnitudes, shape, subject, operands, seed: 1 };
+}
+
+/** Operands of a golden case as a request has them in memory. */
+function operandsOf(
+  golden: GoldenCase,
+  { problem, dtype = "f32", layout, filterLayout }: ConvAsked,
+): HostOperands {
   const canonical = {
     input: golden.input,
     filter: golden.filter,
     output: golden.gradOutput,
   };
-  const operands: Partial<Record<"input" | "filter" | "output", Float32Array<ArrayBuffer>>> = {};
-  for (const which of operandTensors(op)) {
-    const whole = tensor("f32", tensorShape(problem, which), canonical[which]);
-    operands[which] = which === "filter"
-      ? convertLayout(whole, "kcrs", filterLayout).data
-      : convertLayout(whole, "nchw", layout).data;
-  }
-  const plan = planConv({
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout,
-    epilogue: NO_EPILOGUE,
-    algorithm: run.algorithm,
-    ...(run.policy === undefined ? {} : { policy: run.policy }),
-    ...(run.splits === undefined ? {} : { splits: run.splits }),
-    ...(run.flush === undefined ? {} : { flush: run.flush }),
-    ...(run.tile === undefined ? {} : { tile: run.tile }),
-    ...(run.math === undefined
-      ? {}
-      : { math: run.math, ...(gpu.matrixUnits && { matrixUnits: gpu.matrixUnits }) }),
-    ...(run.maxWorkspaceBytes === undefined ? {} : { maxWorkspaceBytes: run.maxWorkspaceBytes }),
-    limits: { ...gpu.limits, ...run.limits },
-    sizes: run.sizes ?? "uniform",
-  });
-  const { result } = await runPlan(gpu, plan, operands, convResult(problem), 2);
-  // Magnitudes are ours; the values that count are PyTorch's.
-  const { magnitudes, shape } = await magnitudesOf(golden, op);
-  const reference = {
-    values: golden.results[op],
-    magnitudes,
-    shape,
-    subject: convSubject({ problem, layout, filterLayout }),
-    operands,
-    seed: 1,
-  };
-  const checked = checkAgainst(reference, result, plan.arithmetic);
-  return { ...checked, kernel: plan.kernel };
+  return Object.fromEntries(
+    operandTensors(problem.op).map((which) => {
+      const data = dtype === "i8" ? wholeNumbers(canonical[which]) : canonical[which];
+      const whole = convertDType(tensor("f32", tensorShape(problem, which), data), dtype);
+      const lying = which === "filter"
+        ? convertLayout(whole, "kcrs", filterLayout)
+        : convertLayout(whole, "nchw", layout);
+      return [which, lying.data];
+    }),
+  );
+}
+
+/** The nearest whole numbers, the largest made 127. */
+function wholeNumbers(data: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
+  const largest = data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return data.map((value) => Math.round(value / largest * 127));
 }
 
 type Magnitudes = Awaited<ReturnType<typeof referenceConv>>;

@@ -9,8 +9,6 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { operandTensors, OPERATIONS, tensorShape } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
-import { loadGoldenCases } from "../golden.ts";
-import { runGolden } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
 import { convolve, errsLittle, unjudged } from "../support/halves_conv.ts";
 import {
@@ -22,31 +20,6 @@ import {
   UNDERFLOW,
 } from "../support/spoilt_operands.ts";
 import { full, openMatrixUnits } from "./driver.ts";
-
-Deno.test("Winograd in halves agrees with PyTorch on the golden cases", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
-  let runs = 0;
-  for (const [index, golden] of loadGoldenCases().entries()) {
-    const { stride, dilation, filterSize } = golden.problems.fwd;
-    if (filterSize.length > 2 || [...stride, ...dilation].some((one) => one !== 1)) continue;
-    for (const [turn, op] of OPERATIONS.entries()) {
-      for (const layout of full ? LAYOUTS : [LAYOUTS[(index + turn) % LAYOUTS.length]!]) {
-        const run = {
-          op,
-          algorithm: "winograd2d-nonfused",
-          layout,
-          math: "f16x3",
-        } as const;
-        const { verdict, message, kernel } = await runGolden(gpu, golden, run);
-        assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
-        assert.match(kernel, /_f16x3_/);
-        runs++;
-      }
-    }
-  }
-  assert.ok(runs >= 30, `${runs} cases`);
-});
 
 /** Problems whose tiles, channels and images divide nothing, and what is asked of them beside halves. */
 const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [

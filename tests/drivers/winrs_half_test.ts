@@ -4,16 +4,15 @@ import fc from "fast-check";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { admissible, omegaName, OMEGAS, parseOmega } from "../../src/algorithms/winrs/omega.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
-import { type ConvProblem, convProblem, tensorShape } from "../../src/problem/conv_problem.ts";
+import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
-import { convertDType } from "../../src/tensor/convert.ts";
 import type { FillKind } from "../../src/tensor/fill.ts";
-import { convertLayout, LAYOUTS } from "../../src/tensor/layout.ts";
-import { tensor } from "../../src/tensor/tensor.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
+import { runGolden } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
 import { filterProblem, randomGradients, SMALLEST } from "../winrs_conv.ts";
 import { backend, full, openMatrixUnits } from "./driver.ts";
@@ -99,14 +98,13 @@ Deno.test("golden cases rounded to f16 agree with FP64", async () => {
   const chosen = loadGoldenCases().filter(({ name }) => full || few.includes(name));
   assert.ok(chosen.length >= few.length);
   for (const [index, golden] of chosen.entries()) {
-    const problem = golden.problems["bwd-filter"];
     for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-      const data = { input: golden.input, output: golden.gradOutput };
-      const operands = Object.fromEntries((["input", "output"] as const).map((which) => {
-        const whole = tensor("f32", tensorShape(problem, which), data[which]);
-        return [which, convertDType(convertLayout(whole, "nchw", layout), "f16").data];
-      }));
-      await checkHalf(gpu, halfRequest(gpu, problem, { layout }), operands);
+      const { verdict, message, kernel } = await runGolden(gpu, golden, {
+        ...{ op: "bwd-filter", algorithm: "winrs", layout, dtype: "f16", policy: SMALLEST },
+        variant: { halfTile: true },
+      });
+      assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
+      assert.match(kernel, /^winrs_f16_.*_half_tile/);
     }
   }
 });
