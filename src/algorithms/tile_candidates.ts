@@ -2,6 +2,7 @@ import { policyVector, tapReach, vectorSide } from "../kernels/loader.ts";
 import { mainLoopBytes } from "../kernels/main_loop.ts";
 import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
+  GATHERED_POLICY_NAMES,
   isMatrixPolicyName,
   isMatrixTile,
   MATRIX_POLICY_NAMES,
@@ -192,15 +193,18 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
     if (matrix === undefined) {
       return refusal(
         "limit",
-        `policy ${name} wants matrix units, and there are none: wgconv devices --backend ` +
-          "dawn lists a device's",
+        `policy ${name} wants matrix units for the types, and there are none: wgconv devices ` +
+          "--backend dawn lists a device's",
       );
     }
     if (TAP_POLICY_NAMES.includes(name)) {
       return refusal(
         "problem",
         `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 7 taps and stride 1 along the last axis, of backward-filter ` +
-          "with 2 to 5 on tiles with a multiple of so many matrices beside each other in a subgroup",
+          "with 2 to 5 on tiles with a multiple of so many matrices beside each other in a subgroup" +
+          (GATHERED_POLICY_NAMES.includes(name)
+            ? ", and images of such that are read tap by tap"
+            : ""),
       );
     }
     return refusal(

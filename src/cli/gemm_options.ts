@@ -104,7 +104,7 @@ export function gemmOptions() {
     )
     .option(
       "--accumulate <name>",
-      "of f16: f32, or f16 in short chains that are added to f32",
+      "of f16: f32, or f16 in short chains that are added to f32, never on matrix units",
       oneOf(["f32", "f16"] as const),
       "f32" as const,
     )

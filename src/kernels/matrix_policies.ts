@@ -98,6 +98,11 @@ export interface TapWalk {
 /** Those that are twice as deep as well where images are gathered tap by tap: 128x192x64, and 128x128x64, where tiles or splits of it make a wave. */
 const GATHERED_DEEPER: readonly string[] = ["matrix-192-columns", "matrix-eight"];
 
+/** Names of those. */
+export const GATHERED_POLICY_NAMES: readonly string[] = GATHERED_DEEPER.map((name) =>
+  `${name}-deep`
+);
+
 /** Where images are gathered tap by tap some are twice as deep: half as many barriers, and half as much arithmetic of places. */
 function plainPolicies(gathered: boolean): readonly MatrixPolicy[] {
   if (!gathered) return MATRIX_POLICIES;

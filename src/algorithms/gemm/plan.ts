@@ -66,6 +66,14 @@ function withTile(request: GemmRequest): GemmRequest {
     : request;
 }
 
+/** What a plan says of f16 sums where the device's matrix units would add up in f32. */
+const THREADS_NOTE = "sums in f16 are made by threads: on matrix units they are in f32 alone";
+
+/** Whether matrix units would multiply, were it not for the type of the sums. */
+function leavesUnits({ accumulate, ...rest }: GemmRequest): boolean {
+  return accumulate === "f16" && gemmUnit(rest) !== undefined;
+}
+
 /**
  * Rows of tiles of a band, in which workgroups on matrix units go over the results: the tiles of a wave are about as many elements
  * high as wide, so that its operands are read least often. 0 for all rows, where these or columns are few. On an H200 8192³ gains 1
@@ -230,6 +238,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
       ...packs.map(({ kernel: { name } }) => `${name.split(".")[0]} before it`),
       ...(split === undefined ? [] : [SPLIT_NOTE]),
       ...(split !== undefined && request.balance === "stream-k" ? [UNSTREAMED_NOTE] : []),
+      ...(leavesUnits(asked) ? [THREADS_NOTE] : []),
     ],
   });
   if (isRefusal(plan)) return plan;

@@ -44,3 +44,22 @@ Deno.test("large products on matrix units go over their tiles in bands as high a
   assert.equal(band([50176, 128, 512], { policy: "matrix-ahead-tall" }), 0);
   assert.equal(band(large, { dtype: "f32", math: "f32" }), 0);
 });
+
+Deno.test("f16 sums are made by threads, and the plan says so where there are matrix units", () => {
+  const problem = gemmProblem({ m: 64, n: 64, k: 64 });
+  const asked = { problem, dtype: "f16", accumulate: "f16", limits: DEFAULT_LIMITS } as const;
+  const said = /sums in f16 are made by threads/;
+  const { kernel, notes } = planGemm({ ...asked, matrixUnits });
+  assert.doesNotMatch(kernel, /_mma/);
+  assert.match(notes.join("\n"), said);
+  const others = [asked, { ...asked, matrixUnits, accumulate: "f32" }, {
+    ...asked,
+    matrixUnits,
+    variant: { matrixUnits: false },
+  }] as const;
+  for (const one of others) assert.doesNotMatch(planGemm(one).notes.join("\n"), said);
+  assert.throws(
+    () => planGemm({ ...asked, matrixUnits, policy: "matrix-small" }),
+    /policy matrix-small wants matrix units for the types, and there are none/,
+  );
+});
