@@ -37,7 +37,12 @@ const CONVOLUTIONS = [
     maxBoundRatio: Infinity,
   }],
   ["int8", ["nhwc"], 150, { dtype: "i8", algorithm: "implicit-gemm" }],
-  ["f32 in halves", LAYOUTS, 1200, {
+  ["f32 in halves by implicit GEMM", ["nhwc", "nchw"], 600, {
+    dtype: "f32",
+    math: "f16x3",
+    algorithm: "implicit-gemm",
+  }],
+  ["f32 in halves by Winograd", LAYOUTS, 1200, {
     dtype: "f32",
     math: "f16x3",
     algorithm: "winograd2d-nonfused",

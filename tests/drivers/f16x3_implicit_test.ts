@@ -14,8 +14,6 @@ import {
 } from "../../src/problem/conv_problem.ts";
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import type { Layout } from "../../src/tensor/layout.ts";
-import { loadGoldenCases } from "../golden.ts";
-import { runGolden } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
 import { convolve, errsLittle, unjudged } from "../support/halves_conv.ts";
 import {
@@ -34,27 +32,6 @@ const BY = { algorithm: "implicit-gemm", math: "f16x3" } as const;
 function layoutsOf(op: Operation): readonly Layout[] {
   return op === "bwd-filter" ? ["nhwc"] : ["nhwc", "nchw"];
 }
-
-Deno.test("implicit GEMM in halves agrees with PyTorch on the golden cases", async () => {
-  using gpu = await openMatrixUnits();
-  if (gpu === undefined) return;
-  let runs = 0;
-  for (const [index, golden] of loadGoldenCases().entries()) {
-    const { groups, inChannels } = golden.problems.fwd;
-    if (groups > 1) continue;
-    for (const [turn, op] of OPERATIONS.entries()) {
-      if (op === "bwd-filter" && inChannels % 8 !== 0) continue;
-      const layouts = layoutsOf(op);
-      for (const layout of full ? layouts : [layouts[(index + turn) % layouts.length]!]) {
-        const { verdict, message, kernel } = await runGolden(gpu, golden, { op, layout, ...BY });
-        assert.equal(verdict, "pass", `${golden.name} with ${kernel}: ${message}`);
-        assert.match(kernel, /_f16x3_/);
-        runs++;
-      }
-    }
-  }
-  assert.ok(runs >= 20, `${runs} cases`);
-});
 
 /** Problems whose tiles, channels and images divide nothing, and what is asked of them beside halves. */
 const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [

@@ -21,8 +21,8 @@ interface Kind {
   readonly runs: readonly GoldenRun[];
   /** What its kernels' names hold. */
   readonly kernel: RegExp;
-  /** Cases that it takes; all where absent. */
-  readonly takes?: (problem: ConvProblem) => boolean;
+  /** Cases that it takes, in the run's operation; all where absent. */
+  readonly takes?: (problem: ConvProblem, run: GoldenRun) => boolean;
   /** How it may walk taps, each of which has policies of its own; none where its kernels have but one policy. */
   readonly walks?: readonly TapWalk[];
 }
@@ -102,6 +102,19 @@ const KINDS: readonly Kind[] = [
     takes: (problem) => inEights(problem) && walksOnce(problem) && problem.filterSize.at(-1)! > 1,
   },
   {
+    name: "implicit GEMM of f32 in halves",
+    runs: OPERATIONS.flatMap((op) =>
+      (["nhwc", "nchw"] as const).map((layout) => ({
+        ...{ op, algorithm: "implicit-gemm", layout },
+        ...{ math: "f16x3", matrixUnits: true },
+      }))
+    ),
+    kernel: /^implicit_gemm_.*_f16x3_.*_mma/,
+    takes: ({ groups, inChannels, op }, { layout }) =>
+      groups === 1 && (op !== "bwd-filter" || layout === "nhwc" && inChannels % 8 === 0),
+    walks: [{}],
+  },
+  {
     name: "Winograd of f32 in halves",
     runs: OPERATIONS.flatMap((op) =>
       LAYOUTS.map((layout) => ({
@@ -116,6 +129,11 @@ const KINDS: readonly Kind[] = [
 ];
 
 const CASES = loadGoldenCases();
+
+/** What of a kind runs a case. */
+function runsOf({ runs, takes = () => true }: Kind, { problems }: GoldenCase): GoldenRun[] {
+  return runs.filter((run) => takes(problems[run.op], run));
+}
 
 /** What multiplies a run's operands. */
 function unitOf({ matrixUnits }: GpuDevice, { dtype }: GoldenRun): MatrixUnit {
@@ -144,58 +162,53 @@ async function agrees(gpu: GpuDevice, golden: GoldenCase, run: GoldenRun, kind: 
 }
 
 for (const [turn, kind] of KINDS.entries()) {
-  const { name, runs, takes = () => true, walks } = kind;
-  const cases = CASES.filter(({ problems: { fwd } }) => takes(fwd));
+  const taken = CASES.map((golden) => [golden, runsOf(kind, golden)] as const)
+    .filter(([, runs]) => runs.length > 0);
   const chosen = full
-    ? cases.flatMap((golden) => runs.map((run) => [golden, run] as const))
-    : cases.filter((_, i) => (i + turn) % 2 === 0).map((golden, i) =>
+    ? taken.flatMap(([golden, runs]) => runs.map((run) => [golden, run] as const))
+    : taken.filter((_, i) => (i + turn) % 2 === 0).map(([golden, runs], i) =>
       [golden, runs[(i + turn) % runs.length]!] as const
     );
-  Deno.test(`${name} on matrix units agrees with FP64, ${chosen.length} golden cases`, async () => {
+  Deno.test(`${kind.name} on matrix units agrees with FP64, ${chosen.length} golden cases`, async () => {
     using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
-    assert.ok(cases.length >= 5, `${cases.length} cases`);
+    assert.ok(taken.length >= 5, `${taken.length} cases`);
     for (const [golden, run] of chosen) {
       const policy = smallest(unitOf(gpu, run), run, golden.problems.fwd);
-      await agrees(gpu, golden, walks === undefined ? run : { ...run, policy }, kind);
+      await agrees(gpu, golden, kind.walks === undefined ? run : { ...run, policy }, kind);
     }
   });
 }
 
 /** Of so many policies a sample has one. */
 const SAMPLED = 12;
+/** From one policy to the next, of the pairs of cases and runs: coprime to what there are of them, so that all have their turn. */
+const STEP = 7;
 
 /** Cases that policies are tried with: of three, five and two taps, with strides, and of channels that divide nothing. */
 const FEW = ["resnet_conv2_small", "filter_5x5", "even_filter_2x2", "stride2_3x3", "odd_channels"];
 
 for (const [turn, kind] of KINDS.entries()) {
-  const { name, runs, takes = () => true, walks } = kind;
+  const { name, runs: [first], walks } = kind;
   if (walks === undefined) continue;
   Deno.test(`${name} on matrix units agrees with FP64 by ${full ? "every policy" : "policies"}`, async () => {
     using gpu = await openMatrixUnits();
     if (gpu === undefined) return;
-    const cases = CASES.filter(({ name, problems: { fwd } }) => FEW.includes(name) && takes(fwd));
-    const unit = unitOf(gpu, runs[0]!);
-    const split = runs[0]!.math === "f16x3";
+    const unit = unitOf(gpu, first!);
+    const { lanes } = gpu.matrixUnits!;
     const policies = walks.flatMap((walk) =>
-      matrixPolicies(unit, gpu.matrixUnits!.lanes, split, walk)
+      matrixPolicies(unit, lanes, first!.math === "f16x3", walk)
     );
     const names = [...new Set(policies.map(({ name }) => name))];
     assert.ok(names.length > 12, names.join());
+    const pairs = CASES.filter(({ name }) => FEW.includes(name))
+      .flatMap((golden) => runsOf(kind, golden).map((run) => [golden, run] as const));
     for (const [i, policy] of names.entries()) {
       if (!full && i % SAMPLED !== turn) continue;
-      // Not every one divides the taps of every case: the first that it does, from another one and another run each time.
-      const ways = cases.flatMap((_, j) =>
-        runs.map((_, k) =>
-          [
-            cases[(i + j + turn) % cases.length]!,
-            { ...runs[(i + k + turn) % runs.length]!, policy },
-          ] as const
-        )
-      );
-      const way = ways.find(([golden, run]) =>
-        !isRefusal(tryPlanConv(goldenRequest(gpu, golden, run)))
-      );
+      // Not every one divides the taps of every case: the first that it does, from another one each time.
+      const way = pairs.map((_, j) => pairs[(STEP * (i + turn) + j) % pairs.length]!)
+        .map(([golden, run]) => [golden, { ...run, policy }] as const)
+        .find(([golden, run]) => !isRefusal(tryPlanConv(goldenRequest(gpu, golden, run))));
       if (way === undefined) throw new Error(`${policy} cuts no case of ${name}`);
       const [golden, run] = way;
       await agrees(gpu, golden, run, kind);

@@ -259,7 +259,13 @@ Deno.test("sums of f16 products whose results are f32 are stored every few produ
   } as const;
   const { plan } = await multiply(gpu, { m: 300, n: 300, k: 640, ...all }, { ...f32, ...streamed });
   assert.match(plan.kernel, /_stored\d+_.*_streamk/);
-  for (const [k, flush, chain] of [[2100, undefined, 1056], [2100, 0, undefined]] as const) {
+  for (
+    const [k, flush, chain] of [
+      [4100, undefined, 2176],
+      [3000, undefined, undefined],
+      [4100, 0, undefined],
+    ] as const
+  ) {
     const { plan } = await multiply(
       gpu,
       { m: 20, n: 24, k },
