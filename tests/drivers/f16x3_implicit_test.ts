@@ -28,10 +28,8 @@ import { full, openMatrixUnits } from "./driver.ts";
 
 const BY = { algorithm: "implicit-gemm", math: "f16x3" } as const;
 
-/** Layouts that an operation has halves of. */
-function layoutsOf(op: Operation): readonly Layout[] {
-  return op === "bwd-filter" ? ["nhwc"] : ["nhwc", "nchw"];
-}
+/** Layouts that there are halves of. */
+const HALVES_LAYOUTS: readonly Layout[] = ["nhwc", "nchw"];
 
 /** Problems whose tiles, channels and images divide nothing, and what is asked of them beside halves. */
 const ODD: readonly (readonly [string, Partial<PlanRequest>])[] = [
@@ -54,8 +52,9 @@ for (const op of OPERATIONS) {
     let runs = 0;
     for (const [index, [descriptor, more]] of ODD.entries()) {
       if (op === "bwd-filter" && parseDescriptor(descriptor).inChannels % 8 !== 0) continue;
-      const layouts = layoutsOf(op);
-      for (const layout of full ? layouts : [layouts[index % layouts.length]!]) {
+      for (
+        const layout of full ? HALVES_LAYOUTS : [HALVES_LAYOUTS[index % HALVES_LAYOUTS.length]!]
+      ) {
         for (const sizes of full ? ["uniform", "constant"] as const : ["constant"] as const) {
           const { plan } = await convolve(gpu, descriptor, op, { ...BY, layout, sizes, ...more });
           assert.match(plan.kernel, /^implicit_gemm_/);
@@ -77,7 +76,7 @@ Deno.test("implicit GEMM in halves of bindings that are in parts, and with an ep
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const epilogue = { bias: true, activation: "relu" } as const;
-  for (const layout of layoutsOf("fwd")) {
+  for (const layout of HALVES_LAYOUTS) {
     for (const descriptor of ["mb2ic20ih9oc12kh3ph1sh2", "mb2ic20ih8oc13kh3ph1"]) {
       const data = { spoil: ALTERNATE };
       await convolve(gpu, descriptor, "fwd", { ...BY, layout, epilogue });
@@ -95,7 +94,7 @@ Deno.test("implicit GEMM in halves gets back what units cut off", async () => {
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const op of OPERATIONS) {
     const descriptor = op === "bwd-filter" ? "mb8ic8ih16oc6kh3ph1" : "mb1ic96ih6oc96kh3ph1sh2";
-    for (const layout of layoutsOf(op)) {
+    for (const layout of HALVES_LAYOUTS) {
       const run = (more: Partial<PlanRequest>) =>
         unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, { fill: "uniform01" });
       const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
@@ -120,10 +119,11 @@ Deno.test("what halves do not hold is summed in f32", async () => {
   });
   for (const [turn, [name, spoil]] of all.entries()) {
     for (const op of OPERATIONS) {
-      const layouts = layoutsOf(op);
       // Of backward-filter channels are in eights; what is spoilt of them are the first ones.
       const channels = op === "bwd-filter" ? 8 : CHANNELS;
-      for (const layout of full ? layouts : [layouts[turn % layouts.length]!]) {
+      for (
+        const layout of full ? HALVES_LAYOUTS : [HALVES_LAYOUTS[turn % HALVES_LAYOUTS.length]!]
+      ) {
         for (const stride of full ? ["", "sh2"] : [turn % 2 === 0 ? "" : "sh2"]) {
           // Of a gradient the second operand is that of the output, as large as the input where the stride is 1.
           if (stride !== "" && op !== "fwd" && op !== "bwd-data") continue;
@@ -192,8 +192,7 @@ Deno.test("random convolutions in halves by implicit GEMM of data of any range a
         const descriptor = `mb${mb}ic${channels}ih${ih}iw${iw}oc${oc}kh${kh}kw${kw}` +
           `sh${sh}sw${sw}ph${ph}pw1dh${dh}dw0`;
         const problem = { ...parseDescriptor(descriptor), op };
-        const layouts = layoutsOf(op);
-        const layout = layouts[turn % layouts.length]!;
+        const layout = HALVES_LAYOUTS[turn % HALVES_LAYOUTS.length]!;
         await convolve(gpu, descriptor, op, { ...BY, layout, sizes }, {
           spoil: (set) => {
             for (const [which, a, b, c, d, value] of values) {

@@ -19,7 +19,7 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { addsUp } from "../conv_product.ts";
 import { type Cut, cutProduct } from "../cut.ts";
 import { deviceOf } from "../device/h200.ts";
-import { productTime } from "../device/model.ts";
+import { moveTime, passTime, productTime } from "../device/model.ts";
 import { splittingCost } from "../gemm/operands.ts";
 import { type Product, productUnit, stepsOf } from "../product.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
@@ -27,6 +27,7 @@ import type { PlanRequest } from "../request.ts";
 import { spatialAxes } from "../spatial_axes.ts";
 import { resultElements } from "../tensors.ts";
 import { type Operands, stridesOf } from "./access.ts";
+import { copiedElements, type Copy, imageCopy } from "./channels_copy.ts";
 import { classOperands } from "./class_operands.ts";
 import { gatherOperands } from "./gather_operands.ts";
 import { implicitTime } from "./price.ts";
@@ -77,10 +78,26 @@ export function refuseHalves({ problem, layout }: PlanRequest): string | undefin
   if (layout === "chwn") return "its halves are of nchw and nhwc";
   if (accumulationLength(problem) * resultElements(problem) === 0) return "there is nothing to sum";
   if (problem.op !== "bwd-filter") return undefined;
-  if (layout !== "nhwc") return "its halves of backward-filter are of nhwc";
   return problem.inChannels % 8 === 0
     ? undefined
     : "its halves of backward-filter are of channels in eights";
+}
+
+/**
+ * The request as its images lie when they are split: of a filter's gradient with channels innermost, as which passes before write
+ * those of nchw.
+ */
+export function lyingRequest(asked: PlanRequest): PlanRequest {
+  return sumsPlaces(asked) ? { ...asked, layout: "nhwc" } : asked;
+}
+
+/** Images that are written with channels innermost before they are split. */
+export function turnedImages(asked: PlanRequest): readonly { which: ConvTensor; copy: Copy }[] {
+  if (lyingRequest(asked).layout === asked.layout) return [];
+  return operandTensors(asked.problem.op).map((which) => {
+    const channels = tensorShape(asked.problem, which)[1]!;
+    return { which, copy: imageCopy(asked, which, channels, false) };
+  });
 }
 
 /** The request whose channels, or images, are halves in turn, a matrix of each: what the loop's loaders go over. */
@@ -176,10 +193,11 @@ function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operand
 
 /** The operands of a request as they are written for a policy: that whose places are rows, and that whose places are columns. */
 export function writtenOperands(
-  asked: PlanRequest,
-  { request, operands }: Pick<HalvesProduct, "request" | "operands">,
+  request: PlanRequest,
+  { request: doubled, operands }: Pick<HalvesProduct, "request" | "operands">,
   policy: TilePolicy,
 ): { readonly a: WrittenOperand; readonly b: WrittenOperand } {
+  const asked = lyingRequest(request);
   const { problem } = asked;
   const [image, other] = operandTensors(problem.op);
   const [batch, channels, ...sizes] = tensorShape(problem, image) as [number, number, ...number[]];
@@ -188,7 +206,7 @@ export function writtenOperands(
   const spotStride = strides.at(-1)!;
   const count = (count: number, stride: number): Extent => ({ count, stride });
   if (sumsPlaces(asked)) {
-    const depth = request.problem.batch;
+    const depth = doubled.problem.batch;
     const written = (which: ConvTensor, tile: number): WrittenOperand => {
       const [images, channels, ...sizes] = tensorShape(problem, which) as [number, number];
       const spots = elementCount(sizes);
@@ -237,7 +255,7 @@ export function writtenOperands(
         places: spots,
         depth: channels,
         strides: { batch: strides[0]!, place: spotStride, depth: strides[1]! },
-        padded: { places: spots, depth: halvesDepth(channels, halvesUnit(request)) },
+        padded: { places: spots, depth: halvesDepth(channels, halvesUnit(doubled)) },
         depthInner: true,
       },
     },
@@ -324,7 +342,9 @@ function productOf(
     finishedApart: true,
     workspaceBytes: (policy) => {
       const { a, b } = writtenOperands(asked, way, policy);
-      return 2 * (writtenElements(a) + writtenElements(b)) + 4 * halvesMarks(asked).words;
+      const turned = turnedImages(asked).reduce((sum, { copy }) => sum + copiedElements(copy), 0);
+      return 2 * (writtenElements(a) + writtenElements(b)) +
+        4 * (turned + halvesMarks(asked).words);
     },
     matrix: productUnit(
       request,
@@ -342,9 +362,15 @@ function timeOf(
   { request, operands }: Pick<HalvesProduct, "request" | "operands">,
   cut: Cut,
 ): number {
-  const { rates, times } = deviceOf(asked);
+  const device = deviceOf(asked);
+  const { rates, times } = device;
   // Places are counted, and flagged results looked for.
   const beside = 2 * times.dispatch;
   const images = productTime(splitting(asked, operandTensors(asked.problem.op)[0]), rates.gathered);
-  return images + beside + implicitTime(request, { ...operands, pack: () => undefined }, cut);
+  const turned = turnedImages(asked).reduce((sum, { copy }) => {
+    const moved = moveTime(2 * 4 * copiedElements(copy), rates.filterStream);
+    return sum + passTime(0, moved, device);
+  }, 0);
+  return images + turned + beside +
+    implicitTime(request, { ...operands, pack: () => undefined }, cut);
 }

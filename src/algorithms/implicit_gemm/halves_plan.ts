@@ -39,10 +39,12 @@ import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
+import { copiedElements, copyPasses } from "./channels_copy.ts";
 import {
   type HalvesMarks,
   halvesMarks,
   halvesProduct,
+  turnedImages,
   writtenElements,
   type WrittenOperand,
   writtenOperands,
@@ -75,6 +77,20 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const [a, b] = [written.a, written.b].map((operand) =>
     buffers.add(`halves of ${operand.which}`, "workspace", writtenElements(operand), "f16")
   ) as [number, number];
+  const turned = turnedImages(asked).map(({ which, copy }) => {
+    const packed = buffers.add(
+      `${which} with channels last`,
+      "workspace",
+      copiedElements(copy),
+      "f32",
+    );
+    const at = { unpacked: tensor[which], packed };
+    return { which, packed, passes: copyPasses(copy, mode, buffers, at, limits, "f32") };
+  });
+  const source = {
+    ...tensor,
+    ...Object.fromEntries(turned.map(({ which, packed }) => [which, packed])),
+  };
   const places = {
     marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
     flags: buffers.add("flags of results", "workspace", flagWords(elements), "u32"),
@@ -95,6 +111,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     algorithm: "implicit-gemm",
     passes: [
       clear(),
+      ...turned.flatMap(({ passes }) => passes),
       ...(["a", "b"] as const).map((side) => largest(side)),
       splitting("a"),
       splitting("b"),
@@ -116,6 +133,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     notes: [
       `a product of ${operands.rows} x ${operands.columns} x ${products}`,
       HALVES_NOTE,
+      ...(turned.length === 0 ? [] : ["images written once with channels innermost before"]),
       ...cutNotes(
         cut,
         mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy),
@@ -134,8 +152,8 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   function largest(side: "a" | "b"): Pass {
     const { which, keys, rest } = written[side];
     const shape = { keys, rest, firstKey: marksOf(side).largest.first };
-    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor[which]));
-    const bound = { tensor: tensor[which], marks: places.marks };
+    const kernel = splitMaximaKernel(shape, mode, buffers.split(source[which]));
+    const bound = { tensor: source[which], marks: places.marks };
     return pass(kernel, buffers, bound, splitMaximaWorkgroups(shape), limits);
   }
 
@@ -167,7 +185,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       // Places of the results are those of B.
       rounding: (side === "b" ? arithmetic.highs : undefined) ?? "nearest",
     };
-    const from = tensor[operand.which];
+    const from = source[operand.which];
     const to = side === "a" ? a : b;
     const kernel = splitHalvesKernel(shape, mode, buffers.split(from), buffers.split(to));
     const bound = { operand: from, ...places, halves: to };
