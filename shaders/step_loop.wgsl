@@ -26,7 +26,11 @@ const step = (last, multiply = it.multiply) => { -%>
 <%= it.fetch %>
     }
 <% } -%>
+<% if (it.among) { -%>
+<%= it.among.before %>
+<% } else { -%>
 <%= it.store %>
+<% } -%>
 <% if (!it.early) { -%>
     workgroupBarrier();
 <% } -%>
@@ -46,7 +50,7 @@ const step = (last, multiply = it.multiply) => { -%>
 <% if (it.buffers === "collected") { -%>
     workgroupBarrier();
 <% } -%>
-<%= multiply %>
+<%= it.among ? it.among.after : multiply %>
 <%= it.fold %>
 <% if (it.buffers === "one" || it.buffers === "ahead") { -%>
     workgroupBarrier();

@@ -100,6 +100,74 @@ Deno.test("sums stored in parts are whole, and the epilogue follows the last par
   assert.ok(stored >= (full ? 60 : 4), `${stored} had parts`);
 });
 
+Deno.test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async () => {
+  using gpu = await openDevice({ backend });
+  // 13 channels are four steps a tap, of which five and seven splits are uneven.
+  const problem = convProblem({
+    batch: 4,
+    inChannels: 26,
+    outChannels: 20,
+    groups: 2,
+    inputSize: [5, 9],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  let run = 0;
+  for (const algorithm of ALGORITHMS) {
+    for (const layout of LAYOUTS) {
+      for (const splits of full ? [2, 3, 5, 7, 40] : [[2, 5], [3, 40], [7]][run % 3]!) {
+        const op = OPS[run % 2]!;
+        const sizes = run++ % 3 === 0 ? "constant" as const : "uniform" as const;
+        const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
+        // Splits of which each is two parts and more, too.
+        const more = { algorithm, layout, splits, sizes, epilogue, flush: run % 4 === 0 ? 8 : 0 };
+        const request = requestFor(gpu, { ...problem, op }, more);
+        const { plan } = await checkedResult(gpu, request);
+        assert.match(plan.kernel, /_split$/);
+        assert.match(plan.passes.at(-1)!.kernel.name, /^reduce_splits_/);
+      }
+    }
+  }
+});
+
+Deno.test("four images that a thread loads at once agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const sizes = { outChannels: 10, filterSize: [3, 3], paddingBegin: [1, 1] };
+  const problems = [
+    convProblem({ ...sizes, batch: 4, inChannels: 6, inputSize: [5, 7] }),
+    convProblem({ ...sizes, batch: 12, inChannels: 10, groups: 2, inputSize: [4, 6] }),
+    convProblem({ ...sizes, batch: 8, inChannels: 9, inputSize: [3, 11], paddingBegin: [0, 2] }),
+  ];
+  for (const [index, problem] of problems.entries()) {
+    for (const [tile, policy] of [["F(2,3)", "16x32x4_4x4"], ["F(4,3)", SMALLEST]] as const) {
+      for (const op of full ? OPS : [OPS[index % 2]!]) {
+        for (const mode of ["constant", "uniform"] as const) {
+          const more = { layout: "chwn", tile, policy, sizes: mode } as const;
+          const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
+          assert.match(plan.kernel, /_wide/);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("two tiles, one filled among the other's products, agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 3,
+    inChannels: 11,
+    outChannels: 13,
+    inputSize: [5, 9],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  for (const policy of ["16x16x4_4x4d", "8x8x2_4x4d"]) {
+    for (const layout of LAYOUTS) {
+      await checkedResult(gpu, requestFor(gpu, problem, { layout, policy, sizes: "constant" }));
+    }
+  }
+});
+
 function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
   const layout = more.layout ?? "nchw";
   return {

@@ -3,9 +3,17 @@ import assert from "#assert";
 import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { admissible, omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
+import { configureAs } from "../../src/algorithms/winrs/configure.ts";
+import { parsePair } from "../../src/algorithms/winrs/pair.ts";
+import { planConfiguration } from "../../src/algorithms/winrs/plan.ts";
+import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
+import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkRun } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { sizeModes } from "../random_axes.ts";
@@ -158,6 +166,41 @@ Deno.test("whole steps of images, with sizes in the text, agree with FP64", asyn
         await checkWinrs(gpu, { ...run, pair: "a4n3r2" });
       }
     }
+  }
+});
+
+Deno.test("vectors of channels, and tiles that are counted, agree with FP64", async () => {
+  using gpu = await open();
+  const sizes = { op: "bwd-filter", filterSize: [3, 3], paddingBegin: [1, 1] } as const;
+  const problem = convProblem({
+    ...sizes,
+    batch: 8,
+    groups: 2,
+    inChannels: 40,
+    outChannels: 24,
+    inputSize: [6, 13],
+  });
+  const odd = { ...problem, batch: 3 };
+  for (const pair of ["a4n3r2", "a2n1r1"]) {
+    for (const mode of ["constant", "uniform"] as const) {
+      for (const [one, splits] of [[problem, 1], [problem, 12], [odd, 2]] as const) {
+        const run = { problem: one, layout: "nhwc", pair, splits, sizes: mode } as const;
+        assert.match(await checkWinrs(gpu, { ...run, policy: "16x16x4_8x8" }), /_wide/);
+      }
+    }
+  }
+  // Seven tiles in two columns of segments: four and three.
+  const pair = parsePair("a4n3r2", 3, 13);
+  const [height, width] = problem.outputSize as [number, number];
+  const configuration = configureAs(problem, pair, gridSegments(height, width, pair, 2, 2));
+  for (const layout of ["nhwc", "chwn"] as const) {
+    const request = winrsRequest(gpu, problem, { layout, policy: SMALLEST });
+    const plan = expectPlanned(planConfiguration(request, "constant", configuration));
+    assert.match(plan.passes[0]!.kernel.wgsl, /step_tile == tile_count/);
+    const subject = convSubject(request);
+    const operands = fillOperands(subject, "uniform11", 5);
+    const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
+    assert.equal(verdict, "pass", `${plan.kernel}: ${message}`);
   }
 });
 

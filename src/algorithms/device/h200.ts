@@ -245,6 +245,7 @@ export const H200: DeviceModel = {
     flushed: { kept: 0.68, spilled: 0.33, halves: 0.93 },
     sliced: {
       flushed: 0.75,
+      stored: 0.955,
       small: 0.78,
       thin: 0.25,
       spilled: 0.2,
@@ -255,15 +256,22 @@ export const H200: DeviceModel = {
           "F(4,3)": { "64x64x8_8x8": 1.02, "64x32x8_8x8": 0.87 },
           "F(6,3)": { "64x64x8_8x16": 1.1 },
         },
+        images: {
+          "F(2x2,3x3)": { "64x32x8_8x16": 1.19, "48x32x8_12x8": 1.19, "32x32x8_8x8": 1 },
+          "F(2,3)": { "64x64x8_8x16": 1.26 },
+          "F(4,3)": { "64x64x8_8x8": 1.04, "64x32x8_8x8": 0.99 },
+          "F(6,3)": { "64x64x8_8x16": 1.14 },
+        },
         scattered: {
           "F(2x2,3x3)": { "64x32x8_8x16": 1.19, "48x32x8_12x8": 1.19, "32x32x8_8x8": 1 },
-          "F(4,3)": { "64x64x8_8x8": 1, "64x32x8_8x8": 1.065 },
+          "F(4,3)": { "64x64x8_8x8d": 1.09, "64x64x8_8x8": 1, "64x32x8_8x8": 1.065 },
         },
       },
     },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 2.33, small: 2.74 },
+    winrsWide: { a2n1r1: 1.18, a4n2r3: 1.085, a4n3r2: 1.085 },
     winrsHalf: 0.88,
     winrsUnits: {
       a4n2r3: 5.35,

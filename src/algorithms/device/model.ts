@@ -146,15 +146,20 @@ export interface DeviceShares {
   readonly sliced: {
     /** With second accumulators. */
     readonly flushed: number;
+    /** With sums that are stored in parts. */
+    readonly stored: number;
     readonly small: number;
     readonly thin: number;
     readonly spilled: number;
     /**
-     * What policies reach of each other, with channels innermost and not, by the tile "F(2x2,3x3)". Of others the first that fits
-     * is taken.
+     * What policies reach of each other, with channels innermost, with images so in whole vectors, and else, by the tile
+     * "F(2x2,3x3)". Of others the first that fits is taken.
      */
     readonly policies: Readonly<
-      Record<"lines" | "scattered", Readonly<Record<string, Readonly<Record<string, number>>>>>
+      Record<
+        "lines" | "images" | "scattered",
+        Readonly<Record<string, Readonly<Record<string, number>>>>
+      >
     >;
   };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
@@ -166,6 +171,8 @@ export interface DeviceShares {
    * with α = 16, and with smaller ones.
    */
   readonly winrsAcross: { readonly large: number; readonly small: number };
+  /** Of a WinRS kernel's rate, the same kernel by its name where threads load vectors; 1 where absent. */
+  readonly winrsWide: Readonly<Record<string, number>>;
   /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
   readonly winrsHalf: number;
   /** Of a WinRS kernel's rate in f32, the same kernel on matrix units by its name; `winrsHalf` where absent. */

@@ -94,11 +94,15 @@ export function softwareFigures(
   const own = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
   const { rates, times, strewn, block, thin } = own;
   const winrs = scaledBy(base.rates.winrs, rates.winrsOverall / base.rates.winrsOverall);
-  const { lines, scattered } = base.shares.sliced.policies;
+  const { lines, images, scattered } = base.shares.sliced.policies;
   const sliced = {
     ...base.shares.sliced,
     thin,
-    policies: { lines, scattered: scaledBy(scattered, own.scattered) },
+    policies: {
+      lines,
+      images: scaledBy(images, own.scattered),
+      scattered: scaledBy(scattered, own.scattered),
+    },
   };
   return {
     rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),

@@ -4,6 +4,7 @@ import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { resultBytes } from "../tensors.ts";
+import { imageVectors } from "./policies.ts";
 import { chainSteps, type SlicedProduct } from "./product.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */
@@ -17,13 +18,20 @@ const FEW_RESULTS = 64;
 /** What a workgroup takes before its first product, in steps of its loop. */
 const FILL_STEPS = 0.5;
 
+/** Whether channels lie innermost. */
+function isLines({ layout }: PlanRequest): boolean {
+  return layout === "nhwc";
+}
+
 /** What policies reach of each other where that is measured, by name. */
 export function policyShares(
   request: PlanRequest,
   tile: string,
 ): Readonly<Record<string, number>> {
   const { policies } = deviceOf(request).shares.sliced;
-  return policies[request.layout === "nhwc" ? "lines" : "scattered"][tile] ?? {};
+  return policies[imageVectors(request) ? "images" : isLines(request) ? "lines" : "scattered"][
+    tile
+  ] ?? {};
 }
 
 /** Microseconds of a policy's main loop: waves of workgroups, each of which multiplies and stores its results, part by part. */
@@ -32,14 +40,14 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, tiles, targets, axes } = product;
-  const { steps, chain, chains } = chainSteps(request, product, policy.depth);
+  const { slices, tiles, targets, axes, splits } = product;
+  const { longest, chain, chains } = chainSteps(request, product, policy.depth);
   const device = deviceOf(request);
-  const lines = request.layout === "nhwc";
+  const lines = isLines(request);
   const workgroups = sliceWorkgroups({
     rows: lines ? tiles : targets,
     columns: lines ? targets : tiles,
-    batches: product.groups,
+    batches: product.groups * splits,
   }, policy);
   const threads = sliceThreads(policy) * slices;
   const results = policy.threadRows * policy.threadColumns;
@@ -55,16 +63,16 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
-    (chains === "registers" ? shares.sliced.flushed : 1) *
+    (chains === "whole" ? 1 : shares.sliced[chains === "registers" ? "flushed" : "stored"]) *
     (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
   const multiply = productTime(
-    multiprocessors * places * slices * (steps + FILL_STEPS) * policy.depth,
+    multiprocessors * places * slices * (longest + FILL_STEPS) * policy.depth,
     rate,
   );
-  const parts = chains === "stored" ? Math.ceil(steps / chain) : 1;
+  const parts = chains === "stored" ? Math.ceil(longest / chain) : 1;
   const store = parts * moveTime(
     resultBytes(request) * multiprocessors * places * product.results,
-    lines ? rates.slicedStore.lines : rates.slicedStore.scattered,
+    lines || imageVectors(request) ? rates.slicedStore.lines : rates.slicedStore.scattered,
   );
   // A thread of many results has as much to do side by side as two of few.
   const warps = threads / 32 * (wide ? 2 : 1);

@@ -1,7 +1,13 @@
 import { elementsTrait, sumOf } from "../../elements/elements.ts";
 import { canonicalName } from "../../kernels/kernel.ts";
 import { activationStep, biasStep, epilogueTrait } from "../../kernels/epilogue.ts";
-import { moduleBuilder, type SizeMode, splitTrait, WHOLE } from "../../kernels/module.ts";
+import {
+  type ModuleBuilder,
+  moduleBuilder,
+  type SizeMode,
+  splitTrait,
+  WHOLE,
+} from "../../kernels/module.ts";
 import {
   filterDepth,
   filterTransformKernel,
@@ -22,15 +28,22 @@ import { amplification, amplification2d } from "../../winograd/amplification.ts"
 import { identity } from "../../winograd/matrix.ts";
 import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
-import { pass } from "../passes.ts";
+import { convEpilogue } from "../conv_epilogue.ts";
+import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, imageAcross } from "./policies.ts";
-import { fusedRuns } from "./price.ts";
+import { choosePolicy, imageAcross, loadVector } from "./policies.ts";
+import { fusedCut } from "./price.ts";
 import { chainSteps, outputLayoutOf, slicedProduct } from "./product.ts";
+
+/**
+ * Threads of a workgroup up to which loads of vectors are kept from passing barriers: a compiler else makes them so late that a
+ * workgroup which runs alone waits for them (docs/performance/winograd.md).
+ */
+const FEW_THREADS = 128;
 
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (
@@ -56,14 +69,36 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
   const sourceName = problem.op === "fwd" ? "input" : "output";
   const passes: Pass[] = [];
   const notes: string[] = [];
+  const { runs: kernels, splits } = fusedCut(request, axes);
+  // Sums of a depth that is split meet in a pass of their own, which has the epilogue.
+  const partials = splits === 1 ? undefined : buffers.add(
+    "partial results",
+    "workspace",
+    splits * resultElements(problem),
+    sumOf(elements),
+  );
   let multiplications = 0;
   let enlarged = 1;
   let main = "";
   let arithmetic: PlanArithmetic = {};
-  for (const runs of fusedRuns(request, axes)) {
+  for (const runs of kernels) {
     const kernel = planRun(runs);
     if (isRefusal(kernel)) return kernel;
     main ||= kernel;
+  }
+  if (partials !== undefined) {
+    const places = { partials, result, bias };
+    passes.push(
+      reducePass(
+        reduceShape(request, splits),
+        mode,
+        convEpilogue(request),
+        buffers,
+        places,
+        limits,
+        elements.result,
+      ),
+    );
   }
   return buffers.plan({
     kernel: main,
@@ -87,17 +122,18 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     );
     const across = imageAcross(request);
     const geometry = sliceGeometry(request, runs);
-    const sliced = slicedProduct(request, runs);
+    const sliced = slicedProduct(request, runs, splits);
     const { slices, tiles } = sliced;
     const policy = choosePolicy(request, sliced);
     if (isRefusal(policy)) return policy;
-    const { steps: depthSteps, chain, chains } = chainSteps(request, sliced, policy.depth);
+    const { steps: depthSteps, longest, chain, chains } = chainSteps(request, sliced, policy.depth);
     // The first kernel has the largest tiles.
     if (main === "") {
       const outer = problem.filterSize.slice(axes).map(() => ({ n: 1, r: 1 }));
       arithmetic = {
         tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
-        ...(chains === "whole" ? {} : { chain: chain * policy.depth }),
+        ...(chains === "whole" && splits === 1 ? {} : { chain: chain * policy.depth }),
+        ...(splits === 1 ? {} : { segment: longest * policy.depth }),
         ...(chains === "stored" ? { fold: "results" } : {}),
       };
     }
@@ -135,7 +171,14 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
-    const image = module.tensor(sourceName, "read", 1, buffers.split(source), elements.storage);
+    const wide = loadVector(request, slices);
+    const image = module.tensor(
+      sourceName,
+      wide === 4 && threads <= FEW_THREADS ? "ordered" : "read",
+      wide,
+      buffers.split(source),
+      elements.storage,
+    );
     const loaders = {
       filter: filterLoader(module, filterAccess, {
         slices,
@@ -144,10 +187,17 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       }, at("filter")),
       image: imageLoader(module, image, geometry, input, at("image")),
     };
-    const out = module.tensor("result", "write", vector, buffers.split(result), elements.result);
+    const target = partials ?? result;
+    const out = module.tensor(
+      "result",
+      "write",
+      vector,
+      buffers.split(target),
+      partials === undefined ? elements.result : sumOf(elements),
+    );
     const targets = module.size("image_targets", geometry.targets);
     const { epilogue } = request;
-    const steps = [
+    const steps = partials !== undefined ? [] : [
       ...(epilogue.bias
         ? [
           biasStep(
@@ -166,11 +216,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       outputLayout: outputLayoutOf(request),
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
-      batches: problem.groups,
-      steps: depthSteps,
-      firstStep: "0u",
-      endStep: module.size("steps", depthSteps),
-      batchText: "  let group = batch;",
+      batches: problem.groups * splits,
+      steps: longest,
+      ...splitText(module, splits, depthSteps),
       partial: chains === "stored" ? chain : 0,
     };
     const [a, b] = filterSide === "rows"
@@ -184,7 +232,9 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         geometry.tiled.map(({ chunks }) => chunks).join("x")
       }_o${vector}${axes === 1 && reachesBeyond(runs, geometry) ? "_beyond" : ""}${
         epilogueTrait(steps)
-      }${splitTrait(buffers.split(transformed), buffers.split(source), buffers.split(result))}`,
+      }${wide === 4 ? "_wide" : ""}${partials === undefined ? "" : "_split"}${
+        splitTrait(buffers.split(transformed), buffers.split(source), buffers.split(target))
+      }`,
       mode,
       module,
       loop,
@@ -200,11 +250,12 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         steps,
         chains === "stored",
         spread ? policy.columns : undefined,
+        partials === undefined ? undefined : resultElements(problem),
       ),
       chains === "registers" ? chain : 0,
     );
     const workgroups = sliceWorkgroups(loop, policy);
-    const products = workgroups * policy.rows * policy.columns * slices *
+    const products = workgroups / splits * policy.rows * policy.columns * slices *
       depthSteps * policy.depth;
     multiplications += products;
     const transformers = filterTransformWorkgroups(shape);
@@ -216,7 +267,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       pass(
         kernel,
         buffers,
-        { transformed, [sourceName]: source, result, bias },
+        { transformed, [sourceName]: source, result: target, bias },
         workgroups,
         limits,
         products,
@@ -225,6 +276,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     notes.push(
       runsNote(runs, geometry),
       `policy ${slicePolicyName(policy)}: ${workgroups} workgroups of ${threads} threads` +
+        (splits === 1 ? "" : `, ${splits} of which share the depth of a tile`) +
         (chains === "whole"
           ? ""
           : `, sums ${chains === "stored" ? "are stored" : "move to second accumulators"} every ${
@@ -233,6 +285,25 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     );
     return canonicalName(kernel.kernel);
   }
+}
+
+/** Which group and steps of a depth that is split a batch of the loop is. */
+function splitText(
+  module: ModuleBuilder,
+  splits: number,
+  steps: number,
+): { batchText: string; firstStep: string; endStep: string } {
+  const all = module.size("steps", steps);
+  if (splits === 1) return { batchText: "  let group = batch;", firstStep: "0u", endStep: all };
+  const count = module.size("splits", splits);
+  return {
+    batchText: [
+      `  let split = batch % ${count};`,
+      `  let group = batch / ${count};`,
+    ].join("\n"),
+    firstStep: `split * ${all} / ${count}`,
+    endStep: `(split + 1u) * ${all} / ${count}`,
+  };
 }
 
 /** Whether the last tile has places that are no results. */

@@ -47,7 +47,7 @@ function problemOf(channels: number, size: number, taps: number): ConvProblem {
   });
 }
 
-Deno.test("the workspace is the transformed filter alone on all ResNet layers", () => {
+Deno.test("the workspace is the transformed filter alone on all ResNet layers, of a depth that is not split", () => {
   assert.equal(resnet.length, 16);
   for (const base of resnet) {
     for (const op of OPS) {
@@ -63,7 +63,8 @@ Deno.test("the workspace is the transformed filter alone on all ResNet layers", 
         for (const n of [2, 6]) {
           const rest = width % n;
           const exact = n + 2 + (rest > 0 ? rest + 2 : 0);
-          const alphas = floats({ algorithm: "winograd1d", tile: `F(${n},3)` }) / (3 * filters);
+          const one = { algorithm: "winograd1d", tile: `F(${n},3)`, splits: 1 } as const;
+          const alphas = floats(one) / (3 * filters);
           assert.ok(alphas === exact || alphas === n + 2, `${alphas} of ${exact}`);
         }
       }
@@ -84,7 +85,7 @@ Deno.test("Ω_α(n,r) keeps α·R·K·C floats for every filter size", () => {
       filterSize: [taps, taps],
     });
     const plan = planConv(
-      request(whole, { algorithm: "winograd1d", tile: `F(${n},${taps})` }),
+      request(whole, { algorithm: "winograd1d", tile: `F(${n},${taps})`, splits: 1 }),
     );
     assert.equal(plan.workspaceBytes, 4 * alpha * taps * 64 * 64, `${taps} taps`);
     assert.equal(plan.passes.length, 2);
@@ -201,7 +202,12 @@ Deno.test("a tile without room for a vector of each thread's sums is refused", (
 
 Deno.test("long sums are stored in parts of equal length, unless the user says otherwise", () => {
   const plan = (base: ConvProblem, more: Partial<PlanRequest> = {}) =>
-    planConv(request(base, { algorithm: "winograd1d", policy: "64x32x8_8x8", ...more }));
+    planConv(request(base, {
+      algorithm: "winograd1d",
+      policy: "64x32x8_8x8",
+      splits: 1,
+      ...more,
+    }));
   const parts = (base: ConvProblem, more: Partial<PlanRequest> = {}) => {
     const { kernel, notes, arithmetic } = plan(base, more);
     const stored = / are stored every (\d+) products/.exec(notes[1]!)?.[1];
@@ -230,14 +236,14 @@ Deno.test("long sums are stored in parts of equal length, unless the user says o
   // A chain of all steps is none.
   assert.equal(parts({ ...channels(20), filterSize: [1, 1] }, { flush: 18 }), 0);
   // They take no registers, and so the same tile.
-  const chosen = request(conv5, { algorithm: "winograd1d", tile: "F(6,3)" });
+  const chosen = request(conv5, { algorithm: "winograd1d", tile: "F(6,3)", splits: 1 });
   const tileOf = (kernel: string) => /_(\d+x\d+x\d+_\d+x\d+)_/.exec(kernel)?.[1];
   assert.equal(tileOf(planConv(chosen).kernel), tileOf(planConv({ ...chosen, flush: 0 }).kernel));
 });
 
 Deno.test("sums that cannot be stored in parts move to second accumulators", () => {
   const conv5 = resnet[3]!;
-  const of = { algorithm: "winograd1d", policy: "64x32x8_8x8" } as const;
+  const of = { algorithm: "winograd1d", policy: "64x32x8_8x8", splits: 1 } as const;
   for (
     const more of [
       // A part would be rounded to f16.
@@ -254,7 +260,8 @@ Deno.test("sums that cannot be stored in parts move to second accumulators", () 
 Deno.test("plans count the products they multiply, and describe themselves", () => {
   const problem = problemOf(64, 12, 3);
   const policy = "64x32x8_8x8";
-  const plan = planConv(request(problem, { algorithm: "winograd1d", tile: "F(6,3)", policy }));
+  const one = { algorithm: "winograd1d", tile: "F(6,3)", policy, splits: 1 } as const;
+  const plan = planConv(request(problem, one));
   // 2·12·2 tiles in 2 workgroups of 32 tiles, 64 channels, 3·64 deep.
   assert.equal(plan.multiplications, 2 * 8 * 32 * 64 * 3 * 64);
   assert.equal(plan.passes.length, 2);
@@ -273,12 +280,13 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
   const [, , conv4] = resnet as [ConvProblem, ConvProblem, ConvProblem];
   const notes = (more: Partial<PlanRequest>) =>
     planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).notes.join("\n");
-  // An H200 takes 273 µs for 64 images, 311 by F(4,3) beyond the edge and 300 by F(6,3) and F(2,3).
-  assert.match(notes({}), /F\(2,3\): 7 tiles of a row of 14, 4 products/);
+  // An H200 takes 273 µs for 64 images, 311 by F(4,3) beyond the edge and 300 by F(6,3) and F(2,3), which fill it where depths are split.
+  assert.match(notes({ splits: 1 }), /F\(2,3\): 7 tiles of a row of 14, 4 products/);
+  assert.match(notes({}), /F\(6,3\): 2 tiles of a row of 14.*\n.*\n?.*F\(2,3\): 1 tile of a row/);
   assert.match(notes({ tile: "F(4,3)" }), /F\(4,3\): 4 tiles of a row of 14, 6 products/);
   assert.match(notes({ tile: "F(6,3)" }), /F\(6,3\)/);
   // What takes less workspace, where the other does not fit: 16 places a row of the filter, not 24.
-  const three = { tile: "F(6,3)", maxWorkspaceBytes: 7 * 2 ** 20 };
+  const three = { tile: "F(6,3)", maxWorkspaceBytes: 7 * 2 ** 20, splits: 1 };
   assert.match(notes(three), /F\(6,3\): 3 tiles of a row of 14/);
   const kernel = (more: Partial<PlanRequest>) =>
     planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).kernel;
@@ -291,6 +299,59 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
   for (const tile of [undefined, "F(6,3)", "F(4,3)"]) {
     for (const batch of [1, 3, 17, 500]) assert.deepEqual(cut(batch, tile), cut(64, tile));
   }
+});
+
+Deno.test("along one axis workgroups that leave multiprocessors idle share depths", () => {
+  const conv5 = resnet[3]!;
+  const one = { algorithm: "winograd1d", layout: "nhwc" } as const;
+  const plan = (more: Partial<PlanRequest>) => planConv(request(conv5, { ...one, ...more }));
+  const results = 4 * 32 * 512 * 7 * 7;
+  const [auto, whole, three] = [plan({}), plan({ splits: 1 }), plan({ splits: 3 })];
+  // 56 workgroups of 64 x 64 on 132 multiprocessors.
+  assert.match(auto.kernel, /_64x64x8_8x8_nhwc_.*_split$/);
+  assert.match(auto.notes[1]!, /: 112 workgroups of 384 threads, 2 of which share the depth/);
+  assert.match(auto.passes[2]!.kernel.name, /^reduce_splits_/);
+  assert.equal(auto.workspaceBytes, 4 * 6 * 3 * 512 * 512 + 2 * results);
+  assert.equal(three.workspaceBytes - whole.workspaceBytes, 3 * results);
+  assert.equal(auto.multiplications, plan({ splits: 1, policy: "64x64x8_8x8" }).multiplications);
+  // Sums of 768 products and fewer are whole.
+  assert.deepEqual(
+    [auto, three, whole].map(({ arithmetic: { chain, segment } }) => [chain, segment]),
+    [[768, 768], [512, 512], [512, undefined]],
+  );
+  // Steps that three do not divide, in parts.
+  assert.deepEqual(
+    [plan({ splits: 5, flush: 64 })].map(({ arithmetic: { chain, segment } }) => [chain, segment]),
+    [[64, 8 * Math.ceil(192 / 5)]],
+  );
+  // Where there is room.
+  const room = whole.workspaceBytes + 2 * results;
+  assert.equal(plan({ maxWorkspaceBytes: room - 1 }).passes.length, 2);
+  assert.equal(plan({ splits: 3, maxWorkspaceBytes: room }).workspaceBytes, room);
+  // What fills the device is whole, and so are two axes.
+  assert.equal(planConv(request(resnet[4]!, one)).passes.length, 2);
+  assert.equal(planConv(request(conv5, { layout: "nhwc", tile: "F(2x2,3x3)" })).passes.length, 2);
+  assert.match(planConv(request(conv5, { splits: 2, tile: "F(2x2,3x3)" })).kernel, /_split$/);
+});
+
+Deno.test("where images lie innermost threads load four at once, of small tiles", () => {
+  const kernel = (batch: number, more: Partial<PlanRequest>) =>
+    planConv(request({ ...resnet[1]!, batch }, { algorithm: "winograd1d", splits: 1, ...more }));
+  const bindings = (batch: number, tile: string, layout: PlanRequest["layout"] = "chwn") =>
+    kernel(batch, { tile, layout }).passes.at(-1)!.kernel.bindings;
+  for (
+    const [batch, tile, wide] of [[32, "F(4,3)", true], [32, "F(6,3)", false], [
+      30,
+      "F(4,3)",
+      false,
+    ]] as const
+  ) {
+    assert.equal(kernel(batch, { tile, layout: "chwn" }).kernel.includes("_wide"), wide);
+  }
+  // Workgroups of four warps keep their loads from passing barriers.
+  assert.ok(bindings(32, "F(2,3)").includes("ordered"));
+  assert.ok(!bindings(32, "F(4,3)").includes("ordered"));
+  assert.ok(!bindings(32, "F(2,3)", "nhwc").includes("ordered"));
 });
 
 Deno.test("empty problems are planned: without results there are no passes", () => {

@@ -5,19 +5,35 @@ import { winogradTransform } from "../../winograd/transform.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
-import type { PlanRequest } from "../request.ts";
-import { partialBytes } from "../tensors.ts";
+import { isSoftware, type PlanRequest } from "../request.ts";
+import { partialBytes, resultElements } from "../tensors.ts";
 import { filterShape, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
 import { choosePolicy } from "./policies.ts";
 import { slicedProduct } from "./product.ts";
 import { type TileRuns, tileRuns } from "./tiles.ts";
 
-/** Images for which a cut is chosen: all chunks of a batch have the same, and so the same bits. */
+/** Images for which tiles are chosen: all chunks of a batch have the same. */
 const IMAGES = 64;
+/** Most workgroups that share a depth unless the user says more. */
+const MOST_SPLITS = 8;
+/** Share of a time that more of them must be predicted to save, since each stores results of its own. */
+const WORTH_MORE_SPLITS = 0.03;
 
-/** The kernels of a request, cut in the way that is predicted to be fastest for a usual batch. */
-export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
+/** How a request is cut: its kernels, and how many workgroups share the depth of each of their tiles. */
+export interface FusedCut {
+  readonly runs: TileRuns;
+  readonly splits: number;
+}
+
+/** The cut that is predicted to be fastest, of tiles that are so for a usual batch. */
+export function fusedCut(request: PlanRequest, axes: 1 | 2): FusedCut {
+  const runs = fusedRuns(request, axes);
+  return { runs, splits: chooseSplits(request, runs).splits };
+}
+
+/** The kernels of a request. */
+function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   const { problem, tile } = request;
   const usual = { ...request, problem: { ...problem, batch: IMAGES } };
   const places = problem.op === "fwd" ? problem.outputSize : problem.inputSize;
@@ -29,7 +45,7 @@ export function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
   const { maxWorkspaceBytes = Infinity } = request;
   let best = ways[0]!, least = Infinity;
   for (const runs of ways.length === 1 ? [] : ways) {
-    const cost = runsCost(usual, runs);
+    const { cost } = chooseSplits(usual, runs);
     if (isRefusal(cost) || cost.bytes > maxWorkspaceBytes) continue;
     if (cost.time < least) [best, least] = [runs, cost.time];
   }
@@ -48,24 +64,78 @@ export function fusedAmplification(request: PlanRequest, axes: 1 | 2): number {
 
 /**
  * Microseconds of fused Winograd: for each kernel a transform of the filter, then waves of workgroups, each of which
- * multiplies and then stores its results. Refused if no policy fits the device.
+ * multiplies and then stores its results; then the sums of a depth that is split. Refused if no policy fits the device.
  */
 export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
-  const cost = runsCost(request, fusedRuns(request, axes));
+  const { cost } = chooseSplits(request, fusedRuns(request, axes));
   return isRefusal(cost) ? cost : cost.time;
 }
 
-/** Microseconds, and bytes of transformed filters. */
+/** Microseconds, and bytes of workspace: transformed filters and partial results. */
 interface RunsCost {
   readonly time: number;
   readonly bytes: number;
 }
 
-function runsCost(request: PlanRequest, kernels: TileRuns): Planned<RunsCost> {
+/** Kernels' splits, and what they cost. */
+interface SplitRuns {
+  readonly splits: number;
+  readonly cost: Planned<RunsCost>;
+}
+
+/**
+ * The fewest splits that take hardly longer than the fastest number of them; the user's, as far as there is room and depth. Two axes
+ * have enough tiles without, and so no workspace but their filter.
+ */
+function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
+  const whole: SplitRuns = { splits: 1, cost: runsCost(request, runs, 1) };
+  const most = Math.min(mostSplits(request, runs, whole.cost), request.splits ?? MOST_SPLITS);
+  if (request.splits !== undefined || isRefusal(whole.cost)) {
+    return most === 1 ? whole : { splits: most, cost: runsCost(request, runs, most) };
+  }
+  let best = whole;
+  for (
+    let splits = 2;
+    splits <= (isSoftware(request) || runs[0]!.length > 1 ? 1 : most);
+    splits++
+  ) {
+    const cost = runsCost(request, runs, splits);
+    if (isRefusal(cost) || isRefusal(best.cost)) continue;
+    if (cost.time < (1 - WORTH_MORE_SPLITS) * best.cost.time) best = { splits, cost };
+  }
+  return best;
+}
+
+/** Splits that have a channel of a tap each, and room for their results. */
+function mostSplits(request: PlanRequest, runs: TileRuns, whole: Planned<RunsCost>): number {
+  const { limits, maxWorkspaceBytes = Infinity } = request;
+  const depth = Math.min(...runs.map((run) => {
+    const { taps, channels } = slicedProduct(request, run, 1);
+    return taps * channels;
+  }));
+  const room = Math.min(
+    limits.maxBufferSize,
+    limits.maxStorageBufferBindingSize,
+    maxWorkspaceBytes - (isRefusal(whole) ? 0 : whole.bytes),
+  );
+  return Math.max(1, Math.min(depth, Math.floor(room / resultsBytes(request))));
+}
+
+/** Bytes of one split's results. */
+function resultsBytes(request: PlanRequest): number {
+  return partialBytes(request) * Math.max(1, resultElements(request.problem));
+}
+
+function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Planned<RunsCost> {
   const device = deviceOf(request);
+  const results = resultsBytes(request);
   let time = 0, bytes = 0;
+  if (splits > 1) {
+    time = passTime(0, moveTime((splits + 1) * results, device.rates.stream), device);
+    bytes = splits * results;
+  }
   for (const runs of kernels) {
-    const cost = runCost(request, device, runs);
+    const cost = runCost(request, device, runs, splits);
     if (isRefusal(cost)) return cost;
     time += cost.time;
     bytes += cost.bytes;
@@ -77,8 +147,9 @@ function runCost(
   request: PlanRequest,
   device: DeviceModel,
   runs: readonly TileRun[],
+  splits: number,
 ): Planned<RunsCost> {
-  const product = slicedProduct(request, runs);
+  const product = slicedProduct(request, runs, splits);
   const policy = choosePolicy(request, product);
   if (isRefusal(policy)) return policy;
   const shape = filterShape(

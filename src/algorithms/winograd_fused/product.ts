@@ -29,12 +29,18 @@ export interface SlicedProduct {
   /** Source channels of a group, and taps that are no part of the tile. */
   readonly channels: number;
   readonly taps: number;
+  /** Workgroups that share the depth of a tile. */
+  readonly splits: number;
   /** Where chains of a sum are added up: in the stored result, or in second accumulators; a sum of one chain is whole. */
   readonly chains: "whole" | "stored" | "registers";
 }
 
-/** The product of a cut's kernel. */
-export function slicedProduct(request: PlanRequest, runs: readonly TileRun[]): SlicedProduct {
+/** The product of a cut's kernel, whose depth so many workgroups share. */
+export function slicedProduct(
+  request: PlanRequest,
+  runs: readonly TileRun[],
+  splits: number,
+): SlicedProduct {
   const geometry = sliceGeometry(request, runs);
   const { targets, channels } = geometry;
   const slices = elementCount(runs.map(({ n, r }) => n + r - 1));
@@ -49,7 +55,8 @@ export function slicedProduct(request: PlanRequest, runs: readonly TileRun[]): S
     groups: request.problem.groups,
     channels,
     taps,
-    chains: chainCount(request, slices, taps * channels) === 1
+    splits,
+    chains: chainCount(request, slices, Math.ceil(taps * channels / splits)) === 1
       ? "whole"
       // What is stored is rounded to the result's type; another layout of sums takes the memory of the step that comes next.
       : elementsOf(request).result === "f32" && outputLayoutOf(request) === "threads"
@@ -65,23 +72,33 @@ function chainCount({ flush }: PlanRequest, slices: number, length: number): num
   return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
 }
 
+/** How a product's steps are added up. */
+export interface ChainSteps {
+  readonly steps: number;
+  /** Of the longest split. */
+  readonly longest: number;
+  readonly chain: number;
+  readonly chains: SlicedProduct["chains"];
+}
+
 /**
- * Steps of a product with tiles so deep, and of each of its chains: of equal length, where the user does not say how long.
- * Padding of the depth may leave a chain of all steps.
+ * Steps of a product with tiles so deep, those of the longest split, and of each of a split's chains: of equal length, where the
+ * user does not say how long. Padding of the depth may leave a chain of all steps.
  */
 export function chainSteps(
   request: PlanRequest,
-  { slices, taps, channels, chains }: SlicedProduct,
+  { slices, taps, channels, chains, splits }: SlicedProduct,
   depth: number,
-): { readonly steps: number; readonly chain: number; readonly chains: SlicedProduct["chains"] } {
+): ChainSteps {
   const steps = taps * paddedChannels(channels, depth) / depth;
+  const longest = Math.ceil(steps / splits);
   const { flush } = request;
   const chain = flush === undefined
-    ? Math.ceil(steps / chainCount(request, slices, taps * channels))
+    ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))
     : Math.ceil(flush / depth);
-  return chains === "whole" || chain >= steps
-    ? { steps, chain: steps, chains: "whole" }
-    : { steps, chain, chains };
+  return chains === "whole" || chain >= longest
+    ? { steps, longest, chain: longest, chains: "whole" }
+    : { steps, longest, chain, chains };
 }
 
 /** How a request's sums lie before the output transform. */

@@ -7,7 +7,7 @@ import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
-import { unitPolicyOf } from "./policies.ts";
+import { loadVector, unitPolicyOf } from "./policies.ts";
 import type { ThroughputTable } from "./throughput.ts";
 
 /**
@@ -47,7 +47,13 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
  */
 export function kernelRates(request: PlanRequest): ThroughputTable {
   const { rates: { winrs }, shares } = deviceOf(request);
-  if (!isHalf(request)) return winrs;
+  if (!isHalf(request)) {
+    return Object.fromEntries(OMEGAS.map((omega) => {
+      const name = omegaName(omega);
+      const wide = loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1;
+      return [name, wide * winrs[name]!];
+    }));
+  }
   const ceiling = request.maxBoundRatio === undefined
     ? ERROR_CEILING[request.outDtype ?? request.dtype]
     : Infinity;

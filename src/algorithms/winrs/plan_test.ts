@@ -58,7 +58,21 @@ Deno.test("planWinrs() takes no workspace where one segment is asked for, and ad
   const plan = planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 1 }), "constant");
   assert.equal(plan.workspaceBytes, 0);
   assert.equal(plan.passes.length, 2);
-  assert.match(plan.passes[1]!.kernel.name, /_add\./);
+  assert.match(plan.passes[1]!.kernel.name, /_add_wide\./);
+});
+
+Deno.test("planWinrs() loads vectors of channels where every thread has some", () => {
+  const kernels = (more: Partial<PlanRequest>) =>
+    planWinrs(request({ pair: "a8n3r6,a4n3r2", splits: 1, ...more }), "constant").passes
+      .map(({ kernel }) => kernel);
+  const { problem } = request();
+  const wide = (more: Partial<PlanRequest>) =>
+    kernels(more).map(({ name }) => name.includes("_wide"));
+  assert.deepEqual(wide({}), [false, true]);
+  assert.deepEqual(wide({ layout: "chwn", filterLayout: "crsk" }), [false, false]);
+  assert.deepEqual(wide({ problem: { ...problem, outChannels: 66 } }), [false, false]);
+  assert.deepEqual(wide({ policy: "16x16x4_4x4" }), [false, false]);
+  assert.deepEqual(wide({ policy: "16x16x4_8x8" }), [false, true]);
 });
 
 Deno.test("planWinrs() makes one kernel for all numbers of segment rows", () => {

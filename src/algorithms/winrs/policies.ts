@@ -102,6 +102,18 @@ export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolic
   );
 }
 
+/** Channels that threads load at once: of nhwc four, where these lie in whole vectors and each thread has some of both operands. */
+export function loadVector(request: PlanRequest, omega: Omega): 1 | 4 {
+  const { problem: { groups, inChannels, outChannels }, layout } = request;
+  const policy = findPolicy(request, omega);
+  if (layout !== "nhwc" || policy === undefined) return 1;
+  const vectors = Math.min(policy.rows, policy.columns) * policy.depth / 4;
+  return vectors >= slicesOf(omega) * sliceThreads(policy) &&
+      [inChannels, outChannels].every((channels) => channels / groups % 4 === 0)
+    ? 4
+    : 1;
+}
+
 /** The cache block of a kernel. */
 export function blockOf(request: PlanRequest, device: DeviceModel, omega: Omega): CacheBlock {
   const units = unitPolicyOf(request, omega);

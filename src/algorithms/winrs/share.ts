@@ -36,7 +36,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
-import { operandsAcross, policyOf, slicesOf, unitPolicyOf } from "./policies.ts";
+import { loadVector, operandsAcross, policyOf, slicesOf, unitPolicyOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -128,8 +128,9 @@ export function shareKernel(
   const partial = Math.ceil(flushEvery(request, length) / policy.depth);
   const module = moduleBuilder(mode);
   const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
+  const wide = units === undefined ? loadVector(request, omega) : 8;
   const access = (name: "input" | "output") =>
-    loadedTensor(module, name, units === undefined ? 1 : 8, buffers.split(tensor[name]), {
+    loadedTensor(module, name, wide, buffers.split(tensor[name]), {
       storage: types.storage,
       tile: sumScalar(types.storage),
     });
@@ -161,6 +162,7 @@ export function shareKernel(
     ...(workspace === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
     ...(half ? ["half_tile"] : []),
+    ...(wide === 4 ? ["wide"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
   const name = [`winrs_${types.storage}_${omegaName(omega)}`, traits.join("_") + splits] as const;

@@ -47,6 +47,8 @@ export interface StepProducts {
   readonly kept?: { readonly begin: string; readonly next: string };
   /** Multiplies the tiles of a step. */
   readonly multiply: string;
+  /** The same row by row, where rows are texts: what fills the other tile then stands among them. */
+  readonly multiplyRows?: readonly string[];
   /** Multiplies those of the last step, where it is a text of its own. */
   readonly multiplyLast: string;
   /** Multiplies those of a round's first and last steps, where these are texts of their own. */
@@ -143,6 +145,9 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
         "  }",
       ].join("\n"))
   );
+  const among = schedule.buffers === "ahead" && products.multiplyRows !== undefined
+    ? fillAmong(products.multiplyRows, loaders)
+    : undefined;
   // Two tiles are on their way where one is filled before it is needed.
   const early = schedule.buffers === "ahead" || schedule.buffers === "collected";
   return render(template, {
@@ -169,6 +174,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     partFirst: step("part_step"),
     forward: loop.stride === undefined ? "step++" : `step += ${loop.stride}`,
     early,
+    among,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),
     next: [step(early ? "step + 2u" : "step + 1u"), both(({ advance }) => advance)].join("\n"),
     fetch: both(({ fetch }) => fetch),
@@ -185,6 +191,21 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
         .join("\n"),
     alone: loop.rounds === undefined ? loop.alone : undefined,
   });
+}
+
+/**
+ * A step's rows of products, with what fills the other tile a quarter of them in and half of them in, an operand each: warps that
+ * store and warps that multiply share a multiprocessor then. What the next fetch overwrites is stored before it.
+ */
+function fillAmong(
+  rows: readonly string[],
+  [a, b]: StepLoop["loaders"],
+): { readonly before: string; readonly after: string } {
+  const [quarter, half] = [Math.floor(rows.length / 4), Math.floor(rows.length / 2)];
+  return {
+    before: [...rows.slice(0, quarter), a.store, ...rows.slice(quarter, half), b.store].join("\n"),
+    after: rows.slice(half).join("\n"),
+  };
 }
 
 /** Which tile a step fills, and which it multiplies, by a number that is even where the first one does. */

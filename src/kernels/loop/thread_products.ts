@@ -50,6 +50,7 @@ export function threadProducts(
       : `    for (var k = 0u; k < ${depth}u; k++) {\n${
         multiplyRow(inner, threadTile, "k", a, b, sums.inner)
       }\n    }`,
+    ...(unroll ? { multiplyRows: rows } : {}),
     multiplyLast: last === undefined ? "" : rows.slice(0, last).join("\n"),
     fold: sums.fold,
     finish: sums.finish,

@@ -50,6 +50,11 @@ export function correlationBatches(shape: CorrelationShape): number {
     shape.groups * shape.segmentRows * shape.segmentColumns;
 }
 
+/** Whether all segments have as many tiles of a row, a number of the text; with sizes in a uniform one text serves all. */
+export function evenTiles(module: ModuleBuilder, shape: CorrelationShape): boolean {
+  return module.mode === "constant" && shape.tiles % shape.segmentColumns === 0;
+}
+
 /** Makes sizes of a {@linkcode CorrelationShape} WGSL; numbers below 0 wrap around. */
 export function correlationSizes(module: ModuleBuilder, prefix = "winrs") {
   return (name: string, value: number) => module.size(`${prefix}_${name}`, value >>> 0);
@@ -75,8 +80,6 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     { name: "segment_row", radix: vary("segment_rows", shape.segmentRows) },
   ];
   const tiles = size("tiles", shape.tiles);
-  // With sizes in a uniform one text serves all.
-  const even = module.mode === "constant" && shape.tiles % shape.segmentColumns === 0;
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined ? [] : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
@@ -100,7 +103,7 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     `  let tile_start = segment_column * ${tiles} / ${
       vary("segment_columns", shape.segmentColumns)
     };`,
-    even
+    evenTiles(module, shape)
       ? `  let tile_count = ${size("segment_tiles", shape.tiles / shape.segmentColumns)};`
       : `  let tile_count = (segment_column + 1u) * ${tiles} / ${
         vary("segment_columns", shape.segmentColumns)

@@ -1,5 +1,5 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { type CorrelationShape, correlationSizes } from "./correlation.ts";
+import { type CorrelationShape, correlationSizes, evenTiles } from "./correlation.ts";
 import { digitsText } from "../axes.ts";
 import { halvesTransformText } from "./halves_transform.ts";
 import { type OperandPlace, OUTSIDE, storeItems } from "./image_loader.ts";
@@ -8,6 +8,30 @@ import { patchSize, type PatchTransform } from "./patch.ts";
 import { scheduleItems } from "./policy.ts";
 import { type UnitSlicePolicy, unitSliceThreads, unitSliceTile } from "./unit_policy.ts";
 
+/**
+ * Where a step lies, of steps that share a tile and a row: among those of its tile and row, its tile and its row, which are counted
+ * where they would else be quotients of its index that its loads wait for.
+ */
+function stepState(
+  { batch }: CorrelationShape,
+  depth: number,
+): Required<Pick<StepLoader, "begin" | "advance">> {
+  return {
+    begin: "  var step_image = 0u;\n  var step_tile = 0u;\n  var step_row = 0u;",
+    advance: [
+      "    step_image++;",
+      `    if (step_image == ${batch / depth}u) {`,
+      "      step_image = 0u;",
+      "      step_tile++;",
+      "      if (step_tile == tile_count) {",
+      "        step_tile = 0u;",
+      "        step_row++;",
+      "      }",
+      "    }",
+    ].join("\n"),
+  };
+}
+
 /** Tile, row coordinates and image of a depth index; tile and row of all of a step where it has no index. */
 function depthText(
   size: Sizes,
@@ -15,11 +39,14 @@ function depthText(
   p: string,
   slot: number | undefined,
   depth: number,
+  counted: boolean,
 ): string[] {
   const name = (what: string) => `${p}${what}${slot ?? ""}`;
   const index = name("index");
   const batch = slot === undefined ? `${shape.batch / depth}u` : size("batch", shape.batch);
-  const [image, tile, row] = shape.imagesFirst
+  const [image, tile, row] = counted
+    ? ["step_image", "step_tile", "step_row"]
+    : shape.imagesFirst
     ? [
       `${index} % ${batch}`,
       `(${index} / ${batch}) % tile_count`,
@@ -31,7 +58,9 @@ function depthText(
       `(${index} / tile_count) / ${batch}`,
     ];
   return [
-    `let ${index} = ${slot === undefined ? "at" : `at * ${depth}u + ${p}depth${slot}`};`,
+    ...(counted
+      ? []
+      : [`let ${index} = ${slot === undefined ? "at" : `at * ${depth}u + ${p}depth${slot}`};`]),
     `let ${name("image")} = ${image};`,
     `let ${name("column")} = (tile_start + ${tile}) * ${shape.r}u + ${
       size("first_column", shape.firstColumn)
@@ -58,6 +87,8 @@ export type CorrelationOperand = "gradient" | "input";
 interface CorrelationColumns {
   /** Whether whole steps share a tile and a row: these are the same for every thread then, and so cheap. */
   readonly together: boolean;
+  /** What says where a step lies, where its index does not. */
+  readonly state?: Required<Pick<StepLoader, "begin" | "advance">> | undefined;
   /** From one column to the next. */
   readonly step: string;
   /** Columns that the operand has. */
@@ -73,7 +104,7 @@ function correlationColumns(
   which: CorrelationOperand,
   shape: CorrelationShape,
   { side, depth }: Pick<OperandPlace, "side" | "depth">,
-  vector: 1 | 8 = 1,
+  vector: 1 | 4 | 8,
 ): CorrelationColumns {
   const own = correlationSizes(module, vector === 1 ? "winrs" : "winrs_wide");
   const size = own;
@@ -88,6 +119,8 @@ function correlationColumns(
   const axisStride = (d: number) => input ? outer[d]!.sourceStride : outer[d]!.gradientStride;
   const together = module.mode === "constant" && shape.imagesFirst && shape.batch > 0 &&
     shape.batch % depth === 0;
+  // Of tiles that a number divides evenly, and of vectors, an index takes as long.
+  const counted = together && vector === 1 && !evenTiles(module, shape);
   const coordinate = (slot: number | undefined, d: number) => {
     const o = `${p}o${slot ?? ""}_${d}`;
     return input
@@ -109,13 +142,15 @@ function correlationColumns(
       } - ${size("width_padding", width.padding)}`
       : its("column");
     const inside = [
-      `${its("index")}${slot === undefined ? ` * ${depth}u` : ""} < depth_end`,
+      counted
+        ? `${its("row")} < row_end`
+        : `${its("index")}${slot === undefined ? ` * ${depth}u` : ""} < depth_end`,
       ...(input
         ? outer.map((axis, d) => `${coordinate(slot, d)} < ${size(`size${d}`, axis.size)}`)
         : []),
     ].join(" && ");
     return [
-      ...depthText(size, shape, p, slot, depth),
+      ...depthText(size, shape, p, slot, depth, counted),
       `let ${its("first")} = select(${OUTSIDE}, ${column}, ${inside});`,
       `let ${its("far")} = ${
         [
@@ -131,6 +166,7 @@ function correlationColumns(
   const edge = input ? width.size : width.places;
   return {
     together,
+    state: counted ? stepState(shape, depth) : undefined,
     step,
     edge: { size: size(`${which}_edge`, edge), value: edge },
     base: (place) =>
@@ -148,7 +184,10 @@ function correlationColumns(
   };
 }
 
-/** The two operands of WinRS: `gradient` patches of r columns of ∇Y, `input` patches of α columns of X. */
+/**
+ * The two operands of WinRS: `gradient` patches of r columns of ∇Y, `input` patches of α columns of X; of a tensor of vectors four
+ * patches at once, of neighbouring channels, which lie so in the tile (section 5.1 of the paper).
+ */
 export function correlationLoader(
   module: ModuleBuilder,
   tensor: TensorAccess,
@@ -158,9 +197,10 @@ export function correlationLoader(
   at: OperandPlace,
 ): StepLoader {
   const p = `${at.side}_`;
-  const lie = correlationColumns(module, which, shape, at);
+  const { vector } = tensor;
+  const lie = correlationColumns(module, which, shape, at, vector);
   const schedule = scheduleItems(
-    at.extent,
+    at.extent / vector,
     at.depth,
     at.threads,
     shape.channelsInner ? "place" : "depth",
@@ -169,14 +209,21 @@ export function correlationLoader(
   const firstName = at.side === "a" ? "first_row" : "first_column";
   const begin = [
     ...schedule.places.flatMap((place, slot) => [
-      `  let ${p}place${slot} = ${place};`,
-      `  let ${p}base${slot} = ${lie.base(`${firstName} + ${p}place${slot}`)};`,
+      `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
+      `  let ${p}base${slot} = ${
+        lie.base(
+          vector === 1
+            ? `${firstName} + ${p}place${slot}`
+            : `(${firstName} + ${p}place${slot}) / ${vector}u`,
+        )
+      };`,
     ]),
     ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
   ].join("\n");
+  const zero = vector === 1 ? "0.0f" : "vec4f()";
   const name = (item: number, j: number) => `${p}x${item}_${j}`;
   const registers = schedule.items.flatMap((_, item) => [
-    ...Array.from({ length: columns }, (_, j) => `  var ${name(item, j)} = 0.0f;`),
+    ...Array.from({ length: columns }, (_, j) => `  var ${name(item, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,
   ]).join("\n");
   const fetch = [
@@ -193,29 +240,40 @@ export function correlationLoader(
     ]),
   ].map((line) => `      ${line}`).join("\n");
   const { edge } = lie;
+  const mask = (item: number, j: number) =>
+    `select(${zero}, ${name(item, j)}, ${p}c${item} + ${j}u < ${edge.size})`;
+  const each = (text: (j: number) => string) => Array.from({ length: columns }, (_, j) => text(j));
   const masked = storeItems(
     schedule,
     transform,
     at,
-    (item) =>
-      Array.from(
-        { length: columns },
-        (_, j) =>
-          `let ${p}m${item}_${j} = select(0.0f, ${
-            name(item, j)
-          }, ${p}c${item} + ${j}u < ${edge.size});`,
-      ),
+    (item) => each((j) => `let ${p}m${item}_${j} = ${mask(item, j)};`),
     (item, _, j) => `${p}m${item}_${j}`,
+    vector,
   );
   // Threads agree on the tile then, so away from edges nothing needs a mask: 3 to 5 % of the time on an H200.
-  const inner = () => storeItems(schedule, transform, at, () => [], (item, _, j) => name(item, j));
+  const inner = () =>
+    storeItems(schedule, transform, at, () => [], (item, _, j) => name(item, j), vector);
+  const apart = lie.together && edge.value >= columns ? edge.value - columns : undefined;
   return {
     places: begin,
+    // One operand's steps are the other's.
+    ...(lie.state && (at.side === "a" ? lie.state : { begin: "", advance: "" })),
     registers,
     fetch: `    {\n${fetch}\n    }`,
-    store: lie.together && edge.value >= columns
-      ? `    if (${p}c0 <= ${edge.value - columns}u) {\n${inner()}\n    } else {\n${masked}\n    }`
-      : masked,
+    store: apart === undefined
+      ? masked
+      : vector === 1
+      ? `    if (${p}c0 <= ${apart}u) {\n${inner()}\n    } else {\n${masked}\n    }`
+      // One text of fewer instructions.
+      : [
+        `    if (${p}c0 > ${apart}u) {`,
+        ...schedule.items.flatMap((_, item) =>
+          each((j) => `      ${name(item, j)} = ${mask(item, j)};`)
+        ),
+        "    }",
+        inner(),
+      ].join("\n"),
   };
 }
 

@@ -81,12 +81,19 @@ Deno.test("correlationBatchText() bakes in the tiles of segments that have equal
   assert.match(text("uniform", 2), /tile_count = \(segment_column \+ 1u\)/);
 });
 
-function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform" = "constant") {
+function loaderOf(
+  more: Partial<CorrelationShape>,
+  { mode = "constant", vector = 1, side = "b" }: {
+    readonly mode?: "constant" | "uniform";
+    readonly vector?: 1 | 4;
+    readonly side?: "a" | "b";
+  } = {},
+) {
   const module = moduleBuilder(mode);
-  const tensor = module.tensor("input", "read", 1, WHOLE);
+  const tensor = module.tensor("input", "read", vector, WHOLE);
   const { input } = tileTransforms([winogradTransform(3, 2)], identity(1));
   const at = {
-    side: "b",
+    side,
     extent: 8,
     depth: 4,
     threads: 16,
@@ -94,15 +101,48 @@ function fetchText(more: Partial<CorrelationShape>, mode: "constant" | "uniform"
     fill: "0",
     scalar: "f32",
   } as const;
-  return correlationLoader(module, tensor, "input", shape(more), input, at).fetch;
+  return correlationLoader(module, tensor, "input", shape(more), input, at);
 }
 
 Deno.test("correlationLoader() finds tile and row once where whole steps share them", () => {
   const divisions = (text: string) => text.match(/tile_count/g)?.length;
-  assert.equal(divisions(fetchText({})), 2);
-  assert.ok(divisions(fetchText({ batch: 6 }))! > 2);
-  assert.ok(divisions(fetchText({}, "uniform"))! > 2);
-  assert.match(fetchText({}), /b_index \/ 2u/);
+  assert.equal(divisions(loaderOf({}).fetch), 2);
+  assert.ok(divisions(loaderOf({ batch: 6 }).fetch)! > 2);
+  assert.ok(divisions(loaderOf({}, { mode: "uniform" }).fetch)! > 2);
+  assert.match(loaderOf({}).fetch, /b_index \/ 2u/);
+});
+
+Deno.test("correlationLoader() counts tiles where a step of single channels would divide by how many there are", () => {
+  const uneven = { segmentColumns: 3 };
+  const [first, second] = (["a", "b"] as const).map((side) => loaderOf(uneven, { side })) as [
+    ReturnType<typeof loaderOf>,
+    ReturnType<typeof loaderOf>,
+  ];
+  assert.doesNotMatch(first.fetch, /tile_count/);
+  assert.match(first.begin!, /step_tile = 0u/);
+  assert.match(first.advance!, /step_image == 2u.*step_tile == tile_count/s);
+  // Both operands' steps are the same.
+  assert.deepEqual([second.begin, second.advance], ["", ""]);
+  for (
+    const [more, asked] of [
+      [{}, {}],
+      [uneven, { vector: 4 }],
+      [uneven, { mode: "uniform" }],
+      [{ ...uneven, batch: 6 }, {}],
+    ] as const
+  ) {
+    assert.equal(loaderOf(more, asked).advance, undefined);
+  }
+});
+
+Deno.test("correlationLoader() stores vectors of channels as vectors, and of single ones elements", () => {
+  const stores = (vector: 1 | 4) => loaderOf({}, { vector }).store.match(/^ *tile\[.*$/gm)!;
+  // One text for patches inside and at edges, or one each.
+  assert.equal(stores(4).length, 4);
+  assert.equal(stores(1).length, 2 * 2 * 4);
+  assert.ok(stores(1).every((line) => line.includes("[b_place0 % 4u] = ")));
+  assert.ok(stores(4).every((line) => line.includes("[2u + b_place0 / 4u] = ")), stores(4)[0]);
+  assert.match(loaderOf({}, { vector: 4 }).fetch, /= input_data\[/);
 });
 
 Deno.test("correlationStore() adds to what is there: never, after the first part, or always", () => {

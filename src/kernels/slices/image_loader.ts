@@ -1,4 +1,4 @@
-import type { Scalar } from "../../elements/scalar.ts";
+import { type Scalar, typeName } from "../../elements/scalar.ts";
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
 import { digitsText } from "../axes.ts";
 import {
@@ -41,7 +41,8 @@ export function spreadPlace(place: string, extent: number): string {
 
 /**
  * Patches of the source, transformed on the way: place = tile (image, outer places, tiles), depth = (tap, channel),
- * channels fastest. Padding is implicit: an element outside is zero.
+ * channels fastest. Padding is implicit: an element outside is zero. Of a source of vectors a thread brings four patches at once, of
+ * neighbouring images, which lie so in the tile.
  */
 export function imageLoader(
   module: ModuleBuilder,
@@ -53,12 +54,16 @@ export function imageLoader(
   const { outer, tiled } = geometry;
   const p = `${at.side}_`;
   const size = (name: string, value: number) => module.size(`image_${name}`, value);
+  const { vector } = source;
   const schedule = scheduleItems(
-    at.extent,
+    at.extent / vector,
     at.depth,
     at.threads,
     geometry.channelsInner ? "depth" : "place",
   );
+  /** Sizes in vectors of the source. */
+  const stride = (name: string, value: number) => size(name, value / vector);
+  const zero = vector === 1 ? "0.0f" : "vec4f()";
   const [patchRows, patchColumns] = patchSize(transform);
   const patchOf = (d: number) => d === tiled.length - 1 ? patchColumns : patchRows;
   const firstName = at.side === "a" ? "first_row" : "first_column";
@@ -85,7 +90,7 @@ export function imageLoader(
   };
   const begin = [
     ...schedule.places.flatMap((place, slot) => [
-      `  let ${p}place${slot} = ${place};`,
+      `  let ${p}place${slot} = ${vector === 1 ? place : `(${place}) * ${vector}u`};`,
       `  let ${p}unit${slot} = ${firstName} + ${
         at.spread ? spreadPlace(`${p}place${slot}`, at.extent) : `${p}place${slot}`
       };`,
@@ -115,13 +120,15 @@ export function imageLoader(
         : []),
       `  let ${p}base${slot} = ${
         [
-          `group * ${size("group_stride", geometry.channels * geometry.sourceChannelStride)}`,
-          `${p}image${slot} * ${size("batch_stride", geometry.sourceBatchStride)}`,
+          `group * ${stride("group_stride", geometry.channels * geometry.sourceChannelStride)}`,
+          vector === 1
+            ? `${p}image${slot} * ${stride("batch_stride", geometry.sourceBatchStride)}`
+            : `${p}image${slot} / ${vector}u`,
           ...outer.map((axis, d) =>
-            `${p}from${slot}_${d} * ${size(`source${d}`, axis.sourceStride)}`
+            `${p}from${slot}_${d} * ${stride(`source${d}`, axis.sourceStride)}`
           ),
           ...tiled.map((axis, d) =>
-            `${p}at${slot}_${d} * ${size(`tiled_source${d}`, axis.sourceStride)}`
+            `${p}at${slot}_${d} * ${stride(`tiled_source${d}`, axis.sourceStride)}`
           ),
         ].join(" + ")
       };`,
@@ -138,7 +145,7 @@ export function imageLoader(
   const coordinates = tiled.map((_, d) => d);
   const whole = !masked && outer.length === 0;
   const registers = schedule.items.flatMap((_, item) => [
-    ...each((i, j) => `  var ${name(item, i, j)} = 0.0f;`),
+    ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     ...(still
       ? whole ? [] : [`  var ${p}keep${item} = false;`]
       : coordinates.map((d) => `  var ${p}c${item}_${d} = 0u;`)),
@@ -149,7 +156,7 @@ export function imageLoader(
     ...outer.map((axis, d) => ({ name: `tap${d}`, radix: size(`taps${d}`, axis.taps) })).reverse(),
   ];
   const columnsAxis = tiled.length - 1;
-  const stride = (d: number) => size(`tiled_source${d}`, tiled[d]!.sourceStride);
+  const step = (d: number) => stride(`tiled_source${d}`, tiled[d]!.sourceStride);
   const fetch = [
     `    let tap = at / ${blocks};`,
     `    let block = at % ${blocks};`,
@@ -157,12 +164,12 @@ export function imageLoader(
     // The same for every thread: how far this tap and block of channels lie from a patch's beginning.
     `    let far = ${
       [
-        `block * ${size("block_stride", at.depth * geometry.sourceChannelStride)}`,
+        `block * ${stride("block_stride", at.depth * geometry.sourceChannelStride)}`,
         ...outer.map((axis, d) =>
-          `tap${d} * ${size(`tap_stride${d}`, axis.dilation * axis.sourceStride)}`
+          `tap${d} * ${stride(`tap_stride${d}`, axis.dilation * axis.sourceStride)}`
         ),
         ...tiled.map((axis, d) =>
-          `chunk${d} * ${size(`chunk_stride${d}`, axis.r * axis.sourceStride)}`
+          `chunk${d} * ${stride(`chunk_stride${d}`, axis.r * axis.sourceStride)}`
         ),
       ].join(" + ")
     };`,
@@ -185,16 +192,16 @@ export function imageLoader(
       return [
         `    {`,
         `      let x_base = ${p}base${placeSlot} + far + ${p}depth${depthSlot} * ${
-          size("channel_stride", geometry.sourceChannelStride)
+          stride("channel_stride", geometry.sourceChannelStride)
         };`,
         ...(still ? whole ? [] : [`      ${p}keep${item} = ${inside};`] : [
           `      ${p}c${item}_0 = select(${OUTSIDE}, ${coordinate(0)}, ${inside});`,
           ...coordinates.slice(1).map((d) => `      ${p}c${item}_${d} = ${coordinate(d)};`),
         ]),
         ...each((i, j) => {
-          const row = tiled.length > 1 ? ` + ${i}u * ${stride(0)}` : "";
+          const row = tiled.length > 1 ? ` + ${i}u * ${step(0)}` : "";
           return `      ${name(item, i, j)} = ${
-            source.load(`x_base${row} + ${j}u * ${stride(columnsAxis)}`)
+            source.load(`x_base${row} + ${j}u * ${step(columnsAxis)}`)
           };`;
         }),
         `    }`,
@@ -211,7 +218,7 @@ export function imageLoader(
         ...(leaves(columnsAxis, j) ? [`${p}in${slot}_${columnsAxis}_${j}`] : []),
       ];
       const value = inside.reduce(
-        (value, one) => `select(0.0f, ${value}, ${one})`,
+        (value, one) => `select(${zero}, ${value}, ${one})`,
         name(item, i, j),
       );
       return `let ${p}m${item}_${i}_${j} = ${value};`;
@@ -231,7 +238,7 @@ export function imageLoader(
         )
         : []),
       ...each((i, j) =>
-        `let ${p}m${item}_${i}_${j} = select(0.0f, ${name(item, i, j)}, ${row(i)} + ${j}u < ${
+        `let ${p}m${item}_${i}_${j} = select(${zero}, ${name(item, i, j)}, ${row(i)} + ${j}u < ${
           sizes[columnsAxis]
         });`
       ),
@@ -247,6 +254,7 @@ export function imageLoader(
       at,
       mask,
       (item, i, j) => `${p}m${item}_${i}_${j}`,
+      vector,
     ),
   };
 }
@@ -261,6 +269,7 @@ function mayLeave({ first, padding, tiles, n, size }: TiledAxis, i: number): boo
  * Transforms every item's patch and stores its slices.
  *
  * @param prepare Statements before an item's transform.
+ * @param width Patches of an item: four lie side by side in the tile.
  */
 export function storeItems(
   schedule: ItemSchedule,
@@ -268,6 +277,7 @@ export function storeItems(
   at: OperandPlace,
   prepare: (item: number) => readonly string[],
   name: (item: number, i: number, j: number) => string,
+  width: 1 | 4,
 ): string {
   const p = `${at.side}_`;
   const text = schedule.items.map(({ placeSlot, depthSlot }, item) => {
@@ -277,14 +287,15 @@ export function storeItems(
       transform,
       `${p}t${item}_`,
       (i, j) => name(item, i, j),
-      "f32",
+      width === 1 ? "f32" : "vec4f",
     );
+    const element = width === 1 ? `[${place} % 4u]` : "";
     return [
       ...prepare(item),
       ...statements,
       ...outputs.map((value, slice) =>
-        `tile[${at.fill}][${slice}]${vector}[${place} % 4u] = ${
-          at.scalar === "f32" ? value : `${at.scalar}(${value})`
+        `tile[${at.fill}][${slice}]${vector}${element} = ${
+          at.scalar === "f32" ? value : `${typeName(at.scalar, width)}(${value})`
         };`
       ),
     ].map((line) => `      ${line}`).join("\n");
