@@ -72,6 +72,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
  *   they had beside their neighbours before.
  * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads (`gemv.txt` of an H100, 2026-11-26).
+ * - Of `shares.sliced` `stored`, `images` and 64x64x8_8x8d, and `shares.winrsWide`: by hand, to what they gain beside their neighbours
+ *   (`wide.txt` of an H100, 2026-11-26); of 2-D tiles in `images` what `scattered` has.
  * - `costs.fill`, `store`: by hand, to the eight policies of each case of `policies_narrow.jsonl` and the six of
  *   `policies_shallow.txt` in `bench/results/h200-2026-11-22`, whose choices take 2.0 % longer than the best (geomean of 29).
  * - `costs.unitStore`: 3.8 to 4.2 us of a wave of tiles, whichever; `gatheredRows`, `tapRows`, and of policies on matrix units `short`,

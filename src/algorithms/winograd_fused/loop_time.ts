@@ -4,8 +4,7 @@ import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { resultBytes } from "../tensors.ts";
-import { imageVectors } from "./policies.ts";
-import { chainSteps, type SlicedProduct } from "./product.ts";
+import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */
 const REGISTERS = { thin: 64, few: 128, many: 256 };

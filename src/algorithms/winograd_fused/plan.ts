@@ -35,9 +35,9 @@ import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, imageAcross, loadVector } from "./policies.ts";
+import { choosePolicy, imageAcross } from "./policies.ts";
 import { fusedCut } from "./price.ts";
-import { chainSteps, outputLayoutOf, slicedProduct } from "./product.ts";
+import { chainSteps, loadVector, outputLayoutOf, slicedProduct } from "./product.ts";
 
 /**
  * Threads of a workgroup up to which loads of vectors are kept from passing barriers: a compiler else makes them so late that a

@@ -35,24 +35,6 @@ export function imageAcross({ layout }: Pick<PlanRequest, "layout">): AcrossSide
   return layout === "nhwc" ? ["a"] : [];
 }
 
-/** Slices of patches of which four leave a thread registers enough to be faster than one. */
-const WIDE_SLICES = 6;
-
-/** Whether images lie innermost in whole vectors. */
-export function imageVectors(
-  { layout, problem }: Pick<PlanRequest, "layout" | "problem">,
-): boolean {
-  return layout === "chwn" && problem.batch % 4 === 0;
-}
-
-/** Patches that a thread loads at once: those of four images where these lie innermost. */
-export function loadVector(
-  request: Pick<PlanRequest, "layout" | "problem">,
-  slices: number,
-): 1 | 4 {
-  return imageVectors(request) && slices <= WIDE_SLICES ? 4 : 1;
-}
-
 /** Whether a device can run `slices` of a policy, whose tile holds `scalar`. */
 export function slicePolicyFits(
   policy: SlicePolicy,

@@ -105,3 +105,21 @@ export function chainSteps(
 export function outputLayoutOf({ variant }: Pick<PlanRequest, "variant">): OutputLayout {
   return fullVariant(variant).outputLayout;
 }
+
+/** Slices of patches of which four leave a thread registers enough to be faster than one. */
+const WIDE_SLICES = 6;
+
+/** Whether images lie innermost in whole vectors. */
+export function imageVectors(
+  { layout, problem }: Pick<PlanRequest, "layout" | "problem">,
+): boolean {
+  return layout === "chwn" && problem.batch % 4 === 0;
+}
+
+/** Patches that a thread loads at once: those of four images where these lie innermost. */
+export function loadVector(
+  request: Pick<PlanRequest, "layout" | "problem">,
+  slices: number,
+): 1 | 4 {
+  return imageVectors(request) && slices <= WIDE_SLICES ? 4 : 1;
+}
