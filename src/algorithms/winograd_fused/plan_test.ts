@@ -309,15 +309,15 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   const [auto, whole, three] = [plan({}), plan({ splits: 1 }), plan({ splits: 3 })];
   // 56 workgroups of 64 x 64 on 132 multiprocessors.
   assert.match(auto.kernel, /_64x64x8_8x8_nhwc_.*_split$/);
-  assert.match(auto.notes[1]!, /: 112 workgroups of 384 threads, 2 of which share the depth/);
+  assert.match(auto.notes[1]!, /: 392 workgroups of 384 threads, 7 of which share the depth/);
   assert.match(auto.passes[2]!.kernel.name, /^reduce_splits_/);
-  assert.equal(auto.workspaceBytes, 4 * 6 * 3 * 512 * 512 + 2 * results);
+  assert.equal(auto.workspaceBytes, 4 * 6 * 3 * 512 * 512 + 7 * results);
   assert.equal(three.workspaceBytes - whole.workspaceBytes, 3 * results);
   assert.equal(auto.multiplications, plan({ splits: 1, policy: "64x64x8_8x8" }).multiplications);
-  // Sums of 768 products and fewer are whole.
+  // Sums are no longer than a whole depth's parts.
   assert.deepEqual(
     [auto, three, whole].map(({ arithmetic: { chain, segment } }) => [chain, segment]),
-    [[768, 768], [512, 512], [512, undefined]],
+    [[8 * 28, 8 * 28], [512, 512], [512, undefined]],
   );
   // Steps that three do not divide, in parts.
   assert.deepEqual(

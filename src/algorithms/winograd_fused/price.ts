@@ -10,7 +10,7 @@ import { partialBytes, resultElements } from "../tensors.ts";
 import { filterShape, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
 import { choosePolicy } from "./policies.ts";
-import { slicedProduct } from "./product.ts";
+import { chainSteps, slicedProduct } from "./product.ts";
 import { type TileRuns, tileRuns } from "./tiles.ts";
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
@@ -71,10 +71,11 @@ export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
   return isRefusal(cost) ? cost : cost.time;
 }
 
-/** Microseconds, and bytes of workspace: transformed filters and partial results. */
+/** Microseconds, bytes of workspace (transformed filters and partial results), and most products that one accumulator adds up. */
 interface RunsCost {
   readonly time: number;
   readonly bytes: number;
+  readonly longest: number;
 }
 
 /** Kernels' splits, and what they cost. */
@@ -84,8 +85,8 @@ interface SplitRuns {
 }
 
 /**
- * The fewest splits that take hardly longer than the fastest number of them; the user's, as far as there is room and depth. Two axes
- * have enough tiles without, and so no workspace but their filter.
+ * The fewest splits that take hardly longer than the fastest number of them, of those whose sums are no longer than a whole depth's
+ * parts; the user's, as far as there is room and depth. Two axes have enough tiles without, and so no workspace but their filter.
  */
 function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   const whole: SplitRuns = { splits: 1, cost: runsCost(request, runs, 1) };
@@ -101,6 +102,7 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   ) {
     const cost = runsCost(request, runs, splits);
     if (isRefusal(cost) || isRefusal(best.cost)) continue;
+    if (cost.longest > whole.cost.longest) continue;
     if (cost.time < (1 - WORTH_MORE_SPLITS) * best.cost.time) best = { splits, cost };
   }
   return best;
@@ -129,7 +131,7 @@ function resultsBytes(request: PlanRequest): number {
 function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Planned<RunsCost> {
   const device = deviceOf(request);
   const results = resultsBytes(request);
-  let time = 0, bytes = 0;
+  let time = 0, bytes = 0, longest = 0;
   if (splits > 1) {
     time = passTime(0, moveTime((splits + 1) * results, device.rates.stream), device);
     bytes = splits * results;
@@ -139,8 +141,9 @@ function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Plan
     if (isRefusal(cost)) return cost;
     time += cost.time;
     bytes += cost.bytes;
+    longest = Math.max(longest, cost.longest);
   }
-  return { time, bytes };
+  return { time, bytes, longest };
 }
 
 function runCost(
@@ -162,5 +165,5 @@ function runCost(
   const bytes = partialBytes(request) * filter;
   const time = passTime(0, moveTime(2 * bytes, device.rates.filterStream), device) +
     loopTime(request, product, policy) + device.times.dispatch;
-  return { time, bytes };
+  return { time, bytes, longest: chainSteps(request, product, policy.depth).chain * policy.depth };
 }
