@@ -99,7 +99,9 @@ fn main(
     let to = <%= it.firstCount %> + group * <%= it.countsOfBatch %> + first_place + t;
     if (few > 3u) { <%= it.add('to', 'few & ~3u') %> }
     if ((few & 3u) != 0u) { <%= it.or('to', 'few & 3u') %> }
+<% if (it.countKind !== '') { -%>
     if (many > 0u) { <%= it.add(`to + ${it.countKind}`, 'many') %> }
+<% } -%>
   }
 <% for (let i = 0; i < 2; i++) { -%>
 <% const at = (k) => it.depthInner ? `tile[near + ${k}u][place]` : `tile[depth][near + ${k}u]`; -%>

@@ -13,9 +13,11 @@ fn main(
   var few = 0u;
   var said = 0u;
   var many = 0u;
+  var met = 0u;
   for (var term = 0u; term < <%= it.taps %>; term++) {
 <%= it.term %>
     if (inside) {
+      met++;
       let at = <%= it.firstCount %> + <%= it.place %>;
       let small = <%= it.load('at') %>;
       few += small & ~3u;
@@ -28,4 +30,5 @@ fn main(
   <%= it.store('to', `select(0u, ${it.largest}, (said & 2u) != 0u)`) %>
   <%= it.store(`to + ${it.words}`, 'few | said') %>
   <%= it.store(`to + 2u * ${it.words}`, 'many') %>
+  <%= it.store(`to + 3u * ${it.words}`, it.drift) %>
 }

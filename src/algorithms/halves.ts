@@ -10,7 +10,7 @@ import { refuseSplitMath } from "./math.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { productUnit } from "./product.ts";
-import { isRefusal, type Planned } from "./refusal.ts";
+import { isRefusal, type Planned, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
 /**
@@ -40,8 +40,14 @@ export function inMath(
     depth: products,
     hasUnit: productUnit(split) !== undefined,
   });
-  if (math === "f16x3") return refused ?? split;
   const { matrixUnits, microKernel } = fullVariant(request.variant);
+  if (math === "f16x3") {
+    if (refused !== undefined) return refused;
+    return matrixUnits && microKernel ? split : refusal(
+      "problem",
+      "math f16x3 multiplies on matrix units, which the variant leaves out",
+    );
+  }
   if (
     refused !== undefined || exact || !matrixUnits || !microKernel || products < least ||
     deviceOf(request).shares.f16x3 === 0 || policy !== undefined && !isMatrixPolicyName(policy)
@@ -74,11 +80,15 @@ export function planInMath(
   return fits ? planned : plan({ ...asked, math: "f32" });
 }
 
+/** Matrices that are filled less than this have clearly fewer products a step. */
+const FILLED = 0.9;
+
 /**
  * How products of halves are summed; of a chain two values are one product.
  *
  * @param depth Values along the depth, padded.
  * @param products Of a sum.
+ * @param filled Share of the values of matrices that are no padding.
  */
 export function halvesArithmetic(
   cut: Cut,
@@ -86,13 +96,17 @@ export function halvesArithmetic(
   products: number,
   unit: UnitChain | undefined,
   cutsOff: boolean | undefined,
+  filled = 1,
 ): PlanArithmetic {
   const steps = Math.ceil(depth / cut.policy.depth);
-  const { chain, segment, ...rest } = cutArithmetic(cut, steps, unit);
+  const { chain, segment, unit: step = 1, ...rest } = cutArithmetic(cut, steps, unit);
+  const share = filled < FILLED ? filled : 1;
+  const real = (values: number) => Math.max(1, Math.round(share * values));
   const sums = {
     ...rest,
-    ...(chain === undefined ? {} : { chain: chain / 2 }),
-    ...(segment === undefined ? {} : { segment: segment / 2 }),
+    unit: real(step),
+    ...(chain === undefined ? {} : { chain: real(chain / 2) }),
+    ...(segment === undefined ? {} : { segment: real(segment / 2) }),
   };
   return { ...sums, ...splitDrift(sums, products, cutsOff) };
 }

@@ -24,8 +24,11 @@ export interface SplitHalves {
   readonly strides: { readonly batch: number; readonly place: number; readonly depth: number };
   /** Words of the largest value that a place is scaled by: the first, from a batch to the next, and from a place. */
   readonly largest: { readonly first: number; readonly batch: number; readonly place: number };
-  /** Words that count what is small of a place, then, so many words on, what is large: the first, and from a batch to the next. */
-  readonly counts: { readonly first: number; readonly batch: number; readonly kind: number };
+  /**
+   * Words that count what is small of a place, then, so many words on, what is large: the first, and from a batch to the next. Large ones
+   * are not counted where `kind` is absent, since products may not meet them.
+   */
+  readonly counts: { readonly first: number; readonly batch: number; readonly kind?: number };
   /** Whether the depth lies innermost. */
   readonly depthInner?: boolean;
   /** To be cleared; 0 for none. */
@@ -94,7 +97,9 @@ export function splitHalvesKernel(
   const each = depthEach(shape);
   const name = `split_halves${unitDepth}_${along}_x${vector}${
     depthInner ? "_inner" : each < EXTENT ? `_deep${each}` : ""
-  }_${rounding}${flags === 0 ? "" : "_clear"}${splitTrait(operand, halves)}`;
+  }${shape.counts.kind === undefined ? "_small" : ""}_${rounding}${flags === 0 ? "" : "_clear"}${
+    splitTrait(operand, halves)
+  }`;
   const workgroups = splitHalvesWorkgroups(shape);
   const values = {
     name,
@@ -125,7 +130,7 @@ export function splitHalvesKernel(
     largestOfPlace: module.size("largest_of_place", shape.largest.place),
     firstCount: module.size("first_count", shape.counts.first),
     countsOfBatch: module.size("counts_of_batch", shape.counts.batch),
-    countKind: module.size("count_kind", shape.counts.kind),
+    countKind: shape.counts.kind === undefined ? "" : module.size("count_kind", shape.counts.kind),
     load: from.load,
     largest: marks.load,
     add: marks.add,

@@ -12,8 +12,8 @@ export interface RescaledResults {
   readonly marks: PlaceMarks;
   /** Products of each. */
   readonly depth: number;
-  /** By how much they are enlarged, in units of 2^-23 (`splitDrift()`). */
-  readonly drift: number;
+  /** By how much they are enlarged, in units of 2^-23 (`splitDrift()`); the fourth mark of a column says it where absent. */
+  readonly drift?: number;
   /** What tells `places` from others, in kernel names. */
   readonly trait: string;
   /**
@@ -54,11 +54,11 @@ export interface PlaceMarks {
 }
 
 /** Where the marks of all of A's rows and all of B's columns lie: in whole vectors of four. */
-export function placeMarks(rows: number, columns: number): PlaceMarks {
+export function placeMarks(rows: number, columns: number, kinds = 3): PlaceMarks {
   const fours = (count: number) => 4 * Math.ceil(count / 4);
   const b = fours(rows);
   const places = b + fours(columns);
-  return { first: { a: 0, b }, places, words: 3 * places };
+  return { first: { a: 0, b }, places, words: kinds * places };
 }
 
 /** Where the marks and flags of a product's results are. */
@@ -121,7 +121,9 @@ export function rescaleStep(
     "  let exponent = split_exponent(bits_a) + split_exponent(bits_b);",
     "  let part = exponent >> 1u;",
     // Of operands that halves hold whole sums may be exact.
-    `  let drift = select(0u, ${size("drift", drift)}, ((small_a | small_b) & 1u) != 0u);`,
+    `  let drift = select(0u, ${
+      drift === undefined ? `mark(b + 3u * ${count})` : size("drift", drift)
+    }, ((small_a | small_b) & 1u) != 0u);`,
     `  return value * (power_of_two(part) * ${DRIFT_FACTOR}) * power_of_two(exponent - part);`,
     "}",
     "fn rescaled_one(value: f32, row: u32, column: u32, at: u32) -> f32 {",

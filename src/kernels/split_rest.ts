@@ -34,8 +34,10 @@ const GROUP = 4;
 const LANES = 64;
 /** Products of a thread that are under way at once. */
 const UNROLLED = 4;
-/** Words of flags of a workgroup: few, since all of them may be set. */
-const WORDS_EACH = 16;
+/** Most words of flags of a workgroup: few, since all of them may be set. */
+const MOST_WORDS = 16;
+/** Iterations of a thread where all are set, which software devices allow. */
+const MOST_ITERATIONS = 60_000;
 
 /** A convolution of f32 whose flagged results are computed again. */
 export interface SplitRest {
@@ -55,9 +57,26 @@ export const FLAG_OF = {
   bit: `1u << (at / ${GROUP}u % 32u)`,
 } as const;
 
-/** Workgroups of a {@linkcode splitRestKernel} of so many results. */
-export function splitRestWorkgroups(results: number): number {
-  return Math.ceil(flagWords(results) / WORDS_EACH);
+/** Iterations of a thread for a group, without its epilogue. */
+function groupIterations(problem: ConvProblem): number {
+  return loopIterations(Math.ceil(accumulationLength(problem) / (UNROLLED * LANES))) +
+    loopIterations(Math.log2(LANES));
+}
+
+/** Words of flags of a workgroup: fewer of long sums. */
+function wordsEach(problem: ConvProblem): number {
+  const fitting = Math.floor(MOST_ITERATIONS / (32 * (2 + groupIterations(problem))));
+  return 2 ** Math.floor(Math.log2(Math.min(MOST_WORDS, Math.max(1, fitting))));
+}
+
+/** Results of a convolution. */
+function resultsOf(problem: ConvProblem): number {
+  return elementCount(tensorShape(problem, resultTensor(problem.op)));
+}
+
+/** Workgroups of a {@linkcode splitRestKernel}. */
+export function splitRestWorkgroups(problem: ConvProblem): number {
+  return Math.ceil(flagWords(resultsOf(problem)) / wordsEach(problem));
 }
 
 /**
@@ -90,19 +109,22 @@ export function splitRestKernel(
     );
   const axes = problem.filterSize.map((_, d) => d);
   const terms = accumulationLength(problem);
-  const results = elementCount(tensorShape(problem, result));
+  const results = resultsOf(problem);
+  const words = wordsEach(problem);
   const text = termText(problem, size);
-  const name = `split_rest_${op.replace("-", "_")}_${axes.length}d_${layout}_${filterLayout}${
-    epilogueTrait(steps)
-  }${splitTrait(tensors[left], tensors[right], tensors[result])}`;
+  const name = `split_rest_${
+    op.replace("-", "_")
+  }_${axes.length}d_w${words}_${layout}_${filterLayout}${epilogueTrait(steps)}${
+    splitTrait(tensors[left], tensors[right], tensors[result])
+  }`;
   const wgsl = render(template, {
     name,
     results: GROUP,
     lanes: LANES,
     unrolled: UNROLLED,
     threads: GROUP * LANES,
-    wordsEach: WORDS_EACH,
-    workgroups: size("workgroups", splitRestWorkgroups(results)),
+    wordsEach: words,
+    workgroups: size("workgroups", splitRestWorkgroups(problem)),
     words: size("words", flagWords(results)),
     elements: size("elements", results),
     flags: flags.load,
@@ -118,10 +140,8 @@ export function splitRestKernel(
     functions: steps.map(({ declarations }) => declarations).join("\n"),
     declarations: module.declarations(),
   });
-  const each = loopIterations(Math.ceil(terms / (UNROLLED * LANES))) +
-    loopIterations(Math.log2(LANES)) +
-    epilogueIterations(steps);
-  const iterations = loopIterations(32 * WORDS_EACH, each) + loopIterations(32);
-  const bytes = 4 * (32 * WORDS_EACH + GROUP * LANES + 2);
+  const each = groupIterations(problem) + epilogueIterations(steps);
+  const iterations = loopIterations(32 * words, each) + loopIterations(32);
+  const bytes = 4 * (32 * words + GROUP * LANES + 2);
   return sizedKernel(name, mode, wgsl, module, [GROUP * LANES, 1, 1], bytes, iterations);
 }

@@ -25,8 +25,10 @@ export interface SplitWindows {
   readonly firstLargest: number;
   /** Before the counts of small values of images' places, and from those to the counts of large ones. */
   readonly counts: { readonly first: number; readonly kind: number };
-  /** Before the marks of results' places, and words of a kind. */
+  /** Before the marks of results' places, and words of a kind, of which the last says by how much a result is enlarged. */
   readonly places: { readonly first: number; readonly kind: number };
+  /** That of all products, and from how many on it is that (`driftOf()`); of a tap so many. */
+  readonly drift: { readonly most: number; readonly length: number; readonly channels: number };
 }
 
 /** Places of all images of a tensor. */
@@ -43,7 +45,7 @@ export function splitWindowsWorkgroups({ problem }: SplitWindows): number {
 
 /** Adds up the marks of what the taps of each place of the result meet. Binds `marks`. */
 export function splitWindowsKernel(shape: SplitWindows, mode: SizeMode): SizedKernel {
-  const { problem, firstLargest, counts, places } = shape;
+  const { problem, firstLargest, counts, places, drift } = shape;
   const { op, filterSize } = problem;
   const module = moduleBuilder(mode);
   const size = (name: string, value: number) => module.size(name, value);
@@ -78,6 +80,9 @@ export function splitWindowsKernel(shape: SplitWindows, mode: SizeMode): SizedKe
     words: size("place_kind", places.kind),
     largest: marks.load(`${size("first_largest", firstLargest)} + r0`),
     store: marks.store,
+    drift: `min(${size("drift", drift.most)}, (${size("drift", drift.most)} * met * ${
+      size("tap_channels", drift.channels)
+    } + ${size("drift_length", drift.length)} / 2u) / ${size("drift_length", drift.length)})`,
     declarations: module.declarations(),
   });
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, loopIterations(taps));

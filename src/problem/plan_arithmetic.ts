@@ -57,6 +57,8 @@ export interface PlanArithmetic {
   readonly highs?: "nearest" | "away";
   /** Of halves: by how much results are enlarged, since units cut sums off, in units of 2^-23; 0 where absent. */
   readonly drift?: number;
+  /** Products of a result from which on it is enlarged by so much, fewer by as much less; all where absent. */
+  readonly driftLength?: number;
   /** Of halves of transformed data: what of the images has a power of two of its own, their tiles or (where absent) they themselves. */
   readonly scaled?: "tiles";
   /** Winograd's tiles, one entry a kernel; plain products where absent. */

@@ -1,7 +1,7 @@
 import type { PlanArithmetic } from "./plan_arithmetic.ts";
 
 /** What is done about units that cut sums of f32 in halves off instead of rounding them (docs/accuracy.md). */
-export type SplitDrift = Pick<PlanArithmetic, "highs" | "drift">;
+export type SplitDrift = Pick<PlanArithmetic, "highs" | "drift" | "driftLength">;
 
 /**
  * What a step takes of a sum, in units of 2^-23 of itself, where as much is cut off the products of low halves as off those of high ones:
@@ -31,13 +31,34 @@ export function splitDrift(
   return { highs: "away", drift: Math.round(A_STEP * squares / products / unit) };
 }
 
+/** Mean length of the chains of a sum, by products. */
+export function meanChain(
+  { chain = Infinity, segment = Infinity }: Pick<PlanArithmetic, "chain" | "segment">,
+  products: number,
+): number {
+  return Math.min(products, chain, segment);
+}
+
+/**
+ * By how much a result of so many products is enlarged, in units of 2^-23: of those that meet fewer, as at an image's edge, chains are
+ * shorter. `split_windows.wgsl` counts alike.
+ */
+export function driftOf({ drift = 0, driftLength }: SplitDrift, products: number): number {
+  if (driftLength === undefined) return drift;
+  return Math.min(
+    drift,
+    Math.floor((drift * products + Math.floor(driftLength / 2)) / driftLength),
+  );
+}
+
 /** The lengths of parts of so many each, but for what is left. */
 function parts(all: number, each: number): number[] {
   const whole = new Array<number>(Math.floor(all / each)).fill(each);
   return all % each === 0 ? whole : [...whole, all % each];
 }
 
-/** Results are so many times as large. */
-export function driftFactor({ drift = 0 }: SplitDrift): number {
+/** Results are so many times as large, of so many products. */
+export function driftFactor(arithmetic: SplitDrift, products = Infinity): number {
+  const drift = products === Infinity ? arithmetic.drift ?? 0 : driftOf(arithmetic, products);
   return 1 + drift * 2 ** -23;
 }

@@ -174,7 +174,17 @@ export function convSource(
       transforms: tileTransforms(tiled.map(({ n, r }) => tileTransform(n, r, kept))),
       tiles: tiled,
     }),
-    ...(math === "f16x3" ? { largest: largestOf(operands, block, scaled) } : {}),
+    ...(math === "f16x3"
+      ? {
+        largest: largestOf(operands, block, scaled),
+        met: lefts.map((_, left) =>
+          axes.reduce(
+            (met, axis) => met * axis.left[left]!.reduce((all, at) => all + (at < 0 ? 0 : 1), 0),
+            outerCount,
+          )
+        ),
+      }
+      : {}),
     load(unit, leftPatches, rightPatches) {
       const outer = channelsInside ? unit % outerCount : Math.floor(unit / spots);
       const spot = channelsInside ? Math.floor(unit / outerCount) : unit % spots;

@@ -26,7 +26,7 @@ interface Scale {
  * @param whole The same sums in f32.
  */
 export function splitSums(
-  { units, lefts, rights, load, largest }: SumSource,
+  { units, lefts, rights, load, largest, met }: SumSource,
   arithmetic: PlanArithmetic,
   order: SumOrder,
   whole: (order: SumOrder) => SimulatedSums,
@@ -83,9 +83,10 @@ export function splitSums(
   const scaled = sums.totals();
   let inF32: SimulatedSums | undefined;
   const values = scaled.map((value, at) => {
-    const [row, column] = [rows[Math.floor(at / rights)]!, columns[at % rights]!];
+    const left = Math.floor(at / rights);
+    const [row, column] = [rows[left]!, columns[at % rights]!];
     if (isDoubtful(value, row, column, units)) return (inF32 ??= whole(order)).values[at]!;
-    const enlarged = driftFactor(row.lows || column.lows ? arithmetic : {});
+    const enlarged = driftFactor(row.lows || column.lows ? arithmetic : {}, met?.[left] ?? units);
     return Math.fround(value * enlarged * 2 ** (row.exponent + column.exponent));
   });
   return {

@@ -18,6 +18,8 @@ export interface SumSource {
    * there is an infinity or NaN. Of each one alone where absent.
    */
   readonly largest?: { readonly lefts?: Float64Array; readonly rights: Float64Array };
+  /** Products of each left one that are none of padding; all where absent. */
+  readonly met?: readonly number[];
   /** How many left, and right, ones at a time are neighbours in memory: four where absent. */
   readonly neighbours?: { readonly lefts: number; readonly rights: number };
   /** Loads the patches of one unit, those of one side one after the other. */

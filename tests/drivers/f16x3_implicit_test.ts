@@ -15,10 +15,12 @@ import {
 import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import type { Layout } from "../../src/tensor/layout.ts";
 import { sizeModes } from "../random_axes.ts";
+import { driftOf } from "../../src/problem/split_drift.ts";
 import { convolve, errsLittle, unjudged } from "../support/halves_conv.ts";
 import {
   ALTERNATE,
   CHANNELS,
+  eachPlace,
   MIRRORED,
   type Spoil,
   SPOILT,
@@ -88,22 +90,63 @@ Deno.test("implicit GEMM in halves of bindings that are in parts, and with an ep
   }
 });
 
-Deno.test("implicit GEMM in halves gets back what units cut off", async () => {
+Deno.test("implicit GEMM in halves gets back what units cut off, of each result by the products that it meets", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
   const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
   for (const op of OPERATIONS) {
-    const descriptor = op === "bwd-filter" ? "mb8ic8ih16oc6kh3ph1" : "mb1ic96ih6oc96kh3ph1sh2";
+    const channels = 96;
+    const descriptor = op === "bwd-filter"
+      ? "mb8ic8ih16oc6kh3"
+      : `mb1ic${channels}ih6oc${channels}kh3ph1`;
     for (const layout of HALVES_LAYOUTS) {
       const run = (more: Partial<PlanRequest>) =>
         unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, { fill: "uniform01" });
       const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
-      const { drift = 0, highs } = enlarged.plan.arithmetic;
+      const { arithmetic } = enlarged.plan;
+      const { drift = 0, highs } = arithmetic;
       assert.ok(drift >= 4 && highs === "away", `${drift} ${highs}`);
       assert.equal(plain.plan.arithmetic.drift, undefined);
-      const sum = (values: Float32Array) => values.reduce((all, one) => all + one, 0);
-      const ratio = sum(enlarged.result) / sum(plain.result) - 1;
-      assert.ok(Math.abs(ratio / (drift * 2 ** -23) - 1) < 0.1, `${ratio} of ${drift}`);
+      const sum = (values: Float32Array, of: (index: number) => boolean) =>
+        values.reduce((all, one, index) => of(index) ? all + one : all, 0);
+      // Of 6 x 6 places a corner meets four taps, one in the middle all nine; all places of a gradient meet their taps.
+      const cell = (index: number) =>
+        layout === "nhwc" ? Math.floor(index / channels) % 36 : index % 36;
+      const parts = op === "bwd-filter" ? [[() => true, drift]] as const : [
+        [(index: number) => cell(index) === 0, driftOf(arithmetic, 4 * channels)],
+        [(index: number) => cell(index) === 14, driftOf(arithmetic, 9 * channels)],
+      ] as const;
+      for (const [of, expected] of parts) {
+        const ratio = sum(enlarged.result, of) / sum(plain.result, of) - 1;
+        const off = Math.abs(ratio * 2 ** 23 / expected - 1);
+        assert.ok(expected > 0 && off < 0.15, `${op} ${layout}: ${ratio * 2 ** 23}, ${expected}`);
+      }
+      if (op !== "bwd-filter") assert.ok(parts[0][1] < parts[1]![1]);
+    }
+  }
+});
+
+/** Images that are bright where no tap looks, or some do not, and dark elsewhere, and a gradient that is even. */
+const UNMET: readonly (readonly [descriptor: string, bright: (y: number, x: number) => boolean])[] =
+  [
+    ["mb1ic8ih7oc6kh3ph1", (y) => y === 6],
+    ["mb1ic8ih14oc6kh3ph2dh1", (y) => y >= 12],
+    ["mb2ic8ih16oc6kh1sh2", (y, x) => y % 2 + x % 2 > 0],
+  ];
+
+Deno.test("a gradient's large values that no product meets say nothing of its small ones", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  for (const [descriptor, bright] of UNMET) {
+    for (const layout of HALVES_LAYOUTS) {
+      const spoil: Spoil = (set, _, { first, second }) => {
+        eachPlace(first, (place) => {
+          const [, , y, x] = place as [number, number, number, number];
+          set(0, place, (bright(y, x) ? 1 : 1.2345e-12) * (1 + (7 * y + 3 * x) % 11 / 11));
+        });
+        eachPlace(second, (place) => set(1, place, 1 + 0.618034 * (place[2]! * 5 + place[3]!) % 1));
+      };
+      await convolve(gpu, descriptor, "bwd-filter", { ...BY, layout }, { spoil });
     }
   }
 });

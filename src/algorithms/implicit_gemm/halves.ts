@@ -7,12 +7,14 @@ import { TILE_POLICIES, type TilePolicy } from "../../kernels/policy.ts";
 import { HALVES, halvesDepth, type SplitHalves } from "../../kernels/split_halves.ts";
 import type { Extent } from "../../kernels/split_maxima.ts";
 import { type PlaceMarks, placeMarks } from "../../kernels/split_rescale.ts";
+import { flagWords } from "../../kernels/split_rest.ts";
 import { imagePlaces } from "../../kernels/split_windows.ts";
 import {
   accumulationLength,
   type ConvProblem,
   type ConvTensor,
   operandTensors,
+  resultTensor,
   tensorShape,
 } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
@@ -76,7 +78,10 @@ function sumsPlaces({ problem: { op } }: PlanRequest): boolean {
 export function refuseHalves({ problem, layout }: PlanRequest): string | undefined {
   if (problem.groups > 1) return "its halves are of one group";
   if (layout === "chwn") return "its halves are of nchw and nhwc";
-  if (accumulationLength(problem) * resultElements(problem) === 0) return "there is nothing to sum";
+  const tensors = [...operandTensors(problem.op), resultTensor(problem.op)];
+  if (tensors.some((which) => elementCount(tensorShape(problem, which)) === 0)) {
+    return "there is nothing to sum";
+  }
   if (problem.op !== "bwd-filter") return undefined;
   return problem.inChannels % 8 === 0
     ? undefined
@@ -276,7 +281,8 @@ export function halvesMarks(request: PlanRequest): HalvesMarks {
     const marks = placeMarks(outChannels, inChannels);
     return { ...marks, images: { largest: 0, counts: 0, places: 0 } };
   }
-  const marks = placeMarks(op === "fwd" ? outChannels : inChannels, imagePlaces(problem, "result"));
+  const rows = op === "fwd" ? outChannels : inChannels;
+  const marks = placeMarks(rows, imagePlaces(problem, "result"), 4);
   const places = imagePlaces(problem, "source");
   const counts = marks.words + problem.batch;
   return {
@@ -284,6 +290,32 @@ export function halvesMarks(request: PlanRequest): HalvesMarks {
     words: counts + 2 * places,
     images: { largest: marks.words, counts, places },
   };
+}
+
+/** Share of the values along the depth that are no padding. */
+export function filledShare({ problem }: PlanRequest, { request: { problem: doubled } }: Pick<
+  HalvesProduct,
+  "request"
+>): number {
+  const { op } = problem;
+  const count = ({ batch, inChannels, outChannels }: ConvProblem) =>
+    op === "fwd" ? inChannels : op === "bwd-data" ? outChannels : batch;
+  return 2 * count(problem) / count(doubled);
+}
+
+/** Mean share of a gradient's places that meet the input: others meet its padding. */
+export function metShare({ problem }: PlanRequest): number {
+  const { inputSize, outputSize, filterSize, stride, dilation, paddingBegin } = problem;
+  return outputSize.reduce((share, places, d) => {
+    let met = 0;
+    for (let tap = 0; tap < filterSize[d]!; tap++) {
+      const first = tap * dilation[d]! - paddingBegin[d]!;
+      const begin = Math.max(0, Math.ceil(-first / stride[d]!));
+      const end = Math.min(places, Math.ceil((inputSize[d]! - first) / stride[d]!));
+      met += Math.max(0, end - begin);
+    }
+    return share * met / (places * filterSize[d]!);
+  }, 1);
 }
 
 /** The product of a request in halves that is predicted to take least. */
@@ -344,7 +376,7 @@ function productOf(
       const { a, b } = writtenOperands(asked, way, policy);
       const turned = turnedImages(asked).reduce((sum, { copy }) => sum + copiedElements(copy), 0);
       return 2 * (writtenElements(a) + writtenElements(b)) +
-        4 * (turned + halvesMarks(asked).words);
+        4 * (turned + halvesMarks(asked).words + flagWords(elements));
     },
     matrix: productUnit(
       request,

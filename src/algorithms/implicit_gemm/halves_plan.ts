@@ -35,15 +35,20 @@ import { cutNotes } from "../cut_note.ts";
 import { halvesArithmetic } from "../halves.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
-import { isRefusal, type Planned } from "../refusal.ts";
+import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
+import { meanChain } from "../../problem/split_drift.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
 import {
+  filledShare,
   type HalvesMarks,
   halvesMarks,
   halvesProduct,
+  metShare,
   turnedImages,
   writtenElements,
   type WrittenOperand,
@@ -67,12 +72,16 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const result = tensor[resultTensor(problem.op)];
   const elements = resultElements(problem);
   const products = accumulationLength(problem);
-  const { columns, batches } = operands;
+  const { columns } = operands;
   const rows = operands.loopRows?.(policy) ?? operands.rows;
   const depth = operands.depth(policy);
   const unit = chosen.product.matrix!.chain;
-  const arithmetic = halvesArithmetic(cut, depth, products, unit, asked.matrixUnits!.cutsOff);
   const marks = halvesMarks(asked);
+  const { cutsOff } = asked.matrixUnits!;
+  const filled = filledShare(asked, chosen);
+  const arithmetic = drifting(
+    halvesArithmetic(cut, depth, products, unit, cutsOff, filled),
+  );
   const written = writtenOperands(asked, chosen, policy);
   const [a, b] = [written.a, written.b].map((operand) =>
     buffers.add(`halves of ${operand.which}`, "workspace", writtenElements(operand), "f16")
@@ -95,13 +104,21 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
     flags: buffers.add("flags of results", "workspace", flagWords(elements), "u32"),
   };
+  for (const place of Object.values(places)) {
+    if (buffers.split(place).parts === 1) continue;
+    const { name, bytes } = buffers.list[place]!;
+    buffers.refuse(refusal(
+      "limit",
+      `${name} take ${bytes} bytes, one binding has ${limits.maxStorageBufferBindingSize}`,
+    ));
+  }
   const partials = buffers.add("partial results", "workspace", splits * elements, "f32");
   const main = product();
   const finished: EpilogueFactory = (module, width, row) => [
     rescaleStep(module, {
       marks,
       depth: products,
-      drift: arithmetic.drift ?? 0,
+      ...(marks.images.places === 0 ? { drift: arithmetic.drift ?? 0 } : {}),
       ...resultPlaces(asked, marks),
     }),
     ...convEpilogue(asked)(module, width, row),
@@ -136,11 +153,24 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       ...(turned.length === 0 ? [] : ["images written once with channels innermost before"]),
       ...cutNotes(
         cut,
-        mainLoopWorkgroups({ rows, columns, batches, splits: 1 }, policy),
+        mainLoopWorkgroups({ rows, columns, batches: 1, splits: 1 }, policy),
         asked,
       ),
     ],
   });
+
+  /** By how much results are enlarged: forward and backward-data each by the products that it meets, a gradient by their mean. */
+  function drifting(arithmetic: PlanArithmetic): PlanArithmetic {
+    const { drift } = arithmetic;
+    if (drift === undefined) return arithmetic;
+    if (marks.images.places === 0) {
+      return { ...arithmetic, drift: Math.round(drift * metShare(asked)) };
+    }
+    // Splits of a class share its own depth.
+    const shared = operands.uneven === undefined ? 1 : splits;
+    const length = Math.max(1, Math.round(shared * meanChain(arithmetic, products)));
+    return { ...arithmetic, driftLength: length };
+  }
 
   /** The pass that clears marks. */
   function clear(): Pass {
@@ -168,9 +198,11 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       };
     }
     const first = marks.first[side];
+    // Not every large value of a gradient's images is met by every tap.
+    const kind = side === "b" ? {} : { kind: marks.places };
     return {
       largest: { first, batch: 0, place: 1 },
-      counts: { first: first + marks.places, batch: 0, kind: marks.places },
+      counts: { first: first + marks.places, batch: 0, ...kind },
     };
   }
 
@@ -201,6 +233,11 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       firstLargest: images.largest,
       counts: { first: images.counts, kind: images.places },
       places: { first: marks.first.b, kind: marks.places },
+      drift: {
+        most: arithmetic.drift ?? 0,
+        length: arithmetic.driftLength ?? 1,
+        channels: products / elementCount(problem.filterSize),
+      },
     };
     const kernel = splitWindowsKernel(shape, mode);
     return [pass(kernel, buffers, places, splitWindowsWorkgroups(shape), limits)];
@@ -260,7 +297,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       kernel,
       buffers,
       { ...tensor, ...places, bias },
-      splitRestWorkgroups(elements),
+      splitRestWorkgroups(problem),
       limits,
     );
   }
@@ -300,7 +337,7 @@ function resultPlaces(
   // Of nchw columns count the places of a channel of an image.
   const planes = which !== "filter" && channelStride > 1;
   return {
-    trait: `rescaled_${planes ? "planes" : "blocks"}`,
+    trait: `rescaled_${which === "filter" ? "filters" : planes ? "planes" : "blocks"}`,
     places(module) {
       const size = (name: string, value: number) => module.size(`split_${name}`, value);
       const image = planes

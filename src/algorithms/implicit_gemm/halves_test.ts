@@ -8,6 +8,7 @@ import { H200 } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { driftOf } from "../../problem/split_drift.ts";
 import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
 
 const matrixUnits = {
@@ -83,12 +84,31 @@ Deno.test("halves of implicit GEMM say how they are summed, and what they take",
     const flags = buffers.find(({ name }) => name === "flags of results")!.bytes;
     const partials = buffers.find(({ name }) => name === "partial results")!.bytes;
     assert.equal(workspaceBytes, operands + flags + partials);
+    assert.equal(product.product.workspaceBytes!(product.cut.policy), operands + flags);
     // Each value is two halves.
     const image = 64 * 256 * 14 * 14;
     if (op === "fwd") assert.equal(writtenElements(b), 2 * image);
     const tight = planConv({ ...one, algorithm: "auto", math: "auto", maxWorkspaceBytes: 1 << 20 });
     assert.equal(tight.arithmetic.math, undefined);
   }
+});
+
+Deno.test("steps whose matrices are mostly padding have as many fewer products, and gradients' places as many fewer as they meet", () => {
+  const of = (descriptor: string, op: ConvProblem["op"]) =>
+    planConv(asked(descriptor, op, { math: "f16x3", splits: 1 })).arithmetic;
+  assert.equal(of("mb8ic64ih32oc64kh3ph1", "fwd").unit, 16);
+  // 3 of 16 channels are no padding.
+  const few = of("mb8ic3ih64oc64kh7sh2ph3", "fwd");
+  assert.equal(few.unit, 3);
+  const [one, sixteen] = ["mb1", "mb16"].map((mb) => of(`${mb}ic64ih28oc64kh3`, "bwd-filter"));
+  assert.ok(one!.unit === 1 && sixteen!.unit === 16);
+  const [whole, atrous] = ["", "ph23dh22"].map((more) =>
+    of(`mb16ic64ih33oc64kh3${more}`, "bwd-filter")
+  );
+  assert.ok(atrous!.drift! < 0.5 * whole!.drift!, `${atrous!.drift} ${whole!.drift}`);
+  // A place of one tap of nine meets a ninth.
+  const border = of("mb8ic512ih33oc256kh3ph24dh23", "fwd");
+  assert.ok(driftOf(border, 512) < 0.6 * driftOf(border, 9 * 512));
 });
 
 Deno.test("what implicit GEMM has no halves of is refused with a sentence that says why", () => {
@@ -105,6 +125,17 @@ Deno.test("what implicit GEMM has no halves of is refused with a sentence that s
     [refused(small, "fwd", { layout: "chwn" }), /: its halves are of nchw and nhwc/],
     [refused("mb2ic9ih9oc8kh3", "bwd-filter", {}), /are of channels in eights/],
     [refused("mb0ic8ih9oc8kh3", "fwd", {}), /: there is nothing to sum/],
+    [refused("mb2ic8ih0iw4oc8kh3ph2", "fwd", {}), /: there is nothing to sum/],
+    [
+      refused(small, "fwd", { variant: { matrixUnits: false } }),
+      /^math f16x3 multiplies on matrix units, which the variant leaves out/,
+    ],
+    [
+      refused("mb32ic16ih512oc16kh3ph1", "fwd", {
+        limits: { ...H200_LIMITS, maxStorageBufferBindingSize: 2 ** 27 },
+      }),
+      /^marks of rows and columns take \d+ bytes, one binding has 134217728$/,
+    ],
     [refused(small, "fwd", { dtype: "f16" }), /^math f16x3 is of f32 operands/],
     [refused(small, "fwd", { exact: true }), /^math f16x3 makes three products of one/],
     [
