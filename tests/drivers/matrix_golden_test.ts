@@ -22,7 +22,7 @@ interface Kind {
   /** What its kernels' names hold. */
   readonly kernel: RegExp;
   /** Cases that it takes, in the run's operation; all where absent. */
-  readonly takes?: (problem: ConvProblem, run: GoldenRun) => boolean;
+  readonly takes?: (problem: ConvProblem) => boolean;
   /** How it may walk taps, each of which has policies of its own; none where its kernels have but one policy. */
   readonly walks?: readonly TapWalk[];
 }
@@ -110,8 +110,8 @@ const KINDS: readonly Kind[] = [
       }))
     ),
     kernel: /^implicit_gemm_.*_f16x3_.*_mma/,
-    takes: ({ groups, inChannels, op }, { layout }) =>
-      groups === 1 && (op !== "bwd-filter" || layout === "nhwc" && inChannels % 8 === 0),
+    takes: ({ groups, inChannels, op }) =>
+      groups === 1 && (op !== "bwd-filter" || inChannels % 8 === 0),
     walks: [{}],
   },
   {
@@ -132,7 +132,7 @@ const CASES = loadGoldenCases();
 
 /** What of a kind runs a case. */
 function runsOf({ runs, takes = () => true }: Kind, { problems }: GoldenCase): GoldenRun[] {
-  return runs.filter((run) => takes(problems[run.op], run));
+  return runs.filter((run) => takes(problems[run.op]));
 }
 
 /** What multiplies a run's operands. */
