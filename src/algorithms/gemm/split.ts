@@ -6,17 +6,8 @@ import { mappedOutput, outputVector } from "../../kernels/output.ts";
 import { findPolicy, type TilePolicy } from "../../kernels/policy.ts";
 import { type EpilogueFactory, epilogueTrait } from "../../kernels/epilogue.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
-import {
-  type SplitHalves,
-  splitHalvesKernel,
-  splitHalvesWorkgroups,
-} from "../../kernels/split_halves.ts";
-import { clearMarksKernel, clearMarksWorkgroups } from "../../kernels/split_marks.ts";
-import {
-  type SplitMaxima,
-  splitMaximaKernel,
-  splitMaximaWorkgroups,
-} from "../../kernels/split_maxima.ts";
+import type { SplitHalves } from "../../kernels/split_halves.ts";
+import type { SplitMaxima } from "../../kernels/split_maxima.ts";
 import {
   type FlaggedTiles,
   placeMarks,
@@ -35,6 +26,7 @@ import type { DeviceModel } from "../device/model.ts";
 import { isSmallCpu } from "../loop_cost.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
+import { clearMarksPass, maximaPasses, splitHalvesPass } from "../split_passes.ts";
 import type { BufferList } from "../tensors.ts";
 import { resultMap } from "./epilogue.ts";
 import { type OperandShape, packedSize } from "./operands.ts";
@@ -106,20 +98,9 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
     flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
   };
-  const clear = pass(
-    clearMarksKernel(marks.words, mode),
-    buffers,
-    places,
-    clearMarksWorkgroups(marks.words),
-    limits,
-  );
-  const largest = (name: "a" | "b") => {
-    const tensor = place[name]!;
-    const shape = maximaOf(shapes[name], marks.first[name]);
-    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
-    const bound = { tensor, marks: places.marks };
-    return pass(kernel, buffers, bound, splitMaximaWorkgroups(shape), limits);
-  };
+  const context = { mode, buffers, limits, places };
+  const largest = (name: "a" | "b") =>
+    maximaPasses(context, maximaOf(shapes[name], marks.first[name]), place[name]!);
   const deep = unitDepth(policy.matrix!.unit);
   const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
     const shape = { ...shapes[name], depth: request.depth };
@@ -144,13 +125,16 @@ export function splitProduct(request: SplitRequest): SplitProduct {
       padded,
       rounding,
     };
-    const operand = place[name]!;
-    const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(buffer));
-    const bound = { operand, ...places, halves: buffer };
-    return pass(kernel, buffers, bound, splitHalvesWorkgroups(shape), limits);
+    return splitHalvesPass(context, shape, { operand: place[name]!, halves: buffer });
   };
   return {
-    before: [clear, largest("a"), largest("b"), splitting("a"), splitting("b")],
+    before: [
+      clearMarksPass(context, marks.words),
+      ...largest("a"),
+      ...largest("b"),
+      splitting("a"),
+      splitting("b"),
+    ],
     after: [restPass(request, rest, places.flags)],
     places,
     halves,

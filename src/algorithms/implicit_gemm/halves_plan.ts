@@ -4,13 +4,7 @@ import { unitDepth } from "../../kernels/matrix_units.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { type EpilogueFactory, NO_STEPS } from "../../kernels/epilogue.ts";
 import type { ReduceShape } from "../../kernels/reduce_splits.ts";
-import {
-  type SplitHalves,
-  splitHalvesKernel,
-  splitHalvesWorkgroups,
-} from "../../kernels/split_halves.ts";
-import { clearMarksKernel, clearMarksWorkgroups } from "../../kernels/split_marks.ts";
-import { splitMaximaKernel, splitMaximaWorkgroups } from "../../kernels/split_maxima.ts";
+import type { SplitHalves } from "../../kernels/split_halves.ts";
 import { type RescaledResults, rescaleStep } from "../../kernels/split_rescale.ts";
 import {
   FLAG_OF,
@@ -40,6 +34,7 @@ import { meanChain } from "../../problem/split_drift.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { clearMarksPass, maximaPasses, splitHalvesPass } from "../split_passes.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
@@ -112,6 +107,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       `${name} take ${bytes} bytes, one binding has ${limits.maxStorageBufferBindingSize}`,
     ));
   }
+  const context = { mode, buffers, limits, places };
   const partials = buffers.add("partial results", "workspace", splits * elements, "f32");
   const main = product();
   const finished: EpilogueFactory = (module, width, row) => [
@@ -127,9 +123,10 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     kernel: canonicalName(main.kernel),
     algorithm: "implicit-gemm",
     passes: [
-      clear(),
+      clearMarksPass(context, marks.words),
       ...turned.flatMap(({ passes }) => passes),
-      ...(["a", "b"] as const).map((side) => largest(side)),
+      ...largest("a"),
+      ...largest("b"),
       splitting("a"),
       splitting("b"),
       ...windows(),
@@ -172,19 +169,11 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     return { ...arithmetic, driftLength: length };
   }
 
-  /** The pass that clears marks. */
-  function clear(): Pass {
-    const kernel = clearMarksKernel(marks.words, mode);
-    return pass(kernel, buffers, places, clearMarksWorkgroups(marks.words), limits);
-  }
-
-  /** The pass that finds the largest values of an operand. */
-  function largest(side: "a" | "b"): Pass {
+  /** The passes that find the largest values of an operand. */
+  function largest(side: "a" | "b"): Pass[] {
     const { which, keys, rest } = written[side];
-    const shape = { keys, rest, firstKey: marksOf(side).largest.first };
-    const kernel = splitMaximaKernel(shape, mode, buffers.split(source[which]));
-    const bound = { tensor: source[which], marks: places.marks };
-    return pass(kernel, buffers, bound, splitMaximaWorkgroups(shape), limits);
+    const firstKey = marksOf(side).largest.first;
+    return maximaPasses(context, { keys, rest, firstKey }, source[which]);
   }
 
   /** Where the largest values and counts of an operand's places are. */
@@ -217,11 +206,8 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       // Places of the results are those of B.
       rounding: (side === "b" ? arithmetic.highs : undefined) ?? "nearest",
     };
-    const from = source[operand.which];
-    const to = side === "a" ? a : b;
-    const kernel = splitHalvesKernel(shape, mode, buffers.split(from), buffers.split(to));
-    const bound = { operand: from, ...places, halves: to };
-    return pass(kernel, buffers, bound, splitHalvesWorkgroups(shape), limits);
+    const halves = side === "a" ? a : b;
+    return splitHalvesPass(context, shape, { operand: source[operand.which], halves });
   }
 
   /** The pass that adds up the marks of images' places for each place of the result. */

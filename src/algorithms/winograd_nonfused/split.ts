@@ -1,19 +1,11 @@
 import type { SizeMode } from "../../kernels/module.ts";
-import {
-  type SplitMaxima,
-  splitMaximaKernel,
-  splitMaximaWorkgroups,
-} from "../../kernels/split_maxima.ts";
-import {
-  clearMarksKernel,
-  clearMarksWorkgroups,
-  type SplitMarks,
-} from "../../kernels/split_marks.ts";
+import type { SplitMaxima } from "../../kernels/split_maxima.ts";
+import type { SplitMarks } from "../../kernels/split_marks.ts";
 import { tensorTiles, type TiledTensor } from "../../kernels/winograd_tiles.ts";
 import { type Product, productUnit } from "../product.ts";
 import type { Cut } from "../cut.ts";
 import { halvesArithmetic } from "../halves.ts";
-import { pass } from "../passes.ts";
+import { clearMarksPass, maximaPasses } from "../split_passes.ts";
 import type { PlanArithmetic } from "../../problem/plan_arithmetic.ts";
 import type { SplitOutput } from "../../kernels/split_results.ts";
 import type { Context } from "./context.ts";
@@ -129,25 +121,13 @@ export function markPasses(
   buffers: BufferList,
   places: { readonly marks: number; readonly tensors: readonly [number, number] },
 ): { clear: Pass; maxima: Pass[][] } {
-  const { limits } = request;
-  const clear = pass(
-    clearMarksKernel(words, mode),
-    buffers,
-    { marks: places.marks },
-    clearMarksWorkgroups(words),
-    limits,
-  );
+  const context = { mode, buffers, limits: request.limits, places: { marks: places.marks } };
   const maxima = operands.map((operand, which) => {
     // Those of tiles are found as they are transformed.
     if (marks[which]!.by === "tile") return [];
-    const shape = maximaOf(operand, request, marks[which]!);
-    const workgroups = splitMaximaWorkgroups(shape);
-    if (workgroups === 0) return [];
-    const tensor = places.tensors[which]!;
-    const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
-    return [pass(kernel, buffers, { tensor, marks: places.marks }, workgroups, limits)];
+    return maximaPasses(context, maximaOf(operand, request, marks[which]!), places.tensors[which]!);
   });
-  return { clear, maxima };
+  return { clear: clearMarksPass(context, words), maxima };
 }
 
 /** How products of halves are summed; of a chain two values are one product. */

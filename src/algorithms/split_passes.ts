@@ -1,0 +1,66 @@
+/** The passes that f32 in halves has before its products. */
+import type { SizeMode } from "../kernels/module.ts";
+import {
+  type SplitHalves,
+  splitHalvesKernel,
+  splitHalvesWorkgroups,
+} from "../kernels/split_halves.ts";
+import { clearMarksKernel, clearMarksWorkgroups } from "../kernels/split_marks.ts";
+import {
+  type SplitMaxima,
+  splitMaximaKernel,
+  splitMaximaWorkgroups,
+} from "../kernels/split_maxima.ts";
+import { pass } from "./passes.ts";
+import type { DeviceLimits, Pass } from "./plan.ts";
+import type { BufferList } from "./tensors.ts";
+
+/** What they have in common, and the buffers that they bind. */
+export interface SplitPassContext {
+  readonly mode: SizeMode;
+  readonly buffers: BufferList;
+  readonly limits: DeviceLimits;
+  readonly places: { readonly marks: number; readonly flags?: number };
+}
+
+/** Clears so many words of marks. */
+export function clearMarksPass(
+  { mode, buffers, limits, places: { marks } }: SplitPassContext,
+  words: number,
+): Pass {
+  return pass(
+    clearMarksKernel(words, mode),
+    buffers,
+    { marks },
+    clearMarksWorkgroups(words),
+    limits,
+  );
+}
+
+/** Finds the largest values of a tensor, a buffer; no pass where there are none. */
+export function maximaPasses(
+  { mode, buffers, limits, places: { marks } }: SplitPassContext,
+  shape: SplitMaxima,
+  tensor: number,
+): Pass[] {
+  const workgroups = splitMaximaWorkgroups(shape);
+  if (workgroups === 0) return [];
+  const kernel = splitMaximaKernel(shape, mode, buffers.split(tensor));
+  return [pass(kernel, buffers, { tensor, marks }, workgroups, limits)];
+}
+
+/** Splits an operand, a buffer, into halves, another. */
+export function splitHalvesPass(
+  { mode, buffers, limits, places }: SplitPassContext,
+  shape: SplitHalves,
+  { operand, halves }: { readonly operand: number; readonly halves: number },
+): Pass {
+  const kernel = splitHalvesKernel(shape, mode, buffers.split(operand), buffers.split(halves));
+  return pass(
+    kernel,
+    buffers,
+    { operand, halves, ...places },
+    splitHalvesWorkgroups(shape),
+    limits,
+  );
+}
