@@ -101,7 +101,7 @@ export function chooseGemv(
 
 /** Why a product is not multiplied as a matrix times vectors. */
 function refuseGemv(
-  { problem: { m, n }, accumulate, math, variant }: GemmRequest,
+  { problem: { m, n }, accumulate, math, variant, balance, flush }: GemmRequest,
 ): Refusal | undefined {
   const why = Math.min(m, n) > MOST_VECTORS
     ? `is of products with up to ${MOST_VECTORS} rows or columns, these are ${m} x ${n}`
@@ -111,6 +111,10 @@ function refuseGemv(
     ? "multiplies f32 as it is, math f16x3 on matrix units"
     : variant !== undefined
     ? "has no main loop, which variants are of"
+    : balance === "stream-k"
+    ? "has no tiles, which stream-k is of"
+    : flush !== undefined
+    ? "has no parts of sums, which flush is of"
     : undefined;
   return why === undefined ? undefined : refusal("problem", `policy ${GEMV} ${why}`);
 }
@@ -169,7 +173,9 @@ export function gemvThreads(
     return [{ lanes, groups: THREADS.least / lanes, each, ahead }];
   }
   const share = vectors > 2 || types.accumulate === "f64" ? 4 : vectors;
-  const threads = Math.max(THREADS.least, Math.min(most, THREADS.most / share));
+  // Lanes are added up by halves.
+  const allowed = 2 ** Math.floor(Math.log2(most));
+  const threads = Math.max(THREADS.least, Math.min(allowed, THREADS.most / share));
   return WIDTHS.filter((fours) => fours === WIDTHS[0] || single && 4 * fours * bytes >= SHORT_ROW)
     .map((fours) => {
       const groups = 4 * fours / width;
@@ -226,14 +232,17 @@ export function gemvTime(shape: GemvShape, types: Elements, device: DeviceModel)
   const busy = taken / multiprocessors;
   const short = shape.matrix === "place" && dealt.groups * width * value <= SHORT_ROW;
   const stream = rates.stream * Math.min(1, gemv.draw * busy) * (short ? gemv.short : 1);
-  const moved = moveTime(matrix, stream) + Math.ceil(matrix / atOnce) * times.loads;
   const results = batches * vectors * places;
+  const others = value * batches * depth * vectors + scalarBytes(types.result) * results;
+  const moved = moveTime(matrix, stream) + moveTime(others, rates.stream) +
+    Math.ceil(matrix / atOnce) * times.loads;
   const apart = shape.matrix === "depth" && shape.vector === "place"
     ? Math.max(1, vectors * gemv.apart)
     : 1;
   const used = busy * occupancyRate(device, workgroups * threads / 32 / taken);
   const rate = (word === 4 ? rates.dot4 : rates.packed) * gemv.products * used / apart;
-  const time = overlappedTime(productTime(results * depth * word, rate), moved) + times.dispatch;
+  const time = overlappedTime(productTime(gemvMultiplications(shape), rate), moved) +
+    times.dispatch;
   if (splits === 1) return time;
   const partials = scalarBytes(sumOf(types)) * results * splits;
   return time + passTime(0, moveTime(2 * partials, rates.stream), device);
@@ -258,11 +267,12 @@ export function gemvArithmetic(
 /** Refuses a matrix of more loads than 32 bits count: of single int8, of which a buffer's words hold four times as many. */
 function refuseLoads(shape: GemvShape): Refusal | undefined {
   const { block, width } = gemvLoads(shape);
-  const { batches, places, depth, matrix } = shape;
-  const loads = batches * places * depth / (matrix === "depth" ? block : width);
+  const { batches, places, vectors, depth, matrix } = shape;
+  const loads = batches * depth *
+    Math.max(places / (matrix === "depth" ? block : width), vectors / block);
   return loads < 2 ** 32
     ? undefined
-    : refusal("problem", `a matrix of ${loads} loads, kernels count up to 2^32`);
+    : refusal("problem", `an operand of ${loads} loads, kernels count up to 2^32`);
 }
 
 /** Plans a matrix times a few vectors, dealt to threads as it is said. */

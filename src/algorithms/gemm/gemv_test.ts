@@ -97,6 +97,9 @@ Deno.test("few rows or columns are a matrix times vectors, by price", () => {
   // Vectors whose values lie apart are loaded line by line: of eight that takes longer than the main loop.
   assert.match(kernel([4096, 8, 4096]), /^gemm_/);
   assert.match(kernel([3, 5, 7]), /^gemv_/);
+  // Of few places most threads of a tile have none.
+  assert.match(kernel([16, 16, 1024], { batch: 1000 }), /^gemm_/);
+  assert.match(kernel([12, 12, 16_384], { batch: 64 }), /^gemm_/);
 });
 
 Deno.test("what is said of the main loop keeps it", () => {
@@ -105,6 +108,9 @@ Deno.test("what is said of the main loop keeps it", () => {
     assert.match(planGemm(request(size, { policy })).kernel, /^gemm_/);
   }
   assert.match(planGemm(request(size, { variant: { prefetch: false } })).kernel, /^gemm_/);
+  assert.match(planGemm(request(size, { balance: "stream-k" })).kernel, /^gemm_/);
+  const half = planGemm(request(size, { dtype: "f16", matrixUnits, flush: 64 }));
+  assert.match(half.kernel, /^gemm_/);
   const chained = request(size, { dtype: "f16", accumulate: "f16" });
   assert.match(planGemm(chained).kernel, /^gemm_f16_sum16/);
   const halves = planGemm(request(size, { math: "f16x3", matrixUnits }));
@@ -139,6 +145,10 @@ Deno.test("gemv is asked for by name, and refused in a sentence", () => {
     "policy gemv multiplies f32 as it is, math f16x3 on matrix units",
   );
   assert.equal(
+    refused([1, 64, 64], { balance: "stream-k" }),
+    "policy gemv has no tiles, which stream-k is of",
+  );
+  assert.equal(
     refused([1, 64, 64], { splits: 2, balance: "none" }),
     "balance none contradicts 2 splits",
   );
@@ -166,7 +176,7 @@ Deno.test("a single vector is dealt to as many threads as keep memory busy witho
 });
 
 Deno.test("threads fill workgroups that the device has, whatever the product", () => {
-  for (const most of [256, 512, 1024]) {
+  for (const most of [256, 384, 512, 640, 768, 896, 1024]) {
     for (const dtype of GEMM_DTYPES) {
       const types = elementsOf({ dtype });
       for (const transpose of TRANSPOSES) {
