@@ -134,7 +134,8 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         tiles: [{ axes: [...outer, ...runs.map(({ n, r }) => ({ n, r }))] }],
         ...(chains === "whole" && splits === 1 ? {} : { chain: chain * policy.depth }),
         ...(splits === 1 ? {} : { segment: longest * policy.depth }),
-        ...(chains === "stored" ? { fold: "results" } : {}),
+        // Each split is transformed by itself, and so are parts that are stored.
+        ...(chains === "stored" || splits > 1 && chains === "whole" ? { fold: "results" } : {}),
       };
     }
     const filterSide = layout === "nhwc" ? "columns" : "rows";

@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { parseSlicePolicy } from "../../kernels/slices/policy.ts";
 import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";
@@ -361,4 +362,34 @@ Deno.test("empty problems are planned: without results there are no passes", () 
     const noChannels = convProblem({ ...problemOf(4, 6, 3), inChannels: 0 });
     assert.ok(planConv(request(noChannels, { algorithm })).passes.length >= 1);
   }
+});
+
+Deno.test("splits are none where the workspace has no room for the wider tile that they would take", () => {
+  // Whole depths take tiles of 32 filters, splits ones of 64, whose filter is padded to more.
+  const cases = [
+    { batch: 2, inChannels: 349, outChannels: 287, size: 21, maxWorkspaceBytes: 11_354_112 },
+    { batch: 16, inChannels: 192, outChannels: 96, size: 14, maxWorkspaceBytes: 6_414_336 },
+  ];
+  for (const { size, maxWorkspaceBytes, ...counts } of cases) {
+    const problem = convProblem({
+      ...{ ...counts, inputSize: [size, size], filterSize: [3, 3], paddingBegin: [1, 1] },
+    });
+    for (const splits of [undefined, 2, 8]) {
+      const plan = planConv(request(problem, {
+        ...{ algorithm: "winograd1d", layout: "nhwc", limits: H200_LIMITS, maxWorkspaceBytes },
+        ...(splits && { splits }),
+      }));
+      assert.ok(plan.workspaceBytes <= maxWorkspaceBytes, `${plan.workspaceBytes}`);
+    }
+  }
+});
+
+Deno.test("splits of whole chains are added up where results are", () => {
+  const problem = convProblem({
+    ...{ batch: 16, inChannels: 192, outChannels: 96, inputSize: [14, 14], filterSize: [3, 3] },
+  });
+  const { arithmetic } = planConv(
+    request(problem, { algorithm: "winograd1d", layout: "nhwc", splits: 2 }),
+  );
+  assert.equal(arithmetic.fold, "results");
 });

@@ -89,9 +89,13 @@ interface SplitRuns {
  * parts; the user's, as far as there is room and depth. Two axes have enough tiles without, and so no workspace but their filter.
  */
 function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
+  const { maxWorkspaceBytes = Infinity } = request;
   const whole: SplitRuns = { splits: 1, cost: runsCost(request, runs, 1) };
-  const most = Math.min(mostSplits(request, runs, whole.cost), request.splits ?? MOST_SPLITS);
+  let most = Math.min(mostSplits(request, runs, whole.cost), request.splits ?? MOST_SPLITS);
+  // Splits may take a wider tile, whose filter is padded to more places.
+  const fits = (cost: Planned<RunsCost>) => isRefusal(cost) || cost.bytes <= maxWorkspaceBytes;
   if (request.splits !== undefined || isRefusal(whole.cost)) {
+    while (most > 1 && !fits(runsCost(request, runs, most))) most--;
     return most === 1 ? whole : { splits: most, cost: runsCost(request, runs, most) };
   }
   let best = whole;
@@ -102,7 +106,7 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   ) {
     const cost = runsCost(request, runs, splits);
     if (isRefusal(cost) || isRefusal(best.cost)) continue;
-    if (cost.longest > whole.cost.longest) continue;
+    if (cost.longest > whole.cost.longest || !fits(cost)) continue;
     if (cost.time < (1 - WORTH_MORE_SPLITS) * best.cost.time) best = { splits, cost };
   }
   return best;
