@@ -1,63 +1,89 @@
-/** What convolutions of f32 in halves have in common. */
-import { fullVariant } from "../kernels/main_loop_variant.ts";
+/** What products and convolutions of f32 in halves have in common. */
+import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import { splitDrift } from "../problem/split_drift.ts";
 import { type Cut, cutArithmetic } from "./cut.ts";
 import { deviceOf } from "./device/h200.ts";
-import { refuseSplitMath } from "./math.ts";
+import type { DeviceModel } from "./device/model.ts";
+import { type MathChoice, refuseSplitMath } from "./math.ts";
 import { refuseBindings } from "./passes.ts";
 import type { Plan } from "./plan.ts";
 import { productUnit } from "./product.ts";
 import { isRefusal, type Planned, refusal } from "./refusal.ts";
 import type { PlanRequest } from "./request.ts";
 
+/** What of an algorithm decides whether its products are of halves. */
+export interface SplitChoice {
+  /** Products of a sum. */
+  readonly products: number;
+  readonly hasUnit: boolean;
+  /** Products of a sum from which on `auto` weighs halves. */
+  readonly least?: number;
+  /** `auto` takes halves only where they are predicted to take less than this share of f32's time. */
+  readonly clearly: number;
+  /** Predicted to take so much, of halves or in f32. */
+  time(math: "f16x3" | "f32"): Planned<number>;
+}
+
+/** How f32 is multiplied: as is asked for, or what takes less time where the device's model says that halves may be taken at all. */
+export function chooseSplit(
+  request: {
+    readonly dtype: string;
+    readonly math?: MathChoice | undefined;
+    readonly policy?: string | undefined;
+    readonly exact?: boolean | undefined;
+    readonly variant?: MainLoopVariant | undefined;
+    readonly device?: DeviceModel;
+  },
+  { products, hasUnit, least = 0, clearly, time }: SplitChoice,
+): Planned<"f16x3" | "f32"> {
+  const { dtype, math = "auto", policy, exact = false } = request;
+  const { matrixUnits, microKernel } = fullVariant(request.variant);
+  const refused = refuseSplitMath({ dtype, depth: products, hasUnit }) ??
+    (matrixUnits && microKernel ? undefined : refusal(
+      "problem",
+      "math f16x3 multiplies on matrix units, which the variant leaves out",
+    ));
+  if (math === "f16x3") return refused ?? "f16x3";
+  if (
+    math === "f32" || refused !== undefined || exact || products < least ||
+    deviceOf(request).shares.f16x3 === 0 || policy !== undefined && !isMatrixPolicyName(policy)
+  ) {
+    return "f32";
+  }
+  const [halves, whole] = [time("f16x3"), time("f32")];
+  // No other than these multiplies by a tile of matrix units.
+  if (isRefusal(halves)) return policy === undefined ? "f32" : "f16x3";
+  return isRefusal(whole) || halves < clearly * whole ? "f16x3" : "f32";
+}
+
 /**
- * The request with how its products are multiplied: what was asked for, or what takes less time where the device's model says that
- * halves may be taken at all.
+ * The request of a convolution with how its products are multiplied.
  *
- * @param algorithm Products of a sum, of a request in halves, and the microseconds of a request whose kind of product is said.
+ * @param choice Given the request in halves; microseconds are of a request whose kind of product is said.
  */
 export function inMath(
   request: PlanRequest,
-  { depth, time, least = 0, clearly }: {
-    depth(split: PlanRequest): number;
-    time(request: PlanRequest): Planned<number>;
-    /** Products of a sum from which on `auto` weighs halves. */
-    readonly least?: number;
-    /** `auto` takes halves only where they are predicted to take less than this share of f32's time. */
-    readonly clearly: number;
-  },
+  { products, time, ...choice }:
+    & Pick<SplitChoice, "least" | "clearly">
+    & {
+      products(split: PlanRequest): number;
+      time(request: PlanRequest): Planned<number>;
+    },
 ): Planned<PlanRequest> {
-  const { dtype, math = "auto", policy, exact } = request;
-  const { math: _, ...plain } = request;
-  if (math === "f32" || dtype !== "f32" && math === "auto") return plain;
+  const { math: asked, ...plain } = request;
+  if (asked === "f32" || request.dtype !== "f32" && (asked ?? "auto") === "auto") return plain;
   const split = { ...request, math: "f16x3" } as const;
-  const products = depth(split);
-  const refused = refuseSplitMath({
-    dtype,
-    depth: products,
+  const math = chooseSplit(request, {
+    ...choice,
+    products: products(split),
     hasUnit: productUnit(split) !== undefined,
+    time: (math) => time(math === "f16x3" ? split : plain),
   });
-  const { matrixUnits, microKernel } = fullVariant(request.variant);
-  if (math === "f16x3") {
-    if (refused !== undefined) return refused;
-    return matrixUnits && microKernel ? split : refusal(
-      "problem",
-      "math f16x3 multiplies on matrix units, which the variant leaves out",
-    );
-  }
-  if (
-    refused !== undefined || exact || !matrixUnits || !microKernel || products < least ||
-    deviceOf(request).shares.f16x3 === 0 || policy !== undefined && !isMatrixPolicyName(policy)
-  ) {
-    return plain;
-  }
-  const [halves, whole] = [time(split), time(plain)];
-  // No other than these multiplies by a tile of matrix units.
-  if (isRefusal(halves)) return policy === undefined ? plain : split;
-  return isRefusal(whole) || halves < clearly * whole ? split : plain;
+  if (isRefusal(math)) return math;
+  return math === "f16x3" ? split : plain;
 }
 
 /**

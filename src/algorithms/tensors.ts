@@ -206,33 +206,32 @@ export function resultElements(problem: ConvProblem): number {
   return elementCount(tensorShape(problem, resultTensor(problem.op)));
 }
 
-/** How the partial results of a convolution lie: rows are the channels of its result. */
-export function reduceShape(request: PlanRequest, splits: number): ReduceShape {
-  const { problem, epilogue } = request;
+/**
+ * How the partial results of a convolution lie: rows are the channels of its result, or filters; columns its places, of nchw those of
+ * an image's channel, or the channels of a filter.
+ *
+ * @param placed Whether the epilogue asks for rows and columns; else what that takes decides.
+ */
+export function reduceShape(
+  request: PlanRequest,
+  splits: number,
+  placed = request.epilogue.bias || request.epilogue.scale === "channel",
+): ReduceShape {
+  const { problem, layout, filterLayout } = request;
   const which = resultTensor(problem.op);
   const shape = tensorShape(problem, which);
   const elements = elementCount(shape);
-  const channels = shape[1]!;
-  const channelStride = stridesInLayout(shape, request.layout)[1]!;
-  if (!epilogue.bias && epilogue.scale !== "channel" || elements === 0) {
+  if (!placed || elements === 0) {
     // Nobody asks for rows: one long one takes the widest vectors.
     return { elements, splits, rows: 1, rowStride: elements, columns: elements, columnStride: 1 };
   }
-  return channelStride === 1
-    ? {
-      elements,
-      splits,
-      rows: channels,
-      rowStride: 1,
-      columns: elements / channels,
-      columnStride: channels,
-    }
-    : {
-      elements,
-      splits,
-      rows: channels,
-      rowStride: channelStride,
-      columns: channelStride,
-      columnStride: 1,
-    };
+  const [outer, channels] = shape as [number, number];
+  const strides = stridesInLayout(shape, which === "filter" ? filterLayout : layout);
+  const [outerStride, channelStride] = strides as [number, number];
+  const lie = which === "filter"
+    ? { rows: outer, rowStride: outerStride, columns: channels, columnStride: channelStride }
+    : channelStride === 1
+    ? { rows: channels, rowStride: 1, columns: elements / channels, columnStride: channels }
+    : { rows: channels, rowStride: channelStride, columns: channelStride, columnStride: 1 };
+  return { elements, splits, ...lie };
 }

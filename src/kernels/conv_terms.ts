@@ -1,12 +1,18 @@
 /** What results of a convolution are sums of, term by term: for kernels that follow the definition. */
-import type { ConvProblem, ConvTensor } from "../problem/conv_problem.ts";
-import { tensorShape } from "../problem/conv_problem.ts";
-import { type FilterLayout, type Layout, layoutAxes } from "../tensor/layout.ts";
+import type { Scalar } from "../elements/scalar.ts";
+import {
+  type ConvProblem,
+  type ConvTensor,
+  operandTensors,
+  resultTensor,
+  tensorShape,
+} from "../problem/conv_problem.ts";
+import { type FilterLayout, type Layout, layoutAxes, stridesInLayout } from "../tensor/layout.ts";
 import { axisDigits, digitsText } from "./axes.ts";
-import type { ModuleBuilder } from "./module.ts";
+import type { ModuleBuilder, TensorSplit } from "./module.ts";
 
 /** Declares r0, r1 and s0.. (canonical coordinates) of flat element `rest` of the result. */
-export function coordinatesText(
+function coordinatesText(
   problem: ConvProblem,
   result: ConvTensor,
   layout: Layout | FilterLayout,
@@ -111,14 +117,42 @@ export function termText(problem: ConvProblem, size: ModuleBuilder["size"]): Ter
   };
 }
 
-/** WGSL of an element's offset in a tensor, by its canonical coordinates. */
-export function offsetText(
-  which: ConvTensor,
-  strides: readonly number[],
-  coordinates: readonly string[],
-  size: ModuleBuilder["size"],
-): string {
-  return coordinates
-    .map((coordinate, axis) => `${coordinate} * ${size(`${which}_stride${axis}`, strides[axis]!)}`)
-    .join(" + ");
+/** How a convolution's tensors lie. */
+export interface ConvTensors {
+  readonly problem: ConvProblem;
+  readonly layout: Layout;
+  readonly filterLayout: FilterLayout;
+}
+
+/**
+ * Binds both operands of a convolution by their names, for a kernel that follows its definition: WGSL of a result's coordinates, given
+ * its index `i`, of its products, and of the two values of each.
+ */
+export function convTerms(
+  module: ModuleBuilder,
+  { problem, layout, filterLayout }: ConvTensors,
+  tensors: Readonly<Record<ConvTensor, TensorSplit>>,
+  storage: Scalar = "f32",
+): { coordinates: string; term: string; a: string; b: string } {
+  const size = (name: string, value: number) => module.size(name, value);
+  const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
+  const axes = problem.filterSize.map((_, d) => d);
+  const text = termText(problem, size);
+  const [left, right] = operandTensors(problem.op);
+  const value = (which: ConvTensor, outer: readonly string[], spatial: (d: number) => string) => {
+    const tensor = module.tensor(which, "read", 1, tensors[which], storage);
+    const strides = stridesInLayout(tensorShape(problem, which), layoutOf(which));
+    return tensor.load(
+      [...outer, ...axes.map(spatial)]
+        .map((at, axis) => `${at} * ${size(`${which}_stride${axis}`, strides[axis]!)}`)
+        .join(" + "),
+    );
+  };
+  const result = resultTensor(problem.op);
+  return {
+    coordinates: coordinatesText(problem, result, layoutOf(result), size),
+    term: text.term,
+    a: value(left, text.left, text.leftSpatial),
+    b: value(right, text.right, text.rightSpatial),
+  };
 }

@@ -1,7 +1,6 @@
 import template from "../../shaders/direct.wgsl" with { type: "text" };
 import {
   accumulationLength,
-  type ConvProblem,
   type ConvTensor,
   operandTensors,
   resultTensor,
@@ -10,8 +9,7 @@ import {
 import { type Elements, elementsTrait, sumOf } from "../elements/elements.ts";
 import { zeroOf } from "../elements/scalar.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
-import { coordinatesText, offsetText, termText } from "./conv_terms.ts";
+import { type ConvTensors, convTerms } from "./conv_terms.ts";
 import { applyEpilogue, type EpilogueFactory, epilogueTrait } from "./epilogue.ts";
 import {
   loopIterations,
@@ -24,10 +22,7 @@ import {
   type TensorSplit,
 } from "./module.ts";
 
-export interface DirectShape {
-  readonly problem: ConvProblem;
-  readonly layout: Layout;
-  readonly filterLayout: FilterLayout;
+export interface DirectShape extends ConvTensors {
   /** Threads that share one result; more than one leaves partial results to be reduced. */
   readonly splits: number;
   readonly mode: SizeMode;
@@ -45,42 +40,28 @@ export function directKernel(
   const result = resultTensor(op);
   const [left, right] = operandTensors(op);
   const module = moduleBuilder(mode);
-  const a = module.tensor(left, "read", 1, tensors[left], elements.storage);
-  const b = module.tensor(right, "read", 1, tensors[right], elements.storage);
+  const text = convTerms(module, shape, tensors, elements.storage);
   const sum = sumOf(elements);
   const stored = shape.splits > 1 ? sum : elements.result;
   const out = module.tensor(result, "write", 1, tensors[result], stored);
   const steps = epilogue(module, 1, (row) => row);
   const rank = problem.filterSize.length;
-  const axes = Array.from({ length: rank }, (_, d) => d);
-  const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
   const size = (name: string, value: number) => module.size(name, value);
-  const offset = (which: ConvTensor, coordinates: readonly string[]) =>
-    offsetText(
-      which,
-      stridesInLayout(tensorShape(problem, which), layoutOf(which)),
-      coordinates,
-      size,
-    );
   const name = `direct_${op.replace("-", "_")}_${
     elementsTrait(elements)
   }_${rank}d_${layout}_${filterLayout}${epilogueTrait(steps)}${
     splitTrait(tensors[left], tensors[right], tensors[result])
   }`;
   const terms = accumulationLength(problem);
-  const text = termText(problem, size);
   const values = {
     name,
     count: size("count", elementCount(tensorShape(problem, result))),
     splits: size("splits", shape.splits),
     terms: size("terms", terms),
     termsPerSplit: size("terms_per_split", Math.ceil(terms / shape.splits)),
-    coordinates: coordinatesText(problem, result, layoutOf(result), size),
-    term: text.term,
+    ...text,
     zero: zeroOf(sum, 1),
     whole: sum === "i32",
-    a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
-    b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
     store: out.store(
       "id",
       applyEpilogue(steps, "sum", {

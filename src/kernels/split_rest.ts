@@ -7,9 +7,8 @@ import {
   resultTensor,
   tensorShape,
 } from "../problem/conv_problem.ts";
-import { type FilterLayout, type Layout, stridesInLayout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
-import { coordinatesText, offsetText, termText } from "./conv_terms.ts";
+import { type ConvTensors, convTerms } from "./conv_terms.ts";
 import {
   applyEpilogue,
   type EpilogueFactory,
@@ -38,13 +37,6 @@ const UNROLLED = 4;
 const MOST_WORDS = 16;
 /** Iterations of a thread where all are set, which software devices allow. */
 const MOST_ITERATIONS = 60_000;
-
-/** A convolution of f32 whose flagged results are computed again. */
-export interface SplitRest {
-  readonly problem: ConvProblem;
-  readonly layout: Layout;
-  readonly filterLayout: FilterLayout;
-}
 
 /** Words of flags, one bit each, of so many results. */
 export function flagWords(results: number): number {
@@ -84,37 +76,27 @@ export function splitRestWorkgroups(problem: ConvProblem): number {
  * `flags` and what the epilogue reads.
  */
 export function splitRestKernel(
-  { problem, layout, filterLayout }: SplitRest,
+  shape: ConvTensors,
   mode: SizeMode,
   epilogue: EpilogueFactory,
   tensors: Readonly<Record<ConvTensor, TensorSplit>>,
 ): SizedKernel {
+  const { problem, layout, filterLayout } = shape;
   const { op } = problem;
   const result = resultTensor(op);
   const [left, right] = operandTensors(op);
   const module = moduleBuilder(mode);
-  const a = module.tensor(left, "read", 1, tensors[left]);
-  const b = module.tensor(right, "read", 1, tensors[right]);
+  const text = convTerms(module, shape, tensors);
   const out = module.tensor(result, "write", 1, tensors[result]);
   const flags = module.tensor("flags", "read", 1, WHOLE, "u32");
   const steps = epilogue(module, 1, (row) => row);
   const size = (name: string, value: number) => module.size(name, value);
-  const layoutOf = (which: ConvTensor) => which === "filter" ? filterLayout : layout;
-  const offset = (which: ConvTensor, coordinates: readonly string[]) =>
-    offsetText(
-      which,
-      stridesInLayout(tensorShape(problem, which), layoutOf(which)),
-      coordinates,
-      size,
-    );
-  const axes = problem.filterSize.map((_, d) => d);
   const terms = accumulationLength(problem);
   const results = resultsOf(problem);
   const words = wordsEach(problem);
-  const text = termText(problem, size);
   const name = `split_rest_${
     op.replace("-", "_")
-  }_${axes.length}d_w${words}_${layout}_${filterLayout}${epilogueTrait(steps)}${
+  }_${problem.filterSize.length}d_w${words}_${layout}_${filterLayout}${epilogueTrait(steps)}${
     splitTrait(tensors[left], tensors[right], tensors[result])
   }`;
   const wgsl = render(template, {
@@ -128,11 +110,8 @@ export function splitRestKernel(
     words: size("words", flagWords(results)),
     elements: size("elements", results),
     flags: flags.load,
-    coordinates: coordinatesText(problem, result, layoutOf(result), size),
+    ...text,
     terms: size("terms", terms),
-    term: text.term,
-    a: a.load(offset(left, [...text.left, ...axes.map((d) => text.leftSpatial(d))])),
-    b: b.load(offset(right, [...text.right, ...axes.map((d) => text.rightSpatial(d))])),
     store: out.store(
       "i",
       applyEpilogue(steps, "sum", { width: 1, side: "rows", row: "r1", column: "s0", offset: "i" }),

@@ -1,5 +1,6 @@
 /** Data of convolutions that halves do not hold, for the tests of `--math f16x3`. */
-import type { ConvProblem } from "../../src/problem/conv_problem.ts";
+import fc from "fast-check";
+import { type ConvProblem, operandTensors, tensorShape } from "../../src/problem/conv_problem.ts";
 
 /** Puts a value into the first or the second operand: at an image or filter, a channel, and along the axes. */
 export type Setter = (which: 0 | 1, place: readonly number[], value: number) => void;
@@ -118,4 +119,31 @@ export function eachPlace(
     });
     call(place.toReversed());
   }
+}
+
+const anyValue = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(0, -0, 1, -(2 ** -126), 1e-30, 65504, 2 ** 60) },
+  { weight: 4, arbitrary: fc.integer({ min: -40, max: 40 }).map((e) => 1.2345 * 2 ** e) },
+  { weight: 1, arbitrary: fc.constantFrom(Infinity, -Infinity, NaN) },
+);
+const part = fc.nat(1000);
+
+/** Some values of any range: of which operand, and where, modulo its sizes. */
+export const spoiltValues = fc.array(
+  fc.tuple(fc.constantFrom(0 as const, 1 as const), part, part, part, part, anyValue),
+  { maxLength: 10 },
+);
+
+/** Puts such values into the operands of a problem; what infinities and NaN of the second make of padding is left open. */
+export function spoiltBy(
+  problem: ConvProblem,
+  values: readonly (readonly [0 | 1, number, number, number, number, number])[],
+): Spoil {
+  return (set) => {
+    for (const [which, a, b, c, d, value] of values) {
+      if (which === 1 && !Number.isFinite(value)) continue;
+      const shape = tensorShape(problem, operandTensors(problem.op)[which]!);
+      set(which, [a, b, c, d].map((one, axis) => one % shape[axis]!), value);
+    }
+  };
 }

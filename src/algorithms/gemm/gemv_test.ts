@@ -1,8 +1,8 @@
 import assert from "#assert";
+import { H200_LIMITS as limits, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { elementsOf } from "../../elements/elements.ts";
 import { gemvBlocks, gemvWorkgroups } from "../../kernels/gemv/shape.ts";
 import { THIN_POLICIES } from "../../kernels/policy.ts";
-import type { MatrixUnits } from "../../kernels/matrix_units.ts";
 import {
   GEMM_DTYPES,
   type GemmDType,
@@ -13,28 +13,11 @@ import {
 import { H200, softwareDevice } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { longestLoops, MOST_ITERATIONS } from "../loops.ts";
-import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned, isRefusal } from "../refusal.ts";
 import { chooseGemm } from "./choose.ts";
 import { chooseGemv, gemvArithmetic, gemvProduct, gemvThreads, gemvTime } from "./gemv.ts";
 import { planGemm, tryPlanGemm } from "./plan.ts";
 import type { GemmRequest } from "./request.ts";
-
-const limits = {
-  ...DEFAULT_LIMITS,
-  maxComputeWorkgroupStorageSize: 49_152,
-  maxComputeInvocationsPerWorkgroup: 1024,
-  maxStorageBufferBindingSize: 2 ** 31 - 4,
-  maxBufferSize: 2 ** 32,
-};
-const matrixUnits: MatrixUnits = {
-  lanes: 32,
-  cutsOff: true,
-  units: [
-    { component: "f16", result: "f32", m: 16, n: 16, k: 16 },
-    { component: "i8", result: "i32", m: 16, n: 16, k: 32 },
-  ],
-};
 
 function request(
   [m, n, k]: readonly [number, number, number],

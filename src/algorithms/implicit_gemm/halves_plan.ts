@@ -3,7 +3,6 @@ import { mainLoopWorkgroups } from "../../kernels/main_loop.ts";
 import { unitDepth } from "../../kernels/matrix_units.ts";
 import { moduleBuilder, type SizeMode } from "../../kernels/module.ts";
 import { type EpilogueFactory, NO_STEPS } from "../../kernels/epilogue.ts";
-import type { ReduceShape } from "../../kernels/reduce_splits.ts";
 import type { SplitHalves } from "../../kernels/split_halves.ts";
 import { type RescaledResults, rescaleStep } from "../../kernels/split_rescale.ts";
 import {
@@ -17,12 +16,7 @@ import {
   splitWindowsKernel,
   splitWindowsWorkgroups,
 } from "../../kernels/split_windows.ts";
-import {
-  accumulationLength,
-  operandTensors,
-  resultTensor,
-  tensorShape,
-} from "../../problem/conv_problem.ts";
+import { accumulationLength, operandTensors, resultTensor } from "../../problem/conv_problem.ts";
 import { convEpilogue } from "../conv_epilogue.ts";
 import { productPass } from "../conv_product.ts";
 import { cutNotes } from "../cut_note.ts";
@@ -35,20 +29,17 @@ import { elementCount } from "../../tensor/tensor.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { clearMarksPass, maximaPasses, splitHalvesPass } from "../split_passes.ts";
-import { problemBuffers, resultElements } from "../tensors.ts";
+import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 import { copiedElements, copyPasses } from "./channels_copy.ts";
+import { halvesProduct } from "./halves.ts";
+import { filledShare, type HalvesMarks, halvesMarks, metShare } from "./halves_marks.ts";
 import {
-  filledShare,
-  type HalvesMarks,
-  halvesMarks,
-  halvesProduct,
-  metShare,
   turnedImages,
   writtenElements,
   type WrittenOperand,
   writtenOperands,
-} from "./halves.ts";
+} from "./halves_operands.ts";
 
 /** What a plan says of it. */
 const HALVES_NOTE =
@@ -132,7 +123,7 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       ...windows(),
       main,
       reducePass(
-        resultShape(asked, splits),
+        reduceShape(asked, splits, true),
         mode,
         finished,
         buffers,
@@ -287,30 +278,6 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
       limits,
     );
   }
-}
-
-/** How results lie: rows are channels, columns places, or the channels of a filter's gradient. */
-function resultShape(request: PlanRequest, splits: number): ReduceShape {
-  const { problem } = request;
-  const which = resultTensor(problem.op);
-  const [outer, channels] = tensorShape(problem, which) as [number, number];
-  const [outerStride, channelStride] = stridesOf(request, which) as [number, number];
-  const elements = resultElements(problem);
-  if (which === "filter") {
-    return {
-      ...{ elements, splits, rows: outer, rowStride: outerStride },
-      ...{ columns: channels, columnStride: channelStride },
-    };
-  }
-  return channelStride === 1
-    ? {
-      ...{ elements, splits, rows: channels, rowStride: 1 },
-      ...{ columns: elements / channels, columnStride: channels },
-    }
-    : {
-      ...{ elements, splits, rows: channels, rowStride: channelStride },
-      ...{ columns: channelStride, columnStride: 1 },
-    };
 }
 
 /** Where the marks and flags of results are. */

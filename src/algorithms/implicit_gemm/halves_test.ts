@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { H200_LIMITS, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { request } from "../../../tests/plan_request.ts";
 import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
@@ -9,13 +9,9 @@ import { planConv, tryPlanConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { driftOf } from "../../problem/split_drift.ts";
-import { halvesMarks, halvesProduct, writtenElements, writtenOperands } from "./halves.ts";
-
-const matrixUnits = {
-  lanes: 32,
-  cutsOff: true,
-  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
-} as const;
+import { halvesProduct } from "./halves.ts";
+import { halvesMarks } from "./halves_marks.ts";
+import { writtenElements, writtenOperands } from "./halves_operands.ts";
 
 /** A request for implicit GEMM, of a device with matrix units. */
 function asked(

@@ -9,7 +9,7 @@ import { implicitProduct } from "./product.ts";
 /** The request with how its products are multiplied. */
 export function inMath(request: PlanRequest): Planned<PlanRequest> {
   return convInMath(request, {
-    depth: ({ problem }) => accumulationLength(problem),
+    products: ({ problem }) => accumulationLength(problem),
     time: timeInMath,
     least: LEAST_SPLIT_DEPTH,
     // What was predicted to gain less lost as often on an H100, whose memory is slower than the model's.

@@ -153,18 +153,26 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
   );
 }
 
+/** What of a product its operands say: its sides, and its depth in steps. */
+export function operandsProduct(
+  { rows, columns, batches, depth, uneven, share }: Operands,
+  { variant }: PlanRequest,
+): Pick<Product, "rows" | "columns" | "batches" | "steps" | "wholeSteps" | "share"> {
+  return {
+    ...{ rows, columns, batches },
+    ...(uneven === undefined
+      ? stepsOf(depth, variant)
+      : { steps: (policy) => Math.ceil(depth(policy) / policy.depth) }),
+    ...(share === undefined ? {} : { share }),
+  };
+}
+
 /** The product of a request's operands, before it is cut. */
 function productOf(request: PlanRequest, operands: Operands, written: number): Product {
   const elements = resultElements(request.problem);
   const sums = storesApart(request, operands) ? bufferBytes(elements, "i32") : 0;
   return {
-    rows: operands.rows,
-    columns: operands.columns,
-    batches: operands.batches,
-    ...(operands.uneven === undefined ? stepsOf(operands.depth, request.variant) : {
-      steps: (policy) => Math.ceil(operands.depth(policy) / policy.depth),
-    }),
-    ...(operands.share === undefined ? {} : { share: operands.share }),
+    ...operandsProduct(operands, request),
     elements,
     workspaceBytes: (policy) => {
       const pack = operands.pack(policy);

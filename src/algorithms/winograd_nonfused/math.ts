@@ -9,7 +9,7 @@ import { plannedTile } from "./tiles.ts";
 /** The request with how its products are multiplied. */
 export function inMath(request: PlanRequest): Planned<PlanRequest> {
   return convInMath(request, {
-    depth: (split) => summedPatches(geometryOf(split, plannedTile(split)), split.problem.batch),
+    products: (split) => summedPatches(geometryOf(split, plannedTile(split)), split.problem.batch),
     time: timeInMath,
     clearly: 0.95,
   });

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
-import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { H200_LIMITS, H200_UNITS as matrixUnits } from "../../../bench/h200_limits.ts";
 import { h200, request } from "../../../tests/plan_request.ts";
 import { H200, softwareDevice } from "../device/h200.ts";
 import { planConv, tryPlanConv } from "../planner.ts";
@@ -11,12 +11,6 @@ import { geometryOf } from "./geometry.ts";
 import { inMath, nonfusedTime } from "./math.ts";
 import { operandMarks } from "./split.ts";
 import { plannedTile } from "./tiles.ts";
-
-const matrixUnits = {
-  lanes: 32,
-  cutsOff: true,
-  units: [{ component: "f16", result: "f32", m: 16, n: 16, k: 16 }],
-} as const;
 
 /** A request for Winograd in separate passes, of a device with matrix units. */
 function asked(

@@ -12,10 +12,8 @@ import {
 } from "../../kernels/slices/correlation.ts";
 import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
-import {
-  correlationLoader,
-  unitCorrelationLoader,
-} from "../../kernels/slices/correlation_loader.ts";
+import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
+import { unitCorrelationLoader } from "../../kernels/slices/unit_correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
 import { sliceLoopKernel, sliceWorkgroups } from "../../kernels/slices/loop.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
