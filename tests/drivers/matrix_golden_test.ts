@@ -110,8 +110,7 @@ const KINDS: readonly Kind[] = [
       }))
     ),
     kernel: /^implicit_gemm_.*_f16x3_.*_mma/,
-    takes: ({ groups, inChannels, op }) =>
-      groups === 1 && (op !== "bwd-filter" || inChannels % 8 === 0),
+    takes: ({ groups }) => groups === 1,
     walks: [{}],
   },
   {

@@ -44,13 +44,8 @@ export function refuseHalves({ problem, layout }: PlanRequest): string | undefin
   if (problem.groups > 1) return "its halves are of one group";
   if (layout === "chwn") return "its halves are of nchw and nhwc";
   const tensors = [...operandTensors(problem.op), resultTensor(problem.op)];
-  if (tensors.some((which) => elementCount(tensorShape(problem, which)) === 0)) {
-    return "there is nothing to sum";
-  }
-  if (problem.op !== "bwd-filter") return undefined;
-  return problem.inChannels % 8 === 0
-    ? undefined
-    : "its halves of backward-filter are of channels in eights";
+  const empty = tensors.some((which) => elementCount(tensorShape(problem, which)) === 0);
+  return empty ? "there is nothing to sum" : undefined;
 }
 
 /** The product of a request in halves that is predicted to take least. */

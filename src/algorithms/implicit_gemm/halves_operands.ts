@@ -104,12 +104,21 @@ export function halvesOperands(asked: PlanRequest, request: PlanRequest): readon
   });
 }
 
+/** Halves that a load takes at once. */
+const VECTOR = 8;
+
+/** Channels of an input as its halves lie: whole vectors. */
+function wholeVectors(channels: number): number {
+  return Math.ceil(channels / VECTOR) * VECTOR;
+}
+
 /**
  * Backward-filter's: of every place all images, a matrix of high halves and one of low ones in turn; gradients as they are packed, inputs
- * shifted by taps.
+ * shifted by taps. Results of padded channels fall away.
  */
 function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operands {
-  const { batch, inChannels: channels, outChannels: rows, outputSize, filterSize } = problem;
+  const { batch, inChannels, outChannels: rows, outputSize, filterSize } = problem;
+  const channels = wholeVectors(inChannels);
   const taps = elementCount(filterSize);
   const depth = batch * elementCount(outputSize);
   const filter = stridesOf(asked, "filter");
@@ -157,11 +166,13 @@ function correlatedHalves(asked: PlanRequest, { problem }: PlanRequest): Operand
       row: filter[0]!,
       group: rows * filter[0]!,
       period: channels,
+      ...(channels === inChannels ? {} : { results: inChannels }),
       outer: taps > 1 ? filter.at(-1)! : 0,
       inner: filter[1]!,
     },
     linear: () => false,
-    trait: () => `${asked.layout}_${outputSize.length}d_halves`,
+    trait: () =>
+      `${asked.layout}_${outputSize.length}d_halves${channels === inChannels ? "" : "_padded"}`,
   };
 }
 
@@ -198,7 +209,7 @@ export function writtenOperands(
         },
       };
     };
-    return { a: written(other, policy.rows), b: written(image, 1) };
+    return { a: written(other, policy.rows), b: written(image, VECTOR) };
   }
   const { rows, taps, paddedRows, paddedChannels } = operands.pack(policy)!;
   const filters = stridesOf(asked, "filter");
