@@ -7,6 +7,7 @@
  */
 import { GEMM_TABLES } from "./tables/gemm.ts";
 import { GEMM_TRIAL_TABLES } from "./tables/gemm_trials.ts";
+import { HALVES_TABLES } from "./tables/halves.ts";
 import { IM2WIN_TABLES } from "./tables/im2win.ts";
 import { LAYER_TABLES } from "./tables/layers.ts";
 import { WINOGRAD_TABLES } from "./tables/winograd.ts";
@@ -19,6 +20,7 @@ const TABLES: Readonly<Record<string, () => string>> = {
   ...WINOGRAD_TABLES,
   ...IM2WIN_TABLES,
   ...WINRS_TABLES,
+  ...HALVES_TABLES,
 };
 const PLACE = /(<!-- bench\/tables\.ts (\S+) -->\n)[\s\S]*?(<!-- end -->)/g;
 

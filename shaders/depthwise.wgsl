@@ -3,6 +3,9 @@
 <% if (it.tile !== '') { -%>
 var<workgroup> tile: <%= it.tile %>;
 <% } -%>
+<% if (it.shared.length > 0) { -%>
+var<workgroup> sums: array<array<f32, <%= it.sharedThreads %>>, <%= it.shared[0].sums.length %>>;
+<% } -%>
 <%= it.functions %>
 
 @compute @workgroup_size(<%= it.threads %>)
@@ -20,9 +23,16 @@ fn main(
   }
   workgroupBarrier();
 <% } -%>
+<% if (it.shared.length === 0) { -%>
   if (<%= it.outside %>) { return; }
+<% } else { -%>
+  let outside = <%= it.outside %>;
+<% } -%>
 <%= it.coordinates %>
 <%= it.sums %>
+<% if (it.shared.length > 0) { -%>
+  if (!outside) {
+<% } -%>
 <% if (it.end === '') { -%>
 <%= it.body %>
 <% } else { -%>
@@ -30,6 +40,27 @@ fn main(
   for (var round = <%= it.first %>; round < last_round; round++) {
 <%= it.body %>
   }
+<% } -%>
+<% if (it.shared.length > 0) { -%>
+  }
+  // Threads that share a run add up what they have, each another result.
+  let first_sharing = t - share;
+<% it.shared.forEach(({ first, sums }, part) => { -%>
+<% if (part > 0) { -%>
+  workgroupBarrier();
+<% } -%>
+<% sums.forEach((sum, i) => { -%>
+  sums[<%= i %>][t] = <%= sum %>;
+<% }) -%>
+  workgroupBarrier();
+  for (var one = share; one < <%= sums.length %>u && !outside; one += <%= it.sharing %>u) {
+    let which = one<%= first > 0 ? ` + ${first}u` : '' %>;
+    let value = <%= it.sharedSum %>;
+<% for (const line of it.sharedStore) { -%>
+    <%= line %>
+<% } -%>
+  }
+<% }) -%>
 <% } -%>
 <%= it.stores %>
 }

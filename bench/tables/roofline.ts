@@ -4,7 +4,7 @@ import { elementCount } from "../../src/tensor/tensor.ts";
 import { type Case, problemOf } from "./read.ts";
 
 /** FP32, data sheet: 132 multiprocessors, 128 multiply-adds a clock, 1.98 GHz. */
-const FLOPS = 67e12;
+export const FLOPS = 67e12;
 /** Bytes a second of a copy, reads and writes together, measured. */
 const BYTES = 4.3e12;
 

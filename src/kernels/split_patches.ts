@@ -46,7 +46,7 @@ export interface SplitPatches {
 const PAIRED = `
 fn paired(halves: u32, odd: bool) -> u32 {
   let other = subgroupShuffleXor(halves, 1u);
-  return halves_pair(select(halves, other, odd), select(other, halves, odd), odd);
+  return select(halves_pair(halves, other, false), halves_pair(other, halves, true), odd);
 }
 `;
 

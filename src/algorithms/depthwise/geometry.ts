@@ -20,6 +20,10 @@ const MOST_STRIDE = 16;
 /** Neighbouring channels that the threads of a workgroup take: as vectors, one by one, and where they share taps. */
 export const LANES = { vectors: 16, single: 32, sources: [8, 4, 2, 1] };
 export const THREADS = 256;
+/** Threads of a workgroup whose sums go through its memory. */
+const SHARING_THREADS = 128;
+/** Neighbouring threads that share a run: enough to read a line together. */
+const SHARING = { least: 4, most: 8 };
 /** Channels that a group has at most to be small. */
 export const SMALL_GROUP = 32;
 
@@ -114,9 +118,25 @@ export function lanesOf(request: PlanRequest, channels: number): number {
   return channelLanes(channels / width, width === 4 ? LANES.vectors : LANES.single);
 }
 
-/** Threads of a workgroup with so many lanes. */
-export function threadsOf(lanes: number): number {
-  return lanes === 0 ? THREADS : lanes * Math.floor(THREADS / lanes);
+/** Threads of a workgroup with so many lanes, of whose threads so many share a run. */
+export function threadsOf(lanes: number, sharing: number): number {
+  if (lanes === 0) return THREADS;
+  const together = lanes * sharing;
+  return together * Math.max(1, Math.floor((sharing > 1 ? SHARING_THREADS : THREADS) / together));
+}
+
+/**
+ * Neighbouring threads that share a run's sources, where a load brings four of them: so they read whole lines, which alone they would
+ * read a place each. A CPU, which runs the threads of a workgroup one after the other, has no lines to share.
+ */
+export function sharingOf(request: PlanRequest): number {
+  const { problem: { op, groups, inChannels, outChannels } } = request;
+  if (isSoftware(request) || depthwiseVector(request).vector !== "sources") return 1;
+  const vectors = (op === "fwd" ? inChannels : outChannels) / groups / 4;
+  for (let some = SHARING.most; some >= SHARING.least; some--) {
+    if (vectors % some === 0) return some;
+  }
+  return 1;
 }
 
 /** A run of about `most` results, a multiple of `unit`, so that runs fill `places` well. */

@@ -30,6 +30,7 @@ import type { Plan } from "../plan.ts";
 import type { Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
+import { depthwiseVector } from "./geometry.ts";
 import { depthwiseFilterShape } from "./gradient.ts";
 import { depthwiseShape, packsFilter } from "./results.ts";
 
@@ -96,7 +97,7 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
     multiplications,
     arithmetic: {
       inner: "taps",
-      ...(segments === 1 ? {} : { chain: inSegment, segment: inSegment }),
+      ...(segments * shape.sharing === 1 ? {} : { chain: inSegment, segment: inSegment }),
     },
     notes: [
       `${groupsText(shape)}, a thread makes ${shape.results} ${
@@ -104,6 +105,7 @@ function planResults(request: PlanRequest, mode: SizeMode): Planned<Plan> {
       }` +
       (shape.own > 1 ? ` of each of ${shape.own} channels` : "") +
       (shape.vector === "none" || shape.vector === "sources" ? "" : ` of four ${shape.vector}`) +
+      (shape.sharing === 1 ? "" : `, ${shape.sharing} threads share what it sums`) +
       (segments === 1 ? "" : `, ${segments} segments of the channels that it sums`),
     ],
   });
@@ -162,22 +164,28 @@ function groupsText({ group: { inputs, outputs } }: { readonly group: DepthwiseG
   return inputs === 1 ? "one filter a channel" : `${inputs} to ${outputs} channels a group`;
 }
 
-/** The filter as [taps][channels]. */
-function packShape({ problem, filterLayout }: PlanRequest): PackShape {
-  const shape = tensorShape(problem, "filter");
+/** The filter as [taps][channels], or where a load brings four sources as [taps][channels that are not summed][sources]. */
+function packShape(request: PlanRequest): PackShape {
+  const { problem, filterLayout } = request;
   const taps = elementCount(problem.filterSize);
-  const strides = stridesInLayout(shape, filterLayout);
+  const inputs = problem.inChannels / problem.groups;
+  const strides = stridesInLayout(tensorShape(problem, "filter"), filterLayout);
+  const outputSide = [problem.outChannels, strides[0]!] as const;
+  const inputSide = [inputs, strides[1]!] as const;
+  const [rows, channels] = depthwiseVector(request).vector === "sources" && problem.op === "fwd"
+    ? [inputSide, outputSide]
+    : [outputSide, inputSide];
   return {
     groups: 1,
-    rows: problem.outChannels,
-    paddedRows: problem.outChannels,
-    channels: 1,
-    paddedChannels: 1,
+    rows: rows[0],
+    paddedRows: rows[0],
+    channels: channels[0],
+    paddedChannels: channels[0],
     taps,
-    depth: taps,
+    depth: taps * channels[0],
     groupStride: 0,
-    rowStride: strides[0]!,
-    channelStride: 0,
+    rowStride: rows[1],
+    channelStride: channels[0] === 1 ? 0 : channels[1],
     tapStride: strides.at(-1)!,
   };
 }

@@ -63,15 +63,15 @@ function halfShare(request: PlanRequest): number {
 }
 
 /**
- * What a thread does beside its rounds, in products: it finds its places, tests which there are, and stores; and brings its
- * part of a filter to workgroup memory.
+ * What a thread does beside its rounds, in products: it finds its places, tests which there are, and stores; brings its part of a
+ * filter to workgroup memory; and passes each of its sums through that, where threads share a run.
  */
-const BESIDE = { thread: 20, staging: 20 };
+const BESIDE = { thread: 20, staging: 20, sharing: 4 };
 
 /** Forward and backward-data. */
 function resultsWork(request: PlanRequest): Work {
   const shape = depthwiseShape(request, "uniform");
-  const { segments, own, vector, filter, lanes } = shape;
+  const { segments, own, vector, filter, lanes, sharing } = shape;
   const partials = partialsOf(request, segments);
   const passes = (packsFilter(request) ? 1 : 0) + (segments > 1 ? 1 : 0);
   if (isSingle(request)) {
@@ -87,7 +87,7 @@ function resultsWork(request: PlanRequest): Work {
   const images = imageWidth(shape);
   const { sources, hits, products } = depthwiseRounds(shape);
   const loads = (images * places + four * taps) / (images * products);
-  const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1);
+  const threads = placeThreads(shape) * (lanes > 0 ? channelVectors(shape) : 1) * sharing;
   const warps = Math.max(1, threads) / 32 / multiprocessors;
   const share = warps / (warps + shares.fewWarps) / (1 + shares.fewLoad * loads);
   // Neighbouring places of a strided input's gradient meet the same ones of the output's.
@@ -101,14 +101,15 @@ function resultsWork(request: PlanRequest): Work {
     (lanes > 1 ? shares.fewNeighbours : 1);
   const rounds = threads / segments * sources * hits;
   const half = halfShare(request);
-  const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0);
+  const beside = BESIDE.thread + (filter.staged ? BESIDE.staging : 0) +
+    (sharing > 1 ? BESIDE.sharing * shape.results * own : 0);
   return {
     // With those of taps that a stride leaves out.
     products: rounds * products * images + beside * threads,
     rate: half * share * rates.few,
     passes,
     partials,
-    ...(vector === "sources"
+    ...(vector === "sources" && sharing === 1
       ? { loading: moveTime(4 * operandBytes(request) * rounds * places / shared, half * apart) }
       : {}),
   };

@@ -23,6 +23,7 @@ import {
   mostResults,
   runAxis,
   runLength,
+  sharingOf,
   SHORT_RUN,
   SMALL_GROUP,
   THREADS,
@@ -87,6 +88,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   const unit = op === "bwd-data" ? along.stride : 1;
   const channels = op === "fwd" ? problem.outChannels : problem.inChannels;
   const lanes = lanesOf(request, channels);
+  const sharing = sharingOf(request);
   const filter = filterAccess(request, lanes, width);
   const own = filter.staged
     ? 1
@@ -95,7 +97,7 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     : ownChannels(channelsOfGroup, vector, MOST_OWN.run);
   const ownLanes = lanesOf(request, channels / own);
   const sums = width / sourceWidth({ vector });
-  const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own }));
+  const result = depthwiseStrides(request, resultTensor(op), resultWidth({ vector, own, sharing }));
   const kind = isSoftware(request) ? "software" : "device";
   const products = along.taps * own * sourceWidth({ vector });
   const most = Math.max(
@@ -108,11 +110,11 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
   );
   const { multiprocessors } = deviceOf(request);
   const threadsWith = (results: number) =>
-    Math.ceil(along.places / results) * problem.batch * channels / sums / own *
+    Math.ceil(along.places / results) * problem.batch * channels / sums / own * sharing *
     axes.reduce((all, { places }, d) => d === run ? all : all * places, 1);
   let results = runLength(along.places, most, unit);
-  // A filter that is ordered first has one channel.
-  const cut = cutsSources(request) && !packsFilter(request);
+  // Of filters that are ordered first those of one channel are not cut.
+  const cut = cutsSources(request) && (vector === "sources" || !packsFilter(request));
   // Of small problems more threads, so that every scheduler of a multiprocessor has a warp.
   while (
     results > Math.max(unit, cut ? SHORT_RUN.results : 1) &&
@@ -128,7 +130,8 @@ export function depthwiseShape(request: PlanRequest, mode: SizeMode): DepthwiseS
     group,
     vector,
     lanes: ownLanes,
-    threads: threadsOf(ownLanes),
+    threads: threadsOf(ownLanes, sharing),
+    sharing,
     run,
     results,
     own,
@@ -175,7 +178,8 @@ function cutsSources({ problem, splits }: PlanRequest): boolean {
 function segmentsOf(request: PlanRequest, turns: number, threads: number): number {
   const { problem, maxWorkspaceBytes = Infinity } = request;
   // Where places of a warp lie a pixel apart, more warps would drive each other's lines out of the cache.
-  const each = THREADS_WANTED[depthwiseVector(request).vector === "sources" ? "sources" : "single"];
+  const apart = depthwiseVector(request).vector === "sources" && sharingOf(request) === 1;
+  const each = THREADS_WANTED[apart ? "sources" : "single"];
   const wanted = Math.floor(deviceOf(request).multiprocessors * each / threads);
   const partials = partialBytes(request) * resultElements(problem);
   const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
@@ -192,8 +196,11 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
 export function packsFilter(request: PlanRequest): boolean {
   const { problem } = request;
   if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
-  if (groupOf(request).inputs > 1 || depthwiseVector(request).vector === "sources") return false;
-  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  const [channel, input] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
+  if (depthwiseVector(request).vector === "sources") {
+    return sharingOf(request) > 1 && !(problem.op === "fwd" && input === 1);
+  }
+  if (groupOf(request).inputs > 1) return false;
   if (channel === 1) return false;
   const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
   const { width } = depthwiseVector(request);
@@ -205,6 +212,19 @@ export function packsFilter(request: PlanRequest): boolean {
   const several = problem.op === "bwd-data" && problem.outChannels > problem.groups;
   const most = Math.min(STAGED_BYTES, request.limits.maxComputeWorkgroupStorageSize);
   return several || bytes > most;
+}
+
+/** A filter as it is packed for threads that share sources: four of those are a load, then other channels, then taps. */
+function packedFours({ problem }: PlanRequest): DepthwiseShape["filter"] {
+  const { inputs } = groupOf({ problem });
+  const [sources, others] = problem.op === "fwd"
+    ? [inputs, problem.outChannels]
+    : [problem.outChannels, inputs];
+  const far = sources / 4;
+  const [channel, input] = problem.op === "fwd" ? [far, 1] : [1, far];
+  const taps = stridesInLayout([1, 1, ...problem.filterSize], "kcrs").slice(2);
+  const axes = taps.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride * others * far);
+  return { staged: false, vector: true, channel, input, axes: threeOf(axes, 0) };
 }
 
 /** How threads reach the filter: neighbouring channels should be neighbours for lanes. */
@@ -220,6 +240,7 @@ function filterAccess(
   );
   const grouped = groupOf(request).inputs > 1;
   if (depthwiseVector(request).vector === "sources") {
+    if (packsFilter(request)) return packedFours(request);
     // Four channels of a filter are one load where they lie together.
     const vector = problem.op === "fwd" && input === 1;
     const unit = vector ? 4 : 1;

@@ -17,29 +17,38 @@ import {
   type DepthwiseShape,
   groupTraits,
   otherAxes,
+  plus,
   resultWidth,
   sourceWidth,
   strideSizes,
   vectorWidth,
 } from "./shape.ts";
-import { loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
+import { treeSum } from "../tree_sum.ts";
+import { depthwiseRounds, loopTurns, runProducts, sourcesOf, tapHits } from "./taps.ts";
 import { channelVectors, type DepthwiseText, placeThreads } from "./text.ts";
 import { coordinateText, threadText } from "./coordinates.ts";
-import { resultsOf, roundsText, storeText, sumName } from "./products.ts";
+import {
+  resultsOf,
+  roundsText,
+  sharedStoreText,
+  sharedSums,
+  storeText,
+  sumName,
+} from "./products.ts";
 
 /** Workgroups of {@linkcode depthwiseKernel}. */
 export function depthwiseWorkgroups(shape: DepthwiseShape): number {
   const { lanes, threads } = shape;
   if (lanes === 0) return Math.ceil(placeThreads(shape) / threads);
   return Math.ceil(channelVectors(shape) / lanes) *
-    Math.ceil(placeThreads(shape) / (threads / lanes));
+    Math.ceil(placeThreads(shape) / (threads / lanes / shape.sharing));
 }
 
 /** Products that a segment's sum of one result has at most, those of taps that a stride leaves out among them. */
 export function depthwiseChain(shape: DepthwiseShape): number {
   const turns = loopTurns(shape);
   const taps = shape.axes.reduce((all, axis) => all * axis.taps, 1);
-  const products = sourcesOf(shape) * sourceWidth(shape) * taps;
+  const products = depthwiseRounds(shape).sources * sourceWidth(shape) * taps;
   return Math.ceil(products * Math.ceil(turns / shape.segments) / turns);
 }
 
@@ -58,7 +67,8 @@ export function depthwiseKernel(
   epilogue: EpilogueFactory,
   splits: { source: TensorSplit; filter: TensorSplit; result: TensorSplit },
 ): SizedKernel {
-  const { op, axes, results, lanes, threads, filter, elements, mode, loop, segments } = shape;
+  const { op, axes, results, lanes, threads, filter, elements, mode, loop, segments, sharing } =
+    shape;
   const width = vectorWidth(shape);
   const module = moduleBuilder(mode);
   const [sourceName, resultName] = op === "fwd"
@@ -88,6 +98,7 @@ export function depthwiseKernel(
   const first = segments === 1 ? "0u" : `segment * ${module.size("segment_turns", inSegment)}`;
   const staged = lanes * channelWidth(shape) * allTaps;
   const tileVector = filter.vector ? ` / 4u][i / ${allTaps}u % 4u` : "";
+  const shared = sharedSums(shape);
   const name = kernelName(text) + epilogueTrait(steps) +
     splitTrait(splits.source, splits.filter, splits.result);
   const values = {
@@ -122,20 +133,32 @@ export function depthwiseKernel(
         module.size("turns", turns)
       })`,
     body: roundsText(text, source, taps),
-    stores: storeText(text, result, steps),
+    sharing,
+    shared: sharing === 1 ? [] : shared,
+    sharedThreads: threads + 1,
+    sharedSum: treeSum(
+      Array.from({ length: sharing }, (_, i) => `sums[one][${plus("first_sharing", i)}]`),
+    ),
+    sharedStore: sharing === 1 ? [] : sharedStoreText(text, result, steps),
+    stores: sharing === 1 ? storeText(text, result, steps) : "",
     functions: steps.map(({ declarations }) => declarations).join("\n"),
   };
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
     results * shape.own * width * epilogueIterations(steps);
-  const bytes = filter.staged ? stagedBytes(allTaps, lanes, filter.vector ? 4 : 1) : 0;
+  const bytes = sharing > 1
+    ? shared[0]!.sums.length * (threads + 1) * 4
+    : filter.staged
+    ? stagedBytes(allTaps, lanes, filter.vector ? 4 : 1)
+    : 0;
   return sizedKernel(name, mode, wgsl, module, [threads, 1, 1], bytes, iterations);
 }
 
 /** Every trait of the kernel but those of its epilogue and bindings. */
 function kernelName({ shape, others, sources }: DepthwiseText): string {
-  const { op, axes, run, results, lanes, threads, filter, elements, loop, segments } = shape;
+  const { op, axes, run, results, lanes, threads, filter, elements, loop, segments, sharing } =
+    shape;
   const along = axes[run]!;
   const allTaps = axes.reduce((all, axis) => all * axis.taps, 1);
   const hits = others.map((d) => tapHits(axes[d]!, op));
@@ -161,6 +184,7 @@ function kernelName({ shape, others, sources }: DepthwiseText): string {
       `taps${hits.join("x")}` +
       (loop.over === "sources" ? `by${loop.together}` : sources > 1 ? `x${sources}` : ""),
     ]),
+    ...(sharing > 1 ? [`shared${sharing}`] : []),
     ...(segments > 1 ? ["split"] : []),
   ].join("_");
 }

@@ -6,17 +6,18 @@ import { channelVectors, type DepthwiseText, runCount } from "./text.ts";
 
 /** Declares `place`, and `lane` and `channel` where neighbouring threads take neighbouring channels. */
 export function threadText({ shape, module }: DepthwiseText): string {
-  const { lanes, threads, filter, vector } = shape;
+  const { lanes, threads, filter, vector, sharing } = shape;
   if (lanes === 0) return `  let place = id * ${threads}u + t;`;
   const blocks = module.size("channel_blocks", Math.ceil(channelVectors(shape) / lanes));
   const first = `  let first_channel = id % ${blocks} * ${lanes * channelWidth(shape)}u;`;
-  const each = threads / lanes;
+  const each = threads / lanes / sharing;
   // Where a load brings source channels, neighbouring threads take neighbouring places and share their taps.
   const [lane, place] = vector === "sources"
-    ? [`t / ${each}u`, `t % ${each}u`]
+    ? [`t / ${each * sharing}u`, sharing === 1 ? `t % ${each}u` : `t / ${sharing}u % ${each}u`]
     : [`t % ${lanes}u`, `t / ${lanes}u`];
   return [
     `  let lane = ${lane};`,
+    ...(sharing === 1 ? [] : [`  let share = t % ${sharing}u;`]),
     `  let channel = id % ${blocks} * ${lanes}u + lane;`,
     `  let place = id / ${blocks} * ${each}u + ${place};`,
     ...(filter.staged ? [first] : []),

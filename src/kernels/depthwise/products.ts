@@ -3,28 +3,34 @@ import { digitsText } from "../axes.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { TensorAccess } from "../module.ts";
 import { type DepthwiseShape, plus, resultWidth, sourceWidth, vectorWidth } from "./shape.ts";
-import { roundIndices, tapHits, tapSteps } from "./taps.ts";
+import { depthwiseRounds, roundIndices, tapHits, tapSteps } from "./taps.ts";
 import type { DepthwiseText } from "./text.ts";
 import { placeName } from "./coordinates.ts";
 
+/** Workgroup memory for sums of threads that share a run: what every device has. */
+const SHARED_BYTES = 16_384;
+
 /** The products of all taps: one round after the other, or the body of a loop over them. */
 export function roundsText(text: DepthwiseText, source: TensorAccess, taps: TensorAccess): string {
-  const { shape: { op, axes, loop }, module, others, sources } = text;
+  const { shape: { op, axes, loop, sharing }, module, others } = text;
   const hits = axes.map((axis) => tapHits(axis, op));
+  const own = (which: string) => sharing === 1 ? which : `(${which}) * ${sharing}u + share`;
   if (loop.over !== "rounds") {
-    const inTurn = loop.over === "nothing" ? sources : loop.together;
+    const inTurn = loop.over === "nothing" ? depthwiseRounds(text.shape).sources : loop.together;
     const first = loop.over === "nothing" ? "" : `round * ${inTurn}u + `;
     return roundIndices(others, hits, inTurn)
-      .map(({ hit, which }) => roundText(text, source, taps, hit, first + which, "  ")).join("\n");
+      .map(({ hit, which }) => roundText(text, source, taps, hit, own(first + which), "  ")).join(
+        "\n",
+      );
   }
   const radices = hits.map((hit, d) => module.size(`hits${d}`, hit));
   const digits = [
     ...others.toReversed().map((d) => ({ name: `hit${d}`, radix: radices[d]! })),
-    { name: "which", radix: "" },
+    { name: "turn", radix: "" },
   ];
   return [
     digitsText("round", "round_", digits, "    "),
-    roundText(text, source, taps, axes.map((_, d) => `hit${d}`), "which", "    "),
+    roundText(text, source, taps, axes.map((_, d) => `hit${d}`), own("turn"), "    "),
   ].join("\n");
 }
 
@@ -180,19 +186,73 @@ function productText(
   });
 }
 
+/** WGSL of where a thread's results lie, but for their channel and their place in the run. */
+function targetText({ shape, module, others, to }: DepthwiseText): string {
+  const { segments, images, channels, axes } = shape;
+  const elements = axes.reduce((all, { places }) => all * places, images * channels);
+  return [
+    `image * ${to.image}`,
+    ...others.map((d) => `at${d} * ${to.axes[d]}`),
+    ...(segments > 1 ? [`segment * ${module.size("partial", elements / resultWidth(shape))}`] : []),
+  ].join(" + ");
+}
+
+/** Sums that go through workgroup memory together, and those before them. */
+export interface SharedSums {
+  readonly first: number;
+  /** WGSL of a thread's sums. */
+  readonly sums: readonly string[];
+}
+
+/** The sums of threads that share a run, in parts that workgroup memory holds. */
+export function sharedSums(shape: DepthwiseShape): SharedSums[] {
+  const { results, threads } = shape;
+  const all = Array.from(
+    { length: results },
+    (_, q) => owned(shape).map((m) => sumName(shape, q, m)),
+  ).flat();
+  const most = Math.min(all.length, Math.floor(SHARED_BYTES / 4 / (threads + 1)));
+  return Array.from({ length: Math.ceil(all.length / most) }, (_, i) => ({
+    first: i * most,
+    sums: all.slice(i * most, (i + 1) * most),
+  }));
+}
+
+/** Stores WGSL's `value`, the sum named `which` of those of a run, if its place exists. */
+export function sharedStoreText(
+  text: DepthwiseText,
+  result: TensorAccess,
+  steps: readonly EpilogueStep[],
+): string[] {
+  const { shape: { run, results, own }, sized, to } = text;
+  const value = applyEpilogue(steps, "value", {
+    width: 1,
+    side: "rows",
+    row: "result_channel",
+    column: "0u",
+    offset: "offset",
+  });
+  return [
+    `let along = block * ${results}u + which / ${own}u;`,
+    `let result_channel = channel * ${own}u + which % ${own}u;`,
+    `if (along < ${sized.places[run]}) {`,
+    `  let offset = ${targetText(text)} + result_channel * ${to.channel} + along * ${
+      to.axes[run]
+    };`,
+    `  ${result.store("offset", value)}`,
+    "}",
+  ];
+}
+
 /** Stores the run's results that exist, each after the epilogue's steps. */
 export function storeText(
-  { shape, module, others, sized, to }: DepthwiseText,
+  text: DepthwiseText,
   result: TensorAccess,
   steps: readonly EpilogueStep[],
 ): string {
-  const { run, results, vector, segments, images, channels, axes } = shape;
+  const { shape, sized, to } = text;
+  const { run, results, vector } = shape;
   const width = resultWidth(shape);
-  const elements = axes.reduce((all, { places }) => all * places, images * channels);
-  const places = [
-    ...others.map((d) => `at${d} * ${to.axes[d]}`),
-    ...(segments > 1 ? [`segment * ${module.size("partial", elements / width)}`] : []),
-  ].join(" + ");
   // A thread's channels leave as one vector where a load brings the source's.
   const vectorOfOwn = vector === "sources" && width === 4;
   const store = (q: number, m: number) => {
@@ -216,9 +276,9 @@ export function storeText(
     ].join("\n");
   };
   return (vectorOfOwn ? [0] : owned(shape)).flatMap((m) => [
-    `  let ${ownName(shape, "target_place", m)} = image * ${to.image} + ${
+    `  let ${ownName(shape, "target_place", m)} = ${targetText(text)} + ${
       vectorOfOwn ? "channel" : resultChannel(shape, m)
-    } * ${to.channel} + ${places};`,
+    } * ${to.channel};`,
     ...Array.from({ length: results }, (_, q) => store(q, m)),
   ]).join("\n");
 }

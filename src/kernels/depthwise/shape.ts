@@ -48,6 +48,11 @@ export interface DepthwiseShape extends DepthwisePlaces {
   readonly threads: number;
   /** Results of a thread along the run's axis; a multiple of the stride in backward-data. */
   readonly results: number;
+  /**
+   * Neighbouring threads that share a run: of the vectors of sources that its results sum each takes every so-manieth, and what
+   * they have is added up in workgroup memory. 1 where a thread has all of them.
+   */
+  readonly sharing: number;
   /** Neighbouring channels of its group that a thread has results of: of single elements or images, unless filters are staged. */
   readonly own: number;
   readonly loop: DepthwiseLoop;
@@ -84,8 +89,10 @@ export function vectorWidth({ vector }: Pick<DepthwisePlaces, "vector">): 1 | 4 
 }
 
 /** Elements of a vector of results. */
-export function resultWidth({ vector, own }: Pick<DepthwiseShape, "vector" | "own">): 1 | 4 {
-  return vector === "sources" ? own === 4 ? 4 : 1 : vectorWidth({ vector });
+export function resultWidth(
+  { vector, own, sharing }: Pick<DepthwiseShape, "vector" | "own" | "sharing">,
+): 1 | 4 {
+  return vector === "sources" ? own === 4 && sharing === 1 ? 4 : 1 : vectorWidth({ vector });
 }
 
 /** Channels of a vector. */

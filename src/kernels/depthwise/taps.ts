@@ -15,16 +15,22 @@ export function tapHits(axis: Axis, op: DepthwiseShape["op"]): number {
   return Math.ceil(axis.taps / tapSteps(axis, op).step);
 }
 
+/** What rounds follow from. */
+type Rounds = Pick<
+  DepthwiseShape,
+  "op" | "axes" | "run" | "results" | "own" | "group" | "vector" | "sharing"
+>;
+
 /**
- * How often a kernel runs over a run of results: for each of the source channels (vectors of them) that a result sums, and
- * each tap of the other axes; and the multiply-adds of each time.
+ * How often a thread runs over its run of results: for each of the source channels (vectors of them) that it sums, and each tap
+ * of the other axes; and the multiply-adds of each time.
  */
 export function depthwiseRounds(
-  shape: Pick<DepthwiseShape, "op" | "axes" | "run" | "results" | "own" | "group" | "vector">,
+  shape: Rounds,
 ): { readonly sources: number; readonly hits: number; readonly products: number } {
   const { op, axes, run, own } = shape;
   return {
-    sources: sourcesOf(shape),
+    sources: Math.ceil(sourcesOf(shape) / shape.sharing),
     hits: axes.reduce((all, axis, d) => d === run ? all : all * tapHits(axis, op), 1),
     products: runProducts(shape).length * own * sourceWidth(shape),
   };
@@ -39,12 +45,7 @@ export function sourcesOf(
 }
 
 /** Turns of a kernel's loop; 1 where there is none. */
-export function loopTurns(
-  shape: Pick<
-    DepthwiseShape,
-    "op" | "axes" | "run" | "results" | "own" | "group" | "vector" | "loop"
-  >,
-): number {
+export function loopTurns(shape: Rounds & Pick<DepthwiseShape, "loop">): number {
   const { sources, hits } = depthwiseRounds(shape);
   const { loop } = shape;
   return loop.over === "nothing"

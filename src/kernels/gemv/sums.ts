@@ -1,3 +1,5 @@
+import { treeSum } from "../tree_sum.ts";
+
 /** Sums that one thread adds at once: fewer steps of a tree have fewer barriers. */
 const AT_ONCE = 8;
 
@@ -13,13 +15,6 @@ export function treeSteps(
     last /= one;
   }
   return { before, last };
-}
-
-/** WGSL of a sum of as many terms as a power of two, halves first. */
-export function treeSum(terms: readonly string[]): string {
-  if (terms.length === 1) return terms[0]!;
-  const half = terms.length / 2;
-  return `(${treeSum(terms.slice(0, half))} + ${treeSum(terms.slice(half))})`;
 }
 
 /** Sums that pass through workgroup memory together. */

@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { treeSteps, treeSum } from "./sums.ts";
+import { treeSum } from "../tree_sum.ts";
+import { treeSteps } from "./sums.ts";
 
 Deno.test("treeSteps() adds all lanes, at most eight at once", () => {
   for (let lanes = 1; lanes <= 1024; lanes *= 2) {
