@@ -13,6 +13,8 @@ export type HeededOption =
   | "tile"
   | "pair"
   | "variant"
+  /** Raster and register buffer, which the loop of fused Winograd has too. */
+  | "slice-loop"
   | "math"
   | "half-transforms"
   | "output-layout";

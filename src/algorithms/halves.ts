@@ -1,5 +1,5 @@
 /** What products and convolutions of f32 in halves have in common. */
-import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import { isMatrixPolicyName } from "../kernels/matrix_policies.ts";
 import type { UnitChain } from "../kernels/matrix_units.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
@@ -40,9 +40,8 @@ export function chooseSplit(
   { products, hasUnit, least = 0, clearly, time }: SplitChoice,
 ): Planned<"f16x3" | "f32"> {
   const { dtype, math = "auto", policy, exact = false } = request;
-  const { matrixUnits, microKernel } = fullVariant(request.variant);
   const refused = refuseSplitMath({ dtype, depth: products, hasUnit }) ??
-    (matrixUnits && microKernel ? undefined : refusal(
+    (allowsUnits(request.variant) ? undefined : refusal(
       "problem",
       "math f16x3 multiplies on matrix units, which the variant leaves out",
     ));

@@ -1,7 +1,7 @@
 import type { TileLoader } from "../kernels/loader.ts";
 import { type ElementChoice, elementsOf } from "../elements/elements.ts";
 import { multipliedSteps } from "../kernels/main_loop.ts";
-import { fullVariant, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
+import { allowsUnits, type MainLoopVariant } from "../kernels/main_loop_variant.ts";
 import {
   type ChainRequest,
   type MatrixUnit,
@@ -82,9 +82,8 @@ export function productUnit(
     const chain = unitChain("f32", { flush, split, wide });
     return unit && { unit, lanes: matrixUnits!.lanes, chain, split: true };
   }
-  const { matrixUnits, microKernel } = fullVariant(request.variant);
   const unit = matrixUnitFor(elements, request.matrixUnits);
-  return unit === undefined || !matrixUnits || !microKernel || request.variant?.halfTile === false
+  return unit === undefined || !allowsUnits(request.variant) || request.variant?.halfTile === false
     ? undefined
     : {
       unit,

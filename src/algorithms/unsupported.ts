@@ -37,7 +37,9 @@ export function unsupported(algorithm: Algorithm, request: PlanRequest): string 
   if (outputLayout !== TUNED_VARIANT.outputLayout && !heeds.includes("output-layout")) {
     return "it has no other layout of sums";
   }
-  return variesLoop(request.variant) && !heeds.includes("variant")
+  const { registerBuffer: _, raster: __, ...others } = request.variant ?? {};
+  const varied = heeds.includes("slice-loop") ? others : request.variant;
+  return variesLoop(varied) && !heeds.includes("variant")
     ? "its kernels come in one variant only"
     : refuse(request);
 }

@@ -16,7 +16,7 @@ export const VARIANT_HELP = {
 
 /** Help of `--raster`. */
 export const RASTER_HELP =
-  "order of a product's workgroups over tiles: rows (down all rows, then the next column), or " +
+  "order of workgroups over tiles of a product or of fused Winograd: rows (down all rows, then the next column), or " +
   "grouped:N (down N rows of tiles, along all columns, then the next N); unless given, rows, and " +
   "bands for large products of gemm on matrix units";
 

@@ -75,6 +75,7 @@ export function threadBody(
       tiles,
       depth: policy.depth,
       unroll: variant.unroll,
+      ahead: variant.registerBuffer,
       last,
       inner,
       threadTile: policy,

@@ -1,5 +1,6 @@
 import assert from "#assert";
 import {
+  allowsUnits,
   askedVariant,
   fullVariant,
   OUTPUT_LAYOUTS,
@@ -46,6 +47,17 @@ Deno.test("parseVariant() takes one layout of sums, which names say and the loop
     () => parseVariant(["output-sts64"], ["output-sts64"]),
     /output-sts64 is asked for and left out$/,
   );
+});
+
+Deno.test("allowsUnits() leaves out what is of threads' products alone", () => {
+  const said = [
+    undefined,
+    { doubleBuffer: true },
+    { registerBuffer: true },
+    { microKernel: false },
+    { matrixUnits: false },
+  ];
+  assert.deepEqual(said.map(allowsUnits), [true, true, false, false, false]);
 });
 
 Deno.test("variantTrait() names what is not as tuned, in one order", () => {

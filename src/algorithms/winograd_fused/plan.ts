@@ -32,12 +32,13 @@ import { convEpilogue } from "../conv_epilogue.ts";
 import { pass, reducePass } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, reduceShape, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
 import { choosePolicy, imageAcross } from "./policies.ts";
 import { fusedCut } from "./price.ts";
-import { chainSteps, loadVector, outputLayoutOf, slicedProduct } from "./product.ts";
+import { chainSteps, loadVector, slicedProduct } from "./product.ts";
 
 /**
  * Threads of a workgroup up to which loads of vectors are kept from passing barriers: a compiler else makes them so late that a
@@ -212,9 +213,12 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : []),
       ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
     ];
+    const { outputLayout, registerBuffer, raster } = fullVariant(request.variant);
     const loop = {
       ...operands,
-      outputLayout: outputLayoutOf(request),
+      outputLayout,
+      registerBuffer,
+      raster,
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,
       batches: problem.groups * splits,

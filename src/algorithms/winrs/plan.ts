@@ -26,8 +26,11 @@ import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts"
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const { halfTile: _, matrixUnits: __, ...varied } = variant ?? {};
-  if (variesLoop(varied)) return "its kernels differ by half-tile and matrix-units alone";
+  const { halfTile: _, matrixUnits: __, registerBuffer: ___, raster: ____, ...varied } = variant ??
+    {};
+  if (variesLoop(varied)) {
+    return "its kernels differ by half-tile, matrix-units, register-buffer and raster alone";
+  }
   const { filterWidth, outputRows, outputWidth, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;

@@ -11,7 +11,7 @@ import {
   type UnitSlicePolicy,
   unitSliceThreads,
 } from "../../kernels/slices/unit_policy.ts";
-import { fullVariant } from "../../kernels/main_loop_variant.ts";
+import { allowsUnits } from "../../kernels/main_loop_variant.ts";
 import type { DeviceModel } from "../device/model.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -83,15 +83,15 @@ const WIDE = 8;
 
 /**
  * The policy of a kernel on matrix units, where its data is rounded to f16 anyhow and results to it, so that nothing is seen of how
- * units cut sums off: of nhwc, whose channels lie in whole vectors. Undefined where threads multiply: with Ω2(1,1) and
- * α = 16 too.
+ * units cut sums off: of nhwc, whose channels lie in whole vectors. Undefined where threads multiply: with Ω2(1,1),
+ * α = 16 and a buffer of registers too.
  */
 export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolicy | undefined {
-  const { problem, layout, limits, matrixUnits, policy, variant } = request;
+  const { problem, layout, limits, matrixUnits, policy } = request;
   const { tile, accumulate, result } = elementsOf(request);
   const { groups, inChannels, outChannels } = problem;
   if (
-    matrixUnits === undefined || policy !== undefined || !fullVariant(variant).matrixUnits ||
+    matrixUnits === undefined || policy !== undefined || !allowsUnits(request.variant) ||
     tile !== "f16" || accumulate !== "f32" || result !== "f16" || layout !== "nhwc" ||
     omega === DIRECT ||
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)

@@ -30,6 +30,7 @@ import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
 import { tileTransform } from "../../winograd/transform.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
@@ -140,11 +141,13 @@ export function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
+  const { registerBuffer, raster } = fullVariant(request.variant);
   const loop = {
     slices,
     rows: shape.outChannels,
     columns: shape.inChannels,
     batches: correlationBatches(shape),
+    raster,
     anyBatches: true,
     steps: Math.ceil(length / policy.depth),
     firstStep: "0u",
@@ -221,7 +224,7 @@ export function shareKernel(
       ...name,
       mode,
       module,
-      { ...loop, ...operands },
+      { ...loop, ...operands, registerBuffer },
       policy,
       a,
       b,

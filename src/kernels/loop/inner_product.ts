@@ -74,29 +74,46 @@ export function clearSums(tile: ThreadTile, sum: SumName, scalar: Scalar): strin
   return eachSum(tile, (row, j) => `  ${sum(row, j)} = ${zeroOf(scalar, 4)};`).join("\n");
 }
 
-/** Multiplies row `k` of both tiles, each by the thread's fragments of it. */
-export function multiplyRow(
+/** A thread's fragments of a row of both tiles: their names, `a0` and on and `b0` and on, and WGSL of what they are. */
+export interface Fragment {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The fragments of row `k` of both tiles. */
+export function rowFragments(
   inner: InnerProduct,
   tile: ThreadTile,
   k: string,
   a: Omit<WorkgroupTile, "declaration">,
   b: Omit<WorkgroupTile, "declaration">,
-  sum: SumName,
-): string {
+): Fragment[] {
   const single = tile.threadRows === 1;
   const aVector = (i: number) => single && a.element ? a.element(k) : a.fragment(k, i);
-  const factor = (row: number) => single ? "a0" : `a${Math.floor(row / 4)}.${"xyzw"[row % 4]}`;
-  const of = (count: number, text: (i: number) => string) =>
-    Array.from({ length: count }, (_, i) => text(i));
   return [
-    ...of(
-      fragments(tile.threadRows),
-      (i) => `      let a${i} = ${inner.factor(a.scalar, aVector(i), single ? 1 : 4)};`,
-    ),
-    ...of(
-      fragments(tile.threadColumns),
-      (j) => `      let b${j} = ${inner.factor(b.scalar, b.fragment(k, j), 4)};`,
-    ),
-    ...eachSum(tile, (row, j) => `      ${inner.multiply(sum(row, j), factor(row), `b${j}`)}`),
-  ].join("\n");
+    ...Array.from({ length: fragments(tile.threadRows) }, (_, i) => ({
+      name: `a${i}`,
+      value: inner.factor(a.scalar, aVector(i), single ? 1 : 4),
+    })),
+    ...Array.from({ length: fragments(tile.threadColumns) }, (_, j) => ({
+      name: `b${j}`,
+      value: inner.factor(b.scalar, b.fragment(k, j), 4),
+    })),
+  ];
+}
+
+/** Multiplies the fragments of a row, which are named with `suffix`. */
+export function multiplyFragments(
+  inner: InnerProduct,
+  tile: ThreadTile,
+  sum: SumName,
+  suffix = "",
+): string[] {
+  const single = tile.threadRows === 1;
+  const factor = (row: number) =>
+    single ? `a0${suffix}` : `a${Math.floor(row / 4)}${suffix}.${"xyzw"[row % 4]}`;
+  return eachSum(
+    tile,
+    (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}${suffix}`),
+  );
 }

@@ -2,7 +2,8 @@ import { threadSums } from "./accumulate.ts";
 import {
   clearSums,
   type InnerProduct,
-  multiplyRow,
+  multiplyFragments,
+  rowFragments,
   type SumName,
   type ThreadTile,
 } from "./inner_product.ts";
@@ -23,6 +24,8 @@ export interface ThreadProducts {
   readonly depth: number;
   /** The depth of a tile is text, not a loop. */
   readonly unroll: boolean;
+  /** A row's fragments are loaded before the row ahead of it is multiplied. */
+  readonly ahead?: boolean;
   /** Products of the last step, where it is a text of its own. */
   readonly last?: number | undefined;
   readonly inner: InnerProduct;
@@ -34,24 +37,47 @@ export interface ThreadProducts {
 
 /** The text of a thread's products of a step. */
 export function threadProducts(
-  { tiles: [a, b], depth, unroll, last, inner, threadTile, accumulate, sumIndex }: ThreadProducts,
+  { tiles: [a, b], depth, unroll, ahead = false, last, inner, threadTile, accumulate, sumIndex }:
+    ThreadProducts,
 ): StepProducts {
   const every = accumulate.into === "registers" ? accumulate.every : 0;
   const sums = threadSums(threadTile, inner.sum, every, sumIndex);
-  const rows = Array.from(
-    { length: depth },
-    (_, k) => `    {\n${multiplyRow(inner, threadTile, `${k}`, a, b, sums.inner)}\n    }`,
-  );
+  const row = (k: string) => rowFragments(inner, threadTile, k, a, b);
+  const load = (k: string, suffix = "", keyword = "let") =>
+    row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
+  const multiply = (suffix = "") => multiplyFragments(inner, threadTile, sums.inner, suffix);
+  const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
+  const rows = (depth: number) =>
+    Array.from({ length: depth }, (_, k) => {
+      if (!ahead) return `    {\n${text([...load(`${k}`), ...multiply()])}\n    }`;
+      return text([
+        ...(k === 0 ? load("0", "_0") : []),
+        ...(k + 1 < depth ? load(`${k + 1}`, `_${k + 1}`) : []),
+        ...multiply(`_${k}`),
+      ]);
+    });
+  const block = (rows: readonly string[]) =>
+    ahead ? `    {\n${rows.join("\n")}\n    }` : rows.join("\n");
+  const body = ahead
+    ? [
+      ...load(`min(k + 1u, ${depth - 1}u)`, "_next"),
+      ...multiply(),
+      ...row("0").map(({ name }) => `${name} = ${name}_next;`),
+    ]
+    : [...load("k"), ...multiply()];
+  const loop = [
+    `    for (var k = 0u; k < ${depth}u; k++) {`,
+    text(body),
+    "    }",
+  ];
   return {
     declarations: [a.declaration, b.declaration],
     sums: sums.declare,
     multiply: unroll
-      ? rows.join("\n")
-      : `    for (var k = 0u; k < ${depth}u; k++) {\n${
-        multiplyRow(inner, threadTile, "k", a, b, sums.inner)
-      }\n    }`,
-    ...(unroll ? { multiplyRows: rows } : {}),
-    multiplyLast: last === undefined ? "" : rows.slice(0, last).join("\n"),
+      ? block(rows(depth))
+      : block(ahead ? [text(load("0", "", "var")), ...loop] : loop),
+    ...(unroll ? { multiplyRows: rows(depth) } : {}),
+    multiplyLast: last === undefined ? "" : block(rows(last)),
     fold: sums.fold,
     finish: sums.finish,
     parts: accumulate.into === "store" &&

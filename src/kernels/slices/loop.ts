@@ -2,7 +2,7 @@ import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
 import { threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
-import { outputLayoutTrait } from "../main_loop_variant.ts";
+import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
 import {
   loopIterations,
   type ModuleBuilder,
@@ -12,6 +12,7 @@ import {
 } from "../module.ts";
 import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
+import { tilePlaceText } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
 import { type SlicePolicy, slicePolicyName, sliceThreads } from "./policy.ts";
 import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
@@ -29,6 +30,10 @@ export interface SliceLoopShape extends SliceSums {
   readonly steps: number;
   /** Statements that declare what the loaders and the store derive from `batch`. */
   readonly batchText: string;
+  /** Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. */
+  readonly raster: number;
+  /** Threads load the next row of the tile before they multiply one. */
+  readonly registerBuffer: boolean;
   /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
   readonly anyBatches?: boolean;
 }
@@ -67,10 +72,10 @@ export function sliceLoopKernel(
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = perSlice * shape.slices;
-  const partial = shape.partial ?? 0;
+  const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout, registerBuffer, raster } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
     partial === 0 ? "" : "_partial"
-  }${outputLayoutTrait(shape.outputLayout)}_${suffix}`;
+  }${variantTrait({ outputLayout, registerBuffer, raster })}_${suffix}`;
   const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
@@ -105,6 +110,7 @@ export function sliceLoopKernel(
       tiles: [tileOf("a"), tileOf("b")],
       depth: policy.depth,
       unroll: true,
+      ahead: registerBuffer,
       inner: innerProduct("f32"),
       threadTile: policy,
       accumulate: partial === 0
@@ -120,7 +126,7 @@ export function sliceLoopKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    sliceBytes(policy, shape.slices, shape.across, shape.scalar, shape.outputLayout),
+    sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
     sliceIterations(shape),
   );
 }
@@ -139,7 +145,7 @@ export function sliceWorkgroupText(
   module: ModuleBuilder,
   shape: Pick<
     SliceLoopShape,
-    "rows" | "columns" | "batches" | "anyBatches" | "batchText" | "firstStep" | "endStep"
+    "rows" | "columns" | "batches" | "raster" | "anyBatches" | "batchText" | "firstStep" | "endStep"
   >,
   policy: SliceCut,
 ): { workgroups: string; workgroup: string } {
@@ -147,14 +153,16 @@ export function sliceWorkgroupText(
     "workgroups",
     sliceWorkgroups(shape, policy),
   );
-  const rowTiles = module.size("row_tiles", Math.ceil(shape.rows / policy.rows));
-  const columnTiles = module.size("column_tiles", Math.ceil(shape.columns / policy.columns));
+  const tiles = {
+    rows: Math.ceil(shape.rows / policy.rows),
+    columns: Math.ceil(shape.columns / policy.columns),
+    classes: 1,
+    raster: shape.raster,
+  };
   return {
     workgroups,
     workgroup: [
-      `  let row_tile = id % ${rowTiles};`,
-      `  let column_tile = (id / ${rowTiles}) % ${columnTiles};`,
-      `  let batch = id / (${rowTiles} * ${columnTiles});`,
+      ...tilePlaceText(module, ["id", "batch"], tiles),
       `  let first_row = row_tile * ${policy.rows}u;`,
       `  let first_column = column_tile * ${policy.columns}u;`,
       shape.batchText,

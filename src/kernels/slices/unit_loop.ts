@@ -1,5 +1,6 @@
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
 import { type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
+import { rasterTrait } from "../main_loop_variant.ts";
 import { MATRIX_FEATURES } from "../matrix_units.ts";
 import {
   type ModuleBuilder,
@@ -22,7 +23,10 @@ import {
 } from "./unit_policy.ts";
 
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
-export type UnitSliceShape = Omit<SliceLoopShape, "across" | "scalar" | "outputLayout">;
+export type UnitSliceShape = Omit<
+  SliceLoopShape,
+  "across" | "scalar" | "outputLayout" | "registerBuffer"
+>;
 
 /** Slices of workgroups of which a multiprocessor runs two. */
 const FEW_SLICES = 4;
@@ -153,7 +157,9 @@ export function unitSliceKernel(
   const threads = unitSliceThreads(policy);
   const { partial = 0 } = shape;
   const { rows, columns, matrices, unit } = policy;
-  const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}_${suffix}`;
+  const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}${
+    rasterTrait(shape.raster)
+  }_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
   // Eight subgroups fill a multiprocessor's registers: what a compiler loads ahead for steps that it writes out then moves to memory
   // and back. Two workgroups of four gain by it.
