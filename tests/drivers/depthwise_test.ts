@@ -12,7 +12,10 @@ import {
 } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
 import { FILTER_LAYOUTS, LAYOUTS } from "../../src/tensor/layout.ts";
-import { checkedResult, convRequest } from "../checked_plan.ts";
+import { planConv } from "../../src/algorithms/planner.ts";
+import { convSubject } from "../../src/run/conv_subject.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
+import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { loadGoldenCases } from "../golden.ts";
 import { runGolden } from "../golden_conv.ts";
 import { randomAxes, sizeModes, spatialSizes } from "../random_axes.ts";
@@ -86,7 +89,7 @@ const few = fc.record({
   batch: fc.constantFrom(1, 2, 4),
   groups: fc.constantFrom(1, 1, 1, 2, 5),
   thin: fc.integer({ min: 1, max: 8 }),
-  wide: fc.constantFrom(1, 2, 3, 4, 8, 16, 21, 36, 40),
+  wide: fc.constantFrom(1, 2, 3, 4, 8, 16, 21, 36, 40, 44, 64),
 });
 
 Deno.test("few channels of a result, or of one side of a filter, agree with the reference", async () => {
@@ -153,6 +156,98 @@ Deno.test("the channels that a result sums are cut as asked, with bias and activ
       const { plan } = await convolve(gpu, problem, { layout, splits, epilogue });
       assert.equal(plan.passes.length, splits === 1 ? 1 : 2, plan.kernel);
     }
+  }
+});
+
+/** Of 36 channels nine vectors: threads that share a run have two rounds, the second not for all. */
+const SHARED: ConvProblemInit = {
+  batch: 2,
+  groups: 1,
+  inChannels: 36,
+  outChannels: 3,
+  inputSize: [11, 13],
+  filterSize: [3, 3],
+  paddingBegin: [1, 1],
+  paddingEnd: [1, 1],
+};
+
+/** The same with few channels on the other side. */
+const turned = (problem: ConvProblemInit) => ({
+  ...problem,
+  inChannels: problem.outChannels,
+  outChannels: problem.inChannels,
+});
+
+Deno.test("threads that share a run agree with the reference in f16, of groups, many results and bindings in parts", async () => {
+  using gpu = await openDevice({ backend });
+  const layout = "nhwc";
+  const limits = { ...gpu.limits, maxStorageBufferBindingSize: 4096 };
+  const cases: [ConvProblemInit, Partial<PlanRequest>, RegExp][] = [
+    [SHARED, { filterLayout: "kcrs", splits: 2 }, /_shared5of_split/],
+    // 64 sums of a thread pass through workgroup memory in parts.
+    [{ ...SHARED, outChannels: 8, inputSize: [33, 5] }, {}, /_own4of_.*_shared5of/],
+    [{ ...SHARED, groups: 2, inChannels: 64, outChannels: 64 }, {}, /_shared8/],
+    [SHARED, { limits }, /_shared5of/],
+    ...(gpu.features.has("shader-f16")
+      ? [
+        [SHARED, { dtype: "f16" }, /_f16_.*_shared5of/] as [
+          ConvProblemInit,
+          { dtype: "f16" },
+          RegExp,
+        ],
+      ]
+      : []),
+  ];
+  for (const [init, choice, kernel] of cases) {
+    for (const op of ["fwd", "bwd-data"] as const) {
+      const problem = convProblem({ ...op === "fwd" ? init : turned(init), op });
+      const { plan } = await convolve(gpu, problem, { layout, ...choice });
+      assert.match(plan.kernel, kernel);
+    }
+  }
+});
+
+Deno.test("an infinite weight is not met by threads that have no source in their last round", async () => {
+  using gpu = await openDevice({ backend });
+  for (const side of [1, 3]) {
+    const request = convRequest(
+      gpu,
+      convProblem({
+        ...SHARED,
+        op: "fwd",
+        filterSize: [side, side],
+        paddingBegin: [0, 0],
+        paddingEnd: [0, 0],
+      }),
+      { algorithm: "depthwise", layout: "nhwc", filterLayout: "krsc", device: SMALL_DEVICE },
+    );
+    const plan = planConv(request);
+    assert.match(plan.kernel, /_shared5of/);
+    const operands = operandsFor(request);
+    // The last of 36 channels, of the second of three filters.
+    (operands.filter as Float32Array)[2 * side * side * 36 - 1] = Infinity;
+    const { result } = await runPlan(gpu, plan, operands, convSubject(request).result, 1);
+    const infinite = [...result as Float32Array].map((value) => Math.abs(value) === Infinity);
+    assert.ok(!(result as Float32Array).some(Number.isNaN), plan.kernel);
+    assert.deepEqual(infinite, infinite.map((_, i) => i % 3 === 1), plan.kernel);
+  }
+});
+
+Deno.test("filters that are packed for threads that share a run fit the workspace, or are read as they lie", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({ ...SHARED, op: "fwd" });
+  const filter = 4 * 36 * 3 * 9;
+  for (
+    const [maxWorkspaceBytes, filterLayout, kernel, passes] of [
+      [filter, "kcrs", /_shared5of/, 2],
+      [filter - 1, "kcrs", /_by1$|_x9$|_grouped_own3$/, 1],
+      [0, "krsc", /_shared5of/, 1],
+    ] as const
+  ) {
+    const choice = { layout: "nhwc", filterLayout, maxWorkspaceBytes } as const;
+    const { plan } = await convolve(gpu, problem, choice);
+    assert.match(plan.kernel, kernel);
+    assert.equal(plan.passes.length, passes);
   }
 });
 

@@ -6,7 +6,9 @@ import type {
 } from "../../kernels/depthwise/shape.ts";
 import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
+import { elementCount } from "../../tensor/tensor.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
+import { operandBytes } from "../tensors.ts";
 
 /** Results of a run: enough that a load is worth several products, few enough that all sums stay in registers. */
 export const RUN = 8;
@@ -127,16 +129,33 @@ export function threadsOf(lanes: number, sharing: number): number {
 
 /**
  * Neighbouring threads that share a run's sources, where a load brings four of them: so they read whole lines, which alone they would
- * read a place each. A CPU, which runs the threads of a workgroup one after the other, has no lines to share.
+ * read a place each. As many as leave the fewest idle in their last round. A CPU, which runs the threads of a workgroup one after the
+ * other, has no lines to share; a filter that is to be packed wants its workspace.
  */
 export function sharingOf(request: PlanRequest): number {
-  const { problem: { op, groups, inChannels, outChannels } } = request;
+  const { problem, maxWorkspaceBytes = Infinity } = request;
   if (isSoftware(request) || depthwiseVector(request).vector !== "sources") return 1;
-  const vectors = (op === "fwd" ? inChannels : outChannels) / groups / 4;
-  for (let some = SHARING.most; some >= SHARING.least; some--) {
-    if (vectors % some === 0) return some;
+  const { inputs, outputs } = groupOf(request);
+  const vectors = (problem.op === "fwd" ? inputs : outputs) / 4;
+  if (vectors < SHARING.least) return 1;
+  if (!loadsFours(request) && filterBytes(request) > maxWorkspaceBytes) return 1;
+  const taken = (threads: number) => Math.ceil(vectors / threads) * threads;
+  let best = SHARING.most;
+  for (let threads = best - 1; threads >= SHARING.least; threads--) {
+    if (taken(threads) < taken(best)) best = threads;
   }
-  return 1;
+  return best;
+}
+
+/** Whether four sources of a filter's tap lie together. */
+export function loadsFours({ problem, filterLayout }: PlanRequest): boolean {
+  const [channel, input] = stridesInLayout(tensorShape(problem, "filter"), filterLayout);
+  return (problem.op === "fwd" ? input : channel) === 1;
+}
+
+/** Bytes of a filter as it lies, and as it is packed. */
+export function filterBytes(request: PlanRequest): number {
+  return operandBytes(request) * elementCount(tensorShape(request.problem, "filter"));
 }
 
 /** A run of about `most` results, a multiple of `unit`, so that runs fill `places` well. */

@@ -18,8 +18,10 @@ import {
   depthwiseAxes,
   depthwiseStrides,
   depthwiseVector,
+  filterBytes,
   groupOf,
   lanesOf,
+  loadsFours,
   mostResults,
   runAxis,
   runLength,
@@ -182,9 +184,11 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
   const each = THREADS_WANTED[apart ? "sources" : "single"];
   const wanted = Math.floor(deviceOf(request).multiprocessors * each / threads);
   const partials = partialBytes(request) * resultElements(problem);
+  const packed = packsFilter(request) ? filterBytes(request) : 0;
   const source = elementCount(tensorShape(problem, operandTensors(problem.op)[0]));
   const room = Math.floor(
-    Math.min(maxWorkspaceBytes, PARTIAL_SHARE * source * operandBytes(request)) / partials,
+    Math.min(maxWorkspaceBytes - packed, PARTIAL_SHARE * source * operandBytes(request)) /
+      partials,
   );
   const most = Math.min(wanted, Math.floor(turns / LEAST_TURNS), MOST_SEGMENTS, room);
   const segments = Math.max(1, Math.min(turns, request.splits ?? most));
@@ -196,11 +200,11 @@ function segmentsOf(request: PlanRequest, turns: number, threads: number): numbe
 export function packsFilter(request: PlanRequest): boolean {
   const { problem } = request;
   if (problem.op === "bwd-filter" || request.layout !== "nhwc") return false;
-  const [channel, input] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
   if (depthwiseVector(request).vector === "sources") {
-    return sharingOf(request) > 1 && !(problem.op === "fwd" && input === 1);
+    return sharingOf(request) > 1 && !loadsFours(request);
   }
   if (groupOf(request).inputs > 1) return false;
+  const [channel] = stridesInLayout(tensorShape(problem, "filter"), request.filterLayout);
   if (channel === 1) return false;
   const channels = problem.op === "fwd" ? problem.outChannels : problem.inChannels;
   const { width } = depthwiseVector(request);
@@ -242,13 +246,14 @@ function filterAccess(
   if (depthwiseVector(request).vector === "sources") {
     if (packsFilter(request)) return packedFours(request);
     // Four channels of a filter are one load where they lie together.
-    const vector = problem.op === "fwd" && input === 1;
+    const vector = loadsFours(request);
     const unit = vector ? 4 : 1;
+    const far = (stride: number) => stride === 1 ? 1 : stride / unit;
     return {
       staged: false,
       vector,
-      channel: problem.outChannels === 1 ? 0 : channel! / unit,
-      input: input!,
+      channel: problem.outChannels === 1 ? 0 : far(channel!),
+      input: far(input!),
       axes: threeOf(axes.map((stride, d) => problem.filterSize[d] === 1 ? 0 : stride / unit), 0),
     };
   }

@@ -28,6 +28,7 @@ import { depthwiseRounds, loopTurns, runProducts, sourcesOf, tapHits } from "./t
 import { channelVectors, type DepthwiseText, placeThreads } from "./text.ts";
 import { coordinateText, threadText } from "./coordinates.ts";
 import {
+  isUneven,
   resultsOf,
   roundsText,
   sharedStoreText,
@@ -134,7 +135,7 @@ export function depthwiseKernel(
       })`,
     body: roundsText(text, source, taps),
     sharing,
-    shared: sharing === 1 ? [] : shared,
+    shared,
     sharedThreads: threads + 1,
     sharedSum: treeSum(
       Array.from({ length: sharing }, (_, i) => `sums[one][${plus("first_sharing", i)}]`),
@@ -146,6 +147,7 @@ export function depthwiseKernel(
   const wgsl = render(template, { ...values, declarations: module.declarations() });
   const iterations = (loop.over === "nothing" ? 0 : loopIterations(inSegment)) +
     (filter.staged ? loopIterations(Math.ceil(staged / threads)) : 0) +
+    shared.reduce((all, { sums }) => all + loopIterations(Math.ceil(sums.length / sharing)), 0) +
     results * shape.own * width * epilogueIterations(steps);
   const bytes = sharing > 1
     ? shared[0]!.sums.length * (threads + 1) * 4
@@ -184,7 +186,7 @@ function kernelName({ shape, others, sources }: DepthwiseText): string {
       `taps${hits.join("x")}` +
       (loop.over === "sources" ? `by${loop.together}` : sources > 1 ? `x${sources}` : ""),
     ]),
-    ...(sharing > 1 ? [`shared${sharing}`] : []),
+    ...(sharing > 1 ? [`shared${sharing}${isUneven(shape) ? "of" : ""}`] : []),
     ...(segments > 1 ? ["split"] : []),
   ].join("_");
 }

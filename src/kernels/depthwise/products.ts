@@ -3,7 +3,7 @@ import { digitsText } from "../axes.ts";
 import { applyEpilogue, type EpilogueStep } from "../epilogue.ts";
 import type { TensorAccess } from "../module.ts";
 import { type DepthwiseShape, plus, resultWidth, sourceWidth, vectorWidth } from "./shape.ts";
-import { depthwiseRounds, roundIndices, tapHits, tapSteps } from "./taps.ts";
+import { depthwiseRounds, roundIndices, sourcesOf, tapHits, tapSteps } from "./taps.ts";
 import type { DepthwiseText } from "./text.ts";
 import { placeName } from "./coordinates.ts";
 
@@ -87,7 +87,7 @@ function roundText(
   which: string,
   indent: string,
 ): string {
-  const { shape, module, others, sized, from, filterStrides, sources } = text;
+  const { shape, module, others, sized, from, filterStrides } = text;
   const { op, axes, filter, loop } = shape;
   const { source: sourceChannel, filter: filterChannel } = groupedChannels(text);
   const place = others.map((d) => `tap${d} * ${filterStrides[d]}`).join(" + ");
@@ -95,9 +95,10 @@ function roundText(
     `y${d} < ${sized.size[d]}`,
     ...(op === "bwd-data" ? [`met${d} < ${sized.taps[d]}`] : []),
   ]);
+  if (isUneven(shape)) inside.push("there");
   const lines = [
     "{",
-    ...(sources > 1 ? [`  let which = ${which};`] : []),
+    ...whichText(text, which),
     ...others.flatMap((d) => {
       if (op === "fwd") {
         return [
@@ -125,6 +126,22 @@ function roundText(
     loop.over === "rounds" ? "}}" : "}",
   ];
   return lines.map((line) => indent + line).join("\n");
+}
+
+/** Whether the last round of threads that share a run has no source for some of them. */
+export function isUneven(shape: DepthwiseShape): boolean {
+  return sourcesOf(shape) % shape.sharing > 0;
+}
+
+/** Declares `which` of the sources a round has, and `there` where it may be none. */
+function whichText(text: DepthwiseText, which: string): string[] {
+  const { sources, module, shape } = text;
+  if (!isUneven(shape)) return sources > 1 ? [`  let which = ${which};`] : [];
+  const count = module.size("group_sources", sources);
+  return [
+    `  let there = ${which} < ${count};`,
+    `  let which = min(${which}, ${count} - 1u);`,
+  ];
 }
 
 /** The channels of a thread, counted from its first. */
@@ -171,7 +188,13 @@ function productText(
           ...once(weight, () => {
             const at = `${ownName(shape, "taps", m)} + ${tap}u * ${filterStrides[run]}`;
             if (filter.staged) return widened(`tile[${at}][lane]`);
-            if (!summed || filter.vector) return widened(taps.load(at));
+            if (!summed || filter.vector) {
+              const loaded = widened(taps.load(at));
+              // Outside of a branch: no value times another source's weight is nothing, but of infinities.
+              return isUneven(shape) && loop.over !== "rounds"
+                ? `select(vec4f(), ${loaded}, there)`
+                : loaded;
+            }
             const { step } = groupedChannels(text);
             return `vec4f(${
               [0, 1, 2, 3].map((i) => taps.load(`${at} + ${i}u * ${step}`)).join(", ")
@@ -204,17 +227,19 @@ export interface SharedSums {
   readonly sums: readonly string[];
 }
 
-/** The sums of threads that share a run, in parts that workgroup memory holds. */
+/** The sums of threads that share a run, in parts that workgroup memory holds; none where threads have runs of their own. */
 export function sharedSums(shape: DepthwiseShape): SharedSums[] {
-  const { results, threads } = shape;
+  const { results, threads, sharing } = shape;
+  if (sharing === 1) return [];
   const all = Array.from(
     { length: results },
     (_, q) => owned(shape).map((m) => sumName(shape, q, m)),
   ).flat();
-  const most = Math.min(all.length, Math.floor(SHARED_BYTES / 4 / (threads + 1)));
-  return Array.from({ length: Math.ceil(all.length / most) }, (_, i) => ({
-    first: i * most,
-    sums: all.slice(i * most, (i + 1) * most),
+  const parts = Math.ceil(all.length / Math.floor(SHARED_BYTES / 4 / (threads + 1)));
+  const each = Math.ceil(all.length / parts);
+  return Array.from({ length: parts }, (_, i) => ({
+    first: i * each,
+    sums: all.slice(i * each, (i + 1) * each),
   }));
 }
 
