@@ -15,10 +15,16 @@ fn high4(x: vec4f) -> vec4f {
 
 // What underflows as it is scaled is nothing in halves, but counts: the least number that is normal.
 fn scaled(value: f32, factor: f32) -> f32 {
-  let product = value * factor;
+  let product = value * <%= it.fine ? 'abs(factor)' : 'factor' %>;
   let size = bitcast<u32>(product) & 0x7fffffffu;
   let lost = size < 0x800000u && (bitcast<u32>(value) & 0x7fffffffu) != 0u;
+<% if (it.fine) { -%>
+  // What a high half would hold leaves a low one if it is asked for: with one bit more its high half is the next one.
+  let held = factor < 0.0 && size != 0u && (size & 0x1fffu) == 0u;
+  return select(select(product, bitcast<f32>(bitcast<u32>(product) | 1u), held), 0x1p-126f, lost);
+<% } else { -%>
   return select(product, 0x1p-126f, lost);
+<% } -%>
 }
 
 fn halves4(x: vec4f) -> vec2u {
@@ -46,7 +52,14 @@ fn main(
 <% } -%>
   if (t < 64u) {
     let largest = <%= it.firstLargest %> + group * <%= it.largestOfBatch %> + min(first_place + t, <%= it.places %> - 1u) * <%= it.largestOfPlace %>;
+<% if (it.fine) { -%>
+    let bits = <%= it.largest('largest') %>;
+    let fine = <%= it.firstFine %> + group * <%= it.largestOfBatch %> + min(first_place + t, <%= it.places %> - 1u) * <%= it.largestOfPlace %>;
+    // Negative where low halves are asked for.
+    factors[t] = select(1.0f, -1.0f, (bits >> 23u) + <%= it.largest('fine') %> > <%= it.finer %>u) * split_factor(bits);
+<% } else { -%>
     factors[t] = split_factor(<%= it.largest('largest') %>);
+<% } -%>
     atomicStore(&small[t], 0u);
     atomicStore(&large[t], 0u);
   }

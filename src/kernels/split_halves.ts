@@ -11,8 +11,9 @@ import {
   type TensorSplit,
 } from "./module.ts";
 import { HIGH_ROUNDING, SPLIT_FACTOR } from "./split_marks.ts";
+import { FINE_BASE } from "./split_maxima.ts";
 
-const { top: TOP, smallBits, largeBits } = SPLIT_ROUNDING;
+const { top: TOP, smallBits, largeBits, wholeBits } = SPLIT_ROUNDING;
 
 /** An operand in f32 and where its halves go: [batch][depth][places], both padded, or [batch][places][depth], of which the depth is. */
 export interface SplitHalves {
@@ -24,6 +25,11 @@ export interface SplitHalves {
   readonly strides: { readonly batch: number; readonly place: number; readonly depth: number };
   /** Words of the largest value that a place is scaled by: the first, from a batch to the next, and from a place. */
   readonly largest: { readonly first: number; readonly batch: number; readonly place: number };
+  /**
+   * Words, in the order of those of largest values, that say how fine values are (`SplitMaxima.firstFine`): of places that are finer
+   * than whole numbers of `wholeBits` values that a high half holds have low ones too. None do where absent.
+   */
+  readonly firstFine?: number | undefined;
   /**
    * Words that count what is small of a place, then, so many words on, what is large: the first, and from a batch to the next. Large ones
    * are not counted where `kind` is absent, since products may not meet them.
@@ -97,9 +103,9 @@ export function splitHalvesKernel(
   const each = depthEach(shape);
   const name = `split_halves${unitDepth}_${along}_x${vector}${
     depthInner ? "_inner" : each < EXTENT ? `_deep${each}` : ""
-  }${shape.counts.kind === undefined ? "_small" : ""}_${rounding}${flags === 0 ? "" : "_clear"}${
-    splitTrait(operand, halves)
-  }`;
+  }${shape.counts.kind === undefined ? "_small" : ""}_${rounding}${
+    shape.firstFine === undefined ? "" : "_fine"
+  }${flags === 0 ? "" : "_clear"}${splitTrait(operand, halves)}`;
   const workgroups = splitHalvesWorkgroups(shape);
   const values = {
     name,
@@ -110,6 +116,10 @@ export function splitHalvesKernel(
     // Of the largest value as it is scaled.
     smallBelow: powerBits(TOP - smallBits),
     largeFrom: powerBits(TOP - largeBits),
+    fine: shape.firstFine !== undefined,
+    firstFine: shape.firstFine === undefined ? "" : module.size("first_fine", shape.firstFine),
+    // Bits from the first of the largest value to the last of any.
+    finer: FINE_BASE - 24 + wholeBits,
     workgroups: module.size("workgroups", workgroups),
     flags: flags === 0 ? "" : module.size("flags", flags),
     clear,

@@ -21,7 +21,12 @@ export interface SplitMaxima {
   readonly keys: readonly Extent[];
   readonly rest: readonly Extent[];
   readonly firstKey: number;
+  /** Words that say how fine the values of each key are, where that is wanted: see {@linkcode FINE_BASE}. */
+  readonly firstFine?: number | undefined;
 }
+
+/** How fine a value is: this less the exponent, as f32 has it biased, of its last bit that is set, plus 23; 0 of zero. */
+export const FINE_BASE = 300;
 
 /** Loads of a thread. */
 const LOADS = 16;
@@ -81,7 +86,7 @@ export function splitMaximaKernel(
   mode: SizeMode,
   tensor: TensorSplit,
 ): SizedKernel {
-  const { firstKey, keys: [...named] } = shape;
+  const { firstKey, firstFine, keys: [...named] } = shape;
   const { vector, near, slots, lanes, portion, sides, keys, ...walk } = maximaWalk(shape);
   const module = moduleBuilder(mode);
   const from = module.tensor("tensor", "read", vector, tensor);
@@ -97,17 +102,23 @@ export function splitMaximaKernel(
   const count = module.size("keys", named.at(-1)!.count);
   const name = `split_maxima_${near ? "near" : "runs"}_${sides.length}d${
     vector === 4 ? "_x4" : ""
-  }${splitTrait(tensor)}`;
+  }${firstFine === undefined ? "" : "_fine"}${splitTrait(tensor)}`;
   const of = (value: string) => [..."xyzw"].map((one) => `${value}.${one}`);
-  const found = vector === 1
-    ? ["atomicMax(&most[near], top);"]
-    : near
-    ? of("top").map((value, k) => `atomicMax(&most[4u * near + ${k}u], ${value});`)
-    : [
-      `atomicMax(&most[0], max(max(${of("top").slice(0, 2).join(", ")}), max(${
-        of("top").slice(2).join(", ")
-      })));`,
-    ];
+  const found = (all: string, own: string) =>
+    vector === 1
+      ? [`atomicMax(&${all}[near], ${own});`]
+      : near
+      ? of(own).map((value, k) => `atomicMax(&${all}[4u * near + ${k}u], ${value});`)
+      : [
+        `atomicMax(&${all}[0], max(max(${of(own).slice(0, 2).join(", ")}), max(${
+          of(own).slice(2).join(", ")
+        })));`,
+      ];
+  const most = (first: string, word: number, all: string) =>
+    marks.max(
+      `${module.size(first, word)} + outer * ${count} + key`,
+      `atomicLoad(&${all}[t])`,
+    );
   const wgsl = render(template, {
     name,
     slots,
@@ -127,12 +138,15 @@ export function splitMaximaKernel(
       module.size("key_stride", last.stride)
     }`,
     load: from.load,
-    found: found.join(" "),
-    most: marks.max(
-      `${module.size("first_key", firstKey)} + outer * ${count} + key`,
-      "atomicLoad(&most[t])",
-    ),
+    found: [
+      ...found("most", "top"),
+      ...(firstFine === undefined ? [] : found("finest", "fine")),
+    ],
+    most: most("first_key", firstKey, "most"),
+    finest: firstFine === undefined ? "" : most("first_fine", firstFine, "finest"),
+    fineBase: FINE_BASE,
     declarations: module.declarations(),
   });
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 4 * slots, loopIterations(LOADS / 4));
+  const bytes = (firstFine === undefined ? 4 : 8) * slots;
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], bytes, loopIterations(LOADS / 4));
 }

@@ -21,6 +21,11 @@ export const SPLIT_ROUNDING = {
    * n·2^13, u being 2^-24.
    */
   enough: 2 ** 13,
+  /**
+   * Sums of whole numbers of so many bits are exact, or nearly. Of finer values that a high half holds, which leave nothing, a low half
+   * is made, of the other sign, so that what is cut off sums cancels as it does of all others.
+   */
+  wholeBits: 8,
   /** A product of two large values is 2^16, that is so many times `enough`. */
   weight: 8,
   /** Exponent of the least largest value: the factors of smaller ones would take f32's subnormal values above 2^-26. */

@@ -17,6 +17,8 @@ interface Scale {
   readonly beyond: boolean;
   /** Whether any low half is not zero. */
   readonly lows: boolean;
+  /** Whether values that a high half holds have a low one too. */
+  readonly fine: boolean;
 }
 
 /**
@@ -35,8 +37,15 @@ export function splitSums(
   const depth = arithmetic.unit!;
   const count = lefts * rights;
   const x = new Float64Array(lefts), w = new Float64Array(rights);
-  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts, largest?.lefts);
-  const columns = findScales(units, (unit) => (load(unit, x, w), w), rights, largest?.rights);
+  const away = arithmetic.highs === "away";
+  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts, away, largest?.lefts);
+  const columns = findScales(
+    units,
+    (unit) => (load(unit, x, w), w),
+    rights,
+    false,
+    largest?.rights,
+  );
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
   const exact = new Float64Array(count);
@@ -110,23 +119,27 @@ function isDoubtful(value: number, row: Scale, column: Scale, depth: number): bo
 /**
  * The scales of one side: what `split_halves.wgsl` finds.
  *
+ * @param away Whether their high halves are rounded away from zero.
  * @param known The largest values that they go by; those of each one's own where absent.
  */
 function findScales(
   units: number,
   load: (unit: number) => Float64Array,
   count: number,
+  away: boolean,
   known?: Float64Array,
 ): Scale[] {
-  const { top, smallBits, largeBits, weight, least, most } = SPLIT_ROUNDING;
+  const { top, smallBits, largeBits, weight, least, most, wholeBits } = SPLIT_ROUNDING;
   const largest = known ?? largestValues(units, load, count);
   const exponents = Array.from(largest, (value) => exponentOf(value));
   const small = new Float64Array(count), large = new Float64Array(count);
   const lows = new Array<boolean>(count).fill(false);
+  const last = new Float64Array(count).fill(Infinity);
   for (let unit = 0; unit < units; unit++) {
     load(unit).forEach((value, i) => {
       if (value === 0 || !Number.isFinite(largest[i]!)) return;
       if (highHalf(value, "nearest") !== value) lows[i] = true;
+      last[i] = Math.min(last[i]!, lastExponent(value));
       const below = exponents[i]! - exponentOf(value);
       if (below > smallBits) small[i]!++;
       if (below <= largeBits) large[i]!++;
@@ -134,15 +147,17 @@ function findScales(
   }
   return exponents.map((exponent, i): Scale => {
     if (largest[i] === 0) {
-      return { exponent: 0, small: 0, balance: Infinity, beyond: false, lows: false };
+      return { exponent: 0, small: 0, balance: Infinity, beyond: false, lows: false, fine: false };
     }
     const beyond = exponent > most || exponent < least;
+    const fine = away && exponent - last[i]! >= wholeBits;
     return {
       exponent: beyond ? 0 : exponent - top,
       small: small[i]!,
       balance: weight * large[i]! - small[i]!,
       beyond,
-      lows: lows[i]!,
+      lows: lows[i]! || fine,
+      fine,
     };
   });
 }
@@ -189,9 +204,10 @@ function splitStep(depth: number, scales: readonly Scale[], rounding: HighRoundi
     /** Splits the values of a unit. */
     take(term: number, values: Float64Array) {
       for (let i = 0; i < count; i++) {
-        const { exponent, beyond } = scales[i]!;
+        const { exponent, beyond, fine } = scales[i]!;
         const at = term * count + i;
-        const value = beyond ? 0 : values[i]! * 2 ** -exponent;
+        const scaled = beyond ? 0 : values[i]! * 2 ** -exponent;
+        const value = fine ? withLow(scaled) : scaled;
         const head = highHalf(value, rounding);
         put(high, at, head);
         put(low, at, value - head);
@@ -203,6 +219,20 @@ function splitStep(depth: number, scales: readonly Scale[], rounding: HighRoundi
 
 const FLOAT = new Float32Array(1);
 const WORD = new Uint32Array(FLOAT.buffer);
+
+/** The exponent of the last bit of an f32 that is set. */
+function lastExponent(value: number): number {
+  FLOAT[0] = value;
+  const fraction = (WORD[0]! & 0x7fffff) | 0x800000;
+  return exponentOf(value) - 23 + Math.log2(fraction & -fraction);
+}
+
+/** A value that its high half would hold with one bit more, so that this is the next one and leaves a low half. */
+function withLow(value: number): number {
+  FLOAT[0] = value;
+  if (value !== 0 && (WORD[0]! & 0x1fff) === 0) WORD[0]! |= 1;
+  return FLOAT[0]!;
+}
 
 /** The 11 bits of an f32 that its high half has, rounded. */
 export function highHalf(value: number, rounding: HighRounding): number {

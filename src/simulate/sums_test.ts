@@ -53,15 +53,22 @@ Deno.test("sums that leave the units every so many products err no more with the
 });
 
 /** What errors of sums of so many products of f32 are, in the mean and as the root of their squares. */
-function splitErrors(units: number, fill: "uniform01" | "normal", arithmetic: PlanArithmetic) {
-  const [a, b] = [1, 2].map((seed) => fillTensor("f32", [units, 24], fill, seed).data);
+function splitErrors(
+  units: number,
+  fill: "uniform01" | "normal",
+  arithmetic: PlanArithmetic,
+  made: (value: number) => number = (value) => value,
+) {
+  const [a, b] = [1, 2].map((seed) =>
+    Array.from(fillTensor("f32", [units, 24], fill, seed).data, (value) => made(Number(value)))
+  );
   const source: SumSource = {
     units,
     lefts: 24,
     rights: 24,
     load(unit, lefts, rights) {
-      for (let i = 0; i < 24; i++) lefts[i] = Number(a![24 * unit + i]);
-      for (let i = 0; i < 24; i++) rights[i] = Number(b![24 * unit + i]);
+      for (let i = 0; i < 24; i++) lefts[i] = a![24 * unit + i]!;
+      for (let i = 0; i < 24; i++) rights[i] = b![24 * unit + i]!;
     },
   };
   const { values, exact } = simulateSums(source, arithmetic);
@@ -84,6 +91,24 @@ Deno.test("sums of f32 in halves err by less than 7e-7, and 4 times what sums in
       if (fill === "uniform01") assert.ok(split.mare < 7e-7, `${units}: ${split.mare}`);
     }
   }
+});
+
+Deno.test("sums of what a high half holds err by less than 4 times what sums in f32 do, and of whole numbers by nothing", () => {
+  for (const units of [128, 512, 1152, 2048, 4096]) {
+    const chain = unitChain("f32", { split: { products: units, cutsOff: true } })!.length / 2;
+    const own = { unit: 16, math: "f16x3", chain } as const;
+    const halves = { ...own, ...splitDrift(own, units, true) };
+    for (const fill of ["uniform01", "normal"] as const) {
+      const [split, whole] = [halves, {}].map((way) =>
+        splitErrors(units, fill, way, Math.f16round)
+      );
+      assert.ok(split!.relL2 < 4 * whole!.relL2, `${units} ${fill}: ${split!.relL2}`);
+    }
+  }
+  const own = { unit: 16, math: "f16x3", chain: 512 } as const;
+  const bytes = (value: number) => Math.floor(256 * value);
+  const exact = { ...own, ...splitDrift(own, 256, true) };
+  assert.equal(splitErrors(256, "uniform01", exact, bytes).relL2, 0);
 });
 
 Deno.test("high halves away from zero lose a third of what others do, which leaves a drift to be made up for", () => {

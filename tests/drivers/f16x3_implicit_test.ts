@@ -91,6 +91,23 @@ Deno.test("implicit GEMM in halves of bindings that are in parts, and with an ep
   }
 });
 
+/** Positive values, of which halves leave something, and none. */
+const DRIFTING: readonly { readonly fill: "uniform01"; readonly spoil?: Spoil }[] = [
+  { fill: "uniform01" },
+  {
+    fill: "uniform01",
+    spoil(set, _, { first, second }) {
+      for (const [which, shape] of [[0, first], [1, second]] as const) {
+        let seed = which + 1;
+        eachPlace(shape, (place) => {
+          seed = seed * 16_807 % (2 ** 31 - 1);
+          set(which, place, Math.f16round(seed / 2 ** 31));
+        });
+      }
+    },
+  },
+];
+
 Deno.test("implicit GEMM in halves gets back what units cut off, of each result by the products that it meets", async () => {
   using gpu = await openMatrixUnits();
   if (gpu === undefined) return;
@@ -100,9 +117,13 @@ Deno.test("implicit GEMM in halves gets back what units cut off, of each result 
     const descriptor = op === "bwd-filter"
       ? "mb8ic8ih16oc6kh3"
       : `mb1ic${channels}ih6oc${channels}kh3ph1`;
-    for (const layout of HALVES_LAYOUTS) {
+    for (
+      const [layout, data] of HALVES_LAYOUTS.flatMap((one) =>
+        DRIFTING.map((data) => [one, data] as const)
+      )
+    ) {
       const run = (more: Partial<PlanRequest>) =>
-        unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, { fill: "uniform01" });
+        unjudged(gpu, descriptor, op, { ...BY, layout, splits: 1, ...more }, data);
       const [plain, enlarged] = [await run({}), await run({ matrixUnits })];
       const { arithmetic } = enlarged.plan;
       const { drift = 0, highs } = arithmetic;

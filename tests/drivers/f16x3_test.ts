@@ -190,6 +190,16 @@ Deno.test("products in halves get back what units cut off, but where sums may be
       const [exact, alike] = [await run(false, eleven), await run(true, eleven)];
       assert.equal(alike.result[40 + 2], exact.result[40 + 2]);
       assert.notEqual(alike.result[40 + 3], exact.result[40 + 3]);
+      // Eleven bits over more places: no high half leaves anything, but low ones are made.
+      const fine: Spoil = (set) => {
+        for (let d = 0; d < 512; d++) {
+          set("a", 1, d, 2 ** -(d % 9) * (1 + (d * 37 % 1024) / 1024));
+          set("b", 2, d, 1 + d % 32);
+        }
+      };
+      const [held, back] = [await run(false, fine), await run(true, fine)];
+      const gained = back.result[40 + 2]! / held.result[40 + 2]! - 1;
+      assert.ok(Math.abs(gained / (drift * 2 ** -23) - 1) < 0.2, `${gained} of ${drift}`);
     }
   }
 });

@@ -88,6 +88,8 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const tiles: FlaggedTiles = { batches: batch, rows: m, columns: n, tile: rest };
   const flags = splitFlags(tiles);
   const marks = placeMarks(batch * m, batch * n);
+  // Behind them how fine the rows of A are.
+  const fine = request.drift.highs === "away" ? batch * m : 0;
   const results: RescaledResults = {
     marks,
     depth: k,
@@ -95,12 +97,17 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     ...tilePlaces(tiles),
   };
   const places = {
-    marks: buffers.add("marks of rows and columns", "workspace", marks.words, "u32"),
+    marks: buffers.add("marks of rows and columns", "workspace", marks.words + fine, "u32"),
     flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
   };
   const context = { mode, buffers, limits, places };
+  const firstFine = (name: "a" | "b") => name === "a" && fine > 0 ? marks.words : undefined;
   const largest = (name: "a" | "b") =>
-    maximaPasses(context, maximaOf(shapes[name], marks.first[name]), place[name]!);
+    maximaPasses(
+      context,
+      { ...maximaOf(shapes[name], marks.first[name]), firstFine: firstFine(name) },
+      place[name]!,
+    );
   const deep = unitDepth(policy.matrix!.unit);
   const halvesOf = (name: "a" | "b"): SplitOperandHalves => {
     const shape = { ...shapes[name], depth: request.depth };
@@ -119,6 +126,7 @@ export function splitProduct(request: SplitRequest): SplitProduct {
       ...shapes[name],
       strides: { batch: batchStride, place: near, depth: far },
       largest: { first, batch: count, place: 1 },
+      firstFine: firstFine(name),
       counts: { first: first + marks.places, batch: count, kind: marks.places },
       flags: name === "a" ? flags : 0,
       unitDepth: deep,
@@ -129,7 +137,7 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   };
   return {
     before: [
-      clearMarksPass(context, marks.words),
+      clearMarksPass(context, marks.words + fine),
       ...largest("a"),
       ...largest("b"),
       splitting("a"),

@@ -9,6 +9,8 @@ import { type HalvesWay, sumsPlaces } from "./halves_operands.ts";
 export interface HalvesMarks extends PlaceMarks {
   /** Before the largest values of images, and before the counts of their places, which are two kinds. */
   readonly images: { readonly largest: number; readonly counts: number; readonly places: number };
+  /** Before the words that say how fine B's values are, one of each largest value. */
+  readonly fine: number;
 }
 
 /** Where the marks of a request lie. */
@@ -17,7 +19,12 @@ export function halvesMarks(request: PlanRequest): HalvesMarks {
   const { op, inChannels, outChannels } = problem;
   if (sumsPlaces(request)) {
     const marks = placeMarks(outChannels, inChannels);
-    return { ...marks, images: { largest: 0, counts: 0, places: 0 } };
+    return {
+      ...marks,
+      words: marks.words + inChannels,
+      images: { largest: 0, counts: 0, places: 0 },
+      fine: marks.words,
+    };
   }
   const rows = op === "fwd" ? outChannels : inChannels;
   const marks = placeMarks(rows, imagePlaces(problem, "result"), 4);
@@ -25,8 +32,9 @@ export function halvesMarks(request: PlanRequest): HalvesMarks {
   const counts = marks.words + problem.batch;
   return {
     ...marks,
-    words: counts + 2 * places,
+    words: counts + 2 * places + problem.batch,
     images: { largest: marks.words, counts, places },
+    fine: counts + 2 * places,
   };
 }
 

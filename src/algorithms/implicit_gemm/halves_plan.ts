@@ -164,7 +164,16 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   function largest(side: "a" | "b"): Pass[] {
     const { which, keys, rest } = written[side];
     const firstKey = marksOf(side).largest.first;
-    return maximaPasses(context, { keys, rest, firstKey }, source[which]);
+    return maximaPasses(
+      context,
+      { keys, rest, firstKey, firstFine: firstFine(side) },
+      source[which],
+    );
+  }
+
+  /** Where it is said how fine the values are that are rounded away from zero: places of the results are those of B. */
+  function firstFine(side: "a" | "b"): number | undefined {
+    return side === "b" && arithmetic.highs === "away" ? marks.fine : undefined;
   }
 
   /** Where the largest values and counts of an operand's places are. */
@@ -192,9 +201,9 @@ export function planHalves(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
     const shape: SplitHalves = {
       ...operand.shape,
       ...marksOf(side),
+      firstFine: firstFine(side),
       flags: side === "a" ? flagWords(elements) : 0,
       unitDepth: unitDepth(policy.matrix!.unit),
-      // Places of the results are those of B.
       rounding: (side === "b" ? arithmetic.highs : undefined) ?? "nearest",
     };
     const halves = side === "a" ? a : b;
