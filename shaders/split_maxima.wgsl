@@ -5,7 +5,7 @@ var<workgroup> most: array<atomic<u32>, <%= it.slots %>>;
 <% if (it.finest) { -%>
 var<workgroup> finest: array<atomic<u32>, <%= it.slots %>>;
 
-// <%= it.fineBase %> less the exponent of the last bit that is set, as it is biased; 0 of zeros.
+// <%= it.fineBase %> less the biased exponent, and less the zeros behind the last bit that is set; 0 of zeros.
 fn fineness(size: <%= it.bits %>) -> <%= it.bits %> {
   let last = countTrailingZeros((size & <%= it.bits %>(0x7fffffu)) | <%= it.bits %>(0x800000u));
   return select(<%= it.bits %>(<%= it.fineBase %>u) - (size >> <%= it.bits %>(23u)) - last, <%= it.bits %>(), size == <%= it.bits %>());

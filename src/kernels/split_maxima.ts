@@ -25,7 +25,7 @@ export interface SplitMaxima {
   readonly firstFine?: number | undefined;
 }
 
-/** How fine a value is: this less the exponent, as f32 has it biased, of its last bit that is set, plus 23; 0 of zero. */
+/** How fine a value is: this less its exponent, as f32 has it biased, and less the zeros behind its last bit that is set; 0 of zero. */
 export const FINE_BASE = 300;
 
 /** Loads of a thread. */

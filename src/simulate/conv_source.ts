@@ -1,4 +1,4 @@
-import type { ConvProblem } from "../problem/conv_problem.ts";
+import type { ConvProblem, ConvTensor } from "../problem/conv_problem.ts";
 import { operandTensors, tensorShape } from "../problem/conv_problem.ts";
 import type { AxisTile, PlanArithmetic, TileShare } from "../problem/plan_arithmetic.ts";
 import {
@@ -11,6 +11,7 @@ import {
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { tileTransform } from "../winograd/transform.ts";
+import { lastExponent } from "./split_sums.ts";
 import type { SumSource } from "./sum_source.ts";
 import { tileTransforms } from "./transforms.ts";
 
@@ -142,7 +143,7 @@ export function convSource(
   operands: ConvOperands,
   block: ConvBlock,
   share: TileShare | undefined,
-  { inner = "channels", transformed, math, scaled }: PlanArithmetic,
+  { inner = "channels", transformed, math, scaled, highs }: PlanArithmetic,
 ): SumSource {
   const { geometry: g, first, second } = operands;
   // Halves are of transforms that enlarge nothing, as f16 is.
@@ -177,6 +178,9 @@ export function convSource(
     ...(math === "f16x3"
       ? {
         largest: largestOf(operands, block, scaled),
+        ...(highs === "away" && tiled.length === 0
+          ? { lastBits: lastBitsOf(operands, block) }
+          : {}),
         met: lefts.map((_, left) =>
           axes.reduce(
             (met, axis) => met * axis.left[left]!.reduce((all, at) => all + (at < 0 ? 0 : 1), 0),
@@ -235,6 +239,27 @@ function gather(
 }
 
 const largestValues = new WeakMap<ConvOperands, readonly [Float64Array, Float64Array]>();
+const lastBits = new WeakMap<ConvOperands, Float64Array>();
+
+/** The exponents of the last bits by which it is found whether low halves are made for the left ones of a block. */
+function lastBitsOf(operands: ConvOperands, { group, lefts }: ConvBlock): Float64Array {
+  const { geometry: { op, batch, groups, inChannels }, first } = operands;
+  const byChannel = op === "bwd-filter";
+  const known = lastBits.get(operands) ?? reduceKeys(
+    operands,
+    first,
+    operandTensors(op)[0],
+    byChannel ? groups * inChannels : batch,
+    byChannel ? (_, channel) => channel : (image) => image,
+    Infinity,
+    (least, value) => value === 0 ? least : Math.min(least, lastExponent(value)),
+  );
+  lastBits.set(operands, known);
+  return Float64Array.from(
+    lefts,
+    ([outer]) => known[byChannel ? group * inChannels + outer : outer]!,
+  );
+}
 
 /** The largest values by which the left and right ones of a block are scaled where they are split into halves. */
 function largestOf(
@@ -257,38 +282,24 @@ function largestOf(
 }
 
 /** The largest value of each image, or channel, of the first operand, and of each channel of the result of the second. */
-function findLargest({ geometry: g, first, second, problem }: ConvOperands) {
+function findLargest(operands: ConvOperands) {
+  const { geometry: g, first, second, problem } = operands;
   const [left, right] = operandTensors(problem.op);
-  const stridesOf = { input: g.inputStrides, filter: g.filterStrides, output: g.outputStrides };
-  const sizesOf = { input: g.inputSize, filter: g.filterSize, output: g.outputSize };
   const over = (
     data: HostArray,
-    which: typeof left,
+    which: ConvTensor,
     count: number,
     keyOf: (a: number, b: number) => number,
-  ) => {
-    const largest = new Float64Array(count);
-    const [sa, sb, s0, s1, s2] = stridesOf[which] as [number, number, number, number, number];
-    const [n0, n1, n2] = sizesOf[which];
-    const [na, nb] = tensorShape(problem, which) as [number, number];
-    for (let a = 0; a < na; a++) {
-      for (let b = 0; b < nb; b++) {
-        const key = keyOf(a, b);
-        let most = largest[key]!;
-        for (let i = 0; i < n0; i++) {
-          for (let j = 0; j < n1; j++) {
-            const row = a * sa + b * sb + i * s0 + j * s1;
-            for (let k = 0; k < n2; k++) {
-              const value = Math.abs(data[row + k * s2]!);
-              most = value > most ? value : value === value ? most : Infinity;
-            }
-          }
-        }
-        largest[key] = most;
-      }
-    }
-    return largest;
-  };
+  ) =>
+    reduceKeys(
+      operands,
+      data,
+      which,
+      count,
+      keyOf,
+      0,
+      (most, value) => value > most ? value : value === value ? most : Infinity,
+    );
   const { batch, groups, inChannels, outChannels } = g;
   if (problem.op === "bwd-filter") {
     const byChannel = (_: number, channel: number) => channel;
@@ -306,6 +317,38 @@ function findLargest({ geometry: g, first, second, problem }: ConvOperands) {
       (k, c) => Math.floor(k / outChannels) * inChannels + c,
     ),
   ] as const;
+}
+
+/** Reduces the sizes of a tensor's values by keys, so many, of its first two axes. */
+function reduceKeys(
+  { geometry: g, problem }: ConvOperands,
+  data: HostArray,
+  which: ConvTensor,
+  count: number,
+  keyOf: (a: number, b: number) => number,
+  initial: number,
+  reduce: (so: number, size: number) => number,
+): Float64Array {
+  const stridesOf = { input: g.inputStrides, filter: g.filterStrides, output: g.outputStrides };
+  const sizesOf = { input: g.inputSize, filter: g.filterSize, output: g.outputSize };
+  const reduced = new Float64Array(count).fill(initial);
+  const [sa, sb, s0, s1, s2] = stridesOf[which] as [number, number, number, number, number];
+  const [n0, n1, n2] = sizesOf[which];
+  const [na, nb] = tensorShape(problem, which) as [number, number];
+  for (let a = 0; a < na; a++) {
+    for (let b = 0; b < nb; b++) {
+      const key = keyOf(a, b);
+      let so = reduced[key]!;
+      for (let i = 0; i < n0; i++) {
+        for (let j = 0; j < n1; j++) {
+          const row = a * sa + b * sb + i * s0 + j * s1;
+          for (let k = 0; k < n2; k++) so = reduce(so, Math.abs(data[row + k * s2]!));
+        }
+      }
+      reduced[key] = so;
+    }
+  }
+  return reduced;
 }
 
 /** The loop that no spatial axis is, and its steps in the two operands. */

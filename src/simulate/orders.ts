@@ -82,9 +82,11 @@ export function simulationOrders(
 /** The source with its left operand scaled, in f32. */
 export function scaledBy(source: SumSource, scale: number | undefined): SumSource {
   if (scale === undefined) return source;
-  const { largest } = source;
+  const { largest, lastBits } = source;
   return {
     ...source,
+    // What is scaled ends anywhere.
+    ...(lastBits && { lastBits: lastBits.map(() => -Infinity) }),
     ...(largest?.lefts && {
       largest: { ...largest, lefts: largest.lefts.map((value) => Math.fround(value * scale)) },
     }),

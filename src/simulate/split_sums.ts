@@ -28,7 +28,7 @@ interface Scale {
  * @param whole The same sums in f32.
  */
 export function splitSums(
-  { units, lefts, rights, load, largest, met }: SumSource,
+  { units, lefts, rights, load, largest, lastBits, met }: SumSource,
   arithmetic: PlanArithmetic,
   order: SumOrder,
   whole: (order: SumOrder) => SimulatedSums,
@@ -38,14 +38,14 @@ export function splitSums(
   const count = lefts * rights;
   const x = new Float64Array(lefts), w = new Float64Array(rights);
   const away = arithmetic.highs === "away";
-  const rows = findScales(units, (unit) => (load(unit, x, w), x), lefts, away, largest?.lefts);
-  const columns = findScales(
+  const rows = findScales(
     units,
-    (unit) => (load(unit, x, w), w),
-    rights,
-    false,
-    largest?.rights,
+    (unit) => (load(unit, x, w), x),
+    lefts,
+    largest?.lefts,
+    away ? lastBits ?? "own" : undefined,
   );
+  const columns = findScales(units, (unit) => (load(unit, x, w), w), rights, largest?.rights);
   const sums = foldedSums(count, arithmetic, Math.fround);
   const { open } = sums;
   const exact = new Float64Array(count);
@@ -119,27 +119,28 @@ function isDoubtful(value: number, row: Scale, column: Scale, depth: number): bo
 /**
  * The scales of one side: what `split_halves.wgsl` finds.
  *
- * @param away Whether their high halves are rounded away from zero.
  * @param known The largest values that they go by; those of each one's own where absent.
+ * @param lastBits The exponents of the last bits that decide whether low halves are made, or each one's own; none are where absent.
  */
 function findScales(
   units: number,
   load: (unit: number) => Float64Array,
   count: number,
-  away: boolean,
   known?: Float64Array,
+  lastBits?: Float64Array | "own",
 ): Scale[] {
   const { top, smallBits, largeBits, weight, least, most, wholeBits } = SPLIT_ROUNDING;
   const largest = known ?? largestValues(units, load, count);
   const exponents = Array.from(largest, (value) => exponentOf(value));
   const small = new Float64Array(count), large = new Float64Array(count);
   const lows = new Array<boolean>(count).fill(false);
-  const last = new Float64Array(count).fill(Infinity);
+  const own = lastBits === "own";
+  const last = lastBits === undefined || own ? new Float64Array(count).fill(Infinity) : lastBits;
   for (let unit = 0; unit < units; unit++) {
     load(unit).forEach((value, i) => {
       if (value === 0 || !Number.isFinite(largest[i]!)) return;
       if (highHalf(value, "nearest") !== value) lows[i] = true;
-      last[i] = Math.min(last[i]!, lastExponent(value));
+      if (own) last[i] = Math.min(last[i]!, lastExponent(value));
       const below = exponents[i]! - exponentOf(value);
       if (below > smallBits) small[i]!++;
       if (below <= largeBits) large[i]!++;
@@ -150,7 +151,7 @@ function findScales(
       return { exponent: 0, small: 0, balance: Infinity, beyond: false, lows: false, fine: false };
     }
     const beyond = exponent > most || exponent < least;
-    const fine = away && exponent - last[i]! >= wholeBits;
+    const fine = exponent - last[i]! >= wholeBits;
     return {
       exponent: beyond ? 0 : exponent - top,
       small: small[i]!,
@@ -221,7 +222,7 @@ const FLOAT = new Float32Array(1);
 const WORD = new Uint32Array(FLOAT.buffer);
 
 /** The exponent of the last bit of an f32 that is set. */
-function lastExponent(value: number): number {
+export function lastExponent(value: number): number {
   FLOAT[0] = value;
   const fraction = (WORD[0]! & 0x7fffff) | 0x800000;
   return exponentOf(value) - 23 + Math.log2(fraction & -fraction);

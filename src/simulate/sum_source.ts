@@ -18,6 +18,8 @@ export interface SumSource {
    * there is an infinity or NaN. Of each one alone where absent.
    */
   readonly largest?: { readonly lefts?: Float64Array; readonly rights: Float64Array };
+  /** The same of the exponent of the last bit of any value, of each left one's image or channel. */
+  readonly lastBits?: Float64Array;
   /** Products of each left one that are none of padding; all where absent. */
   readonly met?: readonly number[];
   /** How many left, and right, ones at a time are neighbours in memory: four where absent. */

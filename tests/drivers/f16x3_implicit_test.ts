@@ -148,6 +148,26 @@ Deno.test("implicit GEMM in halves gets back what units cut off, of each result 
   }
 });
 
+Deno.test("low halves are made of an image that is finer than bytes, and not of the one beside it", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const matrixUnits = { ...gpu.matrixUnits!, cutsOff: true };
+  const spoil: Spoil = (set, _, { first, second }) => {
+    let i = 0;
+    eachPlace(first, (place) => set(0, place, 1 + i++ * 7 % 200));
+    eachPlace(second, (place) => set(1, place, 1 + i++ % 3));
+    set(0, [0, 0, 0, 0], 1 + 2 ** -9);
+  };
+  for (const layout of HALVES_LAYOUTS) {
+    const run = (more: Partial<PlanRequest>) =>
+      unjudged(gpu, "mb2ic96ih6oc8kh3ph1", "fwd", { ...BY, layout, splits: 1, ...more }, { spoil });
+    const [plain, made] = [(await run({})).result, (await run({ matrixUnits })).result];
+    const image = plain.length / 2;
+    assert.deepEqual(made.slice(image), plain.slice(image), layout);
+    assert.ok(made.slice(0, image).every((value, i) => value > plain[i]!), layout);
+  }
+});
+
 /** Images that are bright where no tap looks, or some do not, and dark elsewhere, and a gradient that is even. */
 const UNMET: readonly (readonly [descriptor: string, bright: (y: number, x: number) => boolean])[] =
   [
