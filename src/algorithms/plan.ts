@@ -1,6 +1,7 @@
 import type { Kernel } from "../kernels/kernel.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
 import type { Rival } from "./rival.ts";
+import { WORKGROUP_BYTES } from "../kernels/workgroup_bytes.ts";
 
 /**
  * What a buffer of a plan is for. `input`, `filter`, `output`: a convolution's tensors, whichever way they go; `a`, `b`,
@@ -101,7 +102,7 @@ export interface DeviceLimits {
 
 /** The limits every WebGPU device has. */
 export const DEFAULT_LIMITS: DeviceLimits = {
-  maxComputeWorkgroupStorageSize: 16384,
+  maxComputeWorkgroupStorageSize: WORKGROUP_BYTES,
   maxComputeInvocationsPerWorkgroup: 256,
   maxComputeWorkgroupsPerDimension: 65535,
   maxStorageBufferBindingSize: 128 * 1024 * 1024,

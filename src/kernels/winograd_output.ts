@@ -28,6 +28,7 @@ import {
   tileIndexText,
   tilesTrait,
 } from "./winograd_tiles.ts";
+import { WORKGROUP_BYTES } from "./workgroup_bytes.ts";
 
 /** Products of α0·α1 matrices on their way to tiles of results. */
 export interface OutputTransform {
@@ -52,8 +53,6 @@ type Store = "single" | "vector" | "rows" | "filters";
 
 /** Threads of a workgroup. */
 const THREADS = 128;
-/** Bytes of workgroup memory that every device has. */
-const STAGED_BYTES = 16384;
 
 /** Workgroups of an {@linkcode outputTransformKernel}. */
 export function outputWorkgroups(shape: OutputTransform): number {
@@ -71,7 +70,7 @@ function resultsOf({ matrices }: OutputTransform): number {
 
 /** Bytes that results may be staged in: threads that sum a result together share some of them. */
 function stagedBytes({ split }: OutputTransform): number {
-  return split === undefined ? STAGED_BYTES : STAGED_BYTES - splitResultBytes(THREADS);
+  return split === undefined ? WORKGROUP_BYTES : WORKGROUP_BYTES - splitResultBytes(THREADS);
 }
 
 /** Threads of a workgroup: half as many where the results of all would not fit workgroup memory. */

@@ -25,6 +25,7 @@ import {
   tilesTrait,
   type TileThreads,
 } from "./winograd_tiles.ts";
+import { WORKGROUP_BYTES } from "./workgroup_bytes.ts";
 
 /** Patches of a tensor on their way to an operand of α0·α1 products. */
 export interface DataTransform {
@@ -45,8 +46,6 @@ export interface DataTransform {
 
 /** Threads of a workgroup where each stores by itself. */
 const THREADS = 256;
-/** Bytes of workgroup memory that every device has. */
-const STAGED_BYTES = 16384;
 
 /** Workgroups of a {@linkcode patchTransformKernel}. */
 export function patchWorkgroups(shape: DataTransform): number {
@@ -63,7 +62,7 @@ function sizeOf({ matrices, stored, split, threads }: DataTransform): number {
   if (stored !== "quad") return THREADS;
   const bytes = (threads: number) =>
     4 * (threads * matrices[0].length * matrices[1].length + threads / 4);
-  return [64, 32, 16, 8].find((threads) => bytes(threads) <= STAGED_BYTES) ?? 4;
+  return [64, 32, 16, 8].find((threads) => bytes(threads) <= WORKGROUP_BYTES) ?? 4;
 }
 
 /** Rows of patches are read four elements at a time where none of the vectors can be half outside. */

@@ -11,9 +11,9 @@ import {
 import type { ReferenceInputs } from "../reference/reference.ts";
 import { stridesInLayout } from "../tensor/layout.ts";
 import { tileTransform } from "../winograd/transform.ts";
-import { lastExponent } from "./split_sums.ts";
 import type { SumSource } from "./sum_source.ts";
 import { tileTransforms } from "./transforms.ts";
+import { lastExponent } from "./unit_sums.ts";
 
 /**
  * Outputs of one group that share operands: every left one with every right one. A left one is a place: forward and
@@ -252,7 +252,7 @@ function lastBitsOf(operands: ConvOperands, { group, lefts }: ConvBlock): Float6
     byChannel ? groups * inChannels : batch,
     byChannel ? (_, channel) => channel : (image) => image,
     Infinity,
-    (least, value) => value === 0 ? least : Math.min(least, lastExponent(value)),
+    (least, value) => Math.min(least, lastExponent(value)),
   );
   lastBits.set(operands, known);
   return Float64Array.from(

@@ -3,7 +3,7 @@ import { driftFactor } from "../problem/split_drift.ts";
 import { type HighRounding, SPLIT_ROUNDING } from "../problem/split_rounding.ts";
 import { foldedSums } from "./folded_sums.ts";
 import type { SimulatedSums, SumOrder, SumSource } from "./sum_source.ts";
-import { addUnit, exponentOf } from "./unit_sums.ts";
+import { addUnit, exponentOf, lastExponent } from "./unit_sums.ts";
 
 /** What is found of a row of A or a column of B, all of its depth. */
 interface Scale {
@@ -43,7 +43,7 @@ export function splitSums(
     (unit) => (load(unit, x, w), x),
     lefts,
     largest?.lefts,
-    away ? lastBits ?? "own" : undefined,
+    away ? lastBits ?? ownLastBits(units, (unit) => (load(unit, x, w), x), lefts) : undefined,
   );
   const columns = findScales(units, (unit) => (load(unit, x, w), w), rights, largest?.rights);
   const sums = foldedSums(count, arithmetic, Math.fround);
@@ -120,27 +120,24 @@ function isDoubtful(value: number, row: Scale, column: Scale, depth: number): bo
  * The scales of one side: what `split_halves.wgsl` finds.
  *
  * @param known The largest values that they go by; those of each one's own where absent.
- * @param lastBits The exponents of the last bits that decide whether low halves are made, or each one's own; none are where absent.
+ * @param lastBits The exponents of the last bits that decide whether low halves are made; none are where absent.
  */
 function findScales(
   units: number,
   load: (unit: number) => Float64Array,
   count: number,
   known?: Float64Array,
-  lastBits?: Float64Array | "own",
+  lastBits?: Float64Array,
 ): Scale[] {
   const { top, smallBits, largeBits, weight, least, most, wholeBits } = SPLIT_ROUNDING;
   const largest = known ?? largestValues(units, load, count);
   const exponents = Array.from(largest, (value) => exponentOf(value));
   const small = new Float64Array(count), large = new Float64Array(count);
   const lows = new Array<boolean>(count).fill(false);
-  const own = lastBits === "own";
-  const last = lastBits === undefined || own ? new Float64Array(count).fill(Infinity) : lastBits;
   for (let unit = 0; unit < units; unit++) {
     load(unit).forEach((value, i) => {
       if (value === 0 || !Number.isFinite(largest[i]!)) return;
       if (highHalf(value, "nearest") !== value) lows[i] = true;
-      if (own) last[i] = Math.min(last[i]!, lastExponent(value));
       const below = exponents[i]! - exponentOf(value);
       if (below > smallBits) small[i]!++;
       if (below <= largeBits) large[i]!++;
@@ -151,7 +148,7 @@ function findScales(
       return { exponent: 0, small: 0, balance: Infinity, beyond: false, lows: false, fine: false };
     }
     const beyond = exponent > most || exponent < least;
-    const fine = exponent - last[i]! >= wholeBits;
+    const fine = lastBits !== undefined && exponent - lastBits[i]! >= wholeBits;
     return {
       exponent: beyond ? 0 : exponent - top,
       small: small[i]!,
@@ -177,6 +174,19 @@ function largestValues(
     });
   }
   return largest;
+}
+
+/** The exponent of the last bit of any value of each one. */
+function ownLastBits(
+  units: number,
+  load: (unit: number) => Float64Array,
+  count: number,
+): Float64Array {
+  const last = new Float64Array(count).fill(Infinity);
+  for (let unit = 0; unit < units; unit++) {
+    load(unit).forEach((value, i) => last[i] = Math.min(last[i]!, lastExponent(value)));
+  }
+  return last;
 }
 
 /** Values of a step and their exponents, those of a unit after the other. */
@@ -220,13 +230,6 @@ function splitStep(depth: number, scales: readonly Scale[], rounding: HighRoundi
 
 const FLOAT = new Float32Array(1);
 const WORD = new Uint32Array(FLOAT.buffer);
-
-/** The exponent of the last bit of an f32 that is set. */
-export function lastExponent(value: number): number {
-  FLOAT[0] = value;
-  const fraction = (WORD[0]! & 0x7fffff) | 0x800000;
-  return exponentOf(value) - 23 + Math.log2(fraction & -fraction);
-}
 
 /** A value that its high half would hold with one bit more, so that this is the next one and leaves a low half. */
 function withLow(value: number): number {

@@ -94,6 +94,14 @@ export function exponentOf(value: number): number {
 const FLOAT = new Float32Array(1);
 const WORD = new Int32Array(FLOAT.buffer);
 
+/** The exponent of the last bit of an f32 that is set; ∞ of 0. */
+export function lastExponent(value: number): number {
+  if (value === 0) return Infinity;
+  FLOAT[0] = value;
+  const fraction = (WORD[0]! & 0x7fffff) | 0x800000;
+  return exponentOf(value) - 23 + Math.log2(fraction & -fraction);
+}
+
 /** The f32 next to a value, toward zero. */
 function towardZero(value: number): number {
   FLOAT[0] = value;

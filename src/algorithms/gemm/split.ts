@@ -88,8 +88,9 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   const tiles: FlaggedTiles = { batches: batch, rows: m, columns: n, tile: rest };
   const flags = splitFlags(tiles);
   const marks = placeMarks(batch * m, batch * n);
-  // Behind them how fine the rows of A are.
-  const fine = request.drift.highs === "away" ? batch * m : 0;
+  // Behind them how fine the rows of A are, whose high halves are rounded away from zero then.
+  const away = request.drift.highs === "away";
+  const words = marks.words + (away ? batch * m : 0);
   const results: RescaledResults = {
     marks,
     depth: k,
@@ -97,11 +98,11 @@ export function splitProduct(request: SplitRequest): SplitProduct {
     ...tilePlaces(tiles),
   };
   const places = {
-    marks: buffers.add("marks of rows and columns", "workspace", marks.words + fine, "u32"),
+    marks: buffers.add("marks of rows and columns", "workspace", words, "u32"),
     flags: buffers.add("flags of tiles", "workspace", flags, "u32"),
   };
   const context = { mode, buffers, limits, places };
-  const firstFine = (name: "a" | "b") => name === "a" && fine > 0 ? marks.words : undefined;
+  const firstFine = (name: "a" | "b") => name === "a" && away ? marks.words : undefined;
   const largest = (name: "a" | "b") =>
     maximaPasses(
       context,
@@ -137,7 +138,7 @@ export function splitProduct(request: SplitRequest): SplitProduct {
   };
   return {
     before: [
-      clearMarksPass(context, marks.words + fine),
+      clearMarksPass(context, words),
       ...largest("a"),
       ...largest("b"),
       splitting("a"),

@@ -1,5 +1,9 @@
 import type { Scalar } from "../../elements/scalar.ts";
-import { type OutputLayout, outputLayoutName } from "../../kernels/main_loop_variant.ts";
+import {
+  fullVariant,
+  type OutputLayout,
+  outputLayoutName,
+} from "../../kernels/main_loop_variant.ts";
 import { sliceBytes, unfitSums } from "../../kernels/slices/memory.ts";
 import {
   type AcrossSides,
@@ -12,7 +16,7 @@ import type { DeviceLimits } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { loopTime, policyShares } from "./loop_time.ts";
-import { outputLayoutOf, type SlicedProduct } from "./product.ts";
+import type { SlicedProduct } from "./product.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
 const POLICIES = [
@@ -74,7 +78,7 @@ export function choosePolicy(
   const { slices } = product;
   const flushed = product.chains === "registers";
   const across = imageAcross(request);
-  const layout = outputLayoutOf(request);
+  const { outputLayout: layout } = fullVariant(request.variant);
   const laid = layout === "threads" ? "" : ` with ${outputLayoutName(layout)}`;
   if (request.policy !== undefined) {
     const policy = parseSlicePolicy(request.policy);

@@ -1,5 +1,5 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { fullVariant, type OutputLayout } from "../../kernels/main_loop_variant.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { paddedChannels, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
@@ -59,7 +59,8 @@ export function slicedProduct(
     chains: chainCount(request, slices, Math.ceil(taps * channels / splits)) === 1
       ? "whole"
       // What is stored is rounded to the result's type; another layout of sums takes the memory of the step that comes next.
-      : elementsOf(request).result === "f32" && outputLayoutOf(request) === "threads"
+      : elementsOf(request).result === "f32" &&
+          fullVariant(request.variant).outputLayout === "threads"
       ? "stored"
       : "registers",
   };
@@ -99,11 +100,6 @@ export function chainSteps(
   return chains === "whole" || chain >= longest
     ? { steps, longest, chain: longest, chains: "whole" }
     : { steps, longest, chain, chains };
-}
-
-/** How a request's sums lie before the output transform. */
-export function outputLayoutOf({ variant }: Pick<PlanRequest, "variant">): OutputLayout {
-  return fullVariant(variant).outputLayout;
 }
 
 /** Slices of patches of which four leave a thread registers enough to be faster than one. */

@@ -6,9 +6,7 @@ import { type DepthwiseShape, plus, resultWidth, sourceWidth, vectorWidth } from
 import { depthwiseRounds, roundIndices, sourcesOf, tapHits, tapSteps } from "./taps.ts";
 import type { DepthwiseText } from "./text.ts";
 import { placeName } from "./coordinates.ts";
-
-/** Workgroup memory for sums of threads that share a run: what every device has. */
-const SHARED_BYTES = 16_384;
+import { WORKGROUP_BYTES } from "../workgroup_bytes.ts";
 
 /** The products of all taps: one round after the other, or the body of a loop over them. */
 export function roundsText(text: DepthwiseText, source: TensorAccess, taps: TensorAccess): string {
@@ -235,7 +233,7 @@ export function sharedSums(shape: DepthwiseShape): SharedSums[] {
     { length: results },
     (_, q) => owned(shape).map((m) => sumName(shape, q, m)),
   ).flat();
-  const parts = Math.ceil(all.length / Math.floor(SHARED_BYTES / 4 / (threads + 1)));
+  const parts = Math.ceil(all.length / Math.floor(WORKGROUP_BYTES / 4 / (threads + 1)));
   const each = Math.ceil(all.length / parts);
   return Array.from({ length: parts }, (_, i) => ({
     first: i * each,

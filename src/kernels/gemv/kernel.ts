@@ -28,9 +28,7 @@ import {
   hasWholeRounds,
 } from "./shape.ts";
 import { lastSum, sumsChunk } from "./sums.ts";
-
-/** Workgroup memory for sums of threads: what every device has. */
-const SUM_BYTES = 16_384;
+import { WORKGROUP_BYTES } from "../workgroup_bytes.ts";
 
 /**
  * Multiplies a matrix by a few vectors, each element of it loaded once. Where it lies along the depth neighbouring threads take
@@ -87,7 +85,7 @@ export function gemvKernel(
     return sumWidth(shape) > kept ? `(${name}.x + ${name}.y) + (${name}.z + ${name}.w)` : name;
   };
   const bytes = threads * kept * scalarBytes(sum);
-  const together = Math.min(values.length, lanes, Math.max(1, Math.floor(SUM_BYTES / bytes)));
+  const together = Math.min(values.length, lanes, Math.max(1, Math.floor(WORKGROUP_BYTES / bytes)));
   const chunks = list(Math.ceil(values.length / together), (chunk) => {
     const first = chunk * together;
     const some = values.slice(first, first + together);
