@@ -3,8 +3,8 @@
  * of NVIDIA's machine code, the instructions of the loop. Compiles each kernel once and runs none:
  *   bench/machine_code/build.sh && deno run -A bench/machine_code.ts --suite bench/suites/resnet3x3.txt --match N64
  * `--op fwd,bwd-data,bwd-filter`, or `gemm` for a suite of products; `--layout`, `--dtype`, `--algorithm` (a list of names;
- * `auto`, what it takes, where nothing is said; `rivals`, all that it may take), `--math`, `--policy`, `--tile`, `--backend`,
- * `--adapter`; `--all` shows transforms and packing too; `--json` prints a line a kernel. `--layer FOLDER` is what build.sh
+ * `auto`, what it takes, where nothing is said; `rivals`, all that it may take), `--math`, `--policy`, `--tile`, `--pair`, `--with`,
+ * `--backend`, `--adapter`; `--all` shows transforms and packing too; `--json` prints a line a kernel. `--layer FOLDER` is what build.sh
  * made, `--out FOLDER` is made anew for the driver's caches and listings, `--nvdisasm PROGRAM` lists machine code where it is
  * found. Exits 1 where a kernel that `auto` may take spills registers, 3 where the driver tells nothing.
  */
@@ -14,6 +14,11 @@ import { openGpu } from "../src/cli/open_gpu.ts";
 import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
+import {
+  type MainLoopVariant,
+  VARIANT_TRAITS,
+  variantNames,
+} from "../src/kernels/main_loop_variant.ts";
 import { canonicalName } from "../src/kernels/kernel.ts";
 import { MATHS } from "../src/algorithms/math.ts";
 import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
@@ -45,6 +50,8 @@ const { values } = parseArgs({
     math: { type: "string" },
     policy: { type: "string" },
     tile: { type: "string" },
+    pair: { type: "string" },
+    with: { type: "string", multiple: true, default: [] },
     backend: { type: "string", default: "wgpu" },
     adapter: { type: "string" },
     all: { type: "boolean", default: false },
@@ -85,6 +92,12 @@ function insertLayer(layer: string, out: string): void {
   Deno.env.set("MESA_SHADER_CACHE_DISABLE", "true");
 }
 
+/** The tuned kernel with the optimisations that are named. */
+function withTraits(names: readonly string[]): MainLoopVariant {
+  const known = oneOf(variantNames(false));
+  return Object.fromEntries(names.map((name) => [VARIANT_TRAITS[known(name)], true]));
+}
+
 /** The kernels of the suites' plans on the device. */
 function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
   const pattern = parsePattern(values.match);
@@ -92,6 +105,7 @@ function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
     ...planning,
     ...(values.policy === undefined ? {} : { policy: values.policy }),
     ...(values.math === undefined ? {} : { math: oneOf(MATHS)(values.math) }),
+    ...(values.with.length === 0 ? {} : { variant: withTraits(values.with) }),
   };
   if (values.op === "gemm") {
     const problems = values.suite
@@ -108,6 +122,7 @@ function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
     dtypes: someOf(CONV_DTYPES)(values.dtype),
     algorithms: values.algorithm.split(",").map(oneOf(words)) as Asked["algorithms"],
     tile: values.tile,
+    pair: values.pair,
   }, own);
 }
 

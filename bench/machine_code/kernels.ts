@@ -22,6 +22,7 @@ export interface Asked {
   readonly algorithms: readonly (AlgorithmName | "auto" | "rivals")[];
   /** The planner's choice where absent. */
   readonly tile?: string | undefined;
+  readonly pair?: string | undefined;
 }
 
 /** A kernel of plans. */
@@ -65,9 +66,9 @@ export class KernelList {
 /** The kernels of convolutions' plans. */
 export function convKernels(asked: Asked, planning: Planning): KernelList {
   const list = new KernelList();
-  const { tile } = asked;
-  const { policy } = planning;
-  const forced = policy !== undefined || tile !== undefined;
+  const { tile, pair } = asked;
+  const { policy, variant } = planning;
+  const forced = [policy, variant, tile, pair].some((choice) => choice !== undefined);
   for (const shape of asked.problems) {
     for (const op of asked.ops) {
       for (const layout of asked.layouts) {
@@ -75,6 +76,7 @@ export function convKernels(asked: Asked, planning: Planning): KernelList {
           const request = {
             ...planning,
             ...(tile === undefined ? {} : { tile }),
+            ...(pair === undefined ? {} : { pair }),
             problem: { ...shape, op },
             dtype,
             layout,

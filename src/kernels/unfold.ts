@@ -35,17 +35,21 @@ export function unfoldedElements({ batch, rows, axis, paddedChannels }: UnfoldSh
   return batch * rows * axis.places * paddedChannels;
 }
 
-/** Elements that a thread stores at once. */
-function storedVector({ paddedChannels }: UnfoldShape): 1 | 4 {
+/** Elements that a thread stores at once: of int8 four words. */
+function storedVector({ paddedChannels }: UnfoldShape, element: Scalar): 1 | 4 | 16 {
+  if (element === "i8") return 16;
   return paddedChannels % 4 === 0 ? 4 : 1;
 }
 
 /** Workgroups of {@linkcode unfoldKernel}. */
-export function unfoldWorkgroups(shape: UnfoldShape): number {
-  return Math.ceil(unfoldedElements(shape) / storedVector(shape) / 256);
+export function unfoldWorkgroups(shape: UnfoldShape, element: Scalar = "f32"): number {
+  return Math.ceil(unfoldedElements(shape) / storedVector(shape, element) / 256);
 }
 
-/** Copies a tensor to [batch][rows][places][taps·channels], padded. Binds `unpacked` and `packed`. */
+/**
+ * Copies a tensor to [batch][rows][places][taps·channels], padded; of int8 to a multiple of 16. Binds `unpacked` and `packed`, of int8 both
+ * as words.
+ */
 export function unfoldKernel(
   shape: UnfoldShape,
   mode: SizeMode,
@@ -54,9 +58,11 @@ export function unfoldKernel(
   element: Scalar = "f32",
 ): SizedKernel {
   const module = moduleBuilder(mode);
-  const vector = storedVector(shape);
-  const from = module.tensor("unpacked", "read", 1, source, element);
-  const to = module.tensor("packed", "write", vector, packed, element);
+  const vector = storedVector(shape, element);
+  const bytes = element === "i8";
+  const stored = bytes ? "u32" : element;
+  const from = module.tensor("unpacked", "read", 1, source, stored);
+  const to = module.tensor("packed", "write", vector === 1 ? 1 : 4, packed, stored);
   const { axis } = shape;
   const name = `unfold_${element}x${vector}${splitTrait(source, packed)}`;
   const size = (key: Exclude<keyof UnfoldShape, "axis" | "batch" | "paddedChannels">) =>
@@ -67,11 +73,17 @@ export function unfoldKernel(
     { length: vector },
     (_, e) => `element(batch, row, place, vector * ${vector}u + ${e}u)`,
   );
+  const words = Array.from(
+    { length: 4 },
+    (_, w) => `word(${elements.slice(4 * w, 4 * w + 4).join(", ")})`,
+  );
   const wgsl = render(template, {
     name,
     value: from.value,
     zero: zeroOf(from.value, 1),
-    load: from.load,
+    load: (offset: string) =>
+      bytes ? `${from.load(`${offset} / 4u`)} >> (${offset} % 4u * 8u)` : from.load(offset),
+    bytes,
     channels: size("channels"),
     batchStride: size("batchStride"),
     rowStride: size("rowStride"),
@@ -89,7 +101,10 @@ export function unfoldKernel(
       { name: "row", radix: size("rows") },
       { name: "batch", radix: "" },
     ]),
-    store: to.store("i", `${typeName(to.value, vector)}(${elements.join(", ")})`),
+    store: to.store(
+      "i",
+      `${typeName(to.value, vector === 1 ? 1 : 4)}(${(bytes ? words : elements).join(", ")})`,
+    ),
     declarations: module.declarations(),
   });
   return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0);

@@ -7,7 +7,7 @@ import type { PlanRequest } from "../../src/algorithms/request.ts";
 import type { GpuDevice } from "../../src/gpu/device.ts";
 import type { MatrixUnit } from "../../src/kernels/matrix_units.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
+import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
@@ -157,6 +157,55 @@ Deno.test("random convolutions of f16 by rows of taps agree with the reference",
     "pb",
     "db",
   );
+});
+
+Deno.test("random convolutions of int8 by rows of taps are exactly the reference's", async () => {
+  using gpu = await openMatrixUnits();
+  if (gpu === undefined) return;
+  const { m, n, k } = gpu.matrixUnits!.units.find(({ component }) => component === "i8")!;
+  // Vectors of sixteen bytes.
+  const sixteens = fc.constantFrom(16, 32, 48, 80);
+  const found = traitCounts();
+  await fc.assert(
+    fc.asyncProperty(
+      randomSizes({
+        axes: rowAxes(),
+        batch: fc.constantFrom(1, 2, 5),
+        groups: fc.constantFrom(1, 1, 2),
+        groupIn: sixteens,
+        groupOut: fc.constantFrom(8, 12, 24, 40),
+      }),
+      fc.constantFrom("i8", undefined),
+      // The driver compiles each kernel for seconds.
+      fc.constantFrom(1, 3, "stream-k" as const),
+      sizeModes,
+      fc.boolean(),
+      async (init, outDtype, cut, sizes, packed) => {
+        const asked = rowRequest(gpu, convProblem({ ...init, op: "fwd" }), undefined, {
+          dtype: "i8",
+          epilogue: outDtype === undefined ? NO_EPILOGUE : { ...NO_EPILOGUE, scale: 0.002 },
+          ...(outDtype === undefined ? {} : { outDtype }),
+          sizes,
+          variant: { tapRows: true, packedFilter: packed },
+          ...(cut === "stream-k" ? { balance: cut } : { splits: cut }),
+        });
+        // Halves of as many channels have rows where int8 has.
+        const halves = planConv({ ...asked, dtype: "f16", outDtype: "f16", epilogue: NO_EPILOGUE });
+        const taps = Number(/_row(\d)/.exec(halves.kernel)?.[1] ?? 1);
+        // Whole vectors of each tap's depth.
+        const depth = Math.max(1, 16 / k) * k * taps;
+        const request = { ...asked, policy: `${2 * m}x${2 * n}x${depth}_${2 * m}x${n}m` };
+        const operands = fillOperands(convSubject(request), "int8", 5);
+        const { plan } = await checkedResult(gpu, request, operands);
+        found.add([
+          ...plan.kernel.match(ROW_TRAITS) ?? [],
+          /_krsc\d[pds]b/.exec(plan.kernel)?.[0].slice(-2) ?? "packed",
+        ]);
+      },
+    ),
+    { numRuns: full ? 300 : 20, seed: 20261126 },
+  );
+  found.assertSeen("_row2", "_row3", "_split", "packed", "db");
 });
 
 Deno.test("random backward-filter of f16 whose taps of a row share what they load agrees with the reference", async () => {

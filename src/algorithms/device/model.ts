@@ -127,6 +127,15 @@ export interface DeviceShares {
   /** Of matrix units: implicit GEMM of channels innermost whose images are loaded one half or four at a time, in place of eight. */
   readonly fewHalves: { readonly one: number; readonly four: number };
   /**
+   * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, of filters as they lie and of packed ones, which
+   * turn on their way into workgroup memory; and one word at a time.
+   */
+  readonly gatheredWords: {
+    readonly lying: number;
+    readonly packed: number;
+    readonly one: number;
+  };
+  /**
    * f32 in two halves: a value along their depth (two a product) over one of f16 with f32 results; 0 where `auto` takes it
    * never.
    */

@@ -27,9 +27,9 @@ import {
 /** Halves that a load of matrix units takes at once. */
 const VECTOR = 8;
 /** Taps and channels that may become channels. */
-const MOST_UNFOLDED = 64;
+export const MOST_UNFOLDED = 64;
 /** How many times as large as a tensor its copy may be: one channel is padded to eight, 7 x 3 of a stem's become 24. */
-const MOST_GROWTH = 8;
+export const MOST_GROWTH = 8;
 /** Operands that are written once more before they are multiplied, so that matrix units load them by vectors. */
 export interface ChannelsLast {
   /** What is multiplied then: channels are innermost, those that are no whole vectors padded with zeros. */
@@ -121,7 +121,7 @@ function channelsLast(
 }
 
 /** A problem of images whose places along the last axis hold all that its taps met there. */
-function withoutTaps(problem: ConvProblem): ConvProblem {
+export function withoutTaps(problem: ConvProblem): ConvProblem {
   const last = (sizes: readonly number[], value: number) => [...sizes.slice(0, -1), value];
   return {
     ...problem,
@@ -138,7 +138,7 @@ function withoutTaps(problem: ConvProblem): ConvProblem {
  * Whether a tensor may stand once more in a buffer: one that there can be, that takes no more bindings than the tensor, and that
  * a pass binds beside it.
  */
-function copyFits(
+export function copyFits(
   { limits }: PlanRequest,
   lying: number,
   copied: number,

@@ -54,12 +54,13 @@ const MOST_ROW_TAPS = 7;
 function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const { problem, layout } = request;
   const unit = productUnit(request);
-  if (unit?.unit.component !== "f16" || unit.split) return undefined;
+  if (unit === undefined || unit.split) return undefined;
   if (layout !== "nhwc" || results !== "nhwc" || problem.stride.at(-1) !== 1) return undefined;
   const { input, output } = groupChannels(problem);
   const [rows, channels] = problem.op === "fwd" ? [output, input] : [input, output];
   const axis = gatheredAxes(request).at(-1)!;
-  if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % 8 !== 0 || rows % 4 !== 0) {
+  const vector = unit.unit.component === "i8" ? 4 : 8;
+  if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % vector !== 0 || rows % 4 !== 0) {
     return undefined;
   }
   return walkedRow(axis, directionOf(problem));

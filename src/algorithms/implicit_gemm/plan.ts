@@ -16,18 +16,17 @@ import { withHalfTile } from "../product_time.ts";
 import { quantizePass, sumsRequest } from "../quantize.ts";
 import { storesApart } from "./price.ts";
 import { channelsLastGradient, channelsLastNote, channelsLastOperands } from "./channels_last.ts";
-import { inWords, isPadded, paddedOperands } from "./words.ts";
+import { wordsOperands } from "./words.ts";
 
 /** Plans implicit GEMM: the convolution as one product whose operands are gathered on the way. */
 export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Plan> {
   const plain = implicitProduct(asked);
   if (isRefusal(plain)) return plain;
   const request = withHalfTile(asked, plain.product);
-  const { limits } = request;
-  const { problem } = inWords(request);
+  const { limits, problem } = request;
   const chosen = request === asked ? plain : implicitProduct(request);
   if (isRefusal(chosen)) return chosen;
-  const { operands, product: uncut, cut, channelsLast } = chosen;
+  const { operands, product: uncut, cut, channelsLast, words } = chosen;
   const elements = resultElements(problem);
   const { policy } = cut;
   const tensors = problemBuffers(request);
@@ -36,11 +35,10 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
   const passes: Pass[] = [];
 
   let { tensor } = tensors;
-  const padded = isPadded(request);
-  if (padded && elements > 0) {
-    const operands = paddedOperands(request, mode, buffers, tensor);
-    tensor = operands.places;
-    passes.push(...operands.passes);
+  if (words && elements > 0) {
+    const written = wordsOperands(words, mode, buffers, tensor);
+    tensor = written.places;
+    passes.push(...written.passes);
   }
   if (channelsLast && elements > 0) {
     const written = channelsLastOperands(channelsLast, mode, buffers, tensor);
@@ -107,7 +105,7 @@ export function planImplicitGemm(asked: PlanRequest, mode: SizeMode): Planned<Pl
       ...[operands.b.tapRow ?? operands.b.tapRing].flatMap((row) =>
         row === undefined ? [] : [`places are loaded once for each row of ${row.taps} taps`]
       ),
-      ...(padded ? ["channels of a group are padded to whole words of four"] : []),
+      ...(words?.note === undefined ? [] : [words.note]),
       ...(channelsLast ? [channelsLastNote(request, channelsLast)] : []),
       ...(apart ? ["a pass of its own stores the results, whose channels are no whole words"] : []),
       ...cutNotes(cutting.cut, cutTiles(shape, problem.groups), request),

@@ -35,7 +35,7 @@ export function implicitTime(
     : operands.linear(policy) && alone
     ? shares.linear
     : 1;
-  const halves = policy.matrix === undefined ? 1 : halvesShare(request, operands, policy);
+  const units = policy.matrix === undefined ? 1 : unitsShare(request, operands, policy);
   const { result, rows } = operands;
   // Of a filter that is read as it lies, element by element.
   const strewn = operands.left === "filter" && operands.a.vector === 1 &&
@@ -44,19 +44,22 @@ export function implicitTime(
   const apart = storesApart(request, operands);
   return (apart ? quantizeTime(request) : 0) + gatheredTime(
     apart ? sumsRequest(request) : request,
-    productTime(cost, share * halves * loads * rate),
+    productTime(cost, share * units * loads * rate),
     operands.pack(policy),
     storedShare(request, result, rows),
   );
 }
 
-/** On matrix units, of images that are loaded fewer than eight halves at a time. */
-function halvesShare(
+/** On matrix units, of images that are loaded fewer than eight halves at a time, and of int8. */
+function unitsShare(
   request: PlanRequest,
-  { b, linear }: Operands,
+  { b, linear, pack }: Operands,
   policy: TilePolicy,
 ): number {
-  const { singleHalves, fewHalves } = deviceOf(request).shares;
+  const { singleHalves, fewHalves, gatheredWords } = deviceOf(request).shares;
+  if (request.dtype === "i8") {
+    return gatheredWords[b.vector === 1 ? "one" : pack(policy) === undefined ? "lying" : "packed"];
+  }
   const filters = request.problem.op === "bwd-filter";
   if (request.layout !== "nhwc") {
     if (b.vector !== 1) return 1;

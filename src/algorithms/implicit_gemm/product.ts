@@ -20,7 +20,7 @@ import {
   channelsLastTime,
   channelsLastWays,
 } from "./channels_last.ts";
-import { inWords, paddedBytes, paddingTime } from "./words.ts";
+import { type Words, wordsBytes, wordsTime, wordWays } from "./words.ts";
 
 /** What implicit GEMM multiplies, how that is cut, and what it takes. */
 export interface ImplicitProduct {
@@ -31,6 +31,8 @@ export interface ImplicitProduct {
   readonly time: number;
   /** How operands are written with channels innermost before, and lie so; undefined where they are read as they lie. */
   readonly channelsLast: ChannelsLast | undefined;
+  /** Of int8: its words of channels. */
+  readonly words: Words | undefined;
 }
 
 /** Longer strides may exceed 32 bits, times their padding. */
@@ -72,23 +74,39 @@ interface Way {
   /** Bytes that passes before write, and the microseconds they take. */
   readonly written: { readonly bytes: number; readonly time: number };
   readonly channelsLast: ChannelsLast | undefined;
+  readonly words: Words | undefined;
 }
 
 /** Every way to make a product of a request; of int8 its channels are words. By rows of taps alone where there are such and `tapRows`. */
 function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] {
-  const request = inWords(asked);
-  const { packedFilter, channelsLast: rewritten } = fullVariant(request.variant);
+  const { packedFilter } = fullVariant(asked.variant);
+  const [first, ...rest] = asked.dtype === "i8"
+    ? wordWays(asked).flatMap((words) => writtenWays(asked, words))
+    : writtenWays(asked, undefined);
+  const all = [first!, ...rest] as const;
+  const walked = tapRows ? preferred(all, ({ b }) => (b.tapRow ?? b.tapRing) !== undefined) : all;
+  return packedFilter
+    ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
+    : walked;
+}
+
+/** The ways of a request whose operands are read as they lie, of int8 as its words do, or written once more with channels innermost. */
+function writtenWays(asked: PlanRequest, words: Words | undefined): readonly [Way, ...Way[]] {
+  const request = words?.request ?? asked;
+  const { channelsLast: rewritten } = fullVariant(request.variant);
   const ways = (
     request: PlanRequest,
     results: Layout,
     rest: Pick<Way, "written" | "channelsLast">,
   ) => {
     const [first, ...others] = operandsOf(request, results);
-    const way = (operands: Operands): Way => ({ request, operands, ...rest });
+    const way = (operands: Operands): Way => ({ request, operands, words, ...rest });
     return [way(first), ...others.map(way)] as const;
   };
   const lying = ways(request, request.layout, {
-    written: { bytes: paddedBytes(asked), time: paddingTime(asked) },
+    written: words === undefined
+      ? { bytes: 0, time: 0 }
+      : { bytes: wordsBytes(words), time: wordsTime(asked, words) },
     channelsLast: undefined,
   });
   const [last, ...others] = channelsLastWays(request).flatMap((channelsLast) =>
@@ -100,15 +118,8 @@ function waysOf(asked: PlanRequest, tapRows: boolean): readonly [Way, ...Way[]] 
       channelsLast,
     })
   );
-  const all = last === undefined
-    ? lying
-    : rewritten
-    ? [last, ...others] as const
-    : [...lying, last, ...others] as const;
-  const walked = tapRows ? preferred(all, ({ b }) => (b.tapRow ?? b.tapRing) !== undefined) : all;
-  return packedFilter
-    ? preferred(walked, ({ pack }) => pack(TILE_POLICIES[0]!) !== undefined)
-    : walked;
+  if (last === undefined) return lying;
+  return rewritten ? [last, ...others] : [...lying, last, ...others];
 }
 
 /** Those ways whose operands are such; all where none are. */
@@ -132,12 +143,12 @@ export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
 
 function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
   const tried = waysOf(asked, tapRows).map((way): Planned<ImplicitProduct> => {
-    const { request, operands, written, channelsLast } = way;
+    const { request, operands, written, channelsLast, words } = way;
     const product = productOf(request, operands, written.bytes);
     const cut = cutProduct(request, product);
     if (isRefusal(cut)) return cut;
     const time = written.time + implicitTime(request, operands, cut);
-    return { operands, product, cut, time, channelsLast };
+    return { operands, product, cut, time, channelsLast, words };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
   const { maxWorkspaceBytes = Infinity } = asked;

@@ -1,3 +1,4 @@
+/** How int8 becomes words of four channels, which a product multiplies at once. */
 import {
   packBytesKernel,
   type PackBytesShape,
@@ -5,91 +6,162 @@ import {
   packedWords,
 } from "../../kernels/pack_bytes.ts";
 import type { SizeMode } from "../../kernels/module.ts";
-import { type ConvProblem, type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
+import {
+  unfoldedElements,
+  unfoldKernel,
+  type UnfoldShape,
+  unfoldWorkgroups,
+} from "../../kernels/unfold.ts";
+import { type ConvTensor, tensorShape } from "../../problem/conv_problem.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, passTime } from "../device/model.ts";
 import { pass } from "../passes.ts";
 import type { Pass } from "../plan.ts";
+import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
+import { copyFits, MOST_GROWTH, MOST_UNFOLDED, withoutTaps } from "./channels_last.ts";
+import { imageCopy } from "./channels_copy.ts";
 
-/** Words of four channels that a group takes. */
-function groupWords({ inChannels, groups }: ConvProblem): number {
-  return Math.ceil(inChannels / groups / 4);
+/** Channels of a word, and of what matrix units load at once. */
+const WORD = 4;
+const VECTOR = 16;
+
+/** An operand that is written once more: rows of bytes that become rows of words, or taps that become channels. */
+interface WordsCopy {
+  readonly which: ConvTensor;
+  readonly shape: PackBytesShape | UnfoldShape;
+  /** That it writes. */
+  readonly words: number;
+}
+
+/** A convolution of int8 as one of words, and what is written before. */
+export interface Words {
+  /** Of as many words of channels: to all but the product of two words it is a convolution like any other. */
+  readonly request: PlanRequest;
+  readonly copies: readonly WordsCopy[];
+  /** What is written, in a note; undefined where operands are read as they lie. */
+  readonly note: string | undefined;
 }
 
 /**
- * The request whose channels are words of four int8, of operands with channels innermost: to all but the product of two
- * words it is a convolution like any other. Of other operands the request itself.
+ * The ways to multiply words: as channels lie where groups have whole words of them, else padded with zeros; on matrix units also padded
+ * to whole vectors, or with the taps of the last axis as channels where these are few.
  */
-export function inWords(request: PlanRequest): PlanRequest {
-  const { problem, dtype } = request;
-  if (dtype !== "i8") return request;
-  return {
-    ...request,
-    problem: { ...problem, inChannels: problem.groups * groupWords(problem) },
-  };
+export function wordWays(request: PlanRequest): readonly [Words, ...Words[]] {
+  const channels = request.problem.inChannels / request.problem.groups;
+  const first = channels % WORD === 0 ? inWords(request, []) : padded(request, WORD);
+  if (channels % VECTOR === 0 || productUnit(request) === undefined) return [first];
+  const wide = [padded(request, VECTOR), unfolded(request)].filter((way) => way !== undefined);
+  return [first, ...wide.filter((way) => fits(request, way))];
 }
 
-/** Whether groups have no whole words of channels, so that a pass pads them with zeros. */
-export function isPadded({ problem, dtype }: PlanRequest): boolean {
-  return dtype === "i8" && problem.inChannels / problem.groups % 4 !== 0;
+/** The request in words of the channels of a problem, whole words. */
+function inWords(
+  request: PlanRequest,
+  copies: readonly WordsCopy[],
+  problem = request.problem,
+  note?: string,
+): Words {
+  const inChannels = Math.ceil(problem.inChannels / problem.groups / WORD) * problem.groups;
+  return { request: { ...request, problem: { ...problem, inChannels } }, copies, note };
 }
 
-const OPERANDS = ["input", "filter"] as const satisfies readonly ConvTensor[];
+/** A group's channels padded to a multiple of so many. */
+function padded(request: PlanRequest, multiple: number): Words {
+  const { problem } = request;
+  const { groups, inChannels } = problem;
+  const each = Math.ceil(inChannels / groups / multiple) * multiple;
+  return inWords(
+    request,
+    (["input", "filter"] as const).map((which) =>
+      rowsCopy(request, which, inChannels / groups, each)
+    ),
+    { ...problem, inChannels: groups * each },
+    `channels of a group are padded to ${each}, whole words of four`,
+  );
+}
 
-/** Runs of a group's channels in an operand, as rows of bytes that become rows of words. */
-function channelRuns({ problem }: PlanRequest, which: ConvTensor): PackBytesShape {
-  const depth = problem.inChannels / problem.groups;
-  return {
+/** The taps of the last axis as channels; undefined where these are not few. */
+function unfolded(request: PlanRequest): Words | undefined {
+  const { problem } = request;
+  const { groups, inChannels, filterSize } = problem;
+  const taps = filterSize.at(-1)!;
+  const channels = taps * inChannels;
+  if (groups > 1 || taps === 1 || channels > MOST_UNFOLDED) return undefined;
+  const whole = Math.ceil(channels / VECTOR) * VECTOR;
+  const image = imageCopy(request, "input", whole, true) as UnfoldShape;
+  return inWords(
+    request,
+    [
+      { which: "input", shape: image, words: unfoldedElements(image) / WORD },
+      // Taps of a row follow each other in the filter.
+      rowsCopy(request, "filter", channels, whole),
+    ],
+    { ...withoutTaps(problem), inChannels: whole },
+    `channels and the last axis's taps are written once as ${whole} channels`,
+  );
+}
+
+/** Runs of so many bytes of an operand, each padded to so many. */
+function rowsCopy(
+  { problem }: PlanRequest,
+  which: ConvTensor,
+  depth: number,
+  whole: number,
+): WordsCopy {
+  const shape: PackBytesShape = {
     groups: elementCount(tensorShape(problem, which)) / depth,
     places: 1,
     paddedPlaces: 1,
     depth,
-    paddedWords: groupWords(problem),
+    paddedWords: whole / WORD,
     along: "depth",
     panel: 1,
   };
+  return { which, shape, words: packedWords(shape) };
 }
 
-/** Bytes of the operands with padded channels; 0 where nothing is padded. */
-export function paddedBytes(request: PlanRequest): number {
-  if (!isPadded(request) || request.problem.inChannels === 0) return 0;
-  return OPERANDS.reduce(
-    (sum, which) => sum + 4 * packedWords(channelRuns(request, which)),
-    0,
-  );
+/** Whether what is written has room. */
+function fits(request: PlanRequest, { copies }: Words): boolean {
+  return copies.every(({ which, words }) => {
+    const lying = elementCount(tensorShape(request.problem, which)) / WORD;
+    return words <= MOST_GROWTH * lying && copyFits(request, lying, words, "u32");
+  });
 }
 
-/** Microseconds of padding: what is read, and what is written. */
-export function paddingTime(request: PlanRequest): number {
-  if (!isPadded(request)) return 0;
-  const device = deviceOf(request);
-  return OPERANDS.reduce((sum, which) => {
-    const bytes = elementCount(tensorShape(request.problem, which));
+/** Bytes that are written. */
+export function wordsBytes({ copies }: Words): number {
+  return copies.reduce((sum, { words }) => sum + WORD * words, 0);
+}
+
+/** Microseconds of writing them, of a request as it is asked for. */
+export function wordsTime(asked: PlanRequest, { copies }: Words): number {
+  const device = deviceOf(asked);
+  return copies.reduce((sum, { which, words }) => {
+    const bytes = elementCount(tensorShape(asked.problem, which)) + WORD * words;
     return sum + passTime(0, moveTime(bytes, device.rates.stream), device);
-  }, moveTime(paddedBytes(request), device.rates.stream));
+  }, 0);
 }
 
-/** Adds the operands with padded channels and the passes that write them. */
-export function paddedOperands(
-  request: PlanRequest,
+/** Adds the operands that are written and the passes that write them. */
+export function wordsOperands(
+  { request: { limits }, copies }: Words,
   mode: SizeMode,
   buffers: BufferList,
   tensor: Readonly<Record<ConvTensor, number>>,
 ): { places: Readonly<Record<ConvTensor, number>>; passes: Pass[] } {
   const passes: Pass[] = [];
   const places = { ...tensor };
-  for (const which of OPERANDS) {
-    const shape = channelRuns(request, which);
-    const packed = buffers.add(`padded ${which}`, "workspace", packedWords(shape), "u32");
+  for (const { which, shape, words } of copies) {
+    const packed = buffers.add(`padded ${which}`, "workspace", words, "u32");
     const at = { unpacked: tensor[which], packed };
     const [from, to] = [buffers.split(at.unpacked), buffers.split(packed)];
-    const kernel = packBytesKernel(shape, mode, from, to);
-    passes.push(
-      pass(kernel, buffers, at, Math.ceil(packBytesThreads(shape) / 256), request.limits),
-    );
+    const [kernel, workgroups] = "axis" in shape
+      ? [unfoldKernel(shape, mode, from, to, "i8"), unfoldWorkgroups(shape, "i8")]
+      : [packBytesKernel(shape, mode, from, to), Math.ceil(packBytesThreads(shape) / 256)];
+    passes.push(pass(kernel, buffers, at, workgroups, limits));
     places[which] = packed;
   }
   return { places, passes };
