@@ -86,8 +86,9 @@ const HALF_CONVS: readonly (readonly [ConvProblem, Layout, Asked, RegExp])[] = [
 
 /** The same of int8, whose channels are words of four, and padded where they are not. */
 const BYTE_CONVS: typeof HALF_CONVS = [
-  [conv("fwd", [1, 64, 200], [3, 3]), "nhwc", TAPWISE, /_nhwc_2d_tap_/],
-  [conv("fwd", [1, 24, 72], [3, 3], { stride: [2, 1] }), "nhwc", TAPWISE, /_nhwc_2d_(linear|tap)_/],
+  [conv("fwd", [1, 64, 200], [3, 3], { stride: [1, 2] }), "nhwc", TAPWISE, /_nhwc_2d_tap_/],
+  [conv("fwd", [1, 3, 64], [7, 7], { stride: [2, 2] }), "nhwc", TAPWISE, /_nhwc_2d_(linear|tap)_/],
+  [conv("fwd", [1, 24, 72], [3, 3], { stride: [2, 2] }), "nhwc", TAPWISE, /_nhwc_2d_(linear|tap)_/],
   [conv("fwd", [1, 96, 72], [1, 1]), "nhwc", TAPWISE, /_nhwc_2d_point_/],
   [conv("fwd", [2, 12, 10], [3, 3]), "nhwc", TAPWISE, /_nhwc_2d_/],
 ];
@@ -96,7 +97,9 @@ const BYTE_CONVS: typeof HALF_CONVS = [
 const HALF_TRAITS =
   "nhwc_2d_tap nhwc_2d_linear nhwc_2d_point nhwc_to_nchw_2d_tap nchw_2d_tap nchw_2d_linear chwn_2d_tap chwn_2d_linear _rsc_ _crs_ _classes _stored _flush unfold"
     .split(" ");
-const BYTE_TRAITS = "nhwc_2d_tap nhwc_2d_linear nhwc_2d_point quantize pack_bytes".split(" ");
+const BYTE_TRAITS = "nhwc_2d_tap nhwc_2d_linear nhwc_2d_point quantize pack_bytes unfold_i8".split(
+  " ",
+);
 
 /** Convolutions by implicit GEMM and from windows built on the way, with every policy of the unit. */
 export function convKernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {

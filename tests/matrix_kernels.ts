@@ -12,9 +12,14 @@ import type { PlanRequest } from "../src/algorithms/request.ts";
 import type { Kernel } from "../src/kernels/kernel.ts";
 import { matrixPolicies } from "../src/kernels/matrix_policies.ts";
 import type { MatrixUnit } from "../src/kernels/matrix_units.ts";
-import { convProblem, type ConvProblemInit, OPERATIONS } from "../src/problem/conv_problem.ts";
+import {
+  convProblem,
+  type ConvProblemInit,
+  type Operation,
+  OPERATIONS,
+} from "../src/problem/conv_problem.ts";
 import { gemmProblem, TRANSPOSES } from "../src/problem/gemm_problem.ts";
-import { LAYOUTS } from "../src/tensor/layout.ts";
+import { type FilterLayout, LAYOUTS } from "../src/tensor/layout.ts";
 import { request } from "./plan_request.ts";
 
 /** WebGPU's on an H200. */
@@ -207,28 +212,43 @@ export function halfRequest(
   });
 }
 
-/** Convolutions in f16 by rows of taps, with every policy that fits. */
-export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
+/** Rows of taps: operation, taps and their dilation, filter layout, channels, and padding behind the last axis. */
+type Rows = readonly [Operation, number, number, FilterLayout, number, number, end?: number];
+
+const HALF_ROWS: readonly Rows[] = [
+  ["fwd", 3, 1, "krsc", 72, 200],
+  ["bwd-data", 3, 2, "krsc", 72, 200],
+  ["fwd", 2, 5, "crsk", 72, 200],
+  // Filters of which four are loaded at once, and one.
+  ["fwd", 3, 1, "crsk", 72, 204],
+  ["bwd-data", 4, 1, "krsc", 76, 200],
+  ["fwd", 3, 1, "kcrs", 16, 72],
+  ["fwd", 5, 1, "krsc", 72, 200],
+  ["bwd-data", 7, 1, "krsc", 72, 200],
+  ["bwd-filter", 2, 1, "krsc", 72, 200],
+  ["bwd-filter", 3, 2, "krsc", 72, 200],
+  ["bwd-filter", 4, 1, "krsc", 72, 200],
+  ["bwd-filter", 5, 1, "krsc", 72, 200],
+  // Rows that follow each other.
+  ["bwd-filter", 3, 1, "krsc", 72, 200, 1],
+  ["bwd-filter", 2, 2, "krsc", 72, 200, 1],
+];
+
+const BYTE_ROWS: readonly Rows[] = [
+  ["fwd", 3, 1, "krsc", 80, 200],
+  ["fwd", 2, 5, "krsc", 16, 204],
+  ["fwd", 5, 1, "krsc", 48, 72],
+  ["fwd", 7, 1, "krsc", 80, 200],
+];
+
+/** Convolutions by rows of taps, with every policy that fits. */
+export function rowKernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
+  const bytes = dtype === "i8";
   for (
-    const [op, taps, dilation, filterLayout, inChannels, outChannels, end = 0] of [
-      ["fwd", 3, 1, "krsc", 72, 200],
-      ["bwd-data", 3, 2, "krsc", 72, 200],
-      ["fwd", 2, 5, "crsk", 72, 200],
-      // Filters of which four are loaded at once, and one.
-      ["fwd", 3, 1, "crsk", 72, 204],
-      ["bwd-data", 4, 1, "krsc", 76, 200],
-      ["fwd", 3, 1, "kcrs", 16, 72],
-      ["fwd", 5, 1, "krsc", 72, 200],
-      ["bwd-data", 7, 1, "krsc", 72, 200],
-      ["bwd-filter", 2, 1, "krsc", 72, 200],
-      ["bwd-filter", 3, 2, "krsc", 72, 200],
-      ["bwd-filter", 4, 1, "krsc", 72, 200],
-      ["bwd-filter", 5, 1, "krsc", 72, 200],
-      // Rows that follow each other.
-      ["bwd-filter", 3, 1, "krsc", 72, 200, 1],
-      ["bwd-filter", 2, 2, "krsc", 72, 200, 1],
-    ] as const
+    const [op, taps, dilation, filterLayout, inChannels, outChannels, end = 0] of bytes
+      ? BYTE_ROWS
+      : HALF_ROWS
   ) {
     const problem = convProblem({
       op,
@@ -244,7 +264,8 @@ export function rowKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[]
     const rows = op === "bwd-filter" ? { ring: taps } : { row: taps };
     for (const [i, { name: policy }] of matrixPolicies(unit, lanes, false, rows).entries()) {
       const asked = halfRequest({ unit, lanes }, problem, {
-        variant: { halfTile: true, tapRows: true },
+        ...(bytes ? { dtype } : {}),
+        variant: { ...(bytes ? {} : { halfTile: true }), tapRows: true },
         filterLayout,
         policy,
         ...(end > 0 ? { balance: "none" as const } : {}),

@@ -19,7 +19,7 @@ function productKernels(one: (typeof PRODUCTS)[number]): Kernel[] {
   const conv = {
     f16: () => [...rowKernels(one), ...classKernels(one), ...convKernels(one)],
     f32: () => splitConvKernels(one),
-    i8: () => convKernels(one),
+    i8: () => [...rowKernels(one), ...convKernels(one)],
   };
   return [...kernels(one), ...conv[one.dtype]()];
 }

@@ -5,6 +5,7 @@ import {
   GATHERED_POLICY_NAMES,
   isMatrixPolicyName,
   isMatrixTile,
+  LOADED,
   MATRIX_POLICY_NAMES,
   matrixPolicies,
   parseMatrixPolicy,
@@ -162,7 +163,7 @@ function namedPolicy(
     return refusal("problem", `policy ${policy.name} has no matrix units, which ${alone}`);
   }
   if (tapRow !== undefined && matrix !== undefined) {
-    const one = unitDepth(matrix.unit);
+    const one = Math.max(LOADED, unitDepth(matrix.unit));
     // Of policies with a name those of one matrix's depth alone are none of rows.
     const depth = policy?.depth ?? (MATRIX_POLICY_NAMES.includes(name) ? one : undefined);
     if (depth !== undefined && depth % (tapRow.taps * one) !== 0) {
@@ -200,7 +201,7 @@ function noPolicy(name: string, { matrix }: Product, matrices: readonly TilePoli
     if (TAP_POLICY_NAMES.includes(name)) {
       return refusal(
         "problem",
-        `policy ${name} multiplies rows of taps, which f16 in nhwc has with 2 to 7 taps and stride 1 along the last axis, of backward-filter ` +
+        `policy ${name} multiplies rows of taps, which f16 and int8 in nhwc have with 2 to 7 taps and stride 1 along the last axis, of backward-filter ` +
           "with 2 to 5 on tiles with a multiple of so many matrices beside each other in a subgroup" +
           (GATHERED_POLICY_NAMES.includes(name)
             ? ", and images of such that are read tap by tap"

@@ -92,7 +92,7 @@ export const CHECK_DEVICE: DeviceModel = {
     narrowLoads: 1,
     singleHalves: { gathered: 1, correlated: 1 },
     fewHalves: { one: 1, four: 1 },
-    gatheredWords: { lying: 1, packed: 1, one: 1 },
+    gatheredWords: { lying: 1, linear: 1, packed: 1, one: 1 },
     f16x3: 0,
     halves: {},
     flushed: { kept: 0.5, spilled: 0.2, halves: 0.6 },

@@ -177,7 +177,7 @@ export function isMatrixTile(text: string): boolean {
 /** `128x256x32_64x64m`: rows x columns x depth of a workgroup, rows x columns of a subgroup. */
 const SIZES = /^(\d+)x(\d+)x(\d+)_(\d+)x(\d+)m$/;
 /** Values along a tile's depth, of rows along a tap's, that a load may take at once. */
-const LOADED = 4;
+export const LOADED = 4;
 /** Sums that the registers of a thread may hold at all. */
 const MOST_SUMS = 256;
 /** Bytes of sums that a policy of given sizes passes through workgroup memory at once. */
@@ -203,8 +203,7 @@ export function parseMatrixPolicy(
   const counts = [...subgroups, ...matrices, depth / unit.k];
   if (!counts.every((count) => Number.isInteger(count) && count > 0)) return undefined;
   if (split && depth / unit.k % 2 !== 0) return undefined;
-  const loaded = LOADED * (taps.row ?? 1);
-  if (high * wide > MOST_SUMS * lanes || depth / unit.k * unitDepth(unit) % loaded !== 0) {
+  if (high * wide > MOST_SUMS * lanes || depth / unit.k * unitDepth(unit) % LOADED !== 0) {
     return undefined;
   }
   const bytes = 4 * unit.m * unit.n * subgroups[0] * subgroups[1];

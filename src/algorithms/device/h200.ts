@@ -232,7 +232,7 @@ export const H200: DeviceModel = {
     narrowLoads: 0.49,
     singleHalves: { gathered: 0.71, correlated: 0.45 },
     fewHalves: { one: 0.4, four: 0.71 },
-    gatheredWords: { lying: 1.1, packed: 0.67, one: 0.72 },
+    gatheredWords: { lying: 1.1, linear: 0.9, packed: 0.67, one: 0.72 },
     f16x3: 1.08,
     halves: {
       "matrix-tall": 1,

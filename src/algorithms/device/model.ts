@@ -128,10 +128,11 @@ export interface DeviceShares {
   readonly fewHalves: { readonly one: number; readonly four: number };
   /**
    * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, of filters as they lie and of packed ones, which
-   * turn on their way into workgroup memory; and one word at a time.
+   * turn on their way into workgroup memory, and whose steps are of several taps; and one word at a time.
    */
   readonly gatheredWords: {
     readonly lying: number;
+    readonly linear: number;
     readonly packed: number;
     readonly one: number;
   };

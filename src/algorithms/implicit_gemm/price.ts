@@ -58,7 +58,9 @@ function unitsShare(
 ): number {
   const { singleHalves, fewHalves, gatheredWords } = deviceOf(request).shares;
   if (request.dtype === "i8") {
-    return gatheredWords[b.vector === 1 ? "one" : pack(policy) === undefined ? "lying" : "packed"];
+    if (b.vector === 1) return gatheredWords.one;
+    if (linear(policy)) return gatheredWords.linear;
+    return gatheredWords[pack(policy) === undefined ? "lying" : "packed"];
   }
   const filters = request.problem.op === "bwd-filter";
   if (request.layout !== "nhwc") {

@@ -141,7 +141,7 @@ export function wordsTime(asked: PlanRequest, { copies }: Words): number {
   const device = deviceOf(asked);
   return copies.reduce((sum, { which, words }) => {
     const bytes = elementCount(tensorShape(asked.problem, which)) + WORD * words;
-    return sum + passTime(0, moveTime(bytes, device.rates.stream), device);
+    return sum + passTime(0, moveTime(bytes, device.rates.filterStream), device);
   }, 0);
 }
 
