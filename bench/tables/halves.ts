@@ -7,26 +7,37 @@ import { floorOf, FLOPS } from "./roofline.ts";
 const HALVES_FLOPS = 213e12;
 
 const FOLDER = "../h200-2026-11-26/";
+/** Of the call that ran ours beside TF32. */
+const TF32_FOLDER = "../h200-2026-11-27/";
 
-/** A layer and operation: ours, in f32 alone, cuDNN's in FP32 and, of another call, in TF32. */
+/** A layer and operation: ours, in f32 alone, cuDNN's in FP32 and, of another call, in TF32 with ours beside it. */
 interface Row {
   readonly ours: Case;
   readonly f32: Case;
   readonly peer: Case;
-  readonly tf32: Case | undefined;
+  readonly tf32: Case;
+  readonly besideTf32: Case;
 }
 
 function rowsOf(op: string): Row[] {
-  const read = (...names: string[]) =>
-    names.flatMap((name) => readCases(FOLDER + name)).filter((one) => one.op === op);
+  const from = (folder: string, ...names: string[]) =>
+    names.flatMap((name) => readCases(folder + name)).filter((one) => one.op === op);
+  const read = (...names: string[]) => from(FOLDER, ...names);
   const ours = read("conv_night.jsonl");
   const f32 = read("conv_night.f32.jsonl");
   const peers = read("conv_night.cudnn_nchw.jsonl", "conv_night.cudnn_nhwc.jsonl");
-  const tf32 = read("conv_tf32.cudnn.jsonl");
+  const tf32 = from(TF32_FOLDER, "conv_tf32.cudnn.jsonl");
+  const besideTf32 = from(TF32_FOLDER, "conv.jsonl");
   return ours.map((one) => {
     const same = (cases: readonly Case[]) =>
       fastest(cases.filter((other) => nameOf(other) === nameOf(one)));
-    return { ours: one, f32: same(f32)!, peer: same(peers)!, tf32: same(tf32) };
+    return {
+      ours: one,
+      f32: same(f32)!,
+      peer: same(peers)!,
+      tf32: same(tf32)!,
+      besideTf32: same(besideTf32)!,
+    };
   });
 }
 
@@ -45,7 +56,7 @@ function way(one: Case): string {
   return isHalves(one) ? `halves ${name}` : name;
 }
 
-const time = (one: Case | undefined) => 1000 * (one?.time_ms.median ?? NaN);
+const time = (one: Case) => 1000 * one.time_ms.median;
 
 function layers(): string {
   return tableOf(
@@ -81,7 +92,7 @@ function summary(): string {
         cell(least, 2),
         of(({ f32, peer }) => time(peer) / time(f32)),
         of(({ ours, f32 }) => time(f32) / time(ours)),
-        of(({ ours, tf32 }) => time(tf32) / time(ours)),
+        of(({ besideTf32, tf32 }) => time(tf32) / time(besideTf32)),
       ];
     }),
   );

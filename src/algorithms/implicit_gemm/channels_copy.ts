@@ -14,11 +14,16 @@ import { packFilterPass } from "../conv_product.ts";
 import { pass } from "../passes.ts";
 import type { DeviceLimits, Pass } from "../plan.ts";
 import type { PlanRequest } from "../request.ts";
-import type { BufferList } from "../tensors.ts";
+import { bufferBytes, type BufferList, fitsBuffer } from "../tensors.ts";
 import { stridesOf } from "./access.ts";
 
 /** From so many channels on a copy through workgroup memory is faster than one by single elements. */
 const FEW_ROWS = 16;
+
+/** Taps and channels that may become channels. */
+export const MOST_UNFOLDED = 64;
+/** How many times as large as a tensor its copy may be: one channel is padded to eight halves, 7 x 3 of a stem's become 24. */
+export const MOST_GROWTH = 8;
 
 /** How a tensor is written once more: turned, or taken apart along an axis. */
 export type Copy = PackShape | UnfoldShape;
@@ -189,4 +194,36 @@ export function copyPasses(
   const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
   const kernel = unfoldKernel(copy, mode, from, to, element);
   return [pass(kernel, buffers, at, unfoldWorkgroups(copy), limits)];
+}
+
+/** A problem of images whose places along the last axis hold all that its taps met there. */
+export function withoutTaps(problem: ConvProblem): ConvProblem {
+  const last = (sizes: readonly number[], value: number) => [...sizes.slice(0, -1), value];
+  return {
+    ...problem,
+    inputSize: last(problem.inputSize, problem.outputSize.at(-1)!),
+    filterSize: last(problem.filterSize, 1),
+    stride: last(problem.stride, 1),
+    dilation: last(problem.dilation, 1),
+    paddingBegin: last(problem.paddingBegin, 0),
+    paddingEnd: last(problem.paddingEnd, 0),
+  };
+}
+
+/**
+ * Whether a tensor may stand once more in a buffer: one that there can be, that takes no more bindings than the tensor, and that
+ * a pass binds beside it.
+ */
+export function copyFits(
+  { limits }: PlanRequest,
+  lying: number,
+  copied: number,
+  element: Scalar,
+): boolean {
+  const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = limits;
+  const parts = (elements: number) =>
+    Math.max(1, Math.ceil(bufferBytes(elements, element) / maxStorageBufferBindingSize));
+  return fitsBuffer(copied, element, limits) &&
+    parts(copied) <= parts(lying) &&
+    parts(lying) + parts(copied) <= maxStorageBuffersPerShaderStage;
 }

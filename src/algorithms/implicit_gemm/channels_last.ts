@@ -14,22 +14,23 @@ import { moveTime, passTime } from "../device/model.ts";
 import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
-import { bufferBytes, type BufferList, fitsBuffer, resultElements } from "../tensors.ts";
+import { bufferBytes, type BufferList, resultElements } from "../tensors.ts";
 import {
   copiedElements,
   type Copy,
+  copyFits,
   copyPasses,
   filterCopy,
   gradientCopy,
   imageCopy,
+  MOST_GROWTH,
+  MOST_UNFOLDED,
+  withoutTaps,
 } from "./channels_copy.ts";
 
 /** Halves that a load of matrix units takes at once. */
 const VECTOR = 8;
-/** Taps and channels that may become channels. */
-export const MOST_UNFOLDED = 64;
-/** How many times as large as a tensor its copy may be: one channel is padded to eight, 7 x 3 of a stem's become 24. */
-export const MOST_GROWTH = 8;
+
 /** Operands that are written once more before they are multiplied, so that matrix units load them by vectors. */
 export interface ChannelsLast {
   /** What is multiplied then: channels are innermost, those that are no whole vectors padded with zeros. */
@@ -118,38 +119,6 @@ function channelsLast(
     gradient,
     unfolded,
   };
-}
-
-/** A problem of images whose places along the last axis hold all that its taps met there. */
-export function withoutTaps(problem: ConvProblem): ConvProblem {
-  const last = (sizes: readonly number[], value: number) => [...sizes.slice(0, -1), value];
-  return {
-    ...problem,
-    inputSize: last(problem.inputSize, problem.outputSize.at(-1)!),
-    filterSize: last(problem.filterSize, 1),
-    stride: last(problem.stride, 1),
-    dilation: last(problem.dilation, 1),
-    paddingBegin: last(problem.paddingBegin, 0),
-    paddingEnd: last(problem.paddingEnd, 0),
-  };
-}
-
-/**
- * Whether a tensor may stand once more in a buffer: one that there can be, that takes no more bindings than the tensor, and that
- * a pass binds beside it.
- */
-export function copyFits(
-  { limits }: PlanRequest,
-  lying: number,
-  copied: number,
-  element: Scalar,
-): boolean {
-  const { maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = limits;
-  const parts = (elements: number) =>
-    Math.max(1, Math.ceil(bufferBytes(elements, element) / maxStorageBufferBindingSize));
-  return fitsBuffer(copied, element, limits) &&
-    parts(copied) <= parts(lying) &&
-    parts(lying) + parts(copied) <= maxStorageBuffersPerShaderStage;
 }
 
 /** Bytes of the operands as they are written, and of a filter's gradient before it is turned. */

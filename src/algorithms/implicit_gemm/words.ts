@@ -21,8 +21,7 @@ import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
-import { copyFits, MOST_GROWTH, MOST_UNFOLDED, withoutTaps } from "./channels_last.ts";
-import { imageCopy } from "./channels_copy.ts";
+import { copyFits, imageCopy, MOST_GROWTH, MOST_UNFOLDED, withoutTaps } from "./channels_copy.ts";
 
 /** Channels of a word, and of what matrix units load at once. */
 const WORD = 4;
