@@ -14,11 +14,7 @@ import { openGpu } from "../src/cli/open_gpu.ts";
 import { oneOf, parsePattern, someOf } from "../src/cli/values.ts";
 import { pipelineOf } from "../src/gpu/pipelines.ts";
 import { BACKENDS } from "../src/gpu/provider.ts";
-import {
-  type MainLoopVariant,
-  VARIANT_TRAITS,
-  variantNames,
-} from "../src/kernels/main_loop_variant.ts";
+import { parseVariant } from "../src/kernels/main_loop_variant.ts";
 import { canonicalName } from "../src/kernels/kernel.ts";
 import { MATHS } from "../src/algorithms/math.ts";
 import { CONV_DTYPES, OPERATIONS } from "../src/problem/conv_problem.ts";
@@ -92,20 +88,15 @@ function insertLayer(layer: string, out: string): void {
   Deno.env.set("MESA_SHADER_CACHE_DISABLE", "true");
 }
 
-/** The tuned kernel with the optimisations that are named. */
-function withTraits(names: readonly string[]): MainLoopVariant {
-  const known = oneOf(variantNames(false));
-  return Object.fromEntries(names.map((name) => [VARIANT_TRAITS[known(name)], true]));
-}
-
 /** The kernels of the suites' plans on the device. */
 function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
   const pattern = parsePattern(values.match);
+  const variant = parseVariant([], values.with);
   const own = {
     ...planning,
     ...(values.policy === undefined ? {} : { policy: values.policy }),
     ...(values.math === undefined ? {} : { math: oneOf(MATHS)(values.math) }),
-    ...(values.with.length === 0 ? {} : { variant: withTraits(values.with) }),
+    ...(variant === undefined ? {} : { variant }),
   };
   if (values.op === "gemm") {
     const problems = values.suite

@@ -41,7 +41,7 @@ export function policyFits(
   const loaded = (access: TileAccess) => vectorLoads ? access : { ...access, vector: 1 as const };
   const [a, b] = [loaded(rows), loaded(columns)];
   // Whether loads are of four halves or of eight is their loaders' to say, and with it how tiles lie, but of operands that say what they
-  // step over. Of rows of taps B takes eights alone.
+  // step over. Of rows of taps B takes whole vectors alone.
   const wide = ({ vector = 1, ...access }: TileAccess, steps: readonly number[] = []) => ({
     ...access,
     vector: vector === 8 ? vector : policyVector(policy, vector, steps),

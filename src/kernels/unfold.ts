@@ -42,7 +42,7 @@ function storedVector({ paddedChannels }: UnfoldShape, element: Scalar): 1 | 4 |
 }
 
 /** Workgroups of {@linkcode unfoldKernel}. */
-export function unfoldWorkgroups(shape: UnfoldShape, element: Scalar = "f32"): number {
+export function unfoldWorkgroups(shape: UnfoldShape, element: Scalar): number {
   return Math.ceil(unfoldedElements(shape) / storedVector(shape, element) / 256);
 }
 

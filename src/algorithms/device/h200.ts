@@ -59,7 +59,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   bwd-filter (geomeans; `matrix_conv_f16_nchw.jsonl` of 2026-11-23).
  * - `shares.fewHalves`: stems of networks and layers of 12, 20, 36 channels in nhwc over what was predicted of them, eleven of one
  *   half, four of four (geomeans; `matrix_few_channels.jsonl` of 2026-11-24).
- * - `shares.gatheredWords`: by hand, to 14 layers on up to 24 tiles each (`int8_rows.jsonl` of 2026-11-26).
+ * - `shares.gatheredWords`: by hand, to 14 layers on up to 24 tiles each (`int8_rows.jsonl` of 2026-11-26), and to 30 of other
+ *   networks (`other_layers_int8.jsonl` there).
  * - `sharedBytes`: two workgroups of 24 KiB share a multiprocessor, two of 25 do not (docs/performance/matrix_units.md).
  * - `shares.halfGroups`: 15 layers of groups and few channels in f16 over what was predicted of them, geomeans 0.58 forward, 0.60
  *   backward-data and 0.63 backward-filter (`taps.txt` of an H100, 2026-11-26, 8).

@@ -127,8 +127,8 @@ export interface DeviceShares {
   /** Of matrix units: implicit GEMM of channels innermost whose images are loaded one half or four at a time, in place of eight. */
   readonly fewHalves: { readonly one: number; readonly four: number };
   /**
-   * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, of filters as they lie and of packed ones, which
-   * turn on their way into workgroup memory, and whose steps are of several taps; and one word at a time.
+   * Of matrix units: implicit GEMM of int8 whose images are loaded four words at a time, with filters as they lie; with steps of several
+   * taps; with packed filters, which turn on their way into workgroup memory; and whose images are loaded one word at a time.
    */
   readonly gatheredWords: {
     readonly lying: number;

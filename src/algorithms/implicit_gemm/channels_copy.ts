@@ -22,13 +22,23 @@ const FEW_ROWS = 16;
 
 /** Taps and channels that may become channels. */
 export const MOST_UNFOLDED = 64;
-/** How many times as large as a tensor its copy may be: one channel is padded to eight halves, 7 x 3 of a stem's become 24. */
-export const MOST_GROWTH = 8;
 
 /** How a tensor is written once more: turned, or taken apart along an axis. */
 export type Copy = PackShape | UnfoldShape;
 
 /** An image with so many channels innermost; taps of the last axis among them where it is unfolded. */
+export function imageCopy(
+  request: PlanRequest,
+  which: ConvTensor,
+  paddedChannels: number,
+  unfolded: true,
+): UnfoldShape;
+export function imageCopy(
+  request: PlanRequest,
+  which: ConvTensor,
+  paddedChannels: number,
+  unfolded: boolean,
+): Copy;
 export function imageCopy(
   request: PlanRequest,
   which: ConvTensor,
@@ -193,7 +203,7 @@ export function copyPasses(
   if (unfoldedElements(copy) === 0) return [];
   const [from, to] = [buffers.split(at.unpacked), buffers.split(at.packed)];
   const kernel = unfoldKernel(copy, mode, from, to, element);
-  return [pass(kernel, buffers, at, unfoldWorkgroups(copy), limits)];
+  return [pass(kernel, buffers, at, unfoldWorkgroups(copy, element), limits)];
 }
 
 /** A problem of images whose places along the last axis hold all that its taps met there. */

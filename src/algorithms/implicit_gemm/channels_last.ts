@@ -23,13 +23,14 @@ import {
   filterCopy,
   gradientCopy,
   imageCopy,
-  MOST_GROWTH,
   MOST_UNFOLDED,
   withoutTaps,
 } from "./channels_copy.ts";
 
 /** Halves that a load of matrix units takes at once. */
 const VECTOR = 8;
+/** How many times as large as a tensor its copy may be: one channel is padded to a vector, 7 x 3 of a stem's become 24. */
+const MOST_GROWTH = VECTOR;
 
 /** Operands that are written once more before they are multiplied, so that matrix units load them by vectors. */
 export interface ChannelsLast {

@@ -48,8 +48,8 @@ export function gatherOperands(
 const MOST_ROW_TAPS = 7;
 
 /**
- * The rows of taps by which matrix units may walk: of f16 images whose channels lie in eights, and whose results leave as whole vectors of
- * channels. Undefined where they may not.
+ * The rows of taps by which matrix units may walk: of f16 and int8 images whose channels are whole vectors of 16 bytes, and whose results
+ * leave as whole vectors of channels. Undefined where they may not.
  */
 function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const { problem, layout } = request;

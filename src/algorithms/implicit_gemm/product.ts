@@ -135,10 +135,19 @@ function preferred(
 export function implicitProduct(asked: PlanRequest): Planned<ImplicitProduct> {
   const { tapRows } = fullVariant(asked.variant);
   const product = leastProduct(asked, tapRows);
-  // Rows of taps that no tile has room for are none, but on the tile that is asked for.
-  return tapRows && asked.policy === undefined && isRefusal(product)
+  // Rows of taps that no tile, or no workspace, has room for are none, but on the tile that is asked for.
+  return tapRows && asked.policy === undefined && !hasRoom(asked, product)
     ? leastProduct(asked, false)
     : product;
+}
+
+/** Whether a product is none that is refused, or will be for the workspace it takes. */
+function hasRoom(
+  { maxWorkspaceBytes = Infinity }: PlanRequest,
+  planned: Planned<ImplicitProduct>,
+): boolean {
+  return !isRefusal(planned) &&
+    (planned.product.workspaceBytes?.(planned.cut.policy) ?? 0) <= maxWorkspaceBytes;
 }
 
 function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitProduct> {
@@ -151,10 +160,7 @@ function leastProduct(asked: PlanRequest, tapRows: boolean): Planned<ImplicitPro
     return { operands, product, cut, time, channelsLast, words };
   });
   // A packed filter that there is no room for is none where it can be read as it lies.
-  const { maxWorkspaceBytes = Infinity } = asked;
-  const roomy = tried.filter((one) =>
-    !isRefusal(one) && (one.product.workspaceBytes?.(one.cut.policy) ?? 0) <= maxWorkspaceBytes
-  );
+  const roomy = tried.filter((one) => hasRoom(asked, one));
   return (roomy.length > 0 ? roomy : tried).reduce((best, one) =>
     !isRefusal(one) &&
       (isRefusal(best) || one.time < best.time ||

@@ -21,11 +21,13 @@ import type { Pass } from "../plan.ts";
 import { productUnit } from "../product.ts";
 import type { PlanRequest } from "../request.ts";
 import type { BufferList } from "../tensors.ts";
-import { copyFits, imageCopy, MOST_GROWTH, MOST_UNFOLDED, withoutTaps } from "./channels_copy.ts";
+import { copyFits, imageCopy, MOST_UNFOLDED, withoutTaps } from "./channels_copy.ts";
 
 /** Channels of a word, and of what matrix units load at once. */
 const WORD = 4;
 const VECTOR = 16;
+/** How many times as large as a tensor its copy may be: one channel is padded to a vector. */
+const MOST_GROWTH = VECTOR;
 
 /** An operand that is written once more: rows of bytes that become rows of words, or taps that become channels. */
 interface WordsCopy {
@@ -56,14 +58,14 @@ export function wordWays(request: PlanRequest): readonly [Words, ...Words[]] {
   return [first, ...wide.filter((way) => fits(request, way))];
 }
 
-/** The request in words of the channels of a problem, whole words. */
+/** The request in words of a problem's channels. */
 function inWords(
   request: PlanRequest,
   copies: readonly WordsCopy[],
   problem = request.problem,
   note?: string,
 ): Words {
-  const inChannels = Math.ceil(problem.inChannels / problem.groups / WORD) * problem.groups;
+  const inChannels = problem.inChannels / WORD;
   return { request: { ...request, problem: { ...problem, inChannels } }, copies, note };
 }
 
@@ -78,7 +80,9 @@ function padded(request: PlanRequest, multiple: number): Words {
       rowsCopy(request, which, inChannels / groups, each)
     ),
     { ...problem, inChannels: groups * each },
-    `channels of a group are padded to ${each}, whole words of four`,
+    `channels of a group are padded to ${each}, whole ${
+      multiple === WORD ? "words of four" : "vectors of four words"
+    }`,
   );
 }
 
@@ -90,7 +94,7 @@ function unfolded(request: PlanRequest): Words | undefined {
   const channels = taps * inChannels;
   if (groups > 1 || taps === 1 || channels > MOST_UNFOLDED) return undefined;
   const whole = Math.ceil(channels / VECTOR) * VECTOR;
-  const image = imageCopy(request, "input", whole, true) as UnfoldShape;
+  const image = imageCopy(request, "input", whole, true);
   return inWords(
     request,
     [
@@ -154,14 +158,15 @@ export function wordsOperands(
   const passes: Pass[] = [];
   const places = { ...tensor };
   for (const { which, shape, words } of copies) {
-    const packed = buffers.add(`padded ${which}`, "workspace", words, "u32");
+    const packed = buffers.add(`${which} in words`, "workspace", words, "u32");
+    places[which] = packed;
+    if (words === 0) continue;
     const at = { unpacked: tensor[which], packed };
     const [from, to] = [buffers.split(at.unpacked), buffers.split(packed)];
     const [kernel, workgroups] = "axis" in shape
       ? [unfoldKernel(shape, mode, from, to, "i8"), unfoldWorkgroups(shape, "i8")]
       : [packBytesKernel(shape, mode, from, to), Math.ceil(packBytesThreads(shape) / 256)];
     passes.push(pass(kernel, buffers, at, workgroups, limits));
-    places[which] = packed;
   }
   return { places, passes };
 }

@@ -74,9 +74,11 @@ Deno.test("wordWays() reads whole words as they lie, pads others, and has whole 
     ways("mb2ic3ih8oc8kh3ph1", { matrixUnits: { ...H200_UNITS, units: [] } }).length,
     1,
   );
-  // Groups are padded one by one, and one channel would be 16 times as large.
+  // Groups are padded one by one.
   assert.deepEqual(ways("g2mb2ic6ih8oc8kh3ph1").map(({ words }) => words), [2, 8]);
-  assert.deepEqual(ways("mb2ic1ih8oc8kh1").map(({ words }) => words), [1]);
+  // One channel becomes 16 times as large at most, seven taps of three 32 for 3.
+  assert.deepEqual(ways("mb2ic1ih8oc8kh1").map(({ words }) => words), [1, 4]);
+  assert.deepEqual(ways("mb2ic3ih9oc8kh7ph3").map(({ words }) => words), [1, 4, 8]);
 });
 
 Deno.test("few channels of int8 take as much workspace as there is", () => {
@@ -93,4 +95,19 @@ Deno.test("few channels of int8 take as much workspace as there is", () => {
   assert.ok(!names({ maxWorkspaceBytes: room }).includes("unfold"));
   const refused = tryPlanConv({ ...asked, maxWorkspaceBytes: 2 ** 20 });
   assert.ok(isRefusal(refused), "a copy has no room");
+  // Rows of taps that are padded, and asked for, are none without room.
+  const rows = { variant: { tapRows: true } } as const;
+  const few = request("mb2ic12ih32oc16kh3", rows);
+  assert.match(planConv(few).kernel, /_row3_/);
+  for (
+    const one of [few, {
+      ...few,
+      dtype: "f16",
+      variant: { ...rows.variant, halfTile: true },
+    }] as const
+  ) {
+    const lying = planConv({ ...one, maxWorkspaceBytes: 0 });
+    assert.doesNotMatch(lying.kernel, /_row3_/);
+    assert.equal(lying.workspaceBytes, 0);
+  }
 });
