@@ -1,6 +1,7 @@
 /** Convolutions of int8 tensors on the driver at hand: exactly the reference's. */
 import assert from "#assert";
 import fc from "fast-check";
+import { H200_LIMITS, H200_UNITS } from "../../bench/h200_limits.ts";
 import type { AlgorithmName } from "../../src/algorithms/names.ts";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
 import { planConv } from "../../src/algorithms/planner.ts";
@@ -14,6 +15,7 @@ import {
 import { type Epilogue, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
+import { runPlan } from "../../src/run/run_plan.ts";
 import type { HostOperands } from "../../src/run/subject.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
@@ -216,5 +218,71 @@ Deno.test("channels of whole words take no pass before the product but the filte
     const names = plan.passes.map(({ kernel }) => kernel.name);
     assert.ok(names.every((name) => /^implicit_gemm_fwd|^pack_strided/.test(name)), names.join());
     assert.match(plan.kernel, /b4_or4/);
+  }
+});
+
+Deno.test("taps of few channels, as matrix units read them, lie beside each other with zeros around", async () => {
+  using gpu = await openDevice({ backend });
+  const shapes: readonly ConvProblemInit[] = [
+    { batch: 2, inChannels: 3, inputSize: [9, 13], filterSize: [7, 7], stride: [2, 2] },
+    // Taps that do not follow each other, and one axis.
+    { batch: 3, inChannels: 5, inputSize: [31], filterSize: [3], dilation: [4] },
+    { batch: 2, inChannels: 1, inputSize: [4, 5, 17], filterSize: [1, 2, 5], stride: [1, 1, 3] },
+  ].map((shape) => ({
+    ...shape,
+    op: "fwd",
+    outChannels: 64,
+    paddingBegin: shape.filterSize.map((taps) => Math.floor(taps / 2)),
+  }));
+  for (
+    const [init, sizes] of shapes.flatMap((one) => [[one, "constant"], [one, "uniform"]] as const)
+  ) {
+    const problem = convProblem(init);
+    const request = convRequest(gpu, problem, {
+      algorithm: "implicit-gemm",
+      dtype: "i8",
+      layout: "nhwc",
+      sizes,
+      limits: H200_LIMITS,
+      matrixUnits: H200_UNITS,
+    });
+    const plan = planConv(request);
+    const [first] = plan.passes;
+    assert.match(first!.kernel.name, /^unfold_i8/, plan.notes.join("; "));
+    const words = plan.buffers.find(({ name }) => name === "input in words")!;
+    const alone = {
+      ...plan,
+      passes: [first!],
+      buffers: plan.buffers.map((one) =>
+        one === words
+          ? { ...one, role: "output" as const }
+          : one.role === "output"
+          ? { ...one, role: "workspace" as const }
+          : one
+      ),
+    };
+    const { input } = fillOperands(convSubject(request), "int8", 5);
+    const spec = { role: "output", dtype: "i8", shape: [words.bytes] } as const;
+    const { result } = await runPlan(gpu, alone, { input: input! }, spec, 1);
+    const channels = problem.inChannels, size = problem.inputSize.at(-1)!;
+    const places = problem.outputSize.at(-1)!, taps = problem.filterSize.at(-1)!;
+    const [step, pad, apart] = [problem.stride, problem.paddingBegin, problem.dilation]
+      .map((each) => each.at(-1)!) as [number, number, number];
+    const whole = Math.ceil(taps * channels / 16) * 16;
+    const rows = input!.length / size / channels;
+    const expected = new Int8Array(rows * places * whole);
+    for (let row = 0; row < rows; row++) {
+      for (let place = 0; place < places; place++) {
+        for (let tap = 0; tap < taps; tap++) {
+          const x = place * step + tap * apart - pad;
+          if (x < 0 || x >= size) continue;
+          for (let c = 0; c < channels; c++) {
+            expected[(row * places + place) * whole + tap * channels + c] =
+              input![(row * size + x) * channels + c]!;
+          }
+        }
+      }
+    }
+    assert.deepEqual(result.subarray(0, expected.length), expected, JSON.stringify(init));
   }
 });
