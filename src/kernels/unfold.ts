@@ -55,7 +55,7 @@ export function unfoldKernel(
   mode: SizeMode,
   source: TensorSplit,
   packed: TensorSplit,
-  element: Scalar = "f32",
+  element: Scalar,
 ): SizedKernel {
   const module = moduleBuilder(mode);
   const vector = storedVector(shape, element);

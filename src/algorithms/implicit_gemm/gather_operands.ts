@@ -1,5 +1,6 @@
 import { elementsOf } from "../../elements/elements.ts";
-import { loadedTensor, policyVector } from "../../kernels/loader.ts";
+import { scalarBytes } from "../../elements/scalar.ts";
+import { loadedTensor, policyVector, VECTOR_BYTES } from "../../kernels/loader.ts";
 import {
   gatherLoader,
   type GatherWalk,
@@ -8,6 +9,7 @@ import {
   walkedRow,
 } from "../../kernels/loaders/gather.ts";
 import { packedLoader } from "../../kernels/loaders/packed.ts";
+import { unitScalar } from "../../kernels/matrix_units.ts";
 import type { PackShape } from "../../kernels/pack_strided.ts";
 import type { TilePolicy } from "../../kernels/policy.ts";
 import type { Axis, Direction } from "../../kernels/axes.ts";
@@ -59,7 +61,7 @@ function tapRow(request: PlanRequest, results: Layout): WalkedRow | undefined {
   const { input, output } = groupChannels(problem);
   const [rows, channels] = problem.op === "fwd" ? [output, input] : [input, output];
   const axis = gatheredAxes(request).at(-1)!;
-  const vector = unit.unit.component === "i8" ? 4 : 8;
+  const vector = VECTOR_BYTES / scalarBytes(unitScalar(unit.unit));
   if (axis.taps === 1 || axis.taps > MOST_ROW_TAPS || channels % vector !== 0 || rows % 4 !== 0) {
     return undefined;
   }
