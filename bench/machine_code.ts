@@ -97,6 +97,8 @@ function planned(planning: ReturnType<typeof gpuPlanning>): KernelList {
     ...(values.policy === undefined ? {} : { policy: values.policy }),
     ...(values.math === undefined ? {} : { math: oneOf(MATHS)(values.math) }),
     ...(variant === undefined ? {} : { variant }),
+    // A pair's kernels are looked at whatever they err.
+    ...(values.pair === undefined ? {} : { maxBoundRatio: Infinity }),
   };
   if (values.op === "gemm") {
     const problems = values.suite

@@ -58,6 +58,9 @@ const step = (last, multiply = it.multiply) => { -%>
 <% } -%>
 <% }; -%>
 <%
+// Where the loop ends, which each step asks for.
+const askedEnd = (text) => it.asks ? "workgroupUniformLoad(&loop_end)" : text; -%>
+<%
 const rounds = (first, end) => { -%>
   for (var round = <%= first %>; round < <%= end %>; round += <%= it.rounds %>u) {
 <% if (it.rowBegin) { -%>
@@ -123,6 +126,9 @@ const sums = (output, counted) => { -%>
   let again = part_step > first_step;
 <% } -%>
 <%= it.parts.clear %>
+<% if (it.asks) { -%>
+  if (t == 0u) { loop_end = next_step; }
+<% } -%>
 <% if (it.parts.reloads) { -%>
   {
 <%= it.partFirst %>
@@ -137,7 +143,7 @@ const sums = (output, counted) => { -%>
 <% step(false) -%>
   }
 <% } else { -%>
-  for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : "next_step" %>; <%= it.forward %>) {
+  for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : askedEnd("next_step") %>; step++) {
 <% step(false) -%>
   }
 <% } -%>
@@ -190,7 +196,10 @@ const sums = (output, counted) => { -%>
   }
 <% } -%>
 <% } else { -%>
-  for (var step = first_step; step < end_step; <%= it.forward %>) {
+<% if (it.asks) { -%>
+  if (t == 0u) { loop_end = end_step; }
+<% } -%>
+  for (var step = first_step; step < <%= askedEnd("end_step") %>; step++) {
 <% step(false) -%>
   }
 <% } -%>

@@ -58,6 +58,15 @@ export function tileTransform(n: number, r: number, transformed: "f16" | "f32" =
   return winogradTransform(n, r, { scaling: transformed === "f16" ? "power-of-two" : "none" });
 }
 
+/** The matrices of some of a transform's products alone: what results take of these, so that those of all parts add up to them. */
+export function slicesTransform(
+  { a, g, d }: Pick<WinogradTransform, "a" | "g" | "d">,
+  slices: readonly number[],
+): Pick<WinogradTransform, "a" | "g" | "d"> {
+  const rowsOf = (matrix: Matrix) => slices.map((slice) => matrix[slice]!);
+  return { a: rowsOf(a), g: rowsOf(g), d: d.map((row) => slices.map((slice) => row[slice]!)) };
+}
+
 /** As `winogradTransform`, with points of one's own: for searching them. */
 export function makeTransform(
   n: number,

@@ -1,7 +1,12 @@
 import assert from "#assert";
 import { ONE, rational, ZERO } from "./matrix.ts";
 import { SCALINGS } from "./scaling.ts";
-import { tileTransform, type WinogradTransform, winogradTransform } from "./transform.ts";
+import {
+  slicesTransform,
+  tileTransform,
+  type WinogradTransform,
+  winogradTransform,
+} from "./transform.ts";
 
 /** Asserts Σ_a A[a][i]·G[a][k]·D[b][a] = 1 where b is i + k, else 0: so y[i] is Σ_k x[i + k]·w[k] for all data. */
 function assertCorrelation({ n, r, alpha, a, g, d }: WinogradTransform): void {
@@ -32,6 +37,22 @@ Deno.test("winogradTransform() gives the exact correlation for every F(n,r)", ()
     }
   }
   assert.equal(count, 136);
+});
+
+Deno.test("slicesTransform() gives parts whose results add up to the correlation", () => {
+  const whole = winogradTransform(9, 8, { scaling: "power-of-two" });
+  const parts = [[15, 0, 1, 2, 3], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]]
+    .map((slices) => ({ slices, ...slicesTransform(whole, slices) }));
+  for (const { slices, a, g, d } of parts) {
+    assert.deepEqual([a.length, g.length, d[0]!.length], Array(3).fill(slices.length));
+    assert.deepEqual([a[0]!.length, g[0]!.length, d.length], [9, 8, 16]);
+  }
+  assertCorrelation({
+    ...whole,
+    a: parts.flatMap(({ a }) => a),
+    g: parts.flatMap(({ g }) => g),
+    d: whole.d.map((_, row) => parts.flatMap(({ d }) => d[row]!)),
+  });
 });
 
 Deno.test("winogradTransform() gives the exact correlation in every scaling", () => {

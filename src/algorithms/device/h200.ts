@@ -31,7 +31,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
  * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` (`winrs.txt` 6 of 2026-11-26) and to what
- *   of its 25 problems that leaves: predicted 0.98 to 1.10 of what was measured, by kernel (geomeans).
+ *   of its 25 problems that leaves: predicted 0.98 to 1.10 of what was measured, by kernel (geomeans). Of α = 8 and 16 since, to
+ *   `winrs_units.txt` of 2026-11-27, on an H100, less 3 %, and a8n4r5 and a8n6r3 such that what is faster on F6 and F8 is taken.
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
  *   --balance none` (docs/performance/matrix_units.md); of tiles of 96 and 192, and `gatheredRows`, also forward of resnet3x3's
  *   Conv3 to Conv5 at N64 (`trials.txt` of 2026-11-23).
@@ -281,11 +282,16 @@ export const H200: DeviceModel = {
     winrsUnits: {
       a4n2r3: 5.35,
       a4n3r2: 6.3,
-      a8n3r6: 2.25,
-      a8n4r5: 2.8,
-      a8n5r4: 2.85,
-      a8n6r3: 2.75,
-      a8n7r2: 3.35,
+      a8n3r6: 3.4,
+      a8n4r5: 3.1,
+      a8n5r4: 3.75,
+      a8n6r3: 3.3,
+      a8n7r2: 4.2,
+      a16n5r12: 2.1,
+      a16n6r11: 2.1,
+      a16n7r10: 1.95,
+      a16n8r9: 2.2,
+      a16n9r8: 2.3,
     },
     winrsUneven: 0.05,
   },

@@ -32,13 +32,14 @@ export function describeConfiguration(
   ];
 }
 
-/** Tiles, policy and blocks of one kernel. */
-export function describeShare({ omega, tiles }: Share, made: ShareKernel): string {
-  const { tile, blocks, workgroups, threads, flush } = made;
+/** Tiles, policy and blocks of a share's kernels, of which all are alike. */
+export function describeShare({ omega, tiles }: Share, kernels: readonly ShareKernel[]): string {
+  const { tile, blocks, workgroups, threads, flush } = kernels[0]!;
   return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${
     plural(omega.r, "column")
   } of each row, ` +
     `policy ${tile}, ${plural(blocks, "block")} a segment, ` +
+    (kernels.length === 1 ? "" : `${kernels.length} times `) +
     `${plural(workgroups, "workgroup")} of ${threads} threads` +
     (flush === 0 ? "" : `, sums stored every ${flush} products`);
 }

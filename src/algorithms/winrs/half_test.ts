@@ -137,7 +137,6 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
   const groups = { ...asked.problem, groups: 16 };
   const others: Partial<PlanRequest>[] = [
     { pair: "a2n1r1" },
-    { pair: "a16n9r8" },
     { problem: groups },
     { dtype: "f32" },
     { outDtype: "f32" },
@@ -153,15 +152,11 @@ Deno.test("matrix units multiply where results are f16, channels lie in vectors,
   }
 });
 
-Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load their first tile; of eight one, which counts by no literal", () => {
+Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load their first tile; of eight one, of two steps a round", () => {
   const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
   const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
   const pass = (pair: string, splits: number) => planConv({ ...asked, pair, splits }).passes[0]!;
   const count = (wgsl: string, found: RegExp) => wgsl.match(found)?.length ?? 0;
-  const strides = ({ kernel: { wgsl }, uniforms }: ReturnType<typeof pass>) => {
-    const names = [...wgsl.match(/struct Sizes \{([^}]*)\}/)![1]!.matchAll(/(\w+): u32/g)];
-    return names.flatMap(([, name], i) => name === "one" ? uniforms![i]! : []);
-  };
   for (const [pair, inFlight, reloads] of [["a4n3r2", 2, true], ["a8n3r6", 1, false]] as const) {
     const block = blockOf(asked, H200, parseOmega(pair));
     assert.deepEqual(block, { outChannels: 64, inChannels: 64, perMultiprocessor: inFlight });
@@ -172,10 +167,37 @@ Deno.test("of four slices a multiprocessor runs two workgroups, whose parts load
     assert.equal(count(whole, /let at = first_step;/g), 1);
     for (const one of passes) {
       assert.equal(count(one.kernel.wgsl, /step\+\+\) \{/g), reloads ? 1 : 0);
-      assert.equal(count(one.kernel.wgsl, /step \+= sizes\.one\) \{/g), reloads ? 0 : 1);
-      assert.deepEqual(strides(one), reloads ? [] : [1]);
+      assert.equal(count(one.kernel.wgsl, /round \+= 2u\) \{/g), reloads ? 0 : 1);
     }
   }
+});
+
+Deno.test("parts of sums are whole rounds of two steps with eight slices", () => {
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  const asked = request(3, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
+  const stored = (pair: string) =>
+    planConv({ ...asked, pair, splits: 1, flush: 48 }).notes.join().match(/stored every (\d+)/)![1];
+  assert.equal(stored("a4n3r2"), "48");
+  assert.equal(stored("a8n3r6"), "64");
+});
+
+Deno.test("sixteen slices are two kernels of eight, of which the second adds to what the first stores, and each step asks for the end", () => {
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  const asked = request(9, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
+  const { passes, notes, multiplications } = planConv({ ...asked, pair: "a16n9r8", splits: 56 });
+  const [first, second, ...others] = passes;
+  assert.match(first!.kernel.name, /a16n9r8_64x64x16_mma16x16x16_4x4_.*_buckets_half_tile_part0/);
+  assert.match(second!.kernel.name, /_buckets_add_half_tile_part1/);
+  assert(others.every(({ kernel }) => !kernel.name.startsWith("winrs")));
+  assert.deepEqual(first!.grid, second!.grid);
+  for (const { kernel: { wgsl } } of [first!, second!]) {
+    assert.match(wgsl, /step < workgroupUniformLoad\(&loop_end\); step\+\+/);
+    assert.match(wgsl, /if \(t == 0u\) \{ loop_end = end_step; \}/);
+  }
+  assert.match(notes.join(), /2 times \d+ workgroups of 256 threads/);
+  const [one, two] = [first!, second!].map((pass) => pass.multiplications!);
+  assert.equal(one! + two!, multiplications);
+  assert.equal(one, two);
 });
 
 Deno.test("segments fill all workgroups that run at once on matrix units", () => {

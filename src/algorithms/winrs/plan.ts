@@ -21,7 +21,7 @@ import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
 import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { blockOf, refusePolicies } from "./policies.ts";
-import { type Share, type ShareKernel, shareKernel, sharesOf } from "./share.ts";
+import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
@@ -153,9 +153,10 @@ export function planConfiguration(
     ? buffers.add("buckets", "workspace", (count - 1) * elements, sum)
     : undefined;
   const shares = sharesOf(configuration);
-  const kernels = shares.map((share) =>
-    shareKernel(request, mode, configuration, share, operands, target, workspace)
+  const made = shares.map((share) =>
+    shareKernels(request, mode, configuration, share, operands, target, workspace)
   );
+  const kernels = made.flat();
   const places = {
     input: tensor.input,
     output: tensor.output,
@@ -191,7 +192,7 @@ export function planConfiguration(
     },
     notes: [
       ...describeConfiguration(problem, configuration, workspaceBytes, operandBytes(request)),
-      ...shares.map((share, i) => describeShare(share, kernels[i]!)),
+      ...shares.map((share, i) => describeShare(share, made[i]!)),
     ],
   });
 }

@@ -83,8 +83,8 @@ const WIDE = 8;
 
 /**
  * The policy of a kernel on matrix units, where its data is rounded to f16 anyhow and results to it, so that nothing is seen of how
- * units cut sums off: of nhwc, whose channels lie in whole vectors. Undefined where threads multiply: with Ω2(1,1),
- * α = 16 and a buffer of registers too.
+ * units cut sums off: of nhwc, whose channels lie in whole vectors. Undefined where threads multiply: with Ω2(1,1)
+ * and a buffer of registers too.
  */
 export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolicy | undefined {
   const { problem, layout, limits, matrixUnits, policy } = request;

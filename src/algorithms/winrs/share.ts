@@ -25,11 +25,11 @@ import {
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
-import { unitSliceName } from "../../kernels/slices/unit_policy.ts";
+import { sliceParts, stepsWritten, unitSliceName } from "../../kernels/slices/unit_policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
-import { tileTransform } from "../../winograd/transform.ts";
+import { slicesTransform, tileTransform } from "../../winograd/transform.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
@@ -90,22 +90,51 @@ function flushEvery({ flush }: PlanRequest, length: number): number {
   return every < length ? every : 0;
 }
 
+/** Buffers of a problem, as kernels of shares take them. */
+type ShareBuffers = Pick<ReturnType<typeof problemBuffers>, "buffers" | "tensor" | "elements">;
+
 /**
- * Makes a share's kernel.
+ * Makes a share's kernels: one, or one of each part of its slices, each of which adds to the buckets of those before it.
  *
  * @param target The buffer of bucket 0: the result's where that is what sums are in.
  * @param workspace The buffer of buckets 1 and on, where there are any.
  * @throws {UnsupportedError} if no policy fits the device.
  */
-export function shareKernel(
+export function shareKernels(
+  request: PlanRequest,
+  mode: SizeMode,
+  configuration: Configuration,
+  share: Share,
+  operands: ShareBuffers,
+  target: number,
+  workspace: number | undefined,
+): ShareKernel[] {
+  const { adds, omega } = share;
+  const parts = unitPolicyOf(request, omega) === undefined ? [] : sliceParts(slicesOf(omega));
+  return parts.length < 2
+    ? [shareKernel(request, mode, configuration, share, undefined, operands, target, workspace)]
+    : parts.map((of, index) =>
+      shareKernel(
+        request,
+        mode,
+        configuration,
+        { ...share, adds: adds || index > 0 },
+        { index, of },
+        operands,
+        target,
+        workspace,
+      )
+    );
+}
+
+/** @param part Which slices the kernel has, and its place among those of the others; all where absent. */
+function shareKernel(
   request: PlanRequest,
   mode: SizeMode,
   configuration: Configuration,
   { adds, omega, ...place }: Share,
-  { buffers, tensor, elements: types }: Pick<
-    ReturnType<typeof problemBuffers>,
-    "buffers" | "tensor" | "elements"
-  >,
+  part: { readonly index: number; readonly of: readonly number[] } | undefined,
+  { buffers, tensor, elements: types }: ShareBuffers,
   target: number,
   workspace: number | undefined,
 ): ShareKernel {
@@ -115,16 +144,16 @@ export function shareKernel(
   const shape = correlationShape(request, configuration, { adds, omega, ...place });
   // The gradient is F(n,r)'s filter, X its input.
   const half = types.tile === "f16";
-  const transforms = tileTransforms(
-    [tileTransform(omega.n, omega.r, half ? "f16" : "f32")],
-    identity(1),
-  );
-  const slices = slicesOf(omega);
+  const whole = tileTransform(omega.n, omega.r, half ? "f16" : "f32");
+  const transforms = tileTransforms([part ? slicesTransform(whole, part.of) : whole], identity(1));
+  const slices = part?.of.length ?? slicesOf(omega);
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
   const length = Math.ceil(axes.outputRows / segmentation.rows) *
     Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
-  const partial = Math.ceil(flushEvery(request, length) / policy.depth);
+  const written = units && stepsWritten(omega.alpha);
+  const round = written ?? 1;
+  const partial = round * Math.ceil(flushEvery(request, length) / (round * policy.depth));
   const module = moduleBuilder(mode);
   const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
   const wide = units === undefined ? loadVector(request, omega) : 8;
@@ -163,6 +192,7 @@ export function shareKernel(
     ...(workspace === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
     ...(half ? ["half_tile"] : []),
+    ...(part ? [`part${part.index}`] : []),
     ...(wide === 4 ? ["wide"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
@@ -173,7 +203,7 @@ export function shareKernel(
     ...name,
     mode,
     module,
-    loop,
+    { ...loop, written },
     units,
     unitCorrelationLoader(
       module,

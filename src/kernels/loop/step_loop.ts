@@ -104,13 +104,16 @@ export interface StepLoop {
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
   /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds`. */
   readonly alone?: StepsAlone | undefined;
-  /** Steps that all workgroups', and all parts of their sums, are whole multiples of: one loop over rounds of so many is then all texts'. */
+  /**
+   * Steps that all workgroups', and all parts of their sums, are whole multiples of, or those beyond the end add nothing: one loop over
+   * rounds of so many is then all texts'.
+   */
   readonly rounds?: number | undefined;
   /**
-   * WGSL of 1 that is no literal, for loops from one step to the next, of parts or of all, of which a compiler would otherwise keep more
-   * than there are registers.
+   * Whether each step asks workgroup memory where the loop ends, with which a compiler writes out one step of it where it else writes
+   * out eight: for one of one tile whose steps are long. Not where the last step is a text of its own.
    */
-  readonly stride?: string | undefined;
+  readonly asks?: boolean | undefined;
 }
 
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
@@ -160,6 +163,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       module.declarations(),
       ...loop.declarations,
       ...new Set(products.declarations),
+      ...(loop.asks ? ["var<workgroup> loop_end: u32;"] : []),
     ].filter((one) => one !== "").join("\n"),
     begin: [
       both(({ places }) => places),
@@ -172,7 +176,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     rowBegin: both(({ rowBegin }) => rowBegin),
     first: step("first_step"),
     partFirst: step("part_step"),
-    forward: loop.stride === undefined ? "step++" : `step += ${loop.stride}`,
+    asks: loop.asks ?? false,
     early,
     among,
     second: [step("first_step + 1u"), both(({ advance }) => advance)].join("\n"),

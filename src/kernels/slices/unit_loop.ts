@@ -13,6 +13,7 @@ import type { SliceStore } from "./exchange.ts";
 import { sliceIterations, type SliceLoopShape, sliceWorkgroupText } from "./loop.ts";
 import { type PatchTransform, transformText } from "./patch.ts";
 import {
+  type StepsWritten,
   unitSliceBytes,
   unitSliceName,
   type UnitSlicePolicy,
@@ -23,10 +24,11 @@ import {
 } from "./unit_policy.ts";
 
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
-export type UnitSliceShape = Omit<
-  SliceLoopShape,
-  "across" | "scalar" | "outputLayout" | "registerBuffer"
->;
+export interface UnitSliceShape
+  extends Omit<SliceLoopShape, "across" | "scalar" | "outputLayout" | "registerBuffer"> {
+  /** Steps that the loop is written out for; whatever a compiler makes of it where absent. Those beyond the end add nothing. */
+  readonly written: StepsWritten | undefined;
+}
 
 /** Slices of workgroups of which a multiprocessor runs two. */
 const FEW_SLICES = 4;
@@ -155,15 +157,12 @@ export function unitSliceKernel(
   store: SliceStore,
 ): SizedKernel {
   const threads = unitSliceThreads(policy);
-  const { partial = 0 } = shape;
+  const { partial = 0, written } = shape;
   const { rows, columns, matrices, unit } = policy;
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}${
     rasterTrait(shape.raster)
   }_${suffix}`;
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  // Eight subgroups fill a multiprocessor's registers: what a compiler loads ahead for steps that it writes out then moves to memory
-  // and back. Two workgroups of four gain by it.
-  const full = policy.slices > FEW_SLICES;
   const none: StepLoader = { places: "", registers: "", fetch: "", store: "" };
   const wgsl = stepLoopText({
     name,
@@ -179,9 +178,12 @@ export function unitSliceKernel(
     loaders: [loader, none],
     products: unitSliceProducts(
       policy,
-      partial > 0 && { steps: partialSteps, clear: "", stored: true, reloads: !full },
+      // Two workgroups of four subgroups gain by registers that no tile waits in meanwhile.
+      partial > 0 &&
+        { steps: partialSteps, clear: "", stored: true, reloads: policy.slices <= FEW_SLICES },
     ),
-    stride: full ? module.parameter("one", 1) : undefined,
+    rounds: written === 2 ? written : undefined,
+    asks: written === 1,
     output: unitSliceOutput(policy, output, store),
   }, module);
   const sized = sizedKernel(

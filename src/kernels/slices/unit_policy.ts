@@ -16,7 +16,7 @@ export interface UnitSlicePolicy {
   readonly matrices: readonly [number, number];
 }
 
-/** Slices up to which the sums and what is transformed meanwhile fit registers: those of α = 16 are moved to memory and back. */
+/** Slices of a workgroup up to which the sums and what is transformed meanwhile fit registers. */
 const MOST_SLICES = 8;
 /** Matrices of sums of a subgroup along rows: with as many columns they take half of what registers there are. */
 const MATRICES = 4;
@@ -25,12 +25,27 @@ const VALUES = 8;
 const SUMS = 4;
 const VECTOR_BYTES = 16;
 
-/** The policies for so many slices, one of each unit that multiplies halves, the largest first. */
+/**
+ * The slices of each kernel that a product of so many is cut into: all, or of sixteen eight each, whose results add up, since the
+ * output transform is a sum over slices. The last slice, of the point at infinity, goes with the first, of 0, so that both
+ * slices of a pair of points ±p, which share half of their sums, are in one kernel.
+ */
+export function sliceParts(slices: number): number[][] {
+  const parts = Math.ceil(slices / MOST_SLICES);
+  const each = slices / parts;
+  const first = parts > 1 ? slices - 1 : 0;
+  return Array.from(
+    { length: parts },
+    (_, part) => Array.from({ length: each }, (_, i) => (part * each + i + first) % slices),
+  );
+}
+
+/** The policies for each part of so many slices, one of each unit that multiplies halves, the largest first. */
 export function unitSlicePolicies(
-  slices: number,
+  all: number,
   { units, lanes }: MatrixUnits,
 ): UnitSlicePolicy[] {
-  if (slices > MOST_SLICES) return [];
+  const slices = sliceParts(all)[0]!.length;
   const size = ({ m, n, k }: MatrixUnit) => m * n * k;
   return units
     .filter(({ component, result }) => component === "f16" && result === "f32")
@@ -41,6 +56,17 @@ export function unitSlicePolicies(
       return { rows, columns, depth: unit.k, unit, lanes, slices, matrices };
     })
     .filter(({ rows, columns }) => rows % VALUES === 0 && columns % VALUES === 0);
+}
+
+/** Steps of a loop's text. */
+export type StepsWritten = 1 | 2;
+
+/**
+ * How many steps a loop's text holds whose patches have so many columns at most; undefined for as many as a compiler writes out, which
+ * is eight. Those of α = 16 take 24 KB each and of α = 8 less: the instruction cache holds one and two (docs/performance/winrs.md).
+ */
+export function stepsWritten(columns: number): StepsWritten | undefined {
+  return columns <= 4 ? undefined : columns <= 8 ? 2 : 1;
 }
 
 /** `64x64x16_mma16x16x16_4x4`, as it stands in kernel names. */

@@ -1,5 +1,8 @@
 import assert from "#assert";
+import { tileTransform } from "../../winograd/transform.ts";
 import {
+  sliceParts,
+  stepsWritten,
   unitSliceBytes,
   unitSliceName,
   unitSlicePolicies,
@@ -21,8 +24,9 @@ Deno.test("unitSlicePolicies() gives each slice a subgroup, by units from the la
   ];
   assert.deepEqual(names(4), tiles);
   assert.deepEqual(names(8), tiles);
-  // Sums of 16 slices leave no registers.
-  assert.deepEqual(names(16), []);
+  // Sums of 16 slices would leave no registers: two kernels have eight each.
+  assert.deepEqual(names(16), tiles);
+  assert.equal(unitSlicePolicies(16, nvidia)[0]!.slices, 8);
   assert.deepEqual(
     [4, 8].map((slices) => unitSliceThreads(unitSlicePolicies(slices, nvidia)[0]!)),
     [
@@ -32,6 +36,28 @@ Deno.test("unitSlicePolicies() gives each slice a subgroup, by units from the la
   );
   const whole = { lanes: 32, units: [{ ...unit(16, 16, 16), component: "i8", result: "i32" }] };
   assert.deepEqual(unitSlicePolicies(8, whole as never), []);
+});
+
+Deno.test("sliceParts() keeps both slices of a pair of points in one kernel", () => {
+  assert.deepEqual(sliceParts(4), [[0, 1, 2, 3]]);
+  assert.deepEqual(sliceParts(8), [[0, 1, 2, 3, 4, 5, 6, 7]]);
+  const parts = sliceParts(16);
+  assert.deepEqual(parts.map((part) => part.length), [8, 8]);
+  for (const r of [8, 9, 10, 11, 12]) {
+    const { points } = tileTransform(17 - r, r, "f16");
+    for (const part of parts) {
+      const own = part.map((slice) => points[slice]!);
+      const paired = own.filter((point) => point !== "0" && point !== "inf");
+      assert(
+        paired.every((point) => own.includes(point.replace(/^-?/, (sign) => sign ? "" : "-"))),
+      );
+    }
+  }
+  assert.deepEqual(parts.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
+});
+
+Deno.test("stepsWritten() lets no loop outgrow the instruction cache", () => {
+  assert.deepEqual([4, 8, 16].map(stepsWritten), [undefined, 2, 1]);
 });
 
 Deno.test("the tile holds both operands of every slice, and sums pass through the same memory", () => {
