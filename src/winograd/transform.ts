@@ -58,13 +58,31 @@ export function tileTransform(n: number, r: number, transformed: "f16" | "f32" =
   return winogradTransform(n, r, { scaling: transformed === "f16" ? "power-of-two" : "none" });
 }
 
-/** The matrices of some of a transform's products alone: what results take of these, so that those of all parts add up to them. */
+/** The matrices of a transform. */
+export type TransformMatrices = Pick<WinogradTransform, "a" | "g" | "d">;
+
+const cut = new WeakMap<TransformMatrices, Map<string, TransformMatrices>>();
+
+/**
+ * The matrices of some of a transform's products alone: what results take of these, so that those of sets of products add up to the
+ * results. The same object for the same arguments.
+ */
 export function slicesTransform(
-  { a, g, d }: Pick<WinogradTransform, "a" | "g" | "d">,
+  transform: TransformMatrices,
   slices: readonly number[],
-): Pick<WinogradTransform, "a" | "g" | "d"> {
-  const rowsOf = (matrix: Matrix) => slices.map((slice) => matrix[slice]!);
-  return { a: rowsOf(a), g: rowsOf(g), d: d.map((row) => slices.map((slice) => row[slice]!)) };
+): TransformMatrices {
+  const { a, g, d } = transform;
+  if (slices.length === a.length && slices.every((slice, i) => slice === i)) return transform;
+  const known = cut.get(transform) ?? new Map<string, TransformMatrices>();
+  cut.set(transform, known);
+  const key = slices.join();
+  let made = known.get(key);
+  if (made === undefined) {
+    const rowsOf = (matrix: Matrix) => slices.map((slice) => matrix[slice]!);
+    made = { a: rowsOf(a), g: rowsOf(g), d: d.map((row) => slices.map((slice) => row[slice]!)) };
+    known.set(key, made);
+  }
+  return made;
 }
 
 /** As `winogradTransform`, with points of one's own: for searching them. */

@@ -43,6 +43,8 @@ Deno.test("slicesTransform() gives parts whose results add up to the correlation
   const whole = winogradTransform(9, 8, { scaling: "power-of-two" });
   const parts = [[15, 0, 1, 2, 3], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]]
     .map((slices) => ({ slices, ...slicesTransform(whole, slices) }));
+  assert.equal(slicesTransform(whole, [0, 1]), slicesTransform(whole, [0, 1]));
+  assert.equal(slicesTransform(whole, whole.a.map((_, slice) => slice)), whole);
   for (const { slices, a, g, d } of parts) {
     assert.deepEqual([a.length, g.length, d[0]!.length], Array(3).fill(slices.length));
     assert.deepEqual([a[0]!.length, g[0]!.length, d.length], [9, 8, 16]);

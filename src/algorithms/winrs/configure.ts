@@ -43,6 +43,8 @@ export interface ConfigureOptions {
   readonly parameters?: SegmentParameters;
   /** How much longer a kernel takes where channels do not lie innermost and no two of its tiles lie in a row; 1 where absent. */
   readonly across?: (omega: Omega) => number;
+  /** Kernels, one after the other, in which its slices are multiplied; 1 where absent. */
+  readonly sets?: (omega: Omega) => number;
   /** TB/s at which workgroups store their sums, as each does at its end; they cost nothing where absent. */
   readonly storeRate?: number;
   readonly pair?: KernelPair;
@@ -109,17 +111,18 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 
 /** What a configuration goes by. */
 type Figures =
-  & Required<Pick<ConfigureOptions, "block" | "parameters" | "across" | "storeRate">>
+  & Required<Pick<ConfigureOptions, "block" | "parameters" | "across" | "sets" | "storeRate">>
   & { readonly throughput: (omega: Omega) => number };
 
 function figuresOf(options: ConfigureOptions): Figures {
-  const { block = paperBlock, across = () => 1, storeRate = Infinity } = options;
+  const { block = paperBlock, across = () => 1, sets = () => 1, storeRate = Infinity } = options;
   const device = deviceOf(options);
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
     parameters: options.parameters ?? segmentParameters(device),
     block,
     across,
+    sets,
     storeRate,
   };
 }
@@ -158,7 +161,7 @@ function predictMs(
   axes: ReducedAxes,
   pair: KernelPair,
   segmentation: Segmentation,
-  { throughput, block, parameters, across, storeRate }: Figures,
+  { throughput, block, parameters, across, sets, storeRate }: Figures,
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
   const kept = keptShare(axes);
@@ -176,20 +179,22 @@ function predictMs(
     const largest = (1 + parameters.unevenness) * height * wide;
     // Tiles that lie in a row share its lines.
     const lines = 1 + (across(omega) - 1) / wide;
-    return rowMs * kept * lines * ((rounds - 1) * mean + largest) + parameters.launch;
+    return rowMs * kept * lines * ((rounds - 1) * mean + largest) +
+      sets(omega) * parameters.launch;
   };
   const reduction = count === 1
     ? 0
     : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
-  // Each part of a sum but the first is added to what is there, which is read, as a second kernel's are to the first one's.
-  const moves = (tiles: number, segmentColumns: number) => {
+  // Each part of a sum but the first is added to what is there, which is read, as another kernel's are to those before it.
+  const moves = (omega: Omega, tiles: number, segmentColumns: number) => {
     const length = height * Math.ceil(tiles / segmentColumns) * problem.batch;
     // Empty sums are stored once, too.
-    return segmentColumns * (2 * Math.max(1, Math.ceil(length / LONGEST_SUM)) - 1);
+    const parts = sets(omega) * Math.max(1, Math.ceil(length / LONGEST_SUM));
+    return segmentColumns * (2 * parts - 1);
   };
   const second = columns - firstColumns;
-  const moved = moves(pair.k0, firstColumns) +
-    (second === 0 ? 0 : moves(pair.k1, second) + (shared ? second : 0));
+  const moved = moves(pair.first, pair.k0, firstColumns) +
+    (pair.second ? moves(pair.second, pair.k1, second) + (shared ? second : 0) : 0);
   const storing = rows * moved * 4 * filterElements(problem) / (storeRate * 1e9);
   return kernelMs(pair.first, pair.k0, firstColumns) + reduction + storing +
     (pair.second ? kernelMs(pair.second, pair.k1, second) : 0);

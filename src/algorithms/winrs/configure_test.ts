@@ -28,6 +28,19 @@ function wideBlock(omega: Omega): CacheBlock {
   return omega.alpha === 8 ? { outChannels: 64, inChannels: 64 } : paperBlock(omega);
 }
 
+Deno.test("a share in two sets of slices is priced with another launch, and twice the sums that are stored", () => {
+  const problem = parseDescriptor("mb16ic64ih128oc64kh8ph4", "bwd-filter");
+  const pair = parsePair("a16n8r9", 8, 129);
+  const predicted = (sets: number, storeRate: number) =>
+    configure(problem, { pair, sets: () => sets, storeRate, segments: 33 }).predictedMs;
+  const launch = segmentParameters(H200).launch;
+  assert.ok(Math.abs(predicted(2, Infinity) - predicted(1, Infinity) - launch) < 1e-9);
+  // Of each segment another read and another store.
+  const { segmentation } = configure(problem, { pair, segments: 33 });
+  const bytes = 2 * segmentation.count * 4 * 64 * 64 * 64;
+  assert.ok(Math.abs(predicted(2, 1) - predicted(1, 1) - launch - bytes / 1e9) < 1e-9);
+});
+
 const DEVICES: readonly [string, ConfigureOptions][] = [
   ["64x32 twice", { throughput: NOMINAL_THROUGHPUT }],
   ["64x64 once", { throughput: NOMINAL_THROUGHPUT, block: wideBlock }],

@@ -32,7 +32,7 @@ export function describeConfiguration(
   ];
 }
 
-/** Tiles, policy and blocks of a share's kernels, of which all are alike. */
+/** Tiles, policy and blocks of a share's kernels, which differ by their slices alone. */
 export function describeShare({ omega, tiles }: Share, kernels: readonly ShareKernel[]): string {
   const { tile, blocks, workgroups, threads, flush } = kernels[0]!;
   return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${

@@ -186,8 +186,8 @@ Deno.test("sixteen slices are two kernels of eight, of which the second adds to 
   const asked = request(9, { matrixUnits: { lanes: 32, units: [unit] }, maxBoundRatio: 1e9 });
   const { passes, notes, multiplications } = planConv({ ...asked, pair: "a16n9r8", splits: 56 });
   const [first, second, ...others] = passes;
-  assert.match(first!.kernel.name, /a16n9r8_64x64x16_mma16x16x16_4x4_.*_buckets_half_tile_part0/);
-  assert.match(second!.kernel.name, /_buckets_add_half_tile_part1/);
+  assert.match(first!.kernel.name, /a16n9r8_64x64x16_mma16x16x16_4x4_.*_buckets_half_tile_set0/);
+  assert.match(second!.kernel.name, /_buckets_add_half_tile_set1/);
   assert(others.every(({ kernel }) => !kernel.name.startsWith("winrs")));
   assert.deepEqual(first!.grid, second!.grid);
   for (const { kernel: { wgsl } } of [first!, second!]) {

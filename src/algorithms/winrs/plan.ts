@@ -20,7 +20,7 @@ import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, omegaName } from "./omega.ts";
 import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
-import { blockOf, refusePolicies } from "./policies.ts";
+import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
@@ -83,6 +83,7 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     device,
     throughput: kernelRates(request),
     block: (omega) => blockOf(request, device, omega),
+    sets: (omega) => sliceSetsOf(request, omega).length,
     ...(pair === undefined
       ? {}
       : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, kernelRates(request)) }),
@@ -128,7 +129,7 @@ export function planWinrs(request: PlanRequest, mode: SizeMode): Planned<Plan> {
 }
 
 /**
- * Plans WinRS: one kernel, or a pair of them, computes the buckets of all segments, operands transformed on their way
+ * Plans WinRS: the kernels of one share or of a pair compute the buckets of all segments, operands transformed on their way
  * in and results on their way out; then a compensated sum of the buckets, and a pass that rounds it where results are f16.
  *
  * @param configuration Pair and segments, of kernels with policies that fit the device.
@@ -187,7 +188,7 @@ export function planConfiguration(
     multiplications: kernels.reduce((sum, { multiplications }) => sum + multiplications, 0),
     amplification: Math.max(...shares.map(({ omega }) => enlarged(request, omega))),
     arithmetic: {
-      ...winrsArithmetic(problem, configuration, shares, kernels[0]!),
+      ...winrsArithmetic(problem, configuration, shares, kernels),
       ...(isHalf(request) ? { transformed: "f16" } : {}),
     },
     notes: [
@@ -202,14 +203,14 @@ function winrsArithmetic(
   { batch, filterSize, outputSize }: ConvProblem,
   { axes, segmentation: { rows } }: Configuration,
   shares: readonly Share[],
-  { flush }: ShareKernel,
+  kernels: readonly ShareKernel[],
 ): PlanArithmetic {
   const { widthAxis } = axes;
   const length = Math.ceil(axes.outputRows / rows) * batch *
     Math.ceil(shares[0]!.tiles / shares[0]!.segmentColumns);
   return {
     fold: "results",
-    chain: flush === 0 ? length : flush,
+    chain: Math.max(...kernels.map(({ flush }) => flush === 0 ? length : flush)),
     segment: length,
     tiles: shares.map(({ omega: { n, r }, firstColumn, tiles }) => ({
       axes: filterSize.map((_, axis) => axis === widthAxis ? { n, r } : { n: 1, r: 1 }),

@@ -5,7 +5,9 @@ import {
   type SlicePolicy,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
+import { END_BYTES } from "../../kernels/loop/step_loop.ts";
 import {
+  sliceSets,
   unitSliceBytes,
   unitSlicePolicies,
   type UnitSlicePolicy,
@@ -39,6 +41,14 @@ const HALF_POLICIES: typeof POLICIES = {
 /** Multiplications of a tile: Ω2(1,1) is the direct product. */
 export function slicesOf({ n, r }: Omega): number {
   return n + r - 1;
+}
+
+/** The slices of each kernel that a share takes: on matrix units of as many as registers hold the sums of. */
+export function sliceSetsOf(request: PlanRequest, omega: Omega): number[][] {
+  const slices = slicesOf(omega);
+  return unitPolicyOf(request, omega) === undefined
+    ? [Array.from({ length: slices }, (_, slice) => slice)]
+    : sliceSets(slices);
 }
 
 /** Operands whose loaders store along the depth. */
@@ -97,7 +107,7 @@ export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolic
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)
   ) return undefined;
   return unitSlicePolicies(slicesOf(omega), matrixUnits).find((one) =>
-    unitSliceBytes(one) <= limits.maxComputeWorkgroupStorageSize &&
+    unitSliceBytes(one) + END_BYTES <= limits.maxComputeWorkgroupStorageSize &&
     unitSliceThreads(one) <= limits.maxComputeInvocationsPerWorkgroup
   );
 }

@@ -25,7 +25,7 @@ import {
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
-import { sliceParts, stepsWritten, unitSliceName } from "../../kernels/slices/unit_policy.ts";
+import { stepsWritten, unitSliceName } from "../../kernels/slices/unit_policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -35,7 +35,7 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
 import { type Omega, omegaName } from "./omega.ts";
-import { loadVector, operandsAcross, policyOf, slicesOf, unitPolicyOf } from "./policies.ts";
+import { loadVector, operandsAcross, policyOf, sliceSetsOf, unitPolicyOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -70,7 +70,7 @@ export function sharesOf({ pair, segmentation }: Configuration): Share[] {
   }];
 }
 
-/** A share's kernel, and how it is started. */
+/** A kernel of a share, and how it is started. */
 export interface ShareKernel {
   readonly kernel: SizedKernel;
   /** Its policy's name. */
@@ -94,7 +94,7 @@ function flushEvery({ flush }: PlanRequest, length: number): number {
 type ShareBuffers = Pick<ReturnType<typeof problemBuffers>, "buffers" | "tensor" | "elements">;
 
 /**
- * Makes a share's kernels: one, or one of each part of its slices, each of which adds to the buckets of those before it.
+ * Makes a share's kernels: one, or one of each set of its slices, each of which adds to the buckets of those before it.
  *
  * @param target The buffer of bucket 0: the result's where that is what sums are in.
  * @param workspace The buffer of buckets 1 and on, where there are any.
@@ -109,31 +109,32 @@ export function shareKernels(
   target: number,
   workspace: number | undefined,
 ): ShareKernel[] {
-  const { adds, omega } = share;
-  const parts = unitPolicyOf(request, omega) === undefined ? [] : sliceParts(slicesOf(omega));
-  return parts.length < 2
-    ? [shareKernel(request, mode, configuration, share, undefined, operands, target, workspace)]
-    : parts.map((of, index) =>
-      shareKernel(
-        request,
-        mode,
-        configuration,
-        { ...share, adds: adds || index > 0 },
-        { index, of },
-        operands,
-        target,
-        workspace,
-      )
-    );
+  return sliceSetsOf(request, share.omega).map((slices, index, sets) =>
+    shareKernel(
+      request,
+      mode,
+      configuration,
+      { ...share, adds: share.adds || index > 0 },
+      { slices, trait: sets.length === 1 ? [] : [`set${index}`] },
+      operands,
+      target,
+      workspace,
+    )
+  );
 }
 
-/** @param part Which slices the kernel has, and its place among those of the others; all where absent. */
+/** Slices of a kernel, and how its name tells them from the others of its share. */
+interface SliceSet {
+  readonly slices: readonly number[];
+  readonly trait: readonly string[];
+}
+
 function shareKernel(
   request: PlanRequest,
   mode: SizeMode,
   configuration: Configuration,
   { adds, omega, ...place }: Share,
-  part: { readonly index: number; readonly of: readonly number[] } | undefined,
+  set: SliceSet,
   { buffers, tensor, elements: types }: ShareBuffers,
   target: number,
   workspace: number | undefined,
@@ -145,8 +146,8 @@ function shareKernel(
   // The gradient is F(n,r)'s filter, X its input.
   const half = types.tile === "f16";
   const whole = tileTransform(omega.n, omega.r, half ? "f16" : "f32");
-  const transforms = tileTransforms([part ? slicesTransform(whole, part.of) : whole], identity(1));
-  const slices = part?.of.length ?? slicesOf(omega);
+  const transforms = tileTransforms([slicesTransform(whole, set.slices)], identity(1));
+  const slices = set.slices.length;
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
   const length = Math.ceil(axes.outputRows / segmentation.rows) *
@@ -192,7 +193,7 @@ function shareKernel(
     ...(workspace === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
     ...(half ? ["half_tile"] : []),
-    ...(part ? [`part${part.index}`] : []),
+    ...set.trait,
     ...(wide === 4 ? ["wide"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";

@@ -110,11 +110,14 @@ export interface StepLoop {
    */
   readonly rounds?: number | undefined;
   /**
-   * Whether each step asks workgroup memory where the loop ends, with which a compiler writes out one step of it where it else writes
-   * out eight: for one of one tile whose steps are long. Not where the last step is a text of its own.
+   * Whether each step asks workgroup memory where the loop ends. A compiler then keeps one step in the loop's text, and not the eight
+   * that it else writes out: for long steps. Not with `rounds` or `counted`, nor where the last step is a text of its own.
    */
   readonly asks?: boolean | undefined;
 }
+
+/** Bytes of workgroup memory that say where the loop ends, where it `asks`. */
+export const END_BYTES = 4;
 
 /** Workgroups whose number of steps a text of their own knows: of a loop that does not a compiler makes less (docs/performance/matrix_units.md). */
 export interface StepsAlone {

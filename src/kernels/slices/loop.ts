@@ -131,13 +131,20 @@ export function sliceLoopKernel(
   );
 }
 
-/** Iterations of the loop's, and of its parts'. */
+/**
+ * Iterations of the loop's, and of its parts'.
+ *
+ * @param written Steps of a loop inside of it, where more than one are written out.
+ */
 export function sliceIterations(
   { steps, partial = 0 }: Pick<SliceLoopShape, "steps" | "partial">,
+  written = 1,
 ): number {
+  const rounds = Math.ceil(steps / written);
+  const inner = written === 1 ? 0 : loopIterations(written);
   return partial === 0
-    ? loopIterations(steps)
-    : loopIterations(Math.ceil(steps / partial), 1) + steps;
+    ? loopIterations(rounds, inner)
+    : loopIterations(Math.ceil(steps / partial), 1) + rounds * (1 + inner);
 }
 
 /** Which workgroups there are, and what of the product is one's. */

@@ -1,5 +1,5 @@
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
-import { type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
+import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
 import { rasterTrait } from "../main_loop_variant.ts";
 import { MATRIX_FEATURES } from "../matrix_units.ts";
 import {
@@ -192,8 +192,8 @@ export function unitSliceKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    unitSliceBytes(policy),
-    sliceIterations(shape),
+    unitSliceBytes(policy) + (written === 1 ? END_BYTES : 0),
+    sliceIterations(shape, written),
   );
   const { kernel } = sized;
   const features = new Set([...kernel.features, "shader-f16", ...MATRIX_FEATURES]);

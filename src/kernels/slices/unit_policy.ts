@@ -26,26 +26,26 @@ const SUMS = 4;
 const VECTOR_BYTES = 16;
 
 /**
- * The slices of each kernel that a product of so many is cut into: all, or of sixteen eight each, whose results add up, since the
+ * The sets of slices of a product of so many, a kernel each: all, or of sixteen eight each, whose results add up, since the
  * output transform is a sum over slices. The last slice, of the point at infinity, goes with the first, of 0, so that both
- * slices of a pair of points ±p, which share half of their sums, are in one kernel.
+ * slices of a pair of points ±p, which share half of their sums, are in one set.
  */
-export function sliceParts(slices: number): number[][] {
-  const parts = Math.ceil(slices / MOST_SLICES);
-  const each = slices / parts;
-  const first = parts > 1 ? slices - 1 : 0;
+export function sliceSets(slices: number): number[][] {
+  const sets = Math.ceil(slices / MOST_SLICES);
+  const each = slices / sets;
+  const first = sets > 1 ? slices - 1 : 0;
   return Array.from(
-    { length: parts },
-    (_, part) => Array.from({ length: each }, (_, i) => (part * each + i + first) % slices),
+    { length: sets },
+    (_, set) => Array.from({ length: each }, (_, i) => (set * each + i + first) % slices),
   );
 }
 
-/** The policies for each part of so many slices, one of each unit that multiplies halves, the largest first. */
+/** The policies for each set of so many slices, one of each unit that multiplies halves, the largest first. */
 export function unitSlicePolicies(
   all: number,
   { units, lanes }: MatrixUnits,
 ): UnitSlicePolicy[] {
-  const slices = sliceParts(all)[0]!.length;
+  const slices = sliceSets(all)[0]!.length;
   const size = ({ m, n, k }: MatrixUnit) => m * n * k;
   return units
     .filter(({ component, result }) => component === "f16" && result === "f32")

@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { tileTransform } from "../../winograd/transform.ts";
 import {
-  sliceParts,
+  sliceSets,
   stepsWritten,
   unitSliceBytes,
   unitSliceName,
@@ -38,22 +38,22 @@ Deno.test("unitSlicePolicies() gives each slice a subgroup, by units from the la
   assert.deepEqual(unitSlicePolicies(8, whole as never), []);
 });
 
-Deno.test("sliceParts() keeps both slices of a pair of points in one kernel", () => {
-  assert.deepEqual(sliceParts(4), [[0, 1, 2, 3]]);
-  assert.deepEqual(sliceParts(8), [[0, 1, 2, 3, 4, 5, 6, 7]]);
-  const parts = sliceParts(16);
-  assert.deepEqual(parts.map((part) => part.length), [8, 8]);
+Deno.test("sliceSets() keeps both slices of a pair of points in one kernel", () => {
+  assert.deepEqual(sliceSets(4), [[0, 1, 2, 3]]);
+  assert.deepEqual(sliceSets(8), [[0, 1, 2, 3, 4, 5, 6, 7]]);
+  const sets = sliceSets(16);
+  assert.deepEqual(sets.map((set) => set.length), [8, 8]);
   for (const r of [8, 9, 10, 11, 12]) {
     const { points } = tileTransform(17 - r, r, "f16");
-    for (const part of parts) {
-      const own = part.map((slice) => points[slice]!);
+    for (const set of sets) {
+      const own = set.map((slice) => points[slice]!);
       const paired = own.filter((point) => point !== "0" && point !== "inf");
       assert(
         paired.every((point) => own.includes(point.replace(/^-?/, (sign) => sign ? "" : "-"))),
       );
     }
   }
-  assert.deepEqual(parts.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
+  assert.deepEqual(sets.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
 });
 
 Deno.test("stepsWritten() lets no loop outgrow the instruction cache", () => {
