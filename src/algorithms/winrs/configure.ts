@@ -120,10 +120,19 @@ function figuresOf(options: ConfigureOptions): Figures {
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
     parameters: options.parameters ?? segmentParameters(device),
-    block,
+    block: remembered(block),
     across,
-    sets,
+    sets: remembered(sets),
     storeRate,
+  };
+}
+
+/** What `figure` gives for a kernel, found once: thousands of grids ask for it. */
+function remembered<T>(figure: (omega: Omega) => T): (omega: Omega) => T {
+  const known = new Map<Omega, T>();
+  return (omega) => {
+    if (!known.has(omega)) known.set(omega, figure(omega));
+    return known.get(omega)!;
   };
 }
 
