@@ -5,7 +5,6 @@ import {
   type SlicePolicy,
   sliceThreads,
 } from "../../kernels/slices/policy.ts";
-import { END_BYTES } from "../../kernels/loop/step_loop.ts";
 import {
   sliceSets,
   unitSliceBytes,
@@ -107,7 +106,7 @@ export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolic
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)
   ) return undefined;
   return unitSlicePolicies(slicesOf(omega), matrixUnits).find((one) =>
-    unitSliceBytes(one) + END_BYTES <= limits.maxComputeWorkgroupStorageSize &&
+    unitSliceBytes(one) <= limits.maxComputeWorkgroupStorageSize &&
     unitSliceThreads(one) <= limits.maxComputeInvocationsPerWorkgroup
   );
 }

@@ -25,7 +25,7 @@ import {
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
-import { stepsWritten, unitSliceName } from "../../kernels/slices/unit_policy.ts";
+import { unitSliceName } from "../../kernels/slices/unit_policy.ts";
 import { tensorShape } from "../../problem/conv_problem.ts";
 import { stridesInLayout } from "../../tensor/layout.ts";
 import { identity } from "../../winograd/matrix.ts";
@@ -152,8 +152,7 @@ function shareKernel(
   const policy = units ?? policyOf(request, omega);
   const length = Math.ceil(axes.outputRows / segmentation.rows) *
     Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
-  const written = units && stepsWritten(omega.alpha);
-  const round = written ?? 1;
+  const round = units?.written ?? 1;
   const partial = round * Math.ceil(flushEvery(request, length) / (round * policy.depth));
   const module = moduleBuilder(mode);
   const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
@@ -204,7 +203,7 @@ function shareKernel(
     ...name,
     mode,
     module,
-    { ...loop, written },
+    loop,
     units,
     unitCorrelationLoader(
       module,

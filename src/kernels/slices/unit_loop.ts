@@ -1,5 +1,5 @@
 import exchange from "../../../shaders/exchange.wgsl" with { type: "text" };
-import { END_BYTES, type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
+import { type StepLoader, stepLoopText, type StepProducts } from "../loop/step_loop.ts";
 import { rasterTrait } from "../main_loop_variant.ts";
 import { MATRIX_FEATURES } from "../matrix_units.ts";
 import {
@@ -13,7 +13,6 @@ import type { SliceStore } from "./exchange.ts";
 import { sliceIterations, type SliceLoopShape, sliceWorkgroupText } from "./loop.ts";
 import { type PatchTransform, transformText } from "./patch.ts";
 import {
-  type StepsWritten,
   unitSliceBytes,
   unitSliceName,
   type UnitSlicePolicy,
@@ -24,11 +23,10 @@ import {
 } from "./unit_policy.ts";
 
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
-export interface UnitSliceShape
-  extends Omit<SliceLoopShape, "across" | "scalar" | "outputLayout" | "registerBuffer"> {
-  /** Steps that the loop is written out for; whatever a compiler makes of it where absent. Those beyond the end add nothing. */
-  readonly written: StepsWritten | undefined;
-}
+export type UnitSliceShape = Omit<
+  SliceLoopShape,
+  "across" | "scalar" | "outputLayout" | "registerBuffer"
+>;
 
 /** Slices of workgroups of which a multiprocessor runs two. */
 const FEW_SLICES = 4;
@@ -157,8 +155,8 @@ export function unitSliceKernel(
   store: SliceStore,
 ): SizedKernel {
   const threads = unitSliceThreads(policy);
-  const { partial = 0, written } = shape;
-  const { rows, columns, matrices, unit } = policy;
+  const { partial = 0 } = shape;
+  const { rows, columns, matrices, unit, written } = policy;
   const name = `${traits}_${unitSliceName(policy)}${partial === 0 ? "" : "_partial"}${
     rasterTrait(shape.raster)
   }_${suffix}`;
@@ -182,6 +180,7 @@ export function unitSliceKernel(
       partial > 0 &&
         { steps: partialSteps, clear: "", stored: true, reloads: policy.slices <= FEW_SLICES },
     ),
+    // Steps beyond the end add nothing: all that their patches hold lies outside.
     rounds: written === 2 ? written : undefined,
     asks: written === 1,
     output: unitSliceOutput(policy, output, store),
@@ -192,7 +191,7 @@ export function unitSliceKernel(
     wgsl,
     module,
     [threads, 1, 1],
-    unitSliceBytes(policy) + (written === 1 ? END_BYTES : 0),
+    unitSliceBytes(policy),
     sliceIterations(shape, written),
   );
   const { kernel } = sized;

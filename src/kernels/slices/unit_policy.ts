@@ -1,3 +1,4 @@
+import { END_BYTES } from "../loop/step_loop.ts";
 import { type MatrixUnit, type MatrixUnits, unitShape } from "../matrix_units.ts";
 
 /**
@@ -14,6 +15,8 @@ export interface UnitSlicePolicy {
   readonly slices: number;
   /** Matrices of sums of a subgroup along rows and columns. */
   readonly matrices: readonly [number, number];
+  /** Steps that the loop's text holds; as many as a compiler writes out where absent. */
+  readonly written: 1 | 2 | undefined;
 }
 
 /** Slices of a workgroup up to which the sums and what is transformed meanwhile fit registers. */
@@ -40,12 +43,21 @@ export function sliceSets(slices: number): number[][] {
   );
 }
 
-/** The policies for each set of so many slices, one of each unit that multiplies halves, the largest first. */
+/**
+ * How many steps a loop's text holds for patches of up to α columns. Those of α = 16 take 24 KB each and of α = 8 less: of the eight that
+ * a compiler writes out the instruction cache holds one and two (docs/performance/winrs.md).
+ */
+function stepsWritten(alpha: number): UnitSlicePolicy["written"] {
+  return alpha <= 4 ? undefined : alpha <= 8 ? 2 : 1;
+}
+
+/** The policies for each set of α slices, one of each unit that multiplies halves, the largest first. */
 export function unitSlicePolicies(
-  all: number,
+  alpha: number,
   { units, lanes }: MatrixUnits,
 ): UnitSlicePolicy[] {
-  const slices = sliceSets(all)[0]!.length;
+  const slices = sliceSets(alpha)[0]!.length;
+  const written = stepsWritten(alpha);
   const size = ({ m, n, k }: MatrixUnit) => m * n * k;
   return units
     .filter(({ component, result }) => component === "f16" && result === "f32")
@@ -53,20 +65,9 @@ export function unitSlicePolicies(
     .map((unit): UnitSlicePolicy => {
       const matrices = [MATRICES, MATRICES * unit.m / unit.n] as const;
       const [rows, columns] = [matrices[0] * unit.m, matrices[1] * unit.n];
-      return { rows, columns, depth: unit.k, unit, lanes, slices, matrices };
+      return { rows, columns, depth: unit.k, unit, lanes, slices, matrices, written };
     })
     .filter(({ rows, columns }) => rows % VALUES === 0 && columns % VALUES === 0);
-}
-
-/** Steps of a loop's text. */
-export type StepsWritten = 1 | 2;
-
-/**
- * How many steps a loop's text holds whose patches have so many columns at most; undefined for as many as a compiler writes out, which
- * is eight. Those of α = 16 take 24 KB each and of α = 8 less: the instruction cache holds one and two (docs/performance/winrs.md).
- */
-export function stepsWritten(columns: number): StepsWritten | undefined {
-  return columns <= 4 ? undefined : columns <= 8 ? 2 : 1;
 }
 
 /** `64x64x16_mma16x16x16_4x4`, as it stands in kernel names. */
@@ -119,7 +120,7 @@ export function unitSliceVectors(policy: UnitSlicePolicy): number {
   return Math.max(unitSliceTile(policy).vectors, unitSliceSums(policy).vectors);
 }
 
-/** Bytes of it. */
+/** Bytes of workgroup memory: of these, and of where the loop ends where each step asks for it. */
 export function unitSliceBytes(policy: UnitSlicePolicy): number {
-  return VECTOR_BYTES * unitSliceVectors(policy);
+  return VECTOR_BYTES * unitSliceVectors(policy) + (policy.written === 1 ? END_BYTES : 0);
 }

@@ -2,7 +2,6 @@ import assert from "#assert";
 import { tileTransform } from "../../winograd/transform.ts";
 import {
   sliceSets,
-  stepsWritten,
   unitSliceBytes,
   unitSliceName,
   unitSlicePolicies,
@@ -56,8 +55,11 @@ Deno.test("sliceSets() keeps both slices of a pair of points in one kernel", () 
   assert.deepEqual(sets.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
 });
 
-Deno.test("stepsWritten() lets no loop outgrow the instruction cache", () => {
-  assert.deepEqual([4, 8, 16].map(stepsWritten), [undefined, 2, 1]);
+Deno.test("loops of long steps are written out less often, and ask for the end in memory of their own", () => {
+  const policies = [4, 8, 16].map((alpha) => unitSlicePolicies(alpha, nvidia)[0]!);
+  assert.deepEqual(policies.map(({ written }) => written), [undefined, 2, 1]);
+  const [, eight, sixteen] = policies.map(unitSliceBytes);
+  assert.equal(sixteen, eight! + 4);
 });
 
 Deno.test("the tile holds both operands of every slice, and sums pass through the same memory", () => {
