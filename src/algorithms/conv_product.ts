@@ -202,6 +202,7 @@ export function productPass(
     output,
     {
       accumulation: product.accumulate,
+      order: "serpentine",
       chain: product.chain,
       room: limits.maxComputeWorkgroupStorageSize,
       ...(variant === undefined ? {} : { variant }),

@@ -2,7 +2,7 @@ import type { Accumulation } from "../elements/elements.ts";
 import { scalarFeature } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
 import { dealtLoader } from "./loop/dealt_loader.ts";
-import { withoutMicroKernel } from "./loop/inner_product.ts";
+import { type ProductOrder, withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
@@ -28,6 +28,8 @@ export interface MainLoopOptions {
   readonly variant?: MainLoopVariant;
   /** f32 where absent. */
   readonly accumulation?: Accumulation;
+  /** How threads go over products in f32; row by row where absent. */
+  readonly order?: ProductOrder;
   /** How far matrix units add up at once; all where absent. */
   readonly chain?: UnitChain | undefined;
   /** Products that threads add up in f32 before their sums move to second ones; all where absent. */
@@ -159,7 +161,7 @@ export function mainLoopKernel(
   const threads = policyThreads(policy);
   const steps = Math.ceil(shape.depth / policy.depth);
   const last = peeledDepth(shape, policy, mode, variant);
-  const { accumulation = "f32", chain, threadChain, skip, partials } = options;
+  const { accumulation = "f32", order = "rows", chain, threadChain, skip, partials } = options;
   const { splits } = shape;
   const row = b.tapRing?.row?.steps;
   const streamed = shape.split !== undefined;
@@ -178,7 +180,7 @@ export function mainLoopKernel(
   }
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)
-    : threadBody(policy, a, b, last, variant, accumulation, threadChain);
+    : threadBody(policy, a, b, last, variant, accumulation, order, threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;

@@ -2,7 +2,7 @@ import type { Accumulation } from "../elements/elements.ts";
 import { sumScalar } from "../elements/scalar.ts";
 import type { TileLoader } from "./loader.ts";
 import { F16_CHAIN } from "./loop/accumulate.ts";
-import { fragments, innerProduct, type SumName } from "./loop/inner_product.ts";
+import { fragments, innerProduct, type ProductOrder, type SumName } from "./loop/inner_product.ts";
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
 import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
 import type { StepProducts, StepSchedule } from "./loop/step_loop.ts";
@@ -45,6 +45,7 @@ export function threadBody(
   last: number | undefined,
   variant: FullMainLoopVariant,
   accumulation: Accumulation,
+  order: ProductOrder,
   chain?: number,
 ): LoopBody {
   const inner = innerProduct(accumulation);
@@ -76,6 +77,7 @@ export function threadBody(
       depth: policy.depth,
       unroll: variant.unroll,
       ahead: variant.registerBuffer,
+      order,
       last,
       inner,
       threadTile: policy,

@@ -14,7 +14,16 @@ export interface InnerProduct {
   factor(tile: Scalar, text: string, width: 1 | 4): string;
   /** Adds the products of one value of A and four of B to four sums. */
   multiply(sums: string, a: string, b: string): string;
+  /** Adds the product of two values to a sum, where the text may do so one by one. */
+  multiplyOne?(sum: string, a: string, b: string): string;
 }
+
+/**
+ * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back
+ * (`serpentine`), so that each product shares a value with the one before it. By the text's order NVIDIA's compiler deals values to
+ * the banks of registers (docs/performance/machine_code.md, The order of products).
+ */
+export type ProductOrder = "rows" | "serpentine";
 
 /** Fused multiply-adds in a floating type; a tile of another type is converted. */
 function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
@@ -22,6 +31,10 @@ function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
     sum: scalar,
     factor: (tile, text, width) => tile === scalar ? text : `${typeName(scalar, width)}(${text})`,
     multiply: (sums, a, b) => `${sums} = fma(${typeName(scalar, 4)}(${a}), ${b}, ${sums});`,
+    // Halves are multiplied in pairs.
+    ...(scalar === "f32"
+      ? { multiplyOne: (sum: string, a: string, b: string) => `${sum} = fma(${a}, ${b}, ${sum});` }
+      : {}),
   };
 }
 
@@ -102,18 +115,31 @@ export function rowFragments(
   ];
 }
 
-/** Multiplies the fragments of a row, which are named with `suffix`. */
+/** Multiplies the fragments of a row, which are named with `suffix`, in an order that the inner product has. */
 export function multiplyFragments(
   inner: InnerProduct,
   tile: ThreadTile,
   sum: SumName,
+  order: ProductOrder,
   suffix = "",
 ): string[] {
   const single = tile.threadRows === 1;
   const factor = (row: number) =>
     single ? `a0${suffix}` : `a${Math.floor(row / 4)}${suffix}.${"xyzw"[row % 4]}`;
-  return eachSum(
-    tile,
-    (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}${suffix}`),
-  );
+  const { multiplyOne } = inner;
+  if (order === "rows" || multiplyOne === undefined) {
+    return eachSum(
+      tile,
+      (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}${suffix}`),
+    );
+  }
+  const columns = Array.from({ length: fragments(tile.threadColumns) * 4 }, (_, column) => column);
+  return Array.from(
+    { length: tile.threadRows },
+    (_, row) =>
+      (row % 2 === 0 ? columns : columns.toReversed()).map((column) => {
+        const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
+        return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}${suffix}.${element}`);
+      }),
+  ).flat();
 }

@@ -3,6 +3,7 @@ import {
   clearSums,
   type InnerProduct,
   multiplyFragments,
+  type ProductOrder,
   rowFragments,
   type SumName,
   type ThreadTile,
@@ -26,6 +27,8 @@ export interface ThreadProducts {
   readonly unroll: boolean;
   /** A row's fragments are loaded before the row ahead of it is multiplied. */
   readonly ahead?: boolean;
+  /** Row by row where absent. */
+  readonly order?: ProductOrder;
   /** Products of the last step, where it is a text of its own. */
   readonly last?: number | undefined;
   readonly inner: InnerProduct;
@@ -37,15 +40,25 @@ export interface ThreadProducts {
 
 /** The text of a thread's products of a step. */
 export function threadProducts(
-  { tiles: [a, b], depth, unroll, ahead = false, last, inner, threadTile, accumulate, sumIndex }:
-    ThreadProducts,
+  {
+    tiles: [a, b],
+    depth,
+    unroll,
+    ahead = false,
+    order = "rows",
+    last,
+    inner,
+    threadTile,
+    accumulate,
+    sumIndex,
+  }: ThreadProducts,
 ): StepProducts {
   const every = accumulate.into === "registers" ? accumulate.every : 0;
   const sums = threadSums(threadTile, inner.sum, every, sumIndex);
   const row = (k: string) => rowFragments(inner, threadTile, k, a, b);
   const load = (k: string, suffix = "", keyword = "let") =>
     row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
-  const multiply = (suffix = "") => multiplyFragments(inner, threadTile, sums.inner, suffix);
+  const multiply = (suffix = "") => multiplyFragments(inner, threadTile, sums.inner, order, suffix);
   const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
   const rows = (depth: number) =>
     Array.from({ length: depth }, (_, k) => {
