@@ -14,7 +14,7 @@ import {
 } from "./vulkan.ts";
 
 /** Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. */
-const PATIENCE = 26;
+const PATIENCE = 22;
 
 const TEST = [
   ...["test", "-A", "--no-check", "--cached-only", "--parallel"],

@@ -1,4 +1,4 @@
-/** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts has f32's own. */
+/** Products of every dtype and variant of the main loop pass both compilers; wgsl_test.ts and wgsl_dawn_test.ts have f32's own. */
 import assert from "#assert";
 import { softwareDevice } from "../src/algorithms/device/h200.ts";
 import { planGemm } from "../src/algorithms/gemm/plan.ts";
