@@ -105,10 +105,12 @@ Deno.test("golden cases of f16 in half the bytes agree with the reference, also 
   let ran = 0, parts = 0;
   for (const [index, golden] of loadGoldenCases().entries()) {
     for (const [which, op] of OPERATIONS.entries()) {
-      for (const small of [true, false]) {
+      // Then with bindings of which the largest buffer takes three: kernels of more take seconds to compile.
+      let maxStorageBufferBindingSize = gpu.limits.maxStorageBufferBindingSize;
+      for (const small of [false, true]) {
         // Each case in one layout an operation.
         const layout = LAYOUTS[(index + which) % LAYOUTS.length]!;
-        const limits = small ? { ...gpu.limits, maxStorageBufferBindingSize: 12_288 } : gpu.limits;
+        const limits = { ...gpu.limits, maxStorageBufferBindingSize };
         const request = convRequest({ limits }, golden.problems[op], {
           algorithm: "winograd2d-nonfused",
           dtype: "f16",
@@ -136,8 +138,10 @@ Deno.test("golden cases of f16 in half the bytes agree with the reference, also 
         // So small bindings may be too many; tiles of long filters err too much.
         if (isRefusal(plan)) {
           assert.ok(small || plan.kind === "accuracy", plan.text);
-          continue;
+          break;
         }
+        const largest = Math.max(...plan.buffers.map(({ bytes }) => bytes));
+        maxStorageBufferBindingSize = 1024 * Math.ceil(largest / 3 / 1024);
         const { verdict, message } = await checkRun(gpu, plan, subject, operands);
         assert.equal(verdict, "pass", `${golden.name} ${plan.kernel} ${layout}: ${message}`);
         ran++;
