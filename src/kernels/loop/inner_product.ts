@@ -20,8 +20,8 @@ export interface InnerProduct {
 
 /**
  * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back
- * (`serpentine`), so that each product of the row shares a value with the one before it: NVIDIA's code of that text is faster
- * (docs/performance/machine_code.md, The order of products).
+ * (`serpentine`), so that each product of the row shares a value with the one before it: NVIDIA's code of that text is mostly
+ * faster (docs/performance/machine_code.md, The order of products).
  */
 export type ProductOrder = "rows" | "serpentine";
 
