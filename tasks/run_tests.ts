@@ -13,11 +13,8 @@ import {
   taskEnvironment,
 } from "./vulkan.ts";
 
-/**
- * Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. With what goes before and
- * behind them, three minutes, all is done within thirty. On two slow cores without a driver's cache of shaders they take some 24.
- */
-const PATIENCE = 25;
+/** Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. */
+const PATIENCE = 22;
 
 const TEST = [
   ...["test", "-A", "--no-check", "--cached-only", "--parallel"],
