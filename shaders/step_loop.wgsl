@@ -61,6 +61,33 @@ const step = (last, multiply = it.multiply) => { -%>
 // Where the loop ends, which each step asks for.
 const askedEnd = (text) => it.asks ? "workgroupUniformLoad(&loop_end)" : text; -%>
 <%
+// The loop ends within a step's products, where nothing is on its way; the rest of the last step's follow it.
+const rotated = () => { -%>
+<%
+const fill = () => { -%>
+    {
+<%= it.store %>
+    }
+    workgroupBarrier();
+<%= it.rotated.before %>
+<% }; -%>
+  if (first_step < end_step) {
+<% fill() -%>
+  for (var step = first_step; step < end_step - 1u; step++) {
+    // The next tile travels to registers while the rest of this one is multiplied.
+    {
+<%= it.next %>
+<%= it.fetch %>
+    }
+<%= it.rotated.after %>
+    workgroupBarrier();
+<% fill() -%>
+  }
+<%= it.rotated.after %>
+    workgroupBarrier();
+  }
+<% }; -%>
+<%
 const rounds = (first, end) => { -%>
   for (var round = <%= first %>; round < <%= end %>; round += <%= it.rounds %>u) {
 <% if (it.rowBegin) { -%>
@@ -184,6 +211,8 @@ const sums = (output, counted) => { -%>
   }
 <% } else if (it.rounds) { -%>
 <% rounds("first_step", "end_step") -%>
+<% } else if (it.rotated) { -%>
+<% rotated() -%>
 <% } else if (counted) { -%>
   for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
     let step = first_step + turn;

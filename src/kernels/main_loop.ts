@@ -5,6 +5,7 @@ import { dealtLoader } from "./loop/dealt_loader.ts";
 import { type ProductOrder, withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
+import { isWorthRotating } from "./loop/thread_products.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
 import { isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
@@ -28,7 +29,7 @@ export interface MainLoopOptions {
   readonly variant?: MainLoopVariant;
   /** f32 where absent. */
   readonly accumulation?: Accumulation;
-  /** How threads go over products in f32; row by row where absent. */
+  /** How threads go over products in f32 where the loop is not rotated; row by row where absent. */
   readonly order?: ProductOrder;
   /** How far matrix units add up at once; all where absent. */
   readonly chain?: UnitChain | undefined;
@@ -180,7 +181,7 @@ export function mainLoopKernel(
   }
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)
-    : threadBody(policy, a, b, last, variant, accumulation, order, threadChain);
+    : threadBody(policy, a, b, last, variant, accumulation, order, rotatedRows(), threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;
@@ -230,6 +231,15 @@ export function mainLoopKernel(
   const own = scalarFeature(unitScalar(policy.matrix.unit));
   const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
   return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
+
+  /** Rows of a step before the loop's end, where it may be rotated: a little less than half of them. */
+  function rotatedRows(): number {
+    const { rotatedLoop, prefetch, doubleBuffer } = variant;
+    const crowded = a.crowded === true || b.crowded === true;
+    return rotatedLoop && prefetch && !doubleBuffer && !crowded && isWorthRotating(mode, longest)
+      ? Math.floor((policy.depth - 1) / 2)
+      : 0;
+  }
 }
 
 /** Iterations of loops inside one step: none, where the tile's depth is unrolled. */

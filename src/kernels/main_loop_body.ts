@@ -36,6 +36,7 @@ export interface LoopBody {
  * Every thread multiplies a tile of its own.
  *
  * @param last Products of the last step where it is a text of its own.
+ * @param rotated Rows of a step before the loop's end, where it is rotated.
  * @param chain Products in f32 that one sum adds up before they move to a second one; all where absent.
  */
 export function threadBody(
@@ -46,6 +47,7 @@ export function threadBody(
   variant: FullMainLoopVariant,
   accumulation: Accumulation,
   order: ProductOrder,
+  rotated: number,
   chain?: number,
 ): LoopBody {
   const inner = innerProduct(accumulation);
@@ -78,6 +80,7 @@ export function threadBody(
       unroll: variant.unroll,
       ahead: variant.registerBuffer,
       order,
+      rotated,
       last,
       inner,
       threadTile: policy,

@@ -29,6 +29,8 @@ export interface MainLoopVariant {
   readonly arrays2d?: boolean;
   /** The depth of a tile is text, not a loop. On. */
   readonly unroll?: boolean;
+  /** The loop ends within the products of a step, where that pays: where it is long and threads make sums in f32. On. */
+  readonly rotatedLoop?: boolean;
   /** The last step is a text of its own, where that pays: it loads nothing and multiplies no further than the depth goes. On. */
   readonly peel?: boolean;
   /** A tile of results a thread in registers; without it 1 x 4, and A is read one element at a time. On. */
@@ -74,6 +76,7 @@ export const TUNED_VARIANT: FullMainLoopVariant = {
   registerBuffer: false,
   arrays2d: true,
   unroll: true,
+  rotatedLoop: true,
   peel: true,
   microKernel: true,
   halfTile: false,
@@ -94,6 +97,7 @@ export const VARIANT_TRAITS: Readonly<Record<string, MainLoopSwitch>> = {
   "register-buffer": "registerBuffer",
   "arrays-2d": "arrays2d",
   "unroll": "unroll",
+  "rotated-loop": "rotatedLoop",
   "peel": "peel",
   "micro-kernel": "microKernel",
   "half-tile": "halfTile",

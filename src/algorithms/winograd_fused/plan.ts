@@ -46,6 +46,12 @@ import { chainSteps, loadVector, slicedProduct } from "./product.ts";
  */
 const FEW_THREADS = 128;
 
+/**
+ * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: others are slower so
+ * (docs/performance/machine_code.md, Rotated loops).
+ */
+const ROTATED_ROWS = 4;
+
 /** Plans fused Winograd along the last one (`winograd1d`) or two (`winograd2d`) axes, forward or backward-data. */
 export function planWinogradFused(axes: 1 | 2): (
   request: PlanRequest,
@@ -213,11 +219,13 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
         : []),
       ...(epilogue.activation === "none" ? [] : [activationStep(epilogue.activation)]),
     ];
-    const { outputLayout, registerBuffer, raster } = fullVariant(request.variant);
+    const { outputLayout, registerBuffer, rotatedLoop, raster } = fullVariant(request.variant);
     const loop = {
       ...operands,
       outputLayout,
       registerBuffer,
+      rotatedLoop,
+      rotated: axes === 2 && slices === 16 && layout === "nhwc" ? ROTATED_ROWS : undefined,
       raster,
       rows: filterSide === "rows" ? geometry.targets : tiles,
       columns: filterSide === "rows" ? tiles : geometry.targets,

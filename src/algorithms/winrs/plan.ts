@@ -26,10 +26,16 @@ import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts
 /** Why WinRS cannot do a problem, or undefined. */
 export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
-  const { halfTile: _, matrixUnits: __, registerBuffer: ___, raster: ____, ...varied } = variant ??
-    {};
+  const {
+    halfTile: _,
+    matrixUnits: __,
+    registerBuffer: ___,
+    raster: ____,
+    rotatedLoop: _____,
+    ...varied
+  } = variant ?? {};
   if (variesLoop(varied)) {
-    return "its kernels differ by half-tile, matrix-units, register-buffer and raster alone";
+    return "its kernels differ by half-tile, matrix-units, register-buffer, rotated-loop and raster alone";
   }
   const { filterWidth, outputRows, outputWidth, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";

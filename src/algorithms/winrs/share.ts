@@ -123,6 +123,12 @@ export function shareKernels(
   );
 }
 
+/**
+ * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: others are slower so
+ * (docs/performance/machine_code.md, Rotated loops).
+ */
+const ROTATED_ROWS = 5;
+
 /** Slices of a kernel, and how its name tells them from the others of its share. */
 interface SliceSet {
   readonly slices: readonly number[];
@@ -170,7 +176,7 @@ function shareKernel(
   const buckets = workspace === undefined
     ? undefined
     : module.tensor("buckets", "write", vector, buffers.split(workspace));
-  const { registerBuffer, raster } = fullVariant(request.variant);
+  const { registerBuffer, rotatedLoop, raster } = fullVariant(request.variant);
   const loop = {
     slices,
     rows: shape.outChannels,
@@ -233,6 +239,7 @@ function shareKernel(
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
     const operands = { slices, across, scalar: types.tile };
+    const rotated = slices === 16 && layout === "nhwc" ? ROTATED_ROWS : undefined;
     const at = {
       tile: sliceTile(policy, operands),
       depth: policy.depth,
@@ -254,7 +261,7 @@ function shareKernel(
       ...name,
       mode,
       module,
-      { ...loop, ...operands, registerBuffer },
+      { ...loop, ...operands, registerBuffer, rotatedLoop, rotated },
       policy,
       a,
       b,

@@ -19,11 +19,11 @@ export interface InnerProduct {
 }
 
 /**
- * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back
- * (`serpentine`), so that each product of the row shares a value with the one before it: NVIDIA's code of that text is mostly
- * faster (docs/performance/machine_code.md, The order of products).
+ * In which order a thread multiplies what it has of a row of both tiles: vectors row by row, or value by value there and back, along
+ * rows (`serpentine`) or `columns`, so that each product of the row shares a value with the one before it: NVIDIA's code of that text
+ * is mostly faster (docs/performance/machine_code.md, The order of products).
  */
-export type ProductOrder = "rows" | "serpentine";
+export type ProductOrder = "rows" | "serpentine" | "columns";
 
 /** Fused multiply-adds in a floating type; a tile of another type is converted. */
 function fusedMultiplyAdd(scalar: Scalar): InnerProduct {
@@ -133,13 +133,18 @@ export function multiplyFragments(
       (row, j) => inner.multiply(sum(row, j), factor(row), `b${j}${suffix}`),
     );
   }
-  const columns = Array.from({ length: fragments(tile.threadColumns) * 4 }, (_, column) => column);
-  return Array.from(
-    { length: tile.threadRows },
-    (_, row) =>
-      (row % 2 === 0 ? columns : columns.toReversed()).map((column) => {
-        const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
-        return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}${suffix}.${element}`);
-      }),
-  ).flat();
+  const places = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const [rows, columns] = [places(tile.threadRows), places(fragments(tile.threadColumns) * 4)];
+  const one = (row: number, column: number) => {
+    const [j, element] = [Math.floor(column / 4), "xyzw"[column % 4]];
+    return multiplyOne(`${sum(row, j)}.${element}`, factor(row), `b${j}${suffix}.${element}`);
+  };
+  return order === "serpentine"
+    ? rows.flatMap((row) => thereAndBack(columns, row).map((column) => one(row, column)))
+    : columns.flatMap((column) => thereAndBack(rows, column).map((row) => one(row, column)));
+}
+
+/** Places in their order, in odd turns from the last to the first. */
+function thereAndBack(places: readonly number[], turn: number): readonly number[] {
+  return turn % 2 === 0 ? places : places.toReversed();
 }

@@ -49,6 +49,11 @@ export interface StepProducts {
   readonly multiply: string;
   /** The same row by row, where rows are texts: what fills the other tile then stands among them. */
   readonly multiplyRows?: readonly string[];
+  /**
+   * The same in two parts, where the loop ends between them and not with a step: of one tile, filled from registers, whose sums stay
+   * where they are, in a loop without `rounds`.
+   */
+  readonly rotated?: { readonly before: string; readonly after: string };
   /** Multiplies those of the last step, where it is a text of its own. */
   readonly multiplyLast: string;
   /** Multiplies those of a round's first and last steps, where these are texts of their own. */
@@ -176,6 +181,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
       ...before,
     ].filter((one) => one !== "").join("\n"),
     row: products.row ?? { before: [], after: [] },
+    rotated: products.rotated,
     rowBegin: both(({ rowBegin }) => rowBegin),
     first: step("first_step"),
     partFirst: step("part_step"),

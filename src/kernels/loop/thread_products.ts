@@ -9,6 +9,7 @@ import {
   type ThreadTile,
 } from "./inner_product.ts";
 import type { StepProducts } from "./step_loop.ts";
+import type { SizeMode } from "../module.ts";
 import type { WorkgroupTile } from "./workgroup_tile.ts";
 
 /**
@@ -27,8 +28,14 @@ export interface ThreadProducts {
   readonly unroll: boolean;
   /** A row's fragments are loaded before the row ahead of it is multiplied. */
   readonly ahead?: boolean;
-  /** Row by row where absent. */
+  /** Row by row where absent; by columns where the loop is rotated. */
   readonly order?: ProductOrder;
+  /**
+   * Rows of the tile that are multiplied before the end of the loop, where it has one tile of each operand, filled from registers; 0
+   * or absent where the loop ends with a step. It does also where rows are no texts or load the next, sums of f32 move, or the last
+   * step has a text of its own.
+   */
+  readonly rotated?: number;
   /** Products of the last step, where it is a text of its own. */
   readonly last?: number | undefined;
   readonly inner: InnerProduct;
@@ -36,6 +43,17 @@ export interface ThreadProducts {
   readonly accumulate: AccumulationPolicy;
   /** What tells the sums of a row and fragment from others: they are `c{index}` after the loop. */
   readonly sumIndex: SumName;
+}
+
+/** Steps from which on a loop may be rotated. */
+const ROTATED_STEPS = 8;
+
+/**
+ * Whether a loop of so many steps is worth to be rotated: its end then lies within the products of a step, of which NVIDIA's compiler
+ * makes fewer instructions (docs/performance/machine_code.md, Rotated loops), and its text has a step's products twice.
+ */
+export function isWorthRotating(mode: SizeMode, steps: number): boolean {
+  return mode === "constant" && steps >= ROTATED_STEPS;
 }
 
 /** The text of a thread's products of a step. */
@@ -46,6 +64,7 @@ export function threadProducts(
     unroll,
     ahead = false,
     order = "rows",
+    rotated = 0,
     last,
     inner,
     threadTile,
@@ -58,7 +77,10 @@ export function threadProducts(
   const row = (k: string) => rowFragments(inner, threadTile, k, a, b);
   const load = (k: string, suffix = "", keyword = "let") =>
     row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
-  const multiply = (suffix = "") => multiplyFragments(inner, threadTile, sums.inner, order, suffix);
+  const still = inner.sum === "f32" && accumulate.into === "registers" && every === 0;
+  const rotates = rotated > 0 && rotated < depth && unroll && !ahead && still && last === undefined;
+  const multiply = (suffix = "") =>
+    multiplyFragments(inner, threadTile, sums.inner, rotates ? "columns" : order, suffix);
   const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
   const rows = (depth: number) =>
     Array.from({ length: depth }, (_, k) => {
@@ -83,13 +105,18 @@ export function threadProducts(
     text(body),
     "    }",
   ];
+  const all = unroll ? rows(depth) : undefined;
   return {
     declarations: [a.declaration, b.declaration],
     sums: sums.declare,
-    multiply: unroll
-      ? block(rows(depth))
-      : block(ahead ? [text(load("0", "", "var")), ...loop] : loop),
-    ...(unroll ? { multiplyRows: rows(depth) } : {}),
+    multiply: block(all ?? (ahead ? [text(load("0", "", "var")), ...loop] : loop)),
+    ...(all && { multiplyRows: all }),
+    ...(all && rotates && {
+      rotated: {
+        before: all.slice(0, rotated).join("\n"),
+        after: all.slice(rotated).join("\n"),
+      },
+    }),
     multiplyLast: last === undefined ? "" : block(rows(last)),
     fold: sums.fold,
     finish: sums.finish,

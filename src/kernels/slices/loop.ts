@@ -1,6 +1,6 @@
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
-import { threadProducts } from "../loop/thread_products.ts";
+import { isWorthRotating, threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
 import {
@@ -34,6 +34,10 @@ export interface SliceLoopShape extends SliceSums {
   readonly raster: number;
   /** Threads load the next row of the tile before they multiply one. */
   readonly registerBuffer: boolean;
+  /** The loop is rotated, where that pays. */
+  readonly rotatedLoop: boolean;
+  /** Rows of a step that are multiplied before the end of a rotated loop; none is rotated where absent. */
+  readonly rotated?: number | undefined;
   /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
   readonly anyBatches?: boolean;
 }
@@ -72,10 +76,11 @@ export function sliceLoopKernel(
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = perSlice * shape.slices;
-  const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout, registerBuffer, raster } = shape;
+  const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
+  const { registerBuffer, rotatedLoop, raster, rotated = 0 } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
     partial === 0 ? "" : "_partial"
-  }${variantTrait({ outputLayout, registerBuffer, raster })}_${suffix}`;
+  }${variantTrait({ outputLayout, registerBuffer, rotatedLoop, raster })}_${suffix}`;
   const grid = sliceThreadGrid(policy, shape);
   const fragments = policy.threadColumns / 4;
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
@@ -90,6 +95,7 @@ export function sliceLoopKernel(
     fragment: (depth: string, index: number) =>
       `tile[${full}][slice]${tile.row(depth)}${tile.fragment(side, index, Number(depth))}`,
   });
+  const rotates = rotatedLoop && policy.buffers === 1 && isWorthRotating(mode, shape.steps);
   const wgsl = stepLoopText({
     name,
     summary: `${shape.slices} slices of ${policy.rows} x ${policy.columns} results a workgroup, ` +
@@ -111,6 +117,7 @@ export function sliceLoopKernel(
       depth: policy.depth,
       unroll: true,
       ahead: registerBuffer,
+      rotated: rotates ? rotated : 0,
       // Where sums are stored in parts rows are faster (docs/performance/machine_code.md, The order of products).
       order: partial === 0 ? "serpentine" : "rows",
       inner: innerProduct("f32"),

@@ -1,0 +1,110 @@
+/** Loops that end within the products of a step, on the driver at hand: the same bits as of those that end with a step. */
+import assert from "#assert";
+import { softwareDevice } from "../../src/algorithms/device/h200.ts";
+import { planGemm } from "../../src/algorithms/gemm/plan.ts";
+import { DEFAULT_LIMITS, type Plan } from "../../src/algorithms/plan.ts";
+import { openDevice } from "../../src/gpu/device.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { gemmProblem } from "../../src/problem/gemm_problem.ts";
+import { checkedResult, convRequest } from "../checked_plan.ts";
+import { multiply } from "../gemm_matrix.ts";
+import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
+import { backend } from "./driver.ts";
+
+const sizes = "constant";
+const STREAMED = { splits: undefined, balance: "stream-k", device: softwareDevice(4) } as const;
+const variant = { rotatedLoop: false };
+
+/** How many loops of a plan's kernels end before their last step. */
+function rotatedLoops({ passes }: Plan): number {
+  return passes.map(({ kernel }) => kernel.wgsl.match(/step < end_step - 1u;/g)?.length ?? 0)
+    .reduce((all, count) => all + count, 0);
+}
+
+Deno.test("products are the same in rotated loops: whole, split, whole and split in one text", async () => {
+  using gpu = await openDevice({ backend });
+  for (
+    const [problem, cut, loops] of [
+      [{ m: 40, n: 36, k: 260, batch: 2, bias: "row" }, { splits: 1 }, 1],
+      [{ m: 33, n: 35, k: 261, transpose: "nt" }, { splits: 2 }, 1],
+      [{ m: 165, n: 70, k: 130, transpose: "tn" }, STREAMED, 2],
+      // Seven rows of sixteen; the last split has one step, or none.
+      [{ m: 65, n: 66, k: 140 }, { splits: 1, policy: "small" }, 1],
+      [{ m: 9, n: 10, k: 656 }, { splits: 10 }, 1],
+      [{ m: 9, n: 10, k: 648 }, { splits: 10 }, 1],
+    ] as const
+  ) {
+    const rotated = await multiply(gpu, problem, { ...cut, sizes });
+    assert.equal(rotatedLoops(rotated.plan), loops, rotated.plan.kernel);
+    assert.equal(rotated.checked?.verdict, "pass", rotated.checked?.message);
+    const whole = await multiply(gpu, problem, { ...cut, sizes, variant });
+    assert.match(whole.plan.kernel, /_no_rotated_loop/);
+    assert.equal(rotatedLoops(whole.plan), 0, whole.plan.kernel);
+    assert.deepEqual(rotated.result, whole.result, rotated.plan.kernel);
+  }
+});
+
+Deno.test("short loops, those whose text knows no sizes, and those with two tiles or rows ahead are not rotated", () => {
+  for (
+    const [k, choice] of [
+      [40, {}],
+      [261, { sizes: "uniform" }],
+      [261, { variant: { registerBuffer: true } }],
+      [261, { variant: { doubleBuffer: true } }],
+      [261, { variant: { unroll: false } }],
+      // The last step is a text of its own.
+      [73, {}],
+      [261, { dtype: "f16", accumulate: "f16" }],
+    ] as const
+  ) {
+    const plan = planGemm({
+      problem: gemmProblem({ m: 33, n: 35, k }),
+      dtype: "f32",
+      policy: "tiny",
+      splits: 1,
+      sizes,
+      limits: DEFAULT_LIMITS,
+      ...choice,
+    });
+    assert.equal(rotatedLoops(plan), 0, plan.kernel);
+  }
+});
+
+Deno.test("convolutions are the same in rotated loops, fused ones too", async () => {
+  using gpu = await openDevice({ backend });
+  for (
+    const [algorithm, op, layout, size, choice, loops] of [
+      ["implicit-gemm", "fwd", "nhwc", 3, { splits: 1 }, 1],
+      ["implicit-gemm", "bwd-data", "nchw", 3, { balance: "stream-k", device: ONE_WORKGROUP }, 2],
+      ["implicit-gemm", "bwd-filter", "chwn", 3, { splits: 1 }, 1],
+      // What its places take leaves no registers.
+      ["implicit-gemm", "bwd-filter", "nchw", 3, { splits: 1 }, 0],
+      ["winograd2d", "fwd", "nhwc", 3, { tile: "F(2x2,3x3)" }, 1],
+      ["winograd2d", "bwd-data", "nchw", 3, { tile: "F(2x2,3x3)" }, 0],
+      ["winograd1d", "fwd", "nhwc", 3, {}, 0],
+      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12" }, 1],
+      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 0],
+      ["winrs", "bwd-filter", "chwn", 5, { splits: 1, pair: "a16n5r12" }, 0],
+    ] as const
+  ) {
+    const request = convRequest(
+      gpu,
+      convProblem({
+        op,
+        batch: 9,
+        inChannels: 70,
+        outChannels: 36,
+        inputSize: [9, 14],
+        filterSize: [size, size],
+        paddingBegin: [1, 2],
+        paddingEnd: [2, 1],
+      }),
+      { algorithm, layout, sizes, ...choice },
+    );
+    const rotated = await checkedResult(gpu, request);
+    assert.equal(rotatedLoops(rotated.plan), loops, rotated.plan.kernel);
+    const whole = await checkedResult(gpu, { ...request, variant });
+    assert.equal(rotatedLoops(whole.plan), 0, whole.plan.kernel);
+    assert.deepEqual(rotated.result, whole.result, rotated.plan.kernel);
+  }
+});
