@@ -64,7 +64,8 @@ result. Every device runs the same kernels: plans are made for the limits that a
 baseline that is built in is lavapipe's; one of your own (--baseline, --update) holds your device to
 what it shows itself.
 Without --suite it checks a suite and a baseline of its own, which takes about four minutes on two cores
-without a GPU, and with --quick a quarter of a minute.
+without a GPU, and with --quick a third of one; where the driver has not compiled its kernels before, two
+minutes with --quick and longer without.
 On the CPU (--device cpu) the reference's blocked sums are held, rounded, against sums taken one by one:
 it says whether this machine's reference is right, and nothing of kernels.
 
