@@ -11,7 +11,7 @@ const TAKES_ARRAY = /(?:arrayLength|subgroupMatrixLoad<.*>|subgroupMatrixStore<\
  * what it writes is written to the last one, as WebGPU has it; no array is empty. Indices that are numbers are a compiler's to
  * refuse, and those into vectors that are not arrays are left as they are.
  *
- * Matrices that subgroups load and store take no index: where they lie is a policy's alone (`tests/matrix_wgsl_test.ts`).
+ * Matrices that subgroups load and store take no index: where they lie is a policy's alone (`tests/compilers/matrix_wgsl_test.ts`).
  *
  * @throws {TypeError} where an array is used in another way than as `name[index]` of a variable `var name: array<...>`: in
  * structures, behind pointers and aliases, whole, or by a name that something else has too.

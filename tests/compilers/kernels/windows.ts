@@ -1,8 +1,8 @@
-import { convRequest } from "../checked_plan.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { convRequest } from "../../checked_plan.ts";
+import { planConv } from "../../../src/algorithms/planner.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
+import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** im2col and im2win of every layout and rank, interleaved or not, in chunks of the batch, with every variant. */

@@ -1,10 +1,10 @@
 import assert from "#assert";
-import { convRequest } from "../checked_plan.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
-import { omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { convRequest } from "../../checked_plan.ts";
+import { planConv } from "../../../src/algorithms/planner.ts";
+import { omegaName, OMEGAS } from "../../../src/algorithms/winrs/omega.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
+import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** Results of f16 operands, by another option that has two values. */

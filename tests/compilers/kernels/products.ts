@@ -1,15 +1,15 @@
 import assert from "#assert";
-import { H200, softwareDevice } from "../../src/algorithms/device/h200.ts";
-import { planGemm } from "../../src/algorithms/gemm/plan.ts";
-import { convRequest } from "../checked_plan.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
-import { TILE_POLICIES } from "../../src/kernels/policy.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { ACTIVATIONS } from "../../src/problem/epilogue.ts";
-import { gemmProblem, TRANSPOSES } from "../../src/problem/gemm_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
-import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
+import { H200, softwareDevice } from "../../../src/algorithms/device/h200.ts";
+import { planGemm } from "../../../src/algorithms/gemm/plan.ts";
+import { convRequest } from "../../checked_plan.ts";
+import { planConv } from "../../../src/algorithms/planner.ts";
+import { TILE_POLICIES } from "../../../src/kernels/policy.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
+import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
+import { ACTIVATIONS } from "../../../src/problem/epilogue.ts";
+import { gemmProblem, TRANSPOSES } from "../../../src/problem/gemm_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../../../src/tensor/layout.ts";
+import { ONE_WORKGROUP } from "../../support/one_workgroup.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** Implicit GEMM, `direct` and im2col of every operation, layout, rank, element and activation; each policy once. */

@@ -1,6 +1,6 @@
 /** Every generated kernel passes Dawn's Tint, on its null device. */
 import assert from "#assert";
-import { findErrors } from "./wgsl_kernels/every.ts";
+import { findErrors } from "./kernels/every.ts";
 
 Deno.test("every kernel is valid WGSL to dawn", async () => {
   const { count, errors } = await findErrors("dawn");

@@ -1,7 +1,7 @@
 /** Every generated kernel, as compilers read it. */
-import type { Backend } from "../../src/gpu/provider.ts";
-import { openValidator } from "../../src/gpu/validate.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
+import type { Backend } from "../../../src/gpu/provider.ts";
+import { openValidator } from "../../../src/gpu/validate.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { biasGradientKernels } from "./bias_gradient.ts";
 import { depthwiseKernels } from "./depthwise.ts";
 import { gemmKernels, gemvKernels, implicitKernels, strideKernels } from "./products.ts";

@@ -1,8 +1,8 @@
-import { planBiasGradient } from "../../src/algorithms/bias_gradient/plan.ts";
-import { H200 } from "../../src/algorithms/device/h200.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
-import { convProblem, FLOAT_DTYPES } from "../../src/problem/conv_problem.ts";
-import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { planBiasGradient } from "../../../src/algorithms/bias_gradient/plan.ts";
+import { H200 } from "../../../src/algorithms/device/h200.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
+import { convProblem, FLOAT_DTYPES } from "../../../src/problem/conv_problem.ts";
+import { LAYOUTS } from "../../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** Gradients of biases of every layout and pair of element types, of vectors and single elements, in one pass and in two. */

@@ -1,9 +1,9 @@
 /** Products, convolutions and WinRS on matrix units of every shape that NVIDIA's GPUs have are valid to Dawn's compiler. */
 import assert from "#assert";
-import { openValidator } from "../src/gpu/validate.ts";
-import type { Kernel } from "../src/kernels/kernel.ts";
-import { unitShape } from "../src/kernels/matrix_units.ts";
-import { convKernels } from "./matrix_conv_kernels.ts";
+import { openValidator } from "../../src/gpu/validate.ts";
+import type { Kernel } from "../../src/kernels/kernel.ts";
+import { unitShape } from "../../src/kernels/matrix_units.ts";
+import { convKernels } from "../matrix_conv_kernels.ts";
 import {
   classKernels,
   kernels,
@@ -11,8 +11,8 @@ import {
   rowKernels,
   sliceKernels,
   splitConvKernels,
-} from "./matrix_kernels.ts";
-import { assertWithin, usesUnits } from "./support/matrix_ends.ts";
+} from "../matrix_kernels.ts";
+import { assertWithin, usesUnits } from "../support/matrix_ends.ts";
 
 /** All kernels of a unit but WinRS'. */
 function productKernels(one: (typeof PRODUCTS)[number]): Kernel[] {

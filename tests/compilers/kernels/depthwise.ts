@@ -1,8 +1,8 @@
-import { H200 } from "../../src/algorithms/device/h200.ts";
-import { planConv } from "../../src/algorithms/planner.ts";
-import type { Kernel } from "../../src/kernels/kernel.ts";
-import { convProblem, OPERATIONS } from "../../src/problem/conv_problem.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { H200 } from "../../../src/algorithms/device/h200.ts";
+import { planConv } from "../../../src/algorithms/planner.ts";
+import type { Kernel } from "../../../src/kernels/kernel.ts";
+import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
+import { filterLayoutFor, LAYOUTS } from "../../../src/tensor/layout.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /**
