@@ -60,7 +60,7 @@ export interface TileLoader {
    * Whether what stays fixed for its places takes so many registers that a rotated loop leaves fewer workgroups to a multiprocessor
    * (docs/performance/machine_code.md, Rotated loops).
    */
-  readonly crowded?: boolean;
+  readonly highRegisterPressure?: boolean;
   /** Whether the mask is of the step of a load, and so a variable `keep_{target}` beside each of its registers, in place of `mask`. */
   readonly keeps?: boolean;
 }

@@ -235,8 +235,8 @@ export function mainLoopKernel(
   /** Rows of a step before the loop's end, where it may be rotated: a little less than half of them. */
   function rotatedRows(): number {
     const { rotatedLoop, prefetch, doubleBuffer } = variant;
-    const crowded = a.crowded === true || b.crowded === true;
-    return rotatedLoop && prefetch && !doubleBuffer && !crowded && isWorthRotating(mode, longest)
+    const pressed = [a, b].some(({ highRegisterPressure }) => highRegisterPressure);
+    return rotatedLoop && prefetch && !doubleBuffer && !pressed && isWorthRotating(mode, longest)
       ? Math.floor((policy.depth - 1) / 2)
       : 0;
   }

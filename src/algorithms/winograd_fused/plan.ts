@@ -47,7 +47,7 @@ import { chainSteps, loadVector, slicedProduct } from "./product.ts";
 const FEW_THREADS = 128;
 
 /**
- * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: others are slower so
+ * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: other layouts and one axis lose
  * (docs/performance/machine_code.md, Rotated loops).
  */
 const ROTATED_ROWS = 4;

@@ -124,7 +124,7 @@ export function shareKernels(
 }
 
 /**
- * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: others are slower so
+ * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: other layouts and α lose
  * (docs/performance/machine_code.md, Rotated loops).
  */
 const ROTATED_ROWS = 5;

@@ -172,7 +172,7 @@ export function shiftedInputLoader(
     value: input.value,
     along: shape.along,
     // Of each of a thread's places where it begins and its shift along each axis: in `tall` 219 registers for 168.
-    crowded: vector === 1 && shape.along === "depth" && !depth.batchInner,
+    highRegisterPressure: vector === 1 && shape.along === "depth" && !depth.batchInner,
     ...stepState("b"),
     place: (slot, column) => {
       const [channel, tap] = shape.channelsInner

@@ -32,8 +32,8 @@ export interface ThreadProducts {
   readonly order?: ProductOrder;
   /**
    * Rows of the tile that are multiplied before the end of the loop, where it has one tile of each operand, filled from registers; 0
-   * or absent where the loop ends with a step. It does also where rows are no texts or load the next, sums of f32 move, or the last
-   * step has a text of its own.
+   * or absent where the loop ends with a step. It does also where rows are no texts or load the next, sums are not of f32 or move,
+   * or the last step has a text of its own.
    */
   readonly rotated?: number;
   /** Products of the last step, where it is a text of its own. */
@@ -49,7 +49,7 @@ export interface ThreadProducts {
 const ROTATED_STEPS = 8;
 
 /**
- * Whether a loop of so many steps is worth to be rotated: its end then lies within the products of a step, of which NVIDIA's compiler
+ * Whether a loop of so many steps is worth rotating: its end then lies within the products of a step, of which NVIDIA's compiler
  * makes fewer instructions (docs/performance/machine_code.md, Rotated loops), and its text has a step's products twice.
  */
 export function isWorthRotating(mode: SizeMode, steps: number): boolean {
@@ -77,8 +77,9 @@ export function threadProducts(
   const row = (k: string) => rowFragments(inner, threadTile, k, a, b);
   const load = (k: string, suffix = "", keyword = "let") =>
     row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
-  const still = inner.sum === "f32" && accumulate.into === "registers" && every === 0;
-  const rotates = rotated > 0 && rotated < depth && unroll && !ahead && still && last === undefined;
+  const oneSum = inner.sum === "f32" && accumulate.into === "registers" && every === 0;
+  const rotates = rotated > 0 && rotated < depth && unroll && !ahead && oneSum &&
+    last === undefined;
   const multiply = (suffix = "") =>
     multiplyFragments(inner, threadTile, sums.inner, rotates ? "columns" : order, suffix);
   const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
