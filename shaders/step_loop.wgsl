@@ -61,24 +61,36 @@ const step = (last, multiply = it.multiply) => { -%>
 // Where the loop ends, which each step asks for.
 const askedEnd = (text) => it.asks ? "workgroupUniformLoad(&loop_end)" : text; -%>
 <%
-// The loop ends within a step's products, where nothing is on its way; the rest of the last step's follow it.
-const rotated = () => { -%>
+// The loop ends within a step's products; the rest of the last step's follow it.
+const rotated = (first, end) => { -%>
 <%
-const fill = () => { -%>
-    {
-<%= it.store %>
-    }
-    workgroupBarrier();
-<%= it.rotated.before %>
-<% }; -%>
-  if (first_step < end_step) {
-<% fill() -%>
-  for (var step = first_step; step < end_step - 1u; step++) {
+const fetch = () => { -%>
     // The next tile travels to registers while the rest of this one is multiplied.
     {
 <%= it.next %>
 <%= it.fetch %>
     }
+<% };
+const fill = () => { -%>
+    {
+<%= it.store %>
+    }
+    workgroupBarrier();
+<% if (it.rotated.early) fetch(); -%>
+<%= it.rotated.before %>
+<% }; -%>
+  if (<%= first %> < <%= end %>) {
+<% if (it.rotated.early) { -%>
+  {
+    let step = <%= first %>;
+<% fill() -%>
+  }
+  for (var step = <%= first %> + 1u; step < <%= end %>; step++) {
+<% } else { -%>
+<% fill() -%>
+  for (var step = <%= first %>; step < <%= end %> - 1u; step++) {
+<% fetch() -%>
+<% } -%>
 <%= it.rotated.after %>
     workgroupBarrier();
 <% fill() -%>
@@ -169,6 +181,8 @@ const sums = (output, counted) => { -%>
     let step = part_step + turn;
 <% step(false) -%>
   }
+<% } else if (it.rotated) { -%>
+<% rotated("part_step", "next_step") -%>
 <% } else { -%>
   for (var step = part_step; step < <%= it.multiplyLast ? "min(next_step, last_step)" : askedEnd("next_step") %>; step++) {
 <% step(false) -%>
@@ -212,7 +226,7 @@ const sums = (output, counted) => { -%>
 <% } else if (it.rounds) { -%>
 <% rounds("first_step", "end_step") -%>
 <% } else if (it.rotated) { -%>
-<% rotated() -%>
+<% rotated("first_step", "end_step") -%>
 <% } else if (counted) { -%>
   for (var turn = 0u; turn < <%= counted.steps %>; turn++) {
     let step = first_step + turn;

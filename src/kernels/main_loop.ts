@@ -5,7 +5,7 @@ import { dealtLoader } from "./loop/dealt_loader.ts";
 import { type ProductOrder, withoutMicroKernel } from "./loop/inner_product.ts";
 import { matrixMemory } from "./loop/matrix_memory.ts";
 import { stepLoopText } from "./loop/step_loop.ts";
-import { isWorthRotating } from "./loop/thread_products.ts";
+import { isWorthRotating, type Rotation } from "./loop/thread_products.ts";
 import { tileBytes } from "./loop/workgroup_tile.ts";
 import { isMatrixPolicy, matrixBody, threadBody } from "./main_loop_body.ts";
 import { fullVariant, type MainLoopVariant, variantTrait } from "./main_loop_variant.ts";
@@ -31,6 +31,8 @@ export interface MainLoopOptions {
   readonly accumulation?: Accumulation;
   /** How threads go over products in f32 where the loop is not rotated; row by row where absent. */
   readonly order?: ProductOrder;
+  /** Share of a step's rows that are multiplied before the end of a rotated loop; a little less than half where absent. */
+  readonly rotatedShare?: number | undefined;
   /** How far matrix units add up at once; all where absent. */
   readonly chain?: UnitChain | undefined;
   /** Products that threads add up in f32 before their sums move to second ones; all where absent. */
@@ -181,7 +183,7 @@ export function mainLoopKernel(
   }
   const body = isMatrixPolicy(policy)
     ? matrixBody(policy, a, b, last, { parts, rounds, whole }, variant)
-    : threadBody(policy, a, b, last, variant, accumulation, order, rotatedRows(), threadChain);
+    : threadBody(policy, a, b, last, variant, accumulation, order, rotation(), threadChain);
   const name = `${traits}_${policyTile(policy)}${body.trait}_${suffix}${
     variantTrait(options.variant)
   }`;
@@ -232,13 +234,14 @@ export function mainLoopKernel(
   const features = [...kernel.features, ...(own === undefined ? [] : [own]), ...MATRIX_FEATURES];
   return { ...sized, kernel: { ...kernel, features: [...new Set(features)] } };
 
-  /** Rows of a step before the loop's end, where it may be rotated: a little less than half of them. */
-  function rotatedRows(): number {
+  /** Where the loop ends, where it may be rotated. */
+  function rotation(): Rotation | undefined {
     const { rotatedLoop, prefetch, doubleBuffer } = variant;
+    const { rotatedShare = 7 / 16 } = options;
     const pressed = [a, b].some(({ highRegisterPressure }) => highRegisterPressure);
     return rotatedLoop && prefetch && !doubleBuffer && !pressed && isWorthRotating(mode, longest)
-      ? Math.floor((policy.depth - 1) / 2)
-      : 0;
+      ? { rows: Math.floor(rotatedShare * policy.depth), early: false }
+      : undefined;
   }
 }
 

@@ -6,7 +6,7 @@ import { fragments, innerProduct, type ProductOrder, type SumName } from "./loop
 import { matrixMemory, type MatrixTilePolicy } from "./loop/matrix_memory.ts";
 import { matrixOutput, matrixPlaces, matrixProducts } from "./loop/matrix_products.ts";
 import type { StepProducts, StepSchedule } from "./loop/step_loop.ts";
-import { threadProducts } from "./loop/thread_products.ts";
+import { type Rotation, threadProducts } from "./loop/thread_products.ts";
 import { fragmentPlaces, type ThreadGrid, threadPlace } from "./loop/threads.ts";
 import { type FilledTile, workgroupTile } from "./loop/workgroup_tile.ts";
 import type { FullMainLoopVariant } from "./main_loop_variant.ts";
@@ -36,7 +36,7 @@ export interface LoopBody {
  * Every thread multiplies a tile of its own.
  *
  * @param last Products of the last step where it is a text of its own.
- * @param rotated Rows of a step before the loop's end, where it is rotated.
+ * @param rotation Where the loop ends, where it is rotated.
  * @param chain Products in f32 that one sum adds up before they move to a second one; all where absent.
  */
 export function threadBody(
@@ -47,7 +47,7 @@ export function threadBody(
   variant: FullMainLoopVariant,
   accumulation: Accumulation,
   order: ProductOrder,
-  rotated: number,
+  rotation: Rotation | undefined,
   chain?: number,
 ): LoopBody {
   const inner = innerProduct(accumulation);
@@ -80,7 +80,7 @@ export function threadBody(
       unroll: variant.unroll,
       ahead: variant.registerBuffer,
       order,
-      rotated,
+      rotation,
       last,
       inner,
       threadTile: policy,

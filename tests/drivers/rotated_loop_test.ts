@@ -18,7 +18,8 @@ const variant = { rotatedLoop: false };
 
 /** How many loops of a plan's kernels end before their last step. */
 function rotatedLoops({ passes }: Plan): number {
-  return passes.map(({ kernel }) => kernel.wgsl.match(/step < end_step - 1u;/g)?.length ?? 0)
+  const ends = /step < end_step - 1u;|for \(var step = (first|part)_step \+ 1u;/g;
+  return passes.map(({ kernel }) => kernel.wgsl.match(ends)?.length ?? 0)
     .reduce((all, count) => all + count, 0);
 }
 
@@ -81,12 +82,17 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
       ["im2col", "fwd", "nchw", 3, { splits: 1 }, 1],
       ["winograd2d-nonfused", "fwd", "nhwc", 3, { splits: 1 }, 1],
       ["winograd2d", "fwd", "nhwc", 3, { tile: "F(2x2,3x3)" }, 1],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", splits: 1 }, 1],
       ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12" }, 1],
+      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 1],
+      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6" }, 1],
       // What a place takes leaves no registers.
       ["implicit-gemm", "bwd-filter", "nchw", 3, { splits: 1 }, 0],
       ["winograd2d", "bwd-data", "nchw", 3, { tile: "F(2x2,3x3)" }, 0],
-      ["winograd1d", "fwd", "nhwc", 3, {}, 0],
-      ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 0],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(6,3)", splits: 1 }, 0],
+      ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", splits: 2 }, 0],
+      ["winograd1d", "bwd-data", "nchw", 3, { tile: "F(4,3)", splits: 1 }, 0],
+      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6", flush: 16 }, 0],
       ["winrs", "bwd-filter", "chwn", 5, { splits: 1, pair: "a16n5r12" }, 0],
     ] as const
   ) {

@@ -11,6 +11,7 @@ import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
+import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
@@ -124,9 +125,37 @@ Deno.test("workgroups that share a depth agree with the reference, and the epilo
         const request = requestFor(gpu, { ...problem, op }, more);
         const { plan } = await checkedResult(gpu, request);
         assert.match(plan.kernel, /_split$/);
-        assert.match(plan.passes.at(-1)!.kernel.name, /^reduce_splits_/);
+        assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
       }
     }
+  }
+});
+
+Deno.test("blocks behind whole waves of others share depths: each result agrees with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = convProblem({
+    batch: 4,
+    inChannels: 26,
+    outChannels: 20,
+    groups: 2,
+    inputSize: [5, 23],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+  for (const [run, layout] of LAYOUTS.entries()) {
+    const op = OPS[run % 2]!;
+    const more = {
+      algorithm: "winograd1d",
+      tile: "F(4,3)",
+      layout,
+      sizes: run === 1 ? "uniform" : "constant",
+      epilogue: op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE,
+      device: FEW_WORKGROUPS,
+    } as const;
+    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
+    assert.match(plan.kernel, /_tail$/);
+    assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
+    assert.equal(plan.arithmetic.segment, undefined);
   }
 });
 

@@ -75,16 +75,29 @@ function leavesUnits({ accumulate, ...rest }: GemmRequest): boolean {
 }
 
 /**
- * Rows of tiles of a band, in which workgroups on matrix units go over the results: the tiles of a wave are about as many elements
- * high as wide, so that its operands are read least often. 0 for all rows, where these or columns are few. On an H200 8192³ gains 1
- * to 4 %, 32768 x 2048 x 2048 16 % in f16 and 23 % in int8 (docs/performance/matrix_units.md); f32 in units of numbers next to
- * nothing (docs/performance/gemm.md).
+ * Share of a step's rows before the end of a rotated loop of split depths: 1.02 times as fast as a little less than half in 14 products,
+ * 0.995 in gradients of filters (docs/performance/machine_code.md, Rotated loops).
  */
-function bandOfTiles(device: DeviceModel, policy: TilePolicy, { m, n }: GemmProblem): number {
-  if (policy.matrix === undefined || n <= policy.columns) return 0;
+const SPLIT_ROTATED = 11 / 16;
+
+/** Shortest depth of which threads go over results in bands. */
+const BANDED_DEPTH = 2048;
+
+/**
+ * Rows of tiles of a band, in which workgroups go over the results: the tiles of a wave are about as many elements high as wide, so
+ * that its operands are read least often. 0 for all rows, where these or columns are few. On an H200 8192³ gains 1 to 4 % on matrix
+ * units, 32768 x 2048 x 2048 16 % in f16 and 23 % in int8 (docs/performance/matrix_units.md); threads gain 0.4 to 2.2 % where both are
+ * many and the depth is long, and lose up to 1 % of short ones and 2 % of few tiles (docs/performance/gemm.md).
+ */
+function bandOfTiles(device: DeviceModel, policy: TilePolicy, { m, n, k }: GemmProblem): number {
+  if (n <= policy.columns) return 0;
   const wave = device.multiprocessors * residentPolicies(device, policy);
   const band = 2 ** Math.round(Math.log2(Math.sqrt(wave * policy.columns / policy.rows)));
-  return Math.ceil(m / policy.rows) > 2 * band ? band : 0;
+  const [rows, columns] = [Math.ceil(m / policy.rows), Math.ceil(n / policy.columns)];
+  const banded = policy.matrix === undefined
+    ? Math.min(rows, columns) >= 2 * band && k >= BANDED_DEPTH
+    : rows > 2 * band;
+  return banded ? band : 0;
 }
 
 /** How the sums of a product are rounded; f16 chains are a whole number of steps. */
@@ -287,6 +300,7 @@ function planMath(asked: GemmRequest): Planned<Plan> {
         accumulation: types.accumulate,
         chain,
         room: limits.maxComputeWorkgroupStorageSize,
+        rotatedShare: splits > 1 && tail === undefined ? SPLIT_ROTATED : undefined,
         ...(inTiles && { partials: inTiles }),
       },
     );

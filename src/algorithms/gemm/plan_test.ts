@@ -30,7 +30,7 @@ function band(
   return Number(/_grouped(\d+)$/.exec(kernel)?.[1] ?? 0);
 }
 
-Deno.test("large products on matrix units go over their tiles in bands as high as wide", () => {
+Deno.test("large products go over their tiles in bands as high as wide", () => {
   const large = [8192, 8192, 8192] as const;
   assert.equal(band(large, { policy: "matrix-ahead-tall" }), 8);
   assert.equal(band(large, { policy: "matrix-ahead-wide" }), 16);
@@ -39,10 +39,16 @@ Deno.test("large products on matrix units go over their tiles in bands as high a
   // What is asked for goes first.
   assert.equal(band(large, { policy: "matrix-ahead-tall", variant: { raster: 0 } }), 0);
   assert.equal(band(large, { policy: "matrix-ahead-tall", variant: { raster: 4 } }), 4);
-  // Few rows or one column of tiles, and products without matrix units, keep their order.
+  // Few rows or one column of tiles keep their order.
   assert.equal(band([4096, 8192, 512], { policy: "matrix-ahead-tall" }), 0);
   assert.equal(band([50176, 128, 512], { policy: "matrix-ahead-tall" }), 0);
-  assert.equal(band(large, { dtype: "f32", math: "f32" }), 0);
+  // Threads go in bands where rows and columns are many and the depth is long.
+  const threads = { dtype: "f32", math: "f32" } as const;
+  assert.equal(band(large, threads), 16);
+  assert.equal(band([4096, 4096, 2048], threads), 16);
+  assert.equal(band([8192, 8192, 2047], threads), 0);
+  assert.equal(band([16384, 1024, 4096], threads), 0);
+  assert.equal(band([1024, 16384, 4096], threads), 0);
 });
 
 Deno.test("f16 sums are made by threads, and the plan says so where there are matrix units", () => {

@@ -95,8 +95,8 @@ export function choosePolicy(
   }
   const fits = (one: SlicePolicy) =>
     slicePolicyFits(one, slices, across, limits, "f32", layout) &&
-    // What two tiles take of registers beside sums that are stored in parts is not known.
-    (one.buffers === 1 || product.chains === "whole") &&
+    // What two tiles take of registers beside sums that are stored in parts is not known; where depths are shared they lose 15 %.
+    (one.buffers === 1 || product.chains === "whole" && product.splits === 1) &&
     (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);

@@ -1,4 +1,5 @@
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
+import { partElements } from "../../kernels/slices/split_blocks.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
@@ -6,19 +7,20 @@ import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
-import { partialBytes, resultElements } from "../tensors.ts";
+import { partialBytes } from "../tensors.ts";
 import { filterShape, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
 import { choosePolicy } from "./policies.ts";
 import { chainSteps, slicedProduct } from "./product.ts";
+import { splitBlocks } from "./split.ts";
 import { type TileRuns, tileRuns } from "./tiles.ts";
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
 const IMAGES = 64;
 /** Most workgroups that share a depth unless the user says more. */
-const MOST_SPLITS = 8;
+const MOST_SPLITS = 16;
 /** Share of a time that more of them must be predicted to save, since each stores results of its own. */
-const WORTH_MORE_SPLITS = 0.03;
+const WORTH_MORE_SPLITS = 0.015;
 
 /** How a request is cut: its kernels, and how many workgroups share the depth of each of their tiles. */
 export interface FusedCut {
@@ -71,10 +73,11 @@ export function fusedTime(request: PlanRequest, axes: 1 | 2): Planned<number> {
   return isRefusal(cost) ? cost : cost.time;
 }
 
-/** Microseconds, bytes of workspace (transformed filters and partial results), and most products that one accumulator adds up. */
+/** Microseconds, bytes of workspace, those of partial results among them, and most products that one accumulator adds up. */
 interface RunsCost {
   readonly time: number;
   readonly bytes: number;
+  readonly parts: number;
   readonly longest: number;
 }
 
@@ -89,65 +92,57 @@ interface SplitRuns {
  * parts; the user's, as far as there is room and depth. Two axes have enough tiles without, and so no workspace but their filter.
  */
 function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
-  const { maxWorkspaceBytes = Infinity } = request;
   const whole: SplitRuns = { splits: 1, cost: runsCost(request, runs, 1) };
-  let most = Math.min(mostSplits(request, runs, whole.cost), request.splits ?? MOST_SPLITS);
+  const depth = Math.min(...runs.map((run) => {
+    const { taps, channels } = slicedProduct(request, run, 1);
+    return taps * channels;
+  }));
   // Splits may take a wider tile, whose filter is padded to more places.
-  const fits = (cost: Planned<RunsCost>) => isRefusal(cost) || cost.bytes <= maxWorkspaceBytes;
   if (request.splits !== undefined || isRefusal(whole.cost)) {
-    while (most > 1 && !fits(runsCost(request, runs, most))) most--;
-    return most === 1 ? whole : { splits: most, cost: runsCost(request, runs, most) };
+    let splits = Math.min(depth, request.splits ?? MOST_SPLITS);
+    while (splits > 1) {
+      const cost = runsCost(request, runs, splits);
+      const room = isRefusal(cost) ? Infinity : partsRoom(request, cost);
+      if (isRefusal(cost) || cost.parts <= room) return { splits, cost };
+      splits = Math.min(splits - 1, Math.floor(splits * room / cost.parts));
+    }
+    return whole;
   }
   let best = whole;
-  for (
-    let splits = 2;
-    splits <= (isSoftware(request) || runs[0]!.length > 1 ? 1 : most);
-    splits++
-  ) {
+  const most = isSoftware(request) || runs[0]!.length > 1 ? 1 : Math.min(depth, MOST_SPLITS);
+  for (let splits = 2; splits <= most; splits++) {
     const cost = runsCost(request, runs, splits);
     if (isRefusal(cost) || isRefusal(best.cost)) continue;
-    if (cost.longest > whole.cost.longest || !fits(cost)) continue;
+    if (cost.longest > whole.cost.longest || cost.parts > partsRoom(request, cost)) continue;
     if (cost.time < (1 - WORTH_MORE_SPLITS) * best.cost.time) best = { splits, cost };
   }
   return best;
 }
 
-/** Splits that have a channel of a tap each, and room for their results. */
-function mostSplits(request: PlanRequest, runs: TileRuns, whole: Planned<RunsCost>): number {
-  const { limits, maxWorkspaceBytes = Infinity } = request;
-  const depth = Math.min(...runs.map((run) => {
-    const { taps, channels } = slicedProduct(request, run, 1);
-    return taps * channels;
-  }));
-  const room = Math.min(
+/** Bytes that there are for a kernel's partial results. */
+function partsRoom(
+  { limits, maxWorkspaceBytes = Infinity }: PlanRequest,
+  { bytes, parts }: RunsCost,
+): number {
+  return Math.min(
     limits.maxBufferSize,
     limits.maxStorageBufferBindingSize,
-    maxWorkspaceBytes - (isRefusal(whole) ? 0 : whole.bytes),
+    Math.max(0, maxWorkspaceBytes - (bytes - parts)),
   );
-  return Math.max(1, Math.min(depth, Math.floor(room / resultsBytes(request))));
-}
-
-/** Bytes of one split's results. */
-function resultsBytes(request: PlanRequest): number {
-  return partialBytes(request) * Math.max(1, resultElements(request.problem));
 }
 
 function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Planned<RunsCost> {
   const device = deviceOf(request);
-  const results = resultsBytes(request);
-  let time = 0, bytes = 0, longest = 0;
-  if (splits > 1) {
-    time = passTime(0, moveTime((splits + 1) * results, device.rates.stream), device);
-    bytes = splits * results;
-  }
+  let time = 0, bytes = 0, parts = 0, longest = 0;
   for (const runs of kernels) {
     const cost = runCost(request, device, runs, splits);
     if (isRefusal(cost)) return cost;
     time += cost.time;
     bytes += cost.bytes;
+    parts += cost.parts;
     longest = Math.max(longest, cost.longest);
   }
-  return { time, bytes, longest };
+  return { time, bytes, parts, longest };
 }
 
 function runCost(
@@ -165,9 +160,19 @@ function runCost(
     request.layout === "nhwc" ? policy.columns : policy.rows,
     policy.depth,
   );
-  const filter = shape.groups * product.slices * filterDepth(shape) * shape.paddedPlaces;
-  const bytes = partialBytes(request) * filter;
-  const time = passTime(0, moveTime(2 * bytes, device.rates.filterStream), device) +
-    loopTime(request, product, policy) + device.times.dispatch;
-  return { time, bytes, longest: chainSteps(request, product, policy.depth).chain * policy.depth };
+  const filter = partialBytes(request) * shape.groups * product.slices * filterDepth(shape) *
+    shape.paddedPlaces;
+  const split = splitBlocks(request, product, policy);
+  const { results } = product;
+  const parts = split && partialBytes(request) * partElements({ split, results }, policy);
+  const summed = parts === undefined
+    ? 0
+    : passTime(0, moveTime((splits + 1) / splits * parts, device.rates.stream), device);
+  return {
+    time: passTime(0, moveTime(2 * filter, device.rates.filterStream), device) + summed +
+      loopTime(request, product, policy) + device.times.dispatch,
+    bytes: filter + (parts ?? 0),
+    parts: parts ?? 0,
+    longest: chainSteps(request, product, policy.depth).chain * policy.depth,
+  };
 }

@@ -73,6 +73,14 @@ function chainCount({ flush }: PlanRequest, slices: number, length: number): num
   return length > most ? Math.ceil(length / Math.min(most, LONGEST_CHAIN)) : 1;
 }
 
+/** Whether a product's sums of a whole depth are one chain. */
+export function isWholeDepth(
+  request: PlanRequest,
+  { slices, taps, channels }: SlicedProduct,
+): boolean {
+  return chainCount(request, slices, taps * channels) === 1;
+}
+
 /** How a product's steps are added up. */
 export interface ChainSteps {
   readonly steps: number;

@@ -12,6 +12,7 @@ import {
 } from "../../kernels/slices/correlation.ts";
 import { sumScalar } from "../../elements/scalar.ts";
 import { loadedTensor } from "../../kernels/loader.ts";
+import type { Rotation } from "../../kernels/loop/thread_products.ts";
 import { correlationLoader } from "../../kernels/slices/correlation_loader.ts";
 import { unitCorrelationLoader } from "../../kernels/slices/unit_correlation_loader.ts";
 import { correlationStore } from "../../kernels/slices/correlation_store.ts";
@@ -124,10 +125,10 @@ export function shareKernels(
 }
 
 /**
- * Rows of a step before the end of a rotated loop of 16 slices, where channels are innermost: other layouts and α lose
- * (docs/performance/machine_code.md, Rotated loops).
+ * Where a loop of 16 slices ends where it is rotated, and one of 8 whose sums are not stored in parts, of channels innermost: other
+ * layouts and α lose (docs/performance/machine_code.md, Rotated loops).
  */
-const ROTATED_ROWS = 5;
+const ROTATION: Rotation = { rows: 2, early: true };
 
 /** Slices of a kernel, and how its name tells them from the others of its share. */
 interface SliceSet {
@@ -239,7 +240,8 @@ function shareKernel(
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
     const operands = { slices, across, scalar: types.tile };
-    const rotated = slices === 16 && layout === "nhwc" ? ROTATED_ROWS : undefined;
+    const rotates = layout === "nhwc" && (slices === 16 || slices === 8 && partial === 0);
+    const rotation = rotates ? ROTATION : undefined;
     const at = {
       tile: sliceTile(policy, operands),
       depth: policy.depth,
@@ -261,7 +263,7 @@ function shareKernel(
       ...name,
       mode,
       module,
-      { ...loop, ...operands, registerBuffer, rotatedLoop, rotated },
+      { ...loop, ...operands, registerBuffer, rotatedLoop, rotation },
       policy,
       a,
       b,

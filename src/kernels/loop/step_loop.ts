@@ -51,9 +51,9 @@ export interface StepProducts {
   readonly multiplyRows?: readonly string[];
   /**
    * The same in two parts, where the loop ends between them and not with a step: of one tile, filled from registers, whose sums stay
-   * where they are, in a loop without `rounds`.
+   * where they are or are stored, in a loop without `rounds`; `early` where the next tile is fetched before the first part.
    */
-  readonly rotated?: { readonly before: string; readonly after: string };
+  readonly rotated?: { readonly before: string; readonly after: string; readonly early: boolean };
   /** Multiplies those of the last step, where it is a text of its own. */
   readonly multiplyLast: string;
   /** Multiplies those of a round's first and last steps, where these are texts of their own. */
@@ -132,6 +132,8 @@ export interface StepsAlone {
   readonly steps: string;
   /** What becomes of their sums. */
   readonly output: string;
+  /** Whether the loop of all others is theirs after all, between a `first_step` and `end_step` that say so: a shorter text. */
+  readonly oneLoop?: boolean;
 }
 
 /** The WGSL of a step loop. */
@@ -161,6 +163,7 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     : undefined;
   // Two tiles are on their way where one is filled before it is needed.
   const early = schedule.buffers === "ahead" || schedule.buffers === "collected";
+  const oneLoop = loop.alone === undefined || loop.rounds !== undefined || loop.alone.oneLoop;
   return render(template, {
     ...loop,
     ...schedule,
@@ -198,11 +201,11 @@ export function stepLoopText(loop: StepLoop, module: ModuleBuilder): string {
     allSteps: loop.steps,
     rounds: loop.rounds,
     // With one loop for all, where sums go is chosen behind it.
-    output: loop.rounds === undefined || loop.alone === undefined
+    output: !oneLoop || loop.alone === undefined
       ? loop.output
       : [`  if (${loop.alone.when}) {`, loop.alone.output, "  } else {", loop.output, "  }"]
         .join("\n"),
-    alone: loop.rounds === undefined ? loop.alone : undefined,
+    alone: oneLoop ? undefined : loop.alone,
   });
 }
 

@@ -20,6 +20,14 @@ export type AccumulationPolicy =
   | { readonly into: "registers"; readonly every: number }
   | { readonly into: "store"; /** WGSL. */ readonly every: string };
 
+/** Where a rotated loop ends. */
+export interface Rotation {
+  /** Rows of a step that are multiplied before the loop's end. */
+  readonly rows: number;
+  /** Whether the next tile is fetched before those rows, and not behind the loop's end. */
+  readonly early: boolean;
+}
+
 /** Products of which every thread has a tile of its own, in registers. */
 export interface ThreadProducts {
   readonly tiles: readonly [WorkgroupTile, WorkgroupTile];
@@ -31,11 +39,11 @@ export interface ThreadProducts {
   /** Row by row where absent; by columns where the loop is rotated. */
   readonly order?: ProductOrder;
   /**
-   * Rows of the tile that are multiplied before the end of the loop, where it has one tile of each operand, filled from registers; 0
-   * or absent where the loop ends with a step. It does also where rows are no texts or load the next, sums are not of f32 or move,
-   * or the last step has a text of its own.
+   * How the loop ends within a step's products, where it has one tile of each operand, filled from registers; with a step where
+   * absent. It does also where rows are no texts or load the next, sums are not of f32 or move to others, or the last step has a text
+   * of its own; and where sums are stored in parts, unless it fetches early.
    */
-  readonly rotated?: number;
+  readonly rotation?: Rotation | undefined;
   /** Products of the last step, where it is a text of its own. */
   readonly last?: number | undefined;
   readonly inner: InnerProduct;
@@ -64,7 +72,7 @@ export function threadProducts(
     unroll,
     ahead = false,
     order = "rows",
-    rotated = 0,
+    rotation,
     last,
     inner,
     threadTile,
@@ -77,9 +85,10 @@ export function threadProducts(
   const row = (k: string) => rowFragments(inner, threadTile, k, a, b);
   const load = (k: string, suffix = "", keyword = "let") =>
     row(k).map(({ name, value }) => `${keyword} ${name}${suffix} = ${value};`);
-  const oneSum = inner.sum === "f32" && accumulate.into === "registers" && every === 0;
-  const rotates = rotated > 0 && rotated < depth && unroll && !ahead && oneSum &&
-    last === undefined;
+  const still = inner.sum === "f32" &&
+    (accumulate.into === "registers" ? every === 0 : rotation?.early === true);
+  const rotates = rotation !== undefined && rotation.rows > 0 && rotation.rows < depth && unroll &&
+    !ahead && still && last === undefined;
   const multiply = (suffix = "") =>
     multiplyFragments(inner, threadTile, sums.inner, rotates ? "columns" : order, suffix);
   const text = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
@@ -114,8 +123,9 @@ export function threadProducts(
     ...(all && { multiplyRows: all }),
     ...(all && rotates && {
       rotated: {
-        before: all.slice(0, rotated).join("\n"),
-        after: all.slice(rotated).join("\n"),
+        before: all.slice(0, rotation.rows).join("\n"),
+        after: all.slice(rotation.rows).join("\n"),
+        early: rotation.early,
       },
     }),
     multiplyLast: last === undefined ? "" : block(rows(last)),

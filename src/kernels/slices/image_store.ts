@@ -11,7 +11,6 @@ import type { SliceStore } from "./exchange.ts";
  * @param channels The side of the target channels.
  * @param parts Whether the loop stores its sums in parts: each is added to what is there `again`, the epilogue follows the last.
  * @param spread Columns of a workgroup, where tiles of a vector lie a quarter of them apart.
- * @param elements Of the result, where its parts of a depth that is split lie one after the other; `split` is in scope then.
  */
 export function imageStore(
   module: ModuleBuilder,
@@ -21,7 +20,6 @@ export function imageStore(
   steps: readonly EpilogueStep[],
   parts: boolean,
   spread?: number,
-  elements?: number,
 ): SliceStore {
   const { outer, tiled } = geometry;
   const size = (name: string, value: number) => module.size(`image_${name}`, value);
@@ -46,7 +44,6 @@ export function imageStore(
       digitsText(tile, "rest", digits, "        "),
       `        let base = ${
         [
-          ...(elements === undefined ? [] : [`split * ${size("split_elements", elements)}`]),
           `(group * ${targets} + ${channel}) * ${channelStride}`,
           `image * ${size("target_batch_stride", geometry.targetBatchStride)}`,
           ...outer.map((axis, d) => `outer${d} * ${size(`target${d}`, axis.targetStride)}`),

@@ -1,6 +1,6 @@
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
-import { isWorthRotating, threadProducts } from "../loop/thread_products.ts";
+import { isWorthRotating, type Rotation, threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../module.ts";
 import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
-import { tilePlaceText } from "../tile_scheduler.ts";
+import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
 import { type SlicePolicy, slicePolicyName, sliceThreads } from "./policy.ts";
 import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
@@ -23,7 +23,11 @@ export interface SliceLoopShape extends SliceSums {
   readonly columns: number;
   /** Independent products; `batch` is in scope of the loaders and the store. */
   readonly batches: number;
-  /** WGSL of the first step and the step after the last, over `batch`. */
+  /** The last blocks, whose depth so many workgroups share; none where absent. */
+  readonly split?: SplitBlocks | undefined;
+  /** Whether these and whole blocks, where there are both, have one loop: not where `firstStep` and `endStep` are of these alone. */
+  readonly oneLoop?: boolean;
+  /** WGSL of the first step and the step after the last, over `batch`, and of blocks that are split over `split` and `whole`. */
   readonly firstStep: string;
   readonly endStep: string;
   /** Most steps of a workgroup. */
@@ -36,30 +40,48 @@ export interface SliceLoopShape extends SliceSums {
   readonly registerBuffer: boolean;
   /** The loop is rotated, where that pays. */
   readonly rotatedLoop: boolean;
-  /** Rows of a step that are multiplied before the end of a rotated loop; none is rotated where absent. */
-  readonly rotated?: number | undefined;
+  /** Where it ends then; none is rotated where absent. */
+  readonly rotation?: Rotation | undefined;
   /** Keeps the number of batches out of the text, so that problems cut into more or fewer share a kernel. */
   readonly anyBatches?: boolean;
+}
+
+/** Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, whose depth workgroups share. */
+export interface SplitBlocks extends TileRange {
+  readonly splits: number;
 }
 
 /** What of a workgroup's results and depth a step is, whatever multiplies it. */
 export type SliceCut = Pick<SlicePolicy, "rows" | "columns" | "depth">;
 
-/** Workgroups of the loop. */
-export function sliceWorkgroups(
+/** Blocks of the product. */
+export function sliceBlocks(
   shape: Pick<SliceLoopShape, "rows" | "columns" | "batches">,
-  policy: SliceCut,
+  policy: Pick<SliceCut, "rows" | "columns">,
 ): number {
   return Math.ceil(shape.rows / policy.rows) * Math.ceil(shape.columns / policy.columns) *
     shape.batches;
+}
+
+/** Workgroups of the loop: one a block, and as many as share one that is split. */
+export function sliceWorkgroups(
+  shape: Pick<SliceLoopShape, "rows" | "columns" | "batches" | "split">,
+  policy: Pick<SliceCut, "rows" | "columns">,
+): number {
+  const { split } = shape;
+  return split === undefined
+    ? sliceBlocks(shape, policy)
+    : split.first + split.count * split.splits;
 }
 
 /**
  * The main loop of fused Winograd algorithms: α products of the same tile at once, one a group of threads,
  * operands transformed on their way into workgroup memory, results transformed on their way out of it.
  *
+ * @param store Where results of whole blocks go, or of all where all are split.
  * @param flush Steps after which the sums move to a second set of registers, which shortens what one
  *   accumulator adds up; 0 for never.
+ * @param shared Where those of split blocks go, where others are whole.
  */
 export function sliceLoopKernel(
   traits: string,
@@ -73,11 +95,12 @@ export function sliceLoopKernel(
   output: PatchTransform,
   store: SliceStore,
   flush: number,
+  shared?: SliceStore,
 ): SizedKernel {
   const perSlice = sliceThreads(policy);
   const threads = perSlice * shape.slices;
   const { partial = 0, outputLayout = TUNED_VARIANT.outputLayout } = shape;
-  const { registerBuffer, rotatedLoop, raster, rotated = 0 } = shape;
+  const { registerBuffer, rotatedLoop, raster, rotation } = shape;
   const name = `${traits}_${slicePolicyName(policy)}${flush === 0 ? "" : `_flush${flush}`}${
     partial === 0 ? "" : "_partial"
   }${variantTrait({ outputLayout, registerBuffer, rotatedLoop, raster })}_${suffix}`;
@@ -86,7 +109,7 @@ export function sliceLoopKernel(
   const sumIndex: SumName = (row, fragment) => `${row * fragments + fragment}`;
   // A uniform, so that sums of any length share a kernel.
   const partialSteps = partial === 0 ? "" : module.parameter("partial_steps", partial);
-  const exchange = exchangeText(shape, policy, output, store, sumIndex);
+  const exchange = (to: SliceStore) => exchangeText(shape, policy, output, to, sumIndex);
   const tile = sliceTile(policy, shape);
   const full = policy.buffers === 2 ? "full" : "0";
   const tileOf = (side: Side) => ({
@@ -117,7 +140,7 @@ export function sliceLoopKernel(
       depth: policy.depth,
       unroll: true,
       ahead: registerBuffer,
-      rotated: rotates ? rotated : 0,
+      rotation: rotates ? rotation : undefined,
       // Where sums are stored in parts rows are faster (docs/performance/machine_code.md, The order of products).
       order: partial === 0 ? "serpentine" : "rows",
       inner: innerProduct("f32"),
@@ -127,7 +150,15 @@ export function sliceLoopKernel(
         : { into: "store", every: partialSteps },
       sumIndex,
     }),
-    output: exchange,
+    ...(shared === undefined ? { output: exchange(store) } : {
+      alone: {
+        when: "whole",
+        steps: `  let first_step = 0u;\n  let end_step = ${module.size("steps", shape.steps)};`,
+        output: exchange(store),
+        oneLoop: shape.oneLoop ?? false,
+      },
+      output: exchange(shared),
+    }),
   }, module);
   return sizedKernel(
     name,
@@ -156,12 +187,40 @@ export function sliceIterations(
     : loopIterations(Math.ceil(steps / partial), 1) + rounds * (1 + inner);
 }
 
+/** Declares the `batch`, first row and first column of a block. */
+export function blockPlaceText(
+  module: ModuleBuilder,
+  block: string,
+  shape: Pick<SliceLoopShape, "rows" | "columns" | "raster">,
+  policy: Pick<SliceCut, "rows" | "columns">,
+): string[] {
+  const tiles = {
+    rows: Math.ceil(shape.rows / policy.rows),
+    columns: Math.ceil(shape.columns / policy.columns),
+    classes: 1,
+    raster: shape.raster,
+  };
+  return [
+    ...tilePlaceText(module, [block, "batch"], tiles),
+    `  let first_row = row_tile * ${policy.rows}u;`,
+    `  let first_column = column_tile * ${policy.columns}u;`,
+  ];
+}
+
 /** Which workgroups there are, and what of the product is one's. */
 export function sliceWorkgroupText(
   module: ModuleBuilder,
   shape: Pick<
     SliceLoopShape,
-    "rows" | "columns" | "batches" | "raster" | "anyBatches" | "batchText" | "firstStep" | "endStep"
+    | "rows"
+    | "columns"
+    | "batches"
+    | "split"
+    | "raster"
+    | "anyBatches"
+    | "batchText"
+    | "firstStep"
+    | "endStep"
   >,
   policy: SliceCut,
 ): { workgroups: string; workgroup: string } {
@@ -169,18 +228,13 @@ export function sliceWorkgroupText(
     "workgroups",
     sliceWorkgroups(shape, policy),
   );
-  const tiles = {
-    rows: Math.ceil(shape.rows / policy.rows),
-    columns: Math.ceil(shape.columns / policy.columns),
-    classes: 1,
-    raster: shape.raster,
-  };
   return {
     workgroups,
     workgroup: [
-      ...tilePlaceText(module, ["id", "batch"], tiles),
-      `  let first_row = row_tile * ${policy.rows}u;`,
-      `  let first_column = column_tile * ${policy.columns}u;`,
+      ...(shape.split === undefined ? blockPlaceText(module, "id", shape, policy) : [
+        ...splitTileText(module, shape.split, "block"),
+        ...blockPlaceText(module, "block", shape, policy),
+      ]),
       shape.batchText,
       `  let first_step = ${shape.firstStep};`,
       `  let end_step = ${shape.endStep};`,

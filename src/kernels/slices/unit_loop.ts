@@ -25,7 +25,7 @@ import {
 /** What of a sliced product is shared by threads that multiply themselves and by matrix units. */
 export type UnitSliceShape = Omit<
   SliceLoopShape,
-  "across" | "scalar" | "outputLayout" | "registerBuffer" | "rotatedLoop" | "rotated"
+  "across" | "scalar" | "outputLayout" | "registerBuffer" | "rotatedLoop" | "rotation"
 >;
 
 /** Slices of workgroups of which a multiprocessor runs two. */

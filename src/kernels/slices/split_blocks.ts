@@ -1,0 +1,141 @@
+import {
+  eachElement,
+  loopIterations,
+  type ModuleBuilder,
+  type SizedKernel,
+  sizedKernel,
+  type SizeMode,
+  type TensorAccess,
+} from "../module.ts";
+import type { SliceStore } from "./exchange.ts";
+import { blockPlaceText, type SliceCut, type SliceLoopShape, type SplitBlocks } from "./loop.ts";
+
+/** Blocks whose depth workgroups share, each of so many results (a tile's) of each of its places. */
+export interface BlockParts {
+  readonly split: SplitBlocks;
+  readonly results: number;
+}
+
+type BlockSize = Pick<SliceCut, "rows" | "columns">;
+
+/** Splits whose parts are loaded at once. */
+const AT_ONCE = 4;
+
+/** Vectors of one result of a block. */
+function blockVectors({ rows, columns }: BlockSize): number {
+  return rows * columns / 4;
+}
+
+/** Elements of all splits' parts. */
+export function partElements({ split, results }: BlockParts, block: BlockSize): number {
+  return 4 * split.splits * split.count * results * blockVectors(block);
+}
+
+/** WGSL of where a block's result `i` of a vector lies; `at` counts the blocks of all splits. */
+function partPlace(
+  at: string,
+  i: number,
+  results: number,
+  place: string,
+  block: BlockSize,
+): string {
+  return `(${at} * ${results}u + ${i}u) * ${blockVectors(block)}u + ${place}`;
+}
+
+/**
+ * Stores what a split makes of its block beside what others do, vectors of columns side by side.
+ *
+ * @param again Whether the loop stores its sums in parts, of which each is added to what is there `again`.
+ */
+export function splitStore(
+  module: ModuleBuilder,
+  parts: TensorAccess,
+  { split, results }: BlockParts,
+  block: BlockSize,
+  again: boolean,
+): SliceStore {
+  const [first, count] = [
+    module.size("first_tile", split.first),
+    module.size("tile_count", split.count),
+  ];
+  return {
+    declarations: "",
+    text: (outputs) =>
+      [
+        `      let part = split * ${count} + block - ${first};`,
+        `      let in_block = (row - first_row) * ${
+          block.columns / 4
+        }u + (column - first_column) / 4u;`,
+        ...outputs.flatMap((output, i) => {
+          const to = partPlace("part", i, results, "in_block", block);
+          const sum = `var sum${i} = ${output};`;
+          const add = `if (again) { sum${i} += ${parts.load(to)}; }`;
+          return again
+            ? [`      ${sum} ${add} ${parts.store(to, `sum${i}`)}`]
+            : [`      ${parts.store(to, output)}`];
+        }),
+      ].join("\n"),
+  };
+}
+
+/** Workgroups of a {@linkcode sumPartsKernel}. */
+export function sumPartsWorkgroups({ split }: BlockParts, block: BlockSize): number {
+  return Math.ceil(split.count * blockVectors(block) / 256);
+}
+
+/**
+ * Sums what splits have made of their blocks, in a fixed order, with compensation (which compilers may drop), and stores the results as
+ * whole blocks are. Binds `parts` and what the store does.
+ *
+ * @param name All that the text depends on, but for sizes.
+ */
+export function sumPartsKernel(
+  name: string,
+  mode: SizeMode,
+  module: ModuleBuilder,
+  shape: Pick<SliceLoopShape, "rows" | "columns" | "raster">,
+  { split, results }: BlockParts,
+  block: BlockSize,
+  parts: TensorAccess,
+  store: SliceStore,
+): SizedKernel {
+  const each = blockVectors(block);
+  const count = module.size("vectors", split.count * each);
+  const blocks = module.size("tile_count", split.count);
+  const splits = module.size("splits", split.splits);
+  const all = Array.from({ length: results }, (_, i) => i);
+  const ahead = Array.from({ length: AT_ONCE }, (_, k) => k);
+  const body = [
+    eachElement(count),
+    `  let place = i % ${each}u;`,
+    `  let block = ${module.size("first_tile", split.first)} + i / ${each}u;`,
+    ...blockPlaceText(module, "block", shape, block),
+    "  let group = batch;",
+    `  let row = first_row + place / ${block.columns / 4}u;`,
+    `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
+    ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
+    // Loads of several splits are on their way at once; those beyond the last add nothing.
+    `  for (var split = 0u; split < ${splits}; split += ${AT_ONCE}u) {`,
+    ...ahead.flatMap((k) => [
+      `    let part${k} = min(split + ${k}u, ${splits} - 1u) * ${blocks} + i / ${each}u;`,
+      ...all.map((i) =>
+        `    let value${k}_${i} = ${parts.load(partPlace(`part${k}`, i, results, "place", block))};`
+      ),
+    ]),
+    ...ahead.flatMap((k) =>
+      all.flatMap((i) => [
+        `    let term${k}_${i} = select(vec4f(), value${k}_${i}, split + ${k}u < ${splits}) - lost${i};`,
+        `    let next${k}_${i} = sum${i} + term${k}_${i};`,
+        `    lost${i} = (next${k}_${i} - sum${i}) - term${k}_${i};`,
+        `    sum${i} = next${k}_${i};`,
+      ])
+    ),
+    "  }",
+    store.text(all.map((i) => `sum${i}`)),
+    "}",
+    "",
+  ].join("\n");
+  const summary = `// ${name}: sums the parts of blocks whose depth workgroups share.`;
+  const wgsl = [summary, module.declarations(), store.declarations, body].join("\n");
+  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, loopIterations(split.splits));
+}
