@@ -144,8 +144,8 @@ function trials(): string {
 }
 
 export const WINOGRAD_TABLES = {
-  fused: () => fused("../h200-2026-11-24/fused.jsonl", /^Conv/),
-  "fused-vgg16": () => fused("../h100-2026-11-26/fused.jsonl", /^conv/),
+  fused: () => fused("../h100-2026-11-27/tails_fused.jsonl", /^Conv/),
+  "fused-vgg16": () => fused("../h100-2026-11-27/tails_vgg.jsonl", /^conv/),
   "output-layouts": outputLayouts,
   "fused-parts": parts,
   "fused-trials": trials,

@@ -11,6 +11,9 @@ const REGISTERS = { thin: 64, few: 128, many: 256 };
 export const THIN_RESULTS = 16;
 export const FEW_RESULTS = 64;
 
+/** Whole waves whose blocks may share depths with those behind them: what more of them gain is lost to more results. */
+const SHARED_WAVES = 2;
+
 /** What of a policy runs on a multiprocessor at once. */
 export interface Residents {
   /** Registers of a workgroup. */
@@ -66,8 +69,9 @@ export function splitBlocks(
   const slots = device.multiprocessors * resident;
   const time = (workgroups: number) => waveTime(device, workgroups, resident, warps);
   const whole = request.splits === undefined && isWholeDepth(request, product);
+  const most = whole ? Math.floor(blocks / slots) : 0;
   let first = 0, least = Infinity;
-  for (let waves = whole ? Math.floor(blocks / slots) : 0; waves >= 0; waves--) {
+  for (let waves = most; waves >= Math.max(0, most - SHARED_WAVES); waves--) {
     const cost = time(waves * slots) + time((blocks - waves * slots) * splits) / splits;
     if (cost < least) [first, least] = [waves * slots, cost];
   }
