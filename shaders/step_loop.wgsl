@@ -65,7 +65,7 @@ const askedEnd = (text) => it.asks ? "workgroupUniformLoad(&loop_end)" : text; -
 const rotated = (first, end) => { -%>
 <%
 const fetch = () => { -%>
-    // The next tile travels to registers while the rest of this one is multiplied.
+    // The next tile travels to registers while <%= it.rotated.early ? "this one" : "the rest of this one" %> is multiplied.
     {
 <%= it.next %>
 <%= it.fetch %>

@@ -18,7 +18,7 @@ export const VARIANT_HELP = {
 export const RASTER_HELP =
   "order of workgroups over tiles of a product or of fused Winograd: rows (down all rows, then the next column), or " +
   "grouped:N (down N rows of tiles, along all columns, then the next N); unless given, rows, and " +
-  "bands for large products of gemm on matrix units";
+  "bands for large products of gemm";
 
 /** Parses `rows` or `grouped:8`: rows of tiles that workgroups go down first, 0 for all. */
 export function parseRaster(text: string): number {

@@ -55,7 +55,7 @@ export interface MainLoopVariant {
   readonly halfTransforms?: boolean;
   /**
    * Rows of tiles that workgroups go down before they turn to the next column of tiles; 0 for all rows. Where absent, `gemm` takes
-   * what is planned on matrix units, and all else takes all rows.
+   * what is planned, and all else takes all rows.
    */
   readonly raster?: number;
   /** Layout of the sums before fused Winograd's output transform. */

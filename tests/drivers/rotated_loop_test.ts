@@ -10,6 +10,7 @@ import { gemmProblem } from "../../src/problem/gemm_problem.ts";
 import { checkedResult, convRequest } from "../checked_plan.ts";
 import { multiply } from "../gemm_matrix.ts";
 import { ONE_WORKGROUP } from "../support/one_workgroup.ts";
+import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
 import { backend } from "./driver.ts";
 
 const sizes = "constant";
@@ -83,6 +84,15 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
       ["winograd2d-nonfused", "fwd", "nhwc", 3, { splits: 1 }, 1],
       ["winograd2d", "fwd", "nhwc", 3, { tile: "F(2x2,3x3)" }, 1],
       ["winograd1d", "fwd", "nhwc", 3, { tile: "F(4,3)", splits: 1 }, 1],
+      // Whole blocks, and those behind them.
+      [
+        "winograd1d",
+        "fwd",
+        "nhwc",
+        3,
+        { tile: "F(4,3)", policy: "8x8x8_4x4", device: FEW_WORKGROUPS },
+        2,
+      ],
       ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12" }, 1],
       ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 1],
       ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6" }, 1],

@@ -2,7 +2,7 @@ import { type SlicePolicy, slicePolicyName } from "../../kernels/slices/policy.t
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
-import { resultBytes } from "../tensors.ts";
+import { partialBytes, resultBytes } from "../tensors.ts";
 import { FEW_RESULTS, productBlocks, residents, splitBlocks, THIN_RESULTS } from "./split.ts";
 import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
 
@@ -60,8 +60,9 @@ export function loopTime(
       rate * summed,
     );
     const parts = chains === "stored" ? Math.ceil(longest / chain) : 1;
+    const bytes = splits > 1 ? partialBytes(request) : resultBytes(request);
     const store = parts * moveTime(
-      resultBytes(request) * multiprocessors * places * product.results,
+      bytes * multiprocessors * places * product.results,
       lines || splits > 1 || imageVectors(request)
         ? rates.slicedStore.lines
         : rates.slicedStore.scattered,

@@ -24,7 +24,6 @@ import {
   type SplitBlocks,
 } from "../../kernels/slices/loop.ts";
 import {
-  partElements,
   splitStore,
   sumPartsKernel,
   sumPartsWorkgroups,
@@ -40,17 +39,17 @@ import { amplification, amplification2d } from "../../winograd/amplification.ts"
 import { identity } from "../../winograd/matrix.ts";
 import { formatTile, parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
-import { pass } from "../passes.ts";
+import { pass, refuseBindings } from "../passes.ts";
 import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned, refusal } from "../refusal.ts";
 import { fullVariant, rasterTrait } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { problemBuffers, resultElements } from "../tensors.ts";
 import { filterShape, runTile, sliceGeometry, type TileRun } from "./geometry.ts";
-import { choosePolicy, imageAcross } from "./policies.ts";
-import { splitBlocks } from "./split.ts";
+import { cutRun, type RunCut } from "./cut_run.ts";
+import { imageAcross } from "./policies.ts";
 import { fusedCut } from "./price.ts";
-import { chainSteps, loadVector, slicedProduct } from "./product.ts";
+import { chainSteps, loadVector } from "./product.ts";
 
 /**
  * Threads of a workgroup up to which loads of vectors are kept from passing barriers: a compiler else makes them so late that a
@@ -94,12 +93,22 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
   let enlarged = 1;
   let main = "";
   let arithmetic: PlanArithmetic = {};
+  const cuts: RunCut[] = [];
   for (const runs of kernels) {
-    const kernel = planRun(runs);
-    if (isRefusal(kernel)) return kernel;
+    const cut = cutRun(request, runs, splits);
+    if (isRefusal(cut)) return cut;
+    cuts.push(cut);
+  }
+  // Each kernel's are summed before the next one's are stored.
+  const most = Math.max(...cuts.map(({ parts }) => parts));
+  const partial = most === 0
+    ? undefined
+    : buffers.add("partial results", "workspace", most, sumOf(elements));
+  for (const cut of cuts) {
+    const kernel = planRun(cut);
     main ||= kernel;
   }
-  return buffers.plan({
+  const plan = buffers.plan({
     kernel: main,
     algorithm: axes === 1 ? "winograd1d" : "winograd2d",
     passes: resultElements(problem) === 0 ? [] : passes,
@@ -108,9 +117,13 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     arithmetic,
     notes,
   });
+  // Whole blocks beside split ones bind both their results.
+  const unbound = splits > 1 && request.splits === undefined && !isRefusal(plan) &&
+    refuseBindings(plan, limits) !== undefined;
+  return unbound ? planFused({ ...request, splits: 1 }, mode, axes) : plan;
 
   /** The passes of one kernel: its filter transform, then the fused loop. */
-  function planRun(runs: readonly TileRun[]): Planned<string> {
+  function planRun({ runs, product: sliced, policy, split }: RunCut): string {
     const transforms = runs.map(({ n, r }) => winogradTransform(n, r));
     const { input, filter, output } = tileTransforms(transforms, identity(1));
     enlarged = Math.max(
@@ -121,11 +134,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     );
     const across = imageAcross(request);
     const geometry = sliceGeometry(request, runs);
-    const sliced = slicedProduct(request, runs, splits);
-    const { slices, tiles } = sliced;
-    const policy = choosePolicy(request, sliced);
-    if (isRefusal(policy)) return policy;
-    const split = splitBlocks(request, sliced, policy);
+    const { slices, tiles, results } = sliced;
     const hasWhole = split === undefined || split.first > 0;
     const { steps: depthSteps, longest, chain, chains } = chainSteps(
       request,
@@ -195,9 +204,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     };
     const { epilogue } = request;
     // Splits' sums of a block meet in a pass of their own, which has the epilogue.
-    const parts = split && { split, results: elementCount(runs.map(({ n }) => n)) };
-    const partial = parts &&
-      buffers.add("partial results", "workspace", partElements(parts, policy), sumOf(elements));
+    const parts = split && { split, results };
     const resultStore = (module: ModuleBuilder, again: boolean) => {
       const to = module.tensor("result", "write", vector, buffers.split(result), elements.result);
       const targets = module.size("image_targets", geometry.targets);
@@ -256,14 +263,14 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
     }_a${slices}${tileName}`;
     const places = `${layout}_${geometry.outer.length}o_${
       geometry.tiled.map(({ chunks }) => chunks).join("x")
-    }_o${vector}${axes === 1 ? endsTrait(runs, geometry) : ""}`;
+    }_o${vector}${axes === 1 && reachesBeyond(runs, geometry) ? "_beyond" : ""}`;
     const bound = (...all: readonly (number | undefined)[]) =>
       splitTrait(...all.filter((one) => one !== undefined).map((one) => buffers.split(one)));
     const kernel = sliceLoopKernel(
       traits,
       `${places}${whole?.trait ?? ""}${wide === 4 ? "_wide" : ""}${
         split === undefined ? "" : hasWhole ? "_tail" : "_split"
-      }${bound(transformed, source, hasWhole ? result : undefined, partial)}`,
+      }${bound(transformed, source, hasWhole ? result : undefined)}`,
       mode,
       module,
       loop,
@@ -299,7 +306,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       const from = module.tensor("parts", "read", 4, buffers.split(partial), sumOf(elements));
       const { trait, store } = resultStore(module, false);
       const name = `${traits}_parts_${policy.rows}x${policy.columns}${rasterTrait(raster)}_` +
-        `${places}${trait}${bound(result, partial)}`;
+        `${places}${trait}${bound(result)}`;
       const sum = sumPartsKernel(name, mode, module, loop, parts, policy, from, store);
       const workgroups = sumPartsWorkgroups(parts, policy);
       passes.push(pass(sum, buffers, { parts: partial, result, bias }, workgroups, limits));
@@ -337,11 +344,6 @@ function stepsText(
     firstStep: `select(${first}, 0u, whole)`,
     endStep: `select(${end}, ${all}, whole)`,
   };
-}
-
-/** How tiles along one axis end. */
-function endsTrait(runs: readonly TileRun[], geometry: SliceGeometry): string {
-  return reachesBeyond(runs, geometry) ? "_beyond" : "";
 }
 
 /** Whether the last tile has places that are no results. */

@@ -8,7 +8,9 @@ import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { planConv } from "../planner.ts";
+import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
+import { cutRun } from "./cut_run.ts";
 import { slicePolicyFits } from "./policies.ts";
 
 const h200 = {
@@ -281,7 +283,6 @@ Deno.test("one axis is cut in the way that is predicted to be fastest", () => {
   const [, , conv4] = resnet as [ConvProblem, ConvProblem, ConvProblem];
   const notes = (more: Partial<PlanRequest>) =>
     planConv(request(conv4, { algorithm: "winograd1d", layout: "nhwc", ...more })).notes.join("\n");
-  // An H200 takes 252 µs for 64 images by F(4,3) and F(2,3).
   assert.match(notes({}), /F\(4,3\): 3 tiles of a row of 14.*\n.*\n?.*F\(2,3\): 1 tile of a row/);
   assert.match(notes({ tile: "F(4,3)", splits: 1 }), /F\(4,3\): 4 tiles of a row of 14, 6/);
   assert.match(notes({ tile: "F(6,3)" }), /F\(6,3\)/);
@@ -335,10 +336,8 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   assert.equal(planConv(request(resnet[4]!, conv2)).passes.length, 2);
   const tail = planConv(request(resnet[4]!, { ...one, tile: "F(6,3)" }));
   assert.match(tail.kernel, /_tail$/);
-  assert.match(
-    tail.notes[1]!,
-    /: \d+ workgroups of 256 threads, \d+ of which share the depth of each of the last \d+ blocks/,
-  );
+  // 560 blocks: four waves of 132, and 32 that three workgroups share each.
+  assert.match(tail.notes[1]!, /: 624 workgroups of 256 threads, 3 .* each of the last 32 blocks/);
   assert.deepEqual([tail.arithmetic.chain, tail.arithmetic.segment], [undefined, undefined]);
   assert.equal(planConv(request(conv5, { layout: "nhwc", tile: "F(2x2,3x3)" })).passes.length, 2);
   assert.match(planConv(request(conv5, { splits: 2, tile: "F(2x2,3x3)" })).kernel, /_split$/);
@@ -401,4 +400,34 @@ Deno.test("splits of whole chains are added up where results are", () => {
     request(problem, { algorithm: "winograd1d", layout: "nhwc", splits: 2 }),
   );
   assert.equal(arithmetic.fold, "results");
+});
+
+Deno.test("splitBlocks() leaves whole waves whole, where sums of a whole depth are one and nobody says otherwise", () => {
+  const conv3 = resnet[1]!;
+  const split = (more: Partial<PlanRequest>, splits: number, channels = 128, batch = 96) => {
+    const problem = { ...conv3, batch, inChannels: channels };
+    const asked = request(problem, { algorithm: "winograd1d", layout: "nhwc", ...more });
+    const cut = cutRun(asked, [{ n: 4, r: 3, first: 0, count: 7 }], splits);
+    return isRefusal(cut) ? cut : cut.split;
+  };
+  // 588 blocks of 64 tiles and 64 channels: four waves of 132, and 60.
+  for (let splits = 2; splits <= 16; splits++) {
+    assert.deepEqual(split({}, splits), { first: 528, count: 60, splits });
+  }
+  assert.equal(split({}, 1), undefined);
+  // 264 are two waves.
+  assert.equal(split({}, 2, 128, 43), undefined);
+  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, splits: 2 });
+  // Sums of 1536 are parts.
+  assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, splits: 3 });
+});
+
+Deno.test("blocks that share depths are none where their kernel had more bindings than the device", () => {
+  const kernel = (most: number) => {
+    const limits = { ...H200_LIMITS, maxStorageBuffersPerShaderStage: most };
+    const tail = { algorithm: "winograd1d", layout: "chwn", tile: "F(6,3)" } as const;
+    return planConv({ ...request(resnet[4]!, tail), limits }).kernel;
+  };
+  assert.match(kernel(4), /_tail$/);
+  assert.doesNotMatch(kernel(3), /_tail|_split/);
 });

@@ -1,5 +1,4 @@
 import { filterDepth } from "../../kernels/slices/filter_transform.ts";
-import { partElements } from "../../kernels/slices/split_blocks.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
@@ -8,11 +7,10 @@ import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { partialBytes } from "../tensors.ts";
+import { cutRun } from "./cut_run.ts";
 import { filterShape, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
-import { choosePolicy } from "./policies.ts";
 import { chainSteps, slicedProduct } from "./product.ts";
-import { splitBlocks } from "./split.ts";
 import { type TileRuns, tileRuns } from "./tiles.ts";
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
@@ -119,7 +117,7 @@ function chooseSplits(request: PlanRequest, runs: TileRuns): SplitRuns {
   return best;
 }
 
-/** Bytes that there are for a kernel's partial results. */
+/** Bytes that there are for partial results. */
 function partsRoom(
   { limits, maxWorkspaceBytes = Infinity }: PlanRequest,
   { bytes, parts }: RunsCost,
@@ -133,16 +131,17 @@ function partsRoom(
 
 function runsCost(request: PlanRequest, kernels: TileRuns, splits: number): Planned<RunsCost> {
   const device = deviceOf(request);
-  let time = 0, bytes = 0, parts = 0, longest = 0;
+  let time = 0, filters = 0, parts = 0, longest = 0;
   for (const runs of kernels) {
     const cost = runCost(request, device, runs, splits);
     if (isRefusal(cost)) return cost;
     time += cost.time;
-    bytes += cost.bytes;
-    parts += cost.parts;
+    filters += cost.bytes - cost.parts;
+    // Kernels store their parts to one buffer, one after the other.
+    parts = Math.max(parts, cost.parts);
     longest = Math.max(longest, cost.longest);
   }
-  return { time, bytes, parts, longest };
+  return { time, bytes: filters + parts, parts, longest };
 }
 
 function runCost(
@@ -151,9 +150,9 @@ function runCost(
   runs: readonly TileRun[],
   splits: number,
 ): Planned<RunsCost> {
-  const product = slicedProduct(request, runs, splits);
-  const policy = choosePolicy(request, product);
-  if (isRefusal(policy)) return policy;
+  const cut = cutRun(request, runs, splits);
+  if (isRefusal(cut)) return cut;
+  const { product, policy } = cut;
   const shape = filterShape(
     request,
     runs,
@@ -162,17 +161,15 @@ function runCost(
   );
   const filter = partialBytes(request) * shape.groups * product.slices * filterDepth(shape) *
     shape.paddedPlaces;
-  const split = splitBlocks(request, product, policy);
-  const { results } = product;
-  const parts = split && partialBytes(request) * partElements({ split, results }, policy);
-  const summed = parts === undefined
+  const parts = partialBytes(request) * cut.parts;
+  const summed = parts === 0
     ? 0
     : passTime(0, moveTime((splits + 1) / splits * parts, device.rates.stream), device);
   return {
     time: passTime(0, moveTime(2 * filter, device.rates.filterStream), device) + summed +
       loopTime(request, product, policy) + device.times.dispatch,
-    bytes: filter + (parts ?? 0),
-    parts: parts ?? 0,
+    bytes: filter + parts,
+    parts,
     longest: chainSteps(request, product, policy.depth).chain * policy.depth,
   };
 }

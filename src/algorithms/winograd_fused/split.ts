@@ -1,7 +1,7 @@
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
-import { type DeviceModel, waveTime } from "../device/model.ts";
+import type { DeviceModel } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
 import { isWholeDepth, type SlicedProduct } from "./product.ts";
 
@@ -10,9 +10,6 @@ const REGISTERS = { thin: 64, few: 128, many: 256 };
 /** Results of a thread that 64 and 128 registers hold. */
 export const THIN_RESULTS = 16;
 export const FEW_RESULTS = 64;
-
-/** Whole waves whose blocks may share depths with those behind them: what more of them gain is lost to more results. */
-const SHARED_WAVES = 2;
 
 /** What of a policy runs on a multiprocessor at once. */
 export interface Residents {
@@ -53,8 +50,8 @@ export function productBlocks(
 }
 
 /**
- * The blocks whose depth a product's splits share: those behind as many whole waves of others as are fastest, where their sums are
- * whole; all of them where not, or where the user says how many share a depth. None where whole waves hold all.
+ * The blocks whose depth a product's splits share: those behind whole waves of others, where sums of a whole depth are one; all of them
+ * where not, or where the user says how many share a depth. None where whole waves hold all.
  */
 export function splitBlocks(
   request: PlanRequest,
@@ -65,15 +62,8 @@ export function splitBlocks(
   if (splits === 1) return undefined;
   const blocks = productBlocks(request, product, policy);
   const device = deviceOf(request);
-  const { blocks: resident, warps } = residents(device, policy, product.slices);
-  const slots = device.multiprocessors * resident;
-  const time = (workgroups: number) => waveTime(device, workgroups, resident, warps);
+  const wave = device.multiprocessors * residents(device, policy, product.slices).blocks;
   const whole = request.splits === undefined && isWholeDepth(request, product);
-  const most = whole ? Math.floor(blocks / slots) : 0;
-  let first = 0, least = Infinity;
-  for (let waves = most; waves >= Math.max(0, most - SHARED_WAVES); waves--) {
-    const cost = time(waves * slots) + time((blocks - waves * slots) * splits) / splits;
-    if (cost < least) [first, least] = [waves * slots, cost];
-  }
+  const first = whole ? Math.floor(blocks / wave) * wave : 0;
   return first === blocks ? undefined : { first, count: blocks - first, splits };
 }

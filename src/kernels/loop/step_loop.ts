@@ -107,7 +107,7 @@ export interface StepLoop {
    * is a text of its own or sums move on. `first_step` to `end_step` where absent.
    */
   readonly counted?: { readonly steps: string; readonly longer: string | undefined } | undefined;
-  /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds`. */
+  /** Workgroups whose sums go elsewhere, and that have a text of the loop of their own but where there are `rounds` or they say `oneLoop`. */
   readonly alone?: StepsAlone | undefined;
   /**
    * Steps that all workgroups', and all parts of their sums, are whole multiples of, or those beyond the end add nothing: one loop over

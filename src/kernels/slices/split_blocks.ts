@@ -18,8 +18,8 @@ export interface BlockParts {
 
 type BlockSize = Pick<SliceCut, "rows" | "columns">;
 
-/** Splits whose parts are loaded at once. */
-const AT_ONCE = 4;
+/** Vectors that a thread loads at once: of several splits, where they have few results. */
+const AT_ONCE = 24;
 
 /** Vectors of one result of a block. */
 function blockVectors({ rows, columns }: BlockSize): number {
@@ -28,7 +28,7 @@ function blockVectors({ rows, columns }: BlockSize): number {
 
 /** Elements of all splits' parts. */
 export function partElements({ split, results }: BlockParts, block: BlockSize): number {
-  return 4 * split.splits * split.count * results * blockVectors(block);
+  return split.splits * split.count * results * block.rows * block.columns;
 }
 
 /** WGSL of where a block's result `i` of a vector lies; `at` counts the blocks of all splits. */
@@ -104,7 +104,8 @@ export function sumPartsKernel(
   const blocks = module.size("tile_count", split.count);
   const splits = module.size("splits", split.splits);
   const all = Array.from({ length: results }, (_, i) => i);
-  const ahead = Array.from({ length: AT_ONCE }, (_, k) => k);
+  const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
+  const ahead = Array.from({ length: atOnce }, (_, k) => k);
   const body = [
     eachElement(count),
     `  let place = i % ${each}u;`,
@@ -115,7 +116,7 @@ export function sumPartsKernel(
     `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
     ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
     // Loads of several splits are on their way at once; those beyond the last add nothing.
-    `  for (var split = 0u; split < ${splits}; split += ${AT_ONCE}u) {`,
+    `  for (var split = 0u; split < ${splits}; split += ${atOnce}u) {`,
     ...ahead.flatMap((k) => [
       `    let part${k} = min(split + ${k}u, ${splits} - 1u) * ${blocks} + i / ${each}u;`,
       ...all.map((i) =>
