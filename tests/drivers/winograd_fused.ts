@@ -1,4 +1,8 @@
 /** What tests of fused Winograd share. */
+import type { PlanRequest } from "../../src/algorithms/request.ts";
+import type { GpuDevice } from "../../src/gpu/device.ts";
+import type { ConvProblem } from "../../src/problem/conv_problem.ts";
+import { convRequest } from "../checked_plan.ts";
 import { type GoldenCase, loadGoldenCases } from "../golden.ts";
 
 export const ALGORITHMS = ["winograd1d", "winograd2d"] as const;
@@ -14,4 +18,13 @@ export function named(name: string): GoldenCase {
   const golden = cases.find((one) => one.name === name);
   if (golden === undefined) throw new Error(`There is no golden case ${name}`);
   return golden;
+}
+
+/** A request of `winograd1d` with the smallest tiles, where `more` says nothing else. */
+export function requestFor(
+  gpu: GpuDevice,
+  problem: ConvProblem,
+  more: Partial<PlanRequest>,
+): PlanRequest {
+  return convRequest(gpu, problem, { algorithm: "winograd1d", policy: SMALLEST, ...more });
 }

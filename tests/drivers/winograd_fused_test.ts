@@ -7,15 +7,14 @@ import { isRefusal } from "../../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
-import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
+import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
-import { filterLayoutFor, LAYOUTS } from "../../src/tensor/layout.ts";
-import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
 import { checkedResult, convRequest, operandsFor } from "../checked_plan.ts";
 import { randomAxes, randomSizes, sizeModes } from "../random_axes.ts";
 import { backend, full } from "./driver.ts";
-import { ALGORITHMS, named, OPS, SMALLEST } from "./winograd_fused.ts";
+import { ALGORITHMS, named, OPS, requestFor, SMALLEST } from "./winograd_fused.ts";
 
 /** How threads of a slice lie and copy: each choice is text of its own. */
 const THREADS = {
@@ -101,74 +100,6 @@ Deno.test("sums stored in parts are whole, and the epilogue follows the last par
   assert.ok(stored >= (full ? 60 : 4), `${stored} had parts`);
 });
 
-Deno.test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async () => {
-  using gpu = await openDevice({ backend });
-  // 13 channels are four steps a tap, of which five and seven splits are uneven.
-  const problem = convProblem({
-    batch: 4,
-    inChannels: 26,
-    outChannels: 20,
-    groups: 2,
-    inputSize: [5, 9],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
-  let run = 0;
-  for (const algorithm of ALGORITHMS) {
-    for (const layout of LAYOUTS) {
-      for (const splits of full ? [2, 3, 5, 7, 40] : [[2, 5], [3, 40], [7]][run % 3]!) {
-        const op = OPS[run % 2]!;
-        const sizes = run++ % 3 === 0 ? "constant" as const : "uniform" as const;
-        const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
-        // Splits of which each is two parts and more, too.
-        const more = { algorithm, layout, splits, sizes, epilogue, flush: run % 4 === 0 ? 8 : 0 };
-        const request = requestFor(gpu, { ...problem, op }, more);
-        const { plan } = await checkedResult(gpu, request);
-        assert.match(plan.kernel, /_split$/);
-        assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
-      }
-    }
-  }
-});
-
-Deno.test("blocks behind whole waves of others share depths: each result agrees with the reference", async () => {
-  using gpu = await openDevice({ backend });
-  const problem = convProblem({
-    batch: 4,
-    inChannels: 26,
-    outChannels: 20,
-    groups: 2,
-    inputSize: [5, 23],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-  });
-  for (
-    const [layout, op, sizes, tile, choice] of [
-      // Its whole blocks have a loop of their own, which is rotated.
-      ["nhwc", "fwd", "constant", "F(4,3)", {}],
-      ["nhwc", "bwd-data", "uniform", "F(4,3)", {}],
-      ["nchw", "fwd", "constant", "F(6,3)", {}],
-      ["chwn", "bwd-data", "constant", "F(6,3)", { variant: { raster: 2 } }],
-      ["chwn", "fwd", "uniform", "F(4,3)", {}],
-    ] as const
-  ) {
-    const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
-    const more = {
-      algorithm: "winograd1d",
-      tile,
-      layout,
-      sizes,
-      epilogue,
-      device: FEW_WORKGROUPS,
-      ...choice,
-    } as const;
-    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
-    assert.match(plan.kernel, /_tail$/);
-    assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
-    assert.equal(plan.arithmetic.segment, undefined);
-  }
-});
-
 Deno.test("four images that a thread loads at once agree with the reference", async () => {
   using gpu = await openDevice({ backend });
   const sizes = { outChannels: 10, filterSize: [3, 3], paddingBegin: [1, 1] };
@@ -206,22 +137,6 @@ Deno.test("two tiles, one filled among the other's products, agree with the refe
     }
   }
 });
-
-function requestFor(gpu: GpuDevice, problem: ConvProblem, more: Partial<PlanRequest>): PlanRequest {
-  const layout = more.layout ?? "nchw";
-  return {
-    problem,
-    dtype: "f32",
-    layout,
-    filterLayout: filterLayoutFor(layout),
-    epilogue: NO_EPILOGUE,
-    algorithm: "winograd1d",
-    policy: SMALLEST,
-    limits: gpu.limits,
-    sizes: "uniform",
-    ...more,
-  };
-}
 
 Deno.test("bias and activation follow the output's transform, element by element and by fours", async () => {
   using gpu = await openDevice({ backend });

@@ -8,6 +8,7 @@ import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
 
 /** Places of a small tile, of one slice. */
 const SMALL_TILE = 1024;
+
 /** What a workgroup takes before its first product, in steps of its loop. */
 const FILL_STEPS = 0.5;
 

@@ -1,0 +1,73 @@
+/** Fused Winograd whose workgroups share depths, on the driver at hand: all blocks, or those behind whole waves of others. */
+import assert from "#assert";
+import { openDevice } from "../../src/gpu/device.ts";
+import { convProblem } from "../../src/problem/conv_problem.ts";
+import { NO_EPILOGUE } from "../../src/problem/epilogue.ts";
+import { LAYOUTS } from "../../src/tensor/layout.ts";
+import { checkedResult } from "../checked_plan.ts";
+import { FEW_WORKGROUPS } from "../support/few_workgroups.ts";
+import { backend, full } from "./driver.ts";
+import { ALGORITHMS, OPS, requestFor } from "./winograd_fused.ts";
+
+/** 13 channels a group are four steps a tap, of which five and seven splits are uneven. */
+const problemOf = (columns: number) =>
+  convProblem({
+    batch: 4,
+    inChannels: 26,
+    outChannels: 20,
+    groups: 2,
+    inputSize: [5, columns],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+  });
+
+Deno.test("workgroups that share a depth agree with the reference, and the epilogue follows their sums", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = problemOf(9);
+  let run = 0;
+  for (const algorithm of ALGORITHMS) {
+    for (const layout of LAYOUTS) {
+      for (const splits of full ? [2, 3, 5, 7, 40] : [[2, 5], [3, 40], [7]][run % 3]!) {
+        const op = OPS[run % 2]!;
+        const sizes = run++ % 3 === 0 ? "constant" as const : "uniform" as const;
+        const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
+        // Splits of which each is two parts and more, too.
+        const more = { algorithm, layout, splits, sizes, epilogue, flush: run % 4 === 0 ? 8 : 0 };
+        const request = requestFor(gpu, { ...problem, op }, more);
+        const { plan } = await checkedResult(gpu, request);
+        assert.match(plan.kernel, /_split$/);
+        assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
+      }
+    }
+  }
+});
+
+Deno.test("blocks behind whole waves of others share depths: each result agrees with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  const problem = problemOf(23);
+  for (
+    const [layout, op, sizes, tile, choice] of [
+      // Its whole blocks have a loop of their own.
+      ["nhwc", "fwd", "constant", "F(4,3)", {}],
+      ["nhwc", "bwd-data", "uniform", "F(4,3)", {}],
+      ["nchw", "fwd", "constant", "F(6,3)", {}],
+      ["chwn", "bwd-data", "constant", "F(6,3)", { variant: { raster: 2 } }],
+      ["chwn", "fwd", "uniform", "F(4,3)", {}],
+    ] as const
+  ) {
+    const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
+    const more = {
+      algorithm: "winograd1d",
+      tile,
+      layout,
+      sizes,
+      epilogue,
+      device: FEW_WORKGROUPS,
+      ...choice,
+    } as const;
+    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
+    assert.match(plan.kernel, /_tail$/);
+    assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
+    assert.equal(plan.arithmetic.segment, undefined);
+  }
+});
