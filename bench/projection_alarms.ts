@@ -146,7 +146,7 @@ async function alarms(checks: number): Promise<void> {
     const projection = await projectConv(problem, { ...inputs, result }, { seed: check });
     const { report } = measureProjection(projection, projection.project(healthy), {
       noise: projectionNoise(convYardstick({ ...simulated, floors }).sample, F32),
-      tile: subject.mixed(arithmetic),
+      tiles: subject.mixed(arithmetic),
       floorOf: varianceFloors(projection, floors, subject.length),
     });
     judged(report, `${JSON.stringify(arithmetic)} ${op} ${text} ${layout} ${kind} ${fill}`);

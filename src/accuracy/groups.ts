@@ -1,13 +1,13 @@
+import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
+
 /** How the outputs of a result are grouped: a fault shows in a channel, an image, or a tile of the kernel's product. */
-export interface Grouping {
+export interface Grouping extends ResultTiles {
   /** Axis of the canonical shape that rows of the product run along: K, or C of an input gradient. */
   readonly rowAxis: 0 | 1;
   /** What an entry of the row axis, and of the other of the first two axes, is called. */
   readonly names: readonly [row: string, other: string];
   /** Whether neighbouring columns of the product are of neighbouring entries of the other axis (chwn, krsc). */
   readonly otherInner: boolean;
-  /** Outputs of a Winograd tile along the spatial axes; 1 where there is none. */
-  readonly tile: readonly number[];
 }
 
 /** Rows and columns of a block of the product: 1024 outputs that one workgroup made. */
@@ -97,20 +97,16 @@ export function groupErrors(shape: readonly number[], grouping: Grouping): Group
 
 function kindsOf(shape: readonly number[], grouping: Grouping): Kind[] {
   const { rowAxis, names, otherInner, tile } = grouping;
+  const tiles = tileNumbers(shape.slice(2), grouping);
   const otherAxis = 1 - rowAxis;
   const rows = shape[rowAxis] ?? 1, others = shape[otherAxis] ?? 1;
-  const tiles = shape.slice(2).map((size, d) => Math.ceil(size / (tile[d] ?? 1)));
-  const places = tiles.reduce((all, one) => all * one, 1);
   const results = tile.reduce((all, one) => all * one, 1);
   // Tiles of Winograd are columns of the product, each of several outputs.
   const width = Math.max(1, Math.ceil(BLOCK / results));
-  const columnBlocks = Math.ceil(others * places / width);
+  const columnBlocks = Math.ceil(others * tiles.count / width);
   const column = (at: readonly number[]) => {
-    let place = 0;
-    for (let d = 0; d < tiles.length; d++) {
-      place = place * tiles[d]! + Math.floor(at[d + 2]! / (tile[d] ?? 1));
-    }
-    return otherInner ? place * others + at[otherAxis]! : at[otherAxis]! * places + place;
+    const place = tiles.of(at, 2);
+    return otherInner ? place * others + at[otherAxis]! : at[otherAxis]! * tiles.count + place;
   };
   const axis = (which: number, name: string): Kind => ({
     count: shape[which] ?? 1,
@@ -127,7 +123,7 @@ function kindsOf(shape: readonly number[], grouping: Grouping): Kind[] {
         const first = Math.floor(group / columnBlocks) * BLOCK;
         const from = group % columnBlocks * width;
         return `the tile of ${names[0]}s ${first} to ${Math.min(rows, first + BLOCK) - 1} and ` +
-          `columns ${from} to ${Math.min(others * places, from + width) - 1}`;
+          `columns ${from} to ${Math.min(others * tiles.count, from + width) - 1}`;
       },
     },
   ];

@@ -1,6 +1,7 @@
 import type { Projection } from "../reference/projection.ts";
 import type { ChannelSums } from "../reference/project_channels.ts";
 import type { Floors } from "./floors.ts";
+import { type ResultTiles, tileNumbers } from "../problem/result_tiles.ts";
 import { elementCount, unravelIndex } from "../tensor/tensor.ts";
 
 /** Rounding errors of one healthy output: their variance is the sum of these parts, squared. */
@@ -46,8 +47,8 @@ export interface ProjectionReport {
 
 export interface ProjectionMeasureOptions {
   readonly noise: ProjectionNoise;
-  /** Outputs along each spatial axis whose errors are mixed, counted from 0: a Winograd tile's. */
-  readonly tile?: readonly number[] | undefined;
+  /** Winograd's tiles, whose outputs' errors are mixed. */
+  readonly tiles?: ResultTiles | undefined;
   /** Of tiles, what Σ a²·b² of a place's outputs counts for at least, in the mean: their transforms meet more than their products. */
   readonly floorOf?: ((place: number) => number) | undefined;
 }
@@ -87,9 +88,9 @@ export function measureProjection(
     ratios[i] = ratio;
     if (ratio > most) most = ratio, at = i;
   }
-  const { tile = [], noise: { tail = 1 } } = options;
+  const { tiles, noise: { tail = 1 } } = options;
   const limit = SLACK * tail * quantileOf(ratios.length);
-  const shared = { results: elementCount(tile), tail };
+  const shared = { results: elementCount(tiles?.tile ?? []), tail };
   return {
     report: {
       places: ratios.length,
@@ -147,7 +148,7 @@ function quantileOf(count: number): number {
 function noiseVariances(
   { shape, variances, additions, weightSquares }: Projection,
   { squares }: ChannelSums,
-  { noise, tile, floorOf }: ProjectionMeasureOptions,
+  { noise, tiles, floorOf }: ProjectionMeasureOptions,
 ): Float64Array {
   const [products, result, added] = [noise.products, noise.result, noise.additions]
     .map((factor) => factor * factor) as [number, number, number];
@@ -161,12 +162,12 @@ function noiseVariances(
     }
   }
   additions?.forEach((addition, i) => values[i]! += added * addition);
-  if (tile !== undefined && tile.some((size) => size > 1)) {
+  if (tiles?.tile.some((size) => size > 1)) {
     const rows = weightSquares.length;
     mixTiles(
       values,
       shape,
-      tile,
+      tiles,
       (place) =>
         floorOf === undefined
           ? 0
@@ -180,36 +181,36 @@ function noiseVariances(
 function mixTiles(
   values: Float64Array,
   shape: readonly number[],
-  tile: readonly number[],
+  tiles: ResultTiles,
   leastOf: (place: number) => number,
 ): void {
-  const [d, h, w] = lastThree(shape.slice(2));
-  const [td, th, tw] = lastThree(tile);
-  const planes = values.length / (d * h * w);
-  for (let plane = 0; plane < planes; plane++) {
-    for (let z = 0; z < d; z += td) {
-      for (let y = 0; y < h; y += th) {
-        for (let x = 0; x < w; x += tw) {
-          const each = (visit: (i: number) => void) => {
-            for (let k = z; k < Math.min(d, z + td); k++) {
-              for (let j = y; j < Math.min(h, y + th); j++) {
-                const row = ((plane * d + k) * h + j) * w;
-                for (let i = x; i < Math.min(w, x + tw); i++) visit(row + i);
-              }
-            }
-          };
-          let sum = 0, count = 0;
-          each((i) => {
-            if (!Number.isFinite(values[i]!)) return;
-            sum += values[i]!;
-            count++;
-          });
-          const mean = count === 0 ? 0 : sum / count;
-          const least = Math.max(mean, leastOf(((plane * d + z) * h + y) * w + x));
-          each((i) => values[i] = values[i]! < least ? least : values[i]!);
-        }
-      }
-    }
+  const sizes = shape.slice(2);
+  const area = elementCount(sizes);
+  const numbers = tileNumbers(sizes, tiles);
+  const tileOf = Uint32Array.from(
+    { length: area },
+    (_, place) => numbers.of(unravelIndex(place, sizes)),
+  );
+  for (let start = 0; start < values.length; start += area) {
+    const sums = new Float64Array(numbers.count);
+    const counts = new Float64Array(numbers.count);
+    const firsts = new Float64Array(numbers.count).fill(-1);
+    tileOf.forEach((tile, place) => {
+      if (firsts[tile]! < 0) firsts[tile] = start + place;
+      const value = values[start + place]!;
+      if (!Number.isFinite(value)) return;
+      sums[tile]! += value;
+      counts[tile]!++;
+    });
+    // Of joined rows some tiles have no place.
+    const least = sums.map((sum, tile) =>
+      firsts[tile]! < 0
+        ? 0
+        : Math.max(counts[tile] === 0 ? 0 : sum / counts[tile]!, leastOf(firsts[tile]!))
+    );
+    tileOf.forEach((tile, place) => {
+      if (values[start + place]! < least[tile]!) values[start + place] = least[tile]!;
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import type { ChannelSums } from "../reference/project_channels.ts";
 import type { Projection } from "../reference/projection.ts";
+import type { ResultTiles } from "../problem/result_tiles.ts";
 import { fillTensor } from "../tensor/fill.ts";
 import { judgeProjection, measureProjection } from "./projection.ts";
 
@@ -35,9 +36,9 @@ const NORMAL = fillTensor("f64", [2 ** 16], "normal", 3).data;
 
 function reasons(
   { projection, sums }: ReturnType<typeof different>,
-  tile?: readonly number[],
+  tiles?: ResultTiles,
 ): string[] {
-  const { report } = measureProjection(projection, sums, { noise: NOISE, tile });
+  const { report } = measureProjection(projection, sums, { noise: NOISE, tiles });
   return judgeProjection(report, (index) => `[${index}]`);
 }
 
@@ -77,8 +78,22 @@ Deno.test("a tile's places share its noise", () => {
   // All the noise of a tile is in its first place.
   const first = (place: number) => place % 12 % 6 === 0 && Math.floor(place / 12) % 6 === 0;
   const noise = different(shape, (place) => NORMAL[place]!, (place) => first(place) ? 36 : 1e-6);
-  assert.deepEqual(reasons(noise, [6, 6]), []);
+  assert.deepEqual(reasons(noise, { tile: [6, 6] }), []);
   assert.notDeepEqual(reasons(noise), []);
+});
+
+Deno.test("a tile over joined rows shares its noise with places of the next row", () => {
+  const shape = [1, 1, 12, 12];
+  const tiles = { tile: [1, 6], pitch: 13 };
+  // Of places 24 to 29 of the line, the first ends row 1; row 2 begins at 26.
+  const [ends, begins] = [12 + 11, 24];
+  const noise = different(
+    shape,
+    (place) => place >= begins && place < begins + 4 ? 1 : 0,
+    (place) => place === ends ? 36 : 1e-6,
+  );
+  assert.deepEqual(reasons(noise, tiles), []);
+  assert.notDeepEqual(reasons(noise, { tile: [1, 6] }), []);
 });
 
 Deno.test("what is no number is masked, and says nothing of its patch", () => {

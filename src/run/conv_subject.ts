@@ -27,6 +27,7 @@ import { convElementsFault } from "../problem/conv_elements.ts";
 import { printDescriptor } from "../problem/descriptor.ts";
 import { type Epilogue, isScale, NO_EPILOGUE, SCALE_RANGE } from "../problem/epilogue.ts";
 import { type PlanArithmetic, quadsOf } from "../problem/plan_arithmetic.ts";
+import type { ResultTiles } from "../problem/result_tiles.ts";
 import { projectConv } from "../reference/projection.ts";
 import { projectConvIntegers, quantized, referenceIntegers } from "../reference/integers.ts";
 import {
@@ -154,7 +155,8 @@ export function convSubject(
       ? referenceIntegers(problem, inputs, all, scaleOf(operands))
       : referenceConv(problem, inputs, all);
   };
-  const tileOf = ({ tiles }: PlanArithmetic) => tiles?.[0]?.axes.map(({ n }) => n);
+  const tilesOf = ({ tiles: [share] = [] }: PlanArithmetic): ResultTiles | undefined =>
+    share && { tile: share.axes.map(({ n }) => n), pitch: share.pitch };
   const subject: Subject = {
     traits: {
       problem: printDescriptor(problem),
@@ -227,7 +229,7 @@ export function convSubject(
       rowAxis: channelAxis,
       names: backward ? ["channel", "input channel"] : ["channel", "image"],
       otherInner: backward ? filterLayout === "krsc" : layout === "chwn",
-      tile: tileOf(arithmetic) ?? filterSize.map(() => 1),
+      ...tilesOf(arithmetic) ?? { tile: filterSize.map(() => 1) },
     }),
     floors: (operands, arithmetic) =>
       integers ? undefined : convFloors({ problem, inputs: inputsOf(operands), arithmetic }),
@@ -251,8 +253,8 @@ export function convSubject(
     noise: (sample) => projectionNoise(sample, stored),
     // A filter's taps are one tile.
     mixed: (arithmetic) => {
-      const tile = tileOf(arithmetic);
-      return backward && tile !== undefined ? filterSize : tile;
+      const tiles = tilesOf(arithmetic);
+      return backward && tiles !== undefined ? { tile: filterSize } : tiles;
     },
     where: ([outer, group, ...at]) => {
       const of = groups === 1 ? "" : ` of group ${group}`;

@@ -17,11 +17,17 @@ function subjectOf(op: (typeof OPERATIONS)[number]) {
 }
 
 Deno.test("convSubject() says which outputs a transform mixes: a tile's, or all taps of a gradient of the filter", () => {
-  const tiles = [{ axes: [{ n: 4, r: 3 }, { n: 2, r: 5 }] }];
+  const share = { axes: [{ n: 4, r: 3 }, { n: 2, r: 5 }] };
   for (const op of OPERATIONS) {
     const subject = subjectOf(op);
     assert.equal(subject.mixed({}), undefined);
-    assert.deepEqual(subject.mixed({ tiles }), op === "bwd-filter" ? [3, 5] : [4, 2]);
+    const mixed = subject.mixed({ tiles: [share] })!;
+    assert.deepEqual(mixed.tile, op === "bwd-filter" ? [3, 5] : [4, 2]);
+    assert.equal(mixed.pitch, undefined);
+    if (op === "bwd-filter") continue;
+    const joined = { tiles: [{ ...share, pitch: 14 }] };
+    assert.equal(subject.mixed(joined)!.pitch, 14);
+    assert.equal(subject.grouping(joined).pitch, 14);
   }
 });
 

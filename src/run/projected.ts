@@ -233,7 +233,7 @@ async function holdSums(
   const noise = subject.noise(simulatedErrors(reference, arithmetic), arithmetic);
   const { report, masked } = measureProjection(projection, projection.project(result), {
     noise,
-    tile: subject.mixed(arithmetic),
+    tiles: subject.mixed(arithmetic),
     floorOf: varianceFloors(projection, floorsOf(reference, arithmetic), subject.length),
   });
   const singles = await checkMasked(result, projection, masked, report, noise, outputs, request);

@@ -6,6 +6,7 @@ import type { PlanRequest } from "../algorithms/request.ts";
 import type { WinrsRival } from "../algorithms/winrs/rivals.ts";
 import type { Activation } from "../problem/epilogue.ts";
 import type { PlanArithmetic } from "../problem/plan_arithmetic.ts";
+import type { ResultTiles } from "../problem/result_tiles.ts";
 import type { IntegerProjection } from "../reference/gemm_projection.ts";
 import type { Projection } from "../reference/projection.ts";
 import type { ReferenceResult } from "../reference/reference.ts";
@@ -144,8 +145,8 @@ export interface Subject extends Coverable {
     sample: Pick<ErrorStatistics, "squareRms" | "rms" | "typical">,
     arithmetic: PlanArithmetic,
   ): ProjectionNoise;
-  /** Outputs along each spatial axis whose errors are mixed, where there are such. */
-  mixed(arithmetic: PlanArithmetic): readonly number[] | undefined;
+  /** Tiles whose outputs' errors are mixed, where there are such. */
+  mixed(arithmetic: PlanArithmetic): ResultTiles | undefined;
   /** Says which sums those of a projection's place are. */
   where(place: readonly number[]): string;
 }

@@ -106,7 +106,7 @@ function axisOffsets(
   if (g.op === "fwd") {
     return {
       left: tiles.map((t) =>
-        table(alpha, (unit, j) => input(t * n * stride + unit * r * dilation - padding + j))
+        table(alpha, (unit, j) => input(t * n * stride + tapStart(g, d, unit * r) + j))
       ),
       right: table(r, (unit, i) => tap(unit * r + i)),
     };
@@ -129,13 +129,50 @@ function axisOffsets(
   return {
     left: tiles.map((t) =>
       table(alpha, (unit, j) => {
-        // Taps run backwards, so that places of the gradient run forwards.
-        const at = t * n + padding - (taps - 1) * dilation + unit * r * dilation + j;
+        const at = t * n + tapStart(g, d, unit * r) + j;
         return at % stride === 0 ? place(at / stride) : -1;
       })
     ),
     right: table(r, (unit, i) => tap(taps - 1 - (unit * r + i))),
   };
+}
+
+/**
+ * Where patches of joined rows lie along the last two axes: their one row begins where they do, and each of their columns lies in a row of
+ * its own, of as many units as both axes have.
+ */
+function joinedOffsets(
+  g: Geometry,
+  { n, r }: AxisTile,
+  [, rows, columns]: Triple,
+  pitch: number,
+  tiles: readonly number[],
+): { rows: Int32Array[]; columns: Int32Array[] } {
+  const [sizes, strides] = g.op === "fwd"
+    ? [g.inputSize, g.inputStrides]
+    : [g.outputSize, g.outputStrides];
+  const start = (d: number, tap: number) => tapStart(g, d, tap);
+  const width = n + r - 1;
+  return {
+    rows: tiles.map(() => new Int32Array(1)),
+    columns: tiles.map((t) =>
+      Int32Array.from({ length: rows * columns * width }, (_, i) => {
+        const unit = Math.floor(i / width);
+        const line = t * n + start(2, unit % columns * r) + i % width;
+        const row = Math.floor(line / pitch) + start(1, Math.floor(unit / columns));
+        const column = line - Math.floor(line / pitch) * pitch;
+        return row < 0 || row >= sizes[1] || column >= sizes[2]
+          ? -1
+          : row * strides[3]! + column * strides[4]!;
+      })
+    ),
+  };
+}
+
+/** Where a tap meets the image of the first place: forward, or of backward-data, whose taps run backwards, of stride 1. */
+function tapStart(g: Geometry, d: number, tap: number): number {
+  const [dilation, padding] = [g.dilation[d]!, g.padding[d]!];
+  return tap * dilation + (g.op === "fwd" ? -padding : padding - (g.filterSize[d]! - 1) * dilation);
 }
 
 /** The source of a block's sums, as one of the plan's kernels makes them. */
@@ -160,6 +197,10 @@ export function convSource(
       block.lefts.map((left) => left[d + 1]!),
     )
   ) as [AxisOffsets, AxisOffsets, AxisOffsets];
+  const line = share?.pitch === undefined
+    ? undefined
+    : joinedOffsets(g, tiles[2], counts, share.pitch, block.lefts.map((left) => left[3]));
+  const leftAxes = [axes[0].left, line?.rows ?? axes[1].left, line?.columns ?? axes[2].left];
   const alphas = tiles.map(({ n, r }) => n + r - 1) as Triple;
   const taps = tiles.map(({ r }) => r) as Triple;
   const { lefts, rights } = starts(g, block);
@@ -182,8 +223,8 @@ export function convSource(
           ? { lastBits: lastBitsOf(operands, block) }
           : {}),
         met: lefts.map((_, left) =>
-          axes.reduce(
-            (met, axis) => met * axis.left[left]!.reduce((all, at) => all + (at < 0 ? 0 : 1), 0),
+          leftAxes.reduce(
+            (met, axis) => met * axis[left]!.reduce((all, at) => all + (at < 0 ? 0 : 1), 0),
             outerCount,
           )
         ),
@@ -196,11 +237,12 @@ export function convSource(
       const rest = (spot - u2) / counts[2];
       const u1 = rest % counts[1];
       const u0 = (rest - u1) / counts[1];
+      const [row, column] = line === undefined ? [u1, u2] : [0, u1 * counts[2] + u2];
       let at = 0;
       for (let left = 0; left < lefts.length; left++) {
-        const [o0, o1, o2] = [axes[0].left[left]!, axes[1].left[left]!, axes[2].left[left]!];
+        const [o0, o1, o2] = [leftAxes[0]![left]!, leftAxes[1]![left]!, leftAxes[2]![left]!];
         const base = lefts[left]! + outer * leftOuter;
-        at = gather(first, base, leftPatches, at, alphas, o0, o1, o2, u0, u1, u2);
+        at = gather(first, base, leftPatches, at, alphas, o0, o1, o2, u0, row, column);
       }
       at = 0;
       for (let right = 0; right < rights.length; right++) {

@@ -42,17 +42,21 @@ Deno.test("workgroups that share a depth agree with the reference, and the epilo
   }
 });
 
-Deno.test("blocks behind whole waves of others share depths: each result agrees with the reference", async () => {
+Deno.test("blocks behind whole waves of others share depths, evenly or by spans of several: each result agrees with the reference", async () => {
   using gpu = await openDevice({ backend });
-  const problem = problemOf(23);
   for (
-    const [layout, op, sizes, tile, choice] of [
+    const [layout, op, sizes, tile, ends, choice, columns = 23] of [
       // Its whole blocks have a loop of their own.
-      ["nhwc", "fwd", "constant", "F(4,3)", {}],
-      ["nhwc", "bwd-data", "uniform", "F(4,3)", {}],
-      ["nchw", "fwd", "constant", "F(6,3)", {}],
-      ["chwn", "bwd-data", "constant", "F(6,3)", { variant: { raster: 2 } }],
-      ["chwn", "fwd", "uniform", "F(4,3)", {}],
+      ["nhwc", "fwd", "constant", "F(4,3)", /_tail$/, {}],
+      ["nhwc", "bwd-data", "uniform", "F(4,3)", /_tail$/, {}],
+      ["nhwc", "fwd", "constant", "F(6,3)", /_tail_spans$/, {}],
+      ["nhwc", "bwd-data", "uniform", "F(6,3)", /_tail_spans$/, {}],
+      ["nchw", "fwd", "constant", "F(6,3)", /_tail_spans$/, {}],
+      ["chwn", "bwd-data", "constant", "F(6,3)", /_tail_spans$/, { variant: { raster: 2 } }],
+      ["chwn", "fwd", "uniform", "F(6,3)", /_tail_spans$/, {}],
+      // Sums of parts, so that no block is whole.
+      ["nhwc", "fwd", "constant", "F(6,3)", /_split_spans$/, { flush: 16 }, 7],
+      ["chwn", "fwd", "uniform", "F(6,3)", /_split_spans$/, { flush: 16 }, 7],
     ] as const
   ) {
     const epilogue = op === "fwd" ? { bias: true, activation: "relu" as const } : NO_EPILOGUE;
@@ -65,9 +69,9 @@ Deno.test("blocks behind whole waves of others share depths: each result agrees 
       device: FEW_WORKGROUPS,
       ...choice,
     } as const;
-    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problem, op }, more));
-    assert.match(plan.kernel, /_tail$/);
+    const { plan } = await checkedResult(gpu, requestFor(gpu, { ...problemOf(columns), op }, more));
+    assert.match(plan.kernel, ends);
     assert.match(plan.passes.at(-1)!.kernel.name, /_parts_/);
-    assert.equal(plan.arithmetic.segment, undefined);
+    assert.equal(plan.arithmetic.segment === undefined, /_tail/.test(plan.kernel));
   }
 });

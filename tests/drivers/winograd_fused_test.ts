@@ -7,6 +7,7 @@ import { isRefusal } from "../../src/algorithms/refusal.ts";
 import type { PlanRequest } from "../../src/algorithms/request.ts";
 import { convResult } from "../../src/run/conv_subject.ts";
 import { runPlan } from "../../src/run/run_plan.ts";
+import { H200 } from "../../src/algorithms/device/h200.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { type ConvProblem, convProblem } from "../../src/problem/conv_problem.ts";
 import { ACTIVATIONS, NO_EPILOGUE } from "../../src/problem/epilogue.ts";
@@ -158,8 +159,25 @@ Deno.test("bias and activation follow the output's transform, element by element
       const { plan } = await checkedResult(gpu, request, { ...operandsFor(request), bias });
       assert.match(
         plan.kernel,
-        layout === "nchw" ? /_o1_(?:beyond_)?bias_relu/ : /_o4_.*bias_relu/,
+        layout === "nchw" ? /_o1_(?:beyond_|joined1_)?bias_relu/ : /_o4_.*bias_relu/,
       );
+    }
+  }
+});
+
+Deno.test("few channels take tiles four deep, of more rows or columns a thread than the rest of a block: they agree with the reference", async () => {
+  using gpu = await openDevice({ backend });
+  for (const [run, layout] of LAYOUTS.entries()) {
+    for (const inChannels of full ? [1, 3, 4] : [[3, 4, 1][run]!]) {
+      const problem = convProblem({
+        ...{ op: "fwd", batch: 4, inChannels, outChannels: 37 },
+        ...{ inputSize: [7, 20], filterSize: [3, 3], paddingBegin: [1, 1] },
+      });
+      const request = convRequest(gpu, problem, {
+        ...{ algorithm: "winograd1d", tile: "F(6,3)", layout, splits: 1, device: H200 },
+      });
+      const { plan } = await checkedResult(gpu, request);
+      assert.match(plan.kernel, /_32x32x4_16x8_/);
     }
   }
 });

@@ -24,10 +24,13 @@ export function cutRun(
   runs: readonly TileRun[],
   splits: number,
 ): Planned<RunCut> {
-  const product = slicedProduct(request, runs, splits);
-  const policy = choosePolicy(request, product);
+  const wanted = slicedProduct(request, runs, splits);
+  const policy = choosePolicy(request, wanted);
   if (isRefusal(policy)) return policy;
-  const split = splitBlocks(request, product, policy);
+  const split = splitBlocks(request, wanted, policy);
+  const product = split === undefined
+    ? wanted
+    : slicedProduct(request, runs, split.workgroups / split.count);
   const { results } = product;
   const parts = split === undefined ? 0 : partElements({ split, results }, policy);
   return { runs, product, policy, split, parts };

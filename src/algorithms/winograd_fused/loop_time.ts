@@ -2,6 +2,7 @@ import { type SlicePolicy, slicePolicyName } from "../../kernels/slices/policy.t
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
+import { partCount } from "../../kernels/slices/split_blocks.ts";
 import { partialBytes, resultBytes } from "../tensors.ts";
 import { FEW_RESULTS, productBlocks, residents, splitBlocks, THIN_RESULTS } from "./split.ts";
 import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
@@ -34,7 +35,7 @@ export function loopTime(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, axes, splits } = product;
+  const { slices, axes, joined, aligned } = product;
   const device = deviceOf(request);
   const lines = isLines(request);
   const results = policy.threadRows * policy.threadColumns;
@@ -49,24 +50,26 @@ export function loopTime(
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
     (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
+    (joined ? shares.sliced.joined : 1) *
     (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
-  /** Of so many workgroups, whose depth so many share: these store vectors side by side in all layouts. */
-  const time = (workgroups: number, splits: number) => {
+  /** Of so many workgroups, whose depth so many share in so many spans a workgroup: these store vectors side by side in all layouts. */
+  const time = (workgroups: number, splits: number, spans = 1) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
     const summed = chains === "whole"
       ? 1
       : shares.sliced[chains === "registers" ? "flushed" : "stored"];
     const multiply = productTime(
-      multiprocessors * places * slices * (longest + FILL_STEPS) * policy.depth,
+      multiprocessors * places * slices * (longest + spans * FILL_STEPS) * policy.depth,
       rate * summed,
     );
-    const parts = chains === "stored" ? Math.ceil(longest / chain) : 1;
+    const parts = spans * (chains === "stored" ? Math.ceil(longest / chain) : 1);
     const bytes = splits > 1 ? partialBytes(request) : resultBytes(request);
     const store = parts * moveTime(
       bytes * multiprocessors * places * product.results,
       lines || splits > 1 || imageVectors(request)
         ? rates.slicedStore.lines
-        : rates.slicedStore.scattered,
+        : rates.slicedStore.scattered *
+          (axes > 1 ? 1 : shares.sliced.rowStores[aligned ? "fours" : "cut"]),
     );
     return multiply * waveTime(device, workgroups, resident, warps) +
       store * Math.ceil(workgroups / multiprocessors);
@@ -74,6 +77,7 @@ export function loopTime(
   const blocks = productBlocks(request, product, policy);
   const split = splitBlocks(request, product, policy);
   if (split === undefined) return time(blocks, 1);
-  const shared = time(split.count * splits, splits);
+  const { count, workgroups } = split;
+  const shared = time(workgroups, workgroups / count, partCount(split) / workgroups);
   return split.first === 0 ? shared : time(split.first, 1) + shared;
 }

@@ -111,6 +111,9 @@ export function choosePolicy(
   return policy;
 }
 
+/** Tiles so deep and less are measured for as many channels alone, which deeper ones fill with zeros. */
+const SHALLOW = 4;
+
 /** The fastest of the measured policies that fit. */
 function measuredPolicy(
   request: PlanRequest,
@@ -121,6 +124,7 @@ function measuredPolicy(
   for (const name of Object.keys(policyShares(request, product.tile))) {
     const policy = parseSlicePolicy(name);
     if (policy === undefined || !fits(policy)) continue;
+    if (policy.depth <= SHALLOW && product.channels > policy.depth) continue;
     const time = loopTime(request, product, policy);
     if (time < least) [best, least] = [policy, time];
   }

@@ -2,16 +2,17 @@ import { filterDepth } from "../../kernels/slices/filter_transform.ts";
 import { amplification, amplification2d } from "../../winograd/amplification.ts";
 import { parseTile } from "../../winograd/tile.ts";
 import { winogradTransform } from "../../winograd/transform.ts";
+import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import { deviceOf } from "../device/h200.ts";
 import { type DeviceModel, moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { partialBytes } from "../tensors.ts";
 import { cutRun } from "./cut_run.ts";
-import { filterShape, type TileRun } from "./geometry.ts";
+import { filterShape, sliceGeometry, type TileRun } from "./geometry.ts";
 import { loopTime } from "./loop_time.ts";
 import { chainSteps, slicedProduct } from "./product.ts";
-import { type TileRuns, tileRuns } from "./tiles.ts";
+import { type RowAxis, type TileRuns, tileRuns } from "./tiles.ts";
 
 /** Images for which tiles are chosen: all chunks of a batch have the same. */
 const IMAGES = 64;
@@ -19,6 +20,8 @@ const IMAGES = 64;
 const MOST_SPLITS = 16;
 /** Share of a time that more of them must be predicted to save, since each stores results of its own. */
 const WORTH_MORE_SPLITS = 0.015;
+/** Share of a time that a second kernel must be predicted to save: batches smaller than {@linkcode IMAGES} pay more for it. */
+const WORTH_A_KERNEL = 0.016;
 
 /** How a request is cut: its kernels, and how many workgroups share the depth of each of their tiles. */
 export interface FusedCut {
@@ -41,15 +44,33 @@ function fusedRuns(request: PlanRequest, axes: 1 | 2): TileRuns {
     places.slice(-axes),
     problem.filterSize.slice(-axes),
     tile === undefined ? undefined : parseTile(tile),
+    rowAxis(request, axes),
   );
   const { maxWorkspaceBytes = Infinity } = request;
   let best = ways[0]!, least = Infinity;
   for (const runs of ways.length === 1 ? [] : ways) {
     const { cost } = chooseSplits(usual, runs);
     if (isRefusal(cost) || cost.bytes > maxWorkspaceBytes) continue;
-    if (cost.time < least) [best, least] = [runs, cost.time];
+    const time = cost.time * (1 + (runs.length - 1) * WORTH_A_KERNEL);
+    if (time < least) [best, least] = [runs, time];
   }
   return best;
+}
+
+/** The rows that tiles along one axis may run on over. */
+function rowAxis(request: PlanRequest, axes: 1 | 2): RowAxis | undefined {
+  const { filterSize } = request.problem;
+  if (axes > 1 || filterSize.length < 2 || !fullVariant(request.variant).joinedRows) {
+    return undefined;
+  }
+  const run = { n: 1, r: 1, first: 0, count: 1 };
+  const { outer, tiled } = sliceGeometry(request, [run]);
+  const { size, padding, sourceStride } = tiled[0]!;
+  const rows = outer.at(-1)!;
+  // What follows a row in memory must be the next one.
+  return rows.stride === 1 && rows.sourceStride === size * sourceStride
+    ? { rows: rows.places, size, padding }
+    : undefined;
 }
 
 /** How much the algorithm enlarges rounding errors. */
@@ -162,9 +183,11 @@ function runCost(
   const filter = partialBytes(request) * shape.groups * product.slices * filterDepth(shape) *
     shape.paddedPlaces;
   const parts = partialBytes(request) * cut.parts;
-  const summed = parts === 0
-    ? 0
-    : passTime(0, moveTime((splits + 1) / splits * parts, device.rates.stream), device);
+  const summed = parts === 0 ? 0 : passTime(
+    0,
+    moveTime((product.splits + 1) / product.splits * parts, device.rates.stream),
+    device,
+  );
   return {
     time: passTime(0, moveTime(2 * filter, device.rates.filterStream), device) + summed +
       loopTime(request, product, policy) + device.times.dispatch,

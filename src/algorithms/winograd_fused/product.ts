@@ -1,6 +1,11 @@
 import { elementsOf } from "../../elements/elements.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
-import { paddedChannels, tapCount, tileCount } from "../../kernels/slices/geometry.ts";
+import {
+  paddedChannels,
+  tapCount,
+  tileCount,
+  type TiledAxis,
+} from "../../kernels/slices/geometry.ts";
 import { elementCount } from "../../tensor/tensor.ts";
 import type { PlanRequest } from "../request.ts";
 import { runTile, sliceGeometry, type TileRun } from "./geometry.ts";
@@ -22,6 +27,10 @@ export interface SlicedProduct {
   readonly axes: number;
   readonly slices: number;
   readonly results: number;
+  /** Whether tiles go over joined rows. */
+  readonly joined: boolean;
+  /** Whether each tile's results of a row lie in whole fours of the row's. */
+  readonly aligned: boolean;
   /** Target channels of a group, and tiles of all images. */
   readonly targets: number;
   readonly tiles: number;
@@ -29,7 +38,7 @@ export interface SlicedProduct {
   /** Source channels of a group, and taps that are no part of the tile. */
   readonly channels: number;
   readonly taps: number;
-  /** Workgroups that share the depth of a tile. */
+  /** Workgroups that share the depth of a tile, in the mean. */
   readonly splits: number;
   /** Where chains of a sum are added up: in the stored result, or in second accumulators; a sum of one chain is whole. */
   readonly chains: "whole" | "stored" | "registers";
@@ -50,6 +59,8 @@ export function slicedProduct(
     axes: runs.length,
     slices,
     results: elementCount(runs.map(({ n }) => n)),
+    joined: runs.some(({ pitch }) => pitch !== undefined),
+    aligned: isAligned(geometry.tiled.at(-1)!),
     targets,
     tiles: tileCount(geometry),
     groups: request.problem.groups,
@@ -66,6 +77,10 @@ export function slicedProduct(
   };
 }
 
+function isAligned({ n, places, pitch }: TiledAxis): boolean {
+  return n % 4 === 0 && places % 4 === 0 && pitch === undefined;
+}
+
 /** Chains of a sum of `length` products. */
 function chainCount({ flush }: PlanRequest, slices: number, length: number): number {
   if (flush !== undefined) return flush === 0 ? 1 : Math.max(1, Math.ceil(length / flush));
@@ -80,6 +95,9 @@ export function isWholeDepth(
 ): boolean {
   return chainCount(request, slices, taps * channels) === 1;
 }
+
+/** What a quotient of whole numbers may be off by. */
+const ROUNDING = 1e-6;
 
 /** How a product's steps are added up. */
 export interface ChainSteps {
@@ -100,7 +118,8 @@ export function chainSteps(
   depth: number,
 ): ChainSteps {
   const steps = taps * paddedChannels(channels, depth) / depth;
-  const longest = Math.ceil(steps / splits);
+  // Of spans over several blocks, whose splits are no whole number.
+  const longest = Math.ceil(steps / splits - ROUNDING);
   const { flush } = request;
   const chain = flush === undefined
     ? Math.ceil(longest / chainCount(request, slices, Math.ceil(taps * channels / splits)))

@@ -1,3 +1,4 @@
+import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
@@ -50,20 +51,39 @@ export function productBlocks(
 }
 
 /**
+ * Slices whose loop takes 3 to 9 % longer where spans go over blocks, since it moves 26 registers more a step (docs/performance/winograd.md).
+ */
+const SLOW_SLICES = 6;
+/** Spans above which their first steps may exceed 32 bits. */
+const MOST_SPANS = 65_535;
+
+/**
  * The blocks whose depth a product's splits share: those behind whole waves of others, where sums of a whole depth are one; all of them
- * where not, or where the user says how many share a depth. None where whole waves hold all.
+ * where not, or where the user says how many share a depth. None where whole waves hold all. All are no more workgroups than fill whole
+ * waves, where spans may go over blocks and that is one at least.
  */
 export function splitBlocks(
   request: PlanRequest,
   product: SlicedProduct,
   policy: SlicePolicy,
 ): SplitBlocks | undefined {
-  const { splits } = product;
+  const { splits, taps, channels } = product;
   if (splits === 1) return undefined;
   const blocks = productBlocks(request, product, policy);
   const device = deviceOf(request);
   const wave = device.multiprocessors * residents(device, policy, product.slices).blocks;
-  const whole = request.splits === undefined && isWholeDepth(request, product);
-  const first = whole ? Math.floor(blocks / wave) * wave : 0;
-  return first === blocks ? undefined : { first, count: blocks - first, splits };
+  const auto = request.splits === undefined;
+  const spans = auto && product.slices !== SLOW_SLICES;
+  const first = auto && isWholeDepth(request, product) ? Math.floor(blocks / wave) * wave : 0;
+  const count = blocks - first;
+  if (count === 0) return undefined;
+  const asked = Math.round(count * splits);
+  const filled = Math.floor(asked / wave) * wave;
+  const workgroups = spans && filled > 0 && filled <= MOST_SPANS ? filled : asked;
+  return {
+    first,
+    count,
+    workgroups,
+    steps: taps * paddedChannels(channels, policy.depth) / policy.depth,
+  };
 }

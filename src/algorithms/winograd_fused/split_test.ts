@@ -41,8 +41,8 @@ Deno.test("along one axis workgroups that leave multiprocessors idle share depth
   assert.equal(planConv(request(resnet[4]!, conv2)).passes.length, 2);
   const tail = planConv(request(resnet[4]!, { ...one, tile: "F(6,3)" }));
   assert.match(tail.kernel, /_tail$/);
-  // 560 blocks: four waves of 132, and 32 that three workgroups share each.
-  assert.match(tail.notes[1]!, /: 624 workgroups of 256 threads, 3 .* each of the last 32 blocks/);
+  // 532 blocks: four waves of 132, and 4 that six workgroups share each.
+  assert.match(tail.notes[1]!, /: 552 workgroups of 256 threads, 6 .* each of the last 4 blocks/);
   assert.deepEqual([tail.arithmetic.chain, tail.arithmetic.segment], [undefined, undefined]);
   assert.equal(planConv(request(conv5, { layout: "nhwc", tile: "F(2x2,3x3)" })).passes.length, 2);
   assert.match(planConv(request(conv5, { splits: 2, tile: "F(2x2,3x3)" })).kernel, /_split$/);
@@ -84,18 +84,57 @@ Deno.test("splitBlocks() leaves whole waves whole, where sums of a whole depth a
     const problem = { ...conv3, batch, inChannels: channels };
     const asked = request(problem, { algorithm: "winograd1d", layout: "nhwc", ...more });
     const cut = cutRun(asked, [{ n: 4, r: 3, first: 0, count: 7 }], splits);
-    return isRefusal(cut) ? cut : cut.split;
+    if (isRefusal(cut) || cut.split === undefined) return undefined;
+    const { steps, ...own } = cut.split;
+    assert.equal(steps, 3 * channels / 8);
+    return own;
   };
   // 588 blocks of 64 tiles and 64 channels: four waves of 132, and 60.
   for (let splits = 2; splits <= 16; splits++) {
-    assert.deepEqual(split({}, splits), { first: 528, count: 60, splits });
+    assert.deepEqual(split({}, splits), { first: 528, count: 60, workgroups: 60 * splits });
   }
   assert.equal(split({}, 1), undefined);
   // 264 are two waves.
   assert.equal(split({}, 2, 128, 43), undefined);
-  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, splits: 2 });
+  assert.deepEqual(split({ splits: 2 }, 2), { first: 0, count: 588, workgroups: 2 * 588 });
   // Sums of 1536 are parts.
-  assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, splits: 3 });
+  assert.deepEqual(split({}, 3, 512), { first: 0, count: 588, workgroups: 3 * 588 });
+});
+
+Deno.test("splitBlocks() fills whole waves with spans, but of six slices, where blocks are few or users say how many", () => {
+  const conv5 = resnet[3]!;
+  const split = (more: Partial<PlanRequest>, splits: number, batch = 32) => {
+    const asked = request({ ...conv5, batch }, {
+      algorithm: "winograd1d",
+      layout: "chwn",
+      ...more,
+    });
+    const cut = cutRun(asked, [{ n: 6, r: 3, first: 0, count: 10, pitch: 8 }], splits);
+    return isRefusal(cut) ? cut : { ...cut.split!, splits: cut.product.splits };
+  };
+  // 40 blocks of 64 tiles and 64 channels, of 192 steps each, on 132 multiprocessors.
+  const own = { first: 0, count: 40, steps: 192 };
+  assert.deepEqual(split({}, 3), { ...own, workgroups: 120, splits: 3 });
+  for (const splits of [4, 5, 6]) {
+    assert.deepEqual(split({}, splits), { ...own, workgroups: 132, splits: 3.3 });
+  }
+  assert.deepEqual(split({}, 7), { ...own, workgroups: 264, splits: 6.6 });
+  assert.deepEqual(split({ splits: 4 }, 4), { ...own, workgroups: 160, splits: 4 });
+  // The longest of spans: 192 · 40 steps are 58.2 of each of 132.
+  const plan = planConv(
+    request(conv5, { algorithm: "winograd1d", layout: "chwn", tile: "F(6,3)" }),
+  );
+  assert.match(plan.kernel, /_joined1_split_spans$/);
+  assert.match(
+    plan.notes[1]!,
+    /: 132 workgroups of 256 threads, which share the depths of 40 blocks/,
+  );
+  assert.equal(plan.arithmetic.segment, 8 * 59);
+  // A part of each span, and one more of each block but the first.
+  const parts = 4 * 6 * 64 * 64 * (132 + 39);
+  assert.equal(plan.workspaceBytes, 4 * 8 * 3 * 512 * 512 + parts);
+  const slow = { algorithm: "winograd1d", layout: "nhwc", tile: "F(4,3)" } as const;
+  assert.match(planConv(request(conv5, slow)).kernel, /_split$/);
 });
 
 Deno.test("blocks that share depths are none where their kernel had more bindings than the device", () => {

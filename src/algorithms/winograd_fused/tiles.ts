@@ -31,6 +31,7 @@ export function tileRuns(
   places: readonly number[],
   filter: readonly number[],
   tile: WinogradTile | undefined,
+  rows?: RowAxis,
 ): TileRuns[] {
   if (places.length > 1) {
     return [[
@@ -47,7 +48,39 @@ export function tileRuns(
   const results = tile === undefined
     ? [defaultN(taps, size), ...SHORTER.map((alpha) => alpha + 1 - r).filter((n) => n > 1)]
     : [tile.n[0]!];
-  return [...new Set(results.map(within))].flatMap((n) => axisRuns(size, n, r));
+  return [...new Set(results.map(within))].flatMap((n) => [
+    ...axisRuns(size, n, r),
+    ...(rows === undefined || r < taps ? [] : joinedRuns(rows, size, n, r)),
+  ]);
+}
+
+/** Rows that may be joined, of a source so wide that begins after so much padding. */
+export interface RowAxis {
+  readonly rows: number;
+  readonly size: number;
+  readonly padding: number;
+}
+
+/** Share of tiles that joined rows must leave for what they cost a tile (docs/performance/winograd.md, Joined rows). */
+const WORTH_JOINING = 0.98;
+
+/**
+ * All rows as one line of tiles, where that takes fewer of them: each row begins behind the one before and the padding between them,
+ * which both share, so that only the line's last tile reaches beyond an edge.
+ */
+function joinedRuns(
+  { rows, size, padding }: RowAxis,
+  places: number,
+  n: number,
+  r: number,
+): TileRuns[] {
+  const pitch = Math.max(size + Math.max(padding, 0), places + r - 1 - padding, places);
+  const count = Math.ceil(((rows - 1) * pitch + places) / n);
+  // A tile lies in two rows at most, and begins in none of what lies between them but its end.
+  const fits = rows > 1 && n + r - 2 - padding <= pitch && n <= pitch &&
+    pitch <= size + padding + 1;
+  const alone = rows * Math.ceil(places / n);
+  return fits && count < WORTH_JOINING * alone ? [[[{ n, r, first: 0, count, pitch }]]] : [];
 }
 
 /** One axis by tiles of `n` results: exactly, and beyond the edge where that is another way. */

@@ -71,3 +71,30 @@ Deno.test("tileRuns() covers two axes in one kernel, reaching beyond the edge", 
 Deno.test("tileRuns() of an empty axis has no tiles, and transforms that exist", () => {
   assert.deepEqual(ways(0, 3), [[{ n: 1, r: 3, first: 0, count: 0 }]]);
 });
+
+Deno.test("tileRuns() joins rows where that leaves a share of the tiles, and each lies in two rows at most", () => {
+  const joined = (rows: number, size: number, padding = 1, tile = "F(6,3)") => {
+    const { r: [r] } = parseTile(tile);
+    const places = size + 2 * padding + 1 - r!;
+    const ways = tileRuns([places], [r!], parseTile(tile), { rows, size, padding });
+    return ways.map(([runs]) => runs![0]!).filter(({ pitch }) => pitch !== undefined);
+  };
+  // 14 rows, each 15 behind the one before.
+  assert.deepEqual(joined(14, 14), [{ n: 6, r: 3, first: 0, count: 35, pitch: 15 }]);
+  assert.deepEqual(joined(14, 15, 0), [{ n: 6, r: 3, first: 0, count: 35, pitch: 15 }]);
+  assert.equal(joined(8, 9, 2, "F(4,5)")[0]!.pitch, 11);
+  // One row, none, rows that tiles fill, 38 tiles of 224 places for 37.5, rows no longer than a tile.
+  for (const [rows, size] of [[1, 14], [0, 14], [12, 12], [224, 224], [5, 5]] as const) {
+    assert.deepEqual(joined(rows, size), [], `${rows} x ${size}`);
+  }
+  for (let size = 1; size <= 40; size++) {
+    for (let padding = 0; padding < 4; padding++) {
+      for (const { n, r, count, pitch } of joined(9, size, padding)) {
+        const places = size + 2 * padding + 1 - r;
+        assert.ok(count * n >= 8 * pitch! + places && (count - 1) * n < 8 * pitch! + places);
+        // What a tile reads begins in one row or the padding before it, and ends before the row behind the next one.
+        assert.ok(n + r - 2 - padding <= pitch! && pitch! >= size + padding && pitch! >= places);
+      }
+    }
+  }
+});

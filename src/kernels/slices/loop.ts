@@ -1,5 +1,5 @@
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
-import { type StepLoader, stepLoopText } from "../loop/step_loop.ts";
+import { type StepLoader, stepLoopText, type StepSpans } from "../loop/step_loop.ts";
 import { isWorthRotating, type Rotation, threadProducts } from "../loop/thread_products.ts";
 import { threadPlace } from "../loop/threads.ts";
 import { TUNED_VARIANT, variantTrait } from "../main_loop_variant.ts";
@@ -12,7 +12,7 @@ import {
 } from "../module.ts";
 import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
-import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
+import { tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
 import { type SlicePolicy, slicePolicyName, sliceThreads } from "./policy.ts";
 import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
@@ -25,9 +25,9 @@ export interface SliceLoopShape extends SliceSums {
   readonly batches: number;
   /** The last blocks, whose depth so many workgroups share; none where absent. */
   readonly split?: SplitBlocks | undefined;
-  /** Whether these and whole blocks, where there are both, have one loop: not where `firstStep` and `endStep` are of these alone. */
+  /** Whether these and whole blocks, where there are both, have one loop. */
   readonly oneLoop?: boolean;
-  /** WGSL of the first step and the step after the last, over `batch`, and of blocks that are split over `split` and `whole`. */
+  /** WGSL of the first step and the step after the last, over `batch`; of blocks that are split they are others. */
   readonly firstStep: string;
   readonly endStep: string;
   /** Most steps of a workgroup. */
@@ -46,9 +46,20 @@ export interface SliceLoopShape extends SliceSums {
   readonly anyBatches?: boolean;
 }
 
-/** Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, whose depth workgroups share. */
+/**
+ * Blocks, the results of a workgroup, one after the other as {@linkcode tilePlaceText} has them, whose depth workgroups share: all their
+ * steps, those of a block behind those of the one before, are dealt to so many of them in spans of equal length, which are no longer
+ * than a block's and may begin in one block and end in the next (Stream-K: Osama et al., PPoPP 2023).
+ */
 export interface SplitBlocks extends TileRange {
-  readonly splits: number;
+  readonly workgroups: number;
+  /** Steps of a block. */
+  readonly steps: number;
+}
+
+/** Whether spans end where blocks do. */
+export function isEven({ count, workgroups }: SplitBlocks): boolean {
+  return workgroups % count === 0;
 }
 
 /** What of a workgroup's results and depth a step is, whatever multiplies it. */
@@ -69,9 +80,7 @@ export function sliceWorkgroups(
   policy: Pick<SliceCut, "rows" | "columns">,
 ): number {
   const { split } = shape;
-  return split === undefined
-    ? sliceBlocks(shape, policy)
-    : split.first + split.count * split.splits;
+  return split === undefined ? sliceBlocks(shape, policy) : split.first + split.workgroups;
 }
 
 /**
@@ -154,6 +163,7 @@ export function sliceLoopKernel(
       alone: {
         when: "whole",
         steps: `  let first_step = 0u;\n  let end_step = ${module.size("steps", shape.steps)};`,
+        workgroup: [...blockPlaceText(module, "id", shape, policy), shape.batchText].join("\n"),
         output: exchange(store),
         oneLoop: shape.oneLoop ?? false,
       },
@@ -167,7 +177,9 @@ export function sliceLoopKernel(
     module,
     [threads, 1, 1],
     sliceBytes(policy, shape.slices, shape.across, shape.scalar, outputLayout),
-    sliceIterations(shape),
+    shape.split === undefined || isEven(shape.split)
+      ? sliceIterations(shape)
+      : loopIterations(2, sliceIterations(shape)),
   );
 }
 
@@ -216,6 +228,7 @@ export function sliceWorkgroupText(
     | "columns"
     | "batches"
     | "split"
+    | "oneLoop"
     | "raster"
     | "anyBatches"
     | "batchText"
@@ -223,21 +236,99 @@ export function sliceWorkgroupText(
     | "endStep"
   >,
   policy: SliceCut,
-): { workgroups: string; workgroup: string } {
+): { workgroups: string; workgroup: string; spans?: StepSpans } {
   const workgroups = (shape.anyBatches ? module.parameter : module.size)(
     "workgroups",
     sliceWorkgroups(shape, policy),
   );
+  const { split, batchText } = shape;
+  if (split !== undefined && !isEven(split)) {
+    return { workgroups, ...spansText(module, shape, policy, split) };
+  }
+  const [place, firstStep, endStep] = split === undefined
+    ? [blockPlaceText(module, "id", shape, policy), shape.firstStep, shape.endStep]
+    : evenSplitText(module, shape, policy, split);
   return {
     workgroups,
     workgroup: [
-      ...(shape.split === undefined ? blockPlaceText(module, "id", shape, policy) : [
-        ...splitTileText(module, shape.split, "block"),
-        ...blockPlaceText(module, "block", shape, policy),
-      ]),
-      shape.batchText,
-      `  let first_step = ${shape.firstStep};`,
-      `  let end_step = ${shape.endStep};`,
+      ...place,
+      batchText,
+      `  let first_step = ${firstStep};`,
+      `  let end_step = ${endStep};`,
     ].join("\n"),
+  };
+}
+
+type SplitShape = Pick<SliceLoopShape, "rows" | "columns" | "raster" | "oneLoop" | "batchText">;
+
+/** The block and the steps of a workgroup where each block has as many. Those that run at once read the same depths. */
+function evenSplitText(
+  module: ModuleBuilder,
+  shape: SplitShape,
+  policy: SliceCut,
+  split: SplitBlocks,
+): [place: string[], firstStep: string, endStep: string] {
+  const [first, count] = [
+    module.size("first_tile", split.first),
+    module.size("tile_count", split.count),
+  ];
+  const steps = module.size("steps", split.steps);
+  const each = module.size("splits", split.workgroups / split.count);
+  const own = (text: string, whole: string) =>
+    shape.oneLoop && split.first > 0 ? `select(${text}, ${whole}, whole)` : text;
+  return [
+    [
+      `  let whole = id < ${first};`,
+      `  let after = id - ${first};`,
+      `  let block = select(${first} + after % ${count}, id, whole);`,
+      `  let split = select(after / ${count}, 0u, whole);`,
+      `  let span = (block - ${first}) * ${each} + split;`,
+      ...blockPlaceText(module, "block", shape, policy),
+    ],
+    own(`split * ${steps} / ${each}`, "0u"),
+    own(`(split + 1u) * ${steps} / ${each}`, steps),
+  ];
+}
+
+function greatestDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestDivisor(b, a % b);
+}
+
+/**
+ * The block of a workgroup's next steps, and how it goes through those of its span: `at` counts those of all blocks, `span_end` ends the
+ * span. Workgroups of a `whole` block have its steps for theirs.
+ */
+function spansText(
+  module: ModuleBuilder,
+  shape: SplitShape,
+  policy: SliceCut,
+  split: SplitBlocks,
+): { workgroup: string; spans: StepSpans } {
+  const first = module.size("first_tile", split.first);
+  const steps = module.size("steps", split.steps);
+  // In lowest terms, so that products stay below 2³².
+  const shorter = greatestDivisor(split.count, split.workgroups);
+  const shared = module.size("shared_steps", split.count / shorter * split.steps);
+  const count = module.size("sharers", split.workgroups / shorter);
+  const start = (span: string) =>
+    `${first} * ${steps} + ${span} * (${shared} / ${count}) + ${span} * (${shared} % ${count}) / ${count}`;
+  const own = (span: string, id: string) =>
+    shape.oneLoop ? `select(${start(span)}, ${id} * ${steps}, whole)` : start(span);
+  return {
+    workgroup: [
+      `  let block = at / ${steps};`,
+      `  let first_step = at - block * ${steps};`,
+      `  let end_step = min(${steps}, first_step + span_end - at);`,
+      ...blockPlaceText(module, "block", shape, policy),
+      shape.batchText,
+    ].join("\n"),
+    spans: {
+      head: [`  let whole = id < ${first};`, `  let span = id - ${first};`].join("\n"),
+      begin: [
+        `  var at = ${own("span", "id")};`,
+        `  let span_end = ${own("(span + 1u)", "(id + 1u)")};`,
+      ].join("\n"),
+      next: "  at += end_step - first_step;\n  if (at >= span_end) { break; }",
+    },
   };
 }

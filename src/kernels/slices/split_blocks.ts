@@ -8,7 +8,13 @@ import {
   type TensorAccess,
 } from "../module.ts";
 import type { SliceStore } from "./exchange.ts";
-import { blockPlaceText, type SliceCut, type SliceLoopShape, type SplitBlocks } from "./loop.ts";
+import {
+  blockPlaceText,
+  isEven,
+  type SliceCut,
+  type SliceLoopShape,
+  type SplitBlocks,
+} from "./loop.ts";
 
 /** Blocks whose depth workgroups share, each of so many results (a tile's) of each of its places. */
 export interface BlockParts {
@@ -18,7 +24,7 @@ export interface BlockParts {
 
 type BlockSize = Pick<SliceCut, "rows" | "columns">;
 
-/** Vectors that a thread loads at once: of several splits, where they have few results. */
+/** Vectors that a thread loads at once: of several spans, where they have few results. */
 const AT_ONCE = 24;
 
 /** Vectors of one result of a block. */
@@ -26,12 +32,19 @@ function blockVectors({ rows, columns }: BlockSize): number {
   return rows * columns / 4;
 }
 
-/** Elements of all splits' parts. */
-export function partElements({ split, results }: BlockParts, block: BlockSize): number {
-  return split.splits * split.count * results * block.rows * block.columns;
+/**
+ * Parts of blocks: one a span, and one more of each but the first block where spans do not end with blocks, as a span then may be of two.
+ */
+export function partCount(split: SplitBlocks): number {
+  return split.workgroups + (isEven(split) ? 0 : split.count - 1);
 }
 
-/** WGSL of where a block's result `i` of a vector lies; `at` counts the blocks of all splits. */
+/** Elements of all parts. */
+export function partElements({ split, results }: BlockParts, block: BlockSize): number {
+  return partCount(split) * results * block.rows * block.columns;
+}
+
+/** WGSL of where a block's result `i` of a vector lies; `at` counts parts. */
 function partPlace(
   at: string,
   i: number,
@@ -42,8 +55,13 @@ function partPlace(
   return `(${at} * ${results}u + ${i}u) * ${blockVectors(block)}u + ${place}`;
 }
 
+/** Parts by which each block's are behind its spans: `partCount()` says why. */
+function blockGap(module: ModuleBuilder, split: SplitBlocks): string {
+  return module.size("block_gap", isEven(split) ? 0 : 1);
+}
+
 /**
- * Stores what a split makes of its block beside what others do, vectors of columns side by side.
+ * Stores what a span makes of its block beside what others do, vectors of columns side by side.
  *
  * @param again Whether the loop stores its sums in parts, of which each is added to what is there `again`.
  */
@@ -54,15 +72,12 @@ export function splitStore(
   block: BlockSize,
   again: boolean,
 ): SliceStore {
-  const [first, count] = [
-    module.size("first_tile", split.first),
-    module.size("tile_count", split.count),
-  ];
+  const first = module.size("first_tile", split.first);
   return {
     declarations: "",
     text: (outputs) =>
       [
-        `      let part = split * ${count} + block - ${first};`,
+        `      let part = span + (block - ${first}) * ${blockGap(module, split)};`,
         `      let in_block = (row - first_row) * ${
           block.columns / 4
         }u + (column - first_column) / 4u;`,
@@ -84,7 +99,7 @@ export function sumPartsWorkgroups({ split }: BlockParts, block: BlockSize): num
 }
 
 /**
- * Sums what splits have made of their blocks, in a fixed order, with compensation (which compilers may drop), and stores the results as
+ * Sums what spans have made of their blocks, in a fixed order, with compensation (which compilers may drop), and stores the results as
  * whole blocks are. Binds `parts` and what the store does.
  *
  * @param name All that the text depends on, but for sizes.
@@ -101,31 +116,36 @@ export function sumPartsKernel(
 ): SizedKernel {
   const each = blockVectors(block);
   const count = module.size("vectors", split.count * each);
+  const steps = module.size("steps", split.steps);
   const blocks = module.size("tile_count", split.count);
-  const splits = module.size("splits", split.splits);
+  const spans = module.size("spans", split.workgroups);
   const all = Array.from({ length: results }, (_, i) => i);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
   const ahead = Array.from({ length: atOnce }, (_, k) => k);
   const body = [
     eachElement(count),
     `  let place = i % ${each}u;`,
-    `  let block = ${module.size("first_tile", split.first)} + i / ${each}u;`,
+    `  let own = i / ${each}u;`,
+    `  let block = ${module.size("first_tile", split.first)} + own;`,
     ...blockPlaceText(module, "block", shape, block),
     "  let group = batch;",
     `  let row = first_row + place / ${block.columns / 4}u;`,
     `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
     ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
-    // Loads of several splits are on their way at once; those beyond the last add nothing.
-    `  for (var split = 0u; split < ${splits}; split += ${atOnce}u) {`,
+    // Of a block's first step, and of its last: span s begins at step s · blocks · steps / spans.
+    `  let first_span = (own * ${spans} + (${spans} - 1u) / ${steps}) / ${blocks};`,
+    `  let last_span = ((own + 1u) * ${spans} - 1u) / ${blocks};`,
+    // Loads of several spans are on their way at once; those beyond the last add nothing.
+    `  for (var span = first_span; span <= last_span; span += ${atOnce}u) {`,
     ...ahead.flatMap((k) => [
-      `    let part${k} = min(split + ${k}u, ${splits} - 1u) * ${blocks} + i / ${each}u;`,
+      `    let part${k} = min(span + ${k}u, last_span) + own * ${blockGap(module, split)};`,
       ...all.map((i) =>
         `    let value${k}_${i} = ${parts.load(partPlace(`part${k}`, i, results, "place", block))};`
       ),
     ]),
     ...ahead.flatMap((k) =>
       all.flatMap((i) => [
-        `    let term${k}_${i} = select(vec4f(), value${k}_${i}, split + ${k}u < ${splits}) - lost${i};`,
+        `    let term${k}_${i} = select(vec4f(), value${k}_${i}, span + ${k}u <= last_span) - lost${i};`,
         `    let next${k}_${i} = sum${i} + term${k}_${i};`,
         `    lost${i} = (next${k}_${i} - sum${i}) - term${k}_${i};`,
         `    sum${i} = next${k}_${i};`,
@@ -138,5 +158,13 @@ export function sumPartsKernel(
   ].join("\n");
   const summary = `// ${name}: sums the parts of blocks whose depth workgroups share.`;
   const wgsl = [summary, module.declarations(), store.declarations, body].join("\n");
-  return sizedKernel(name, mode, wgsl, module, [256, 1, 1], 0, loopIterations(split.splits));
+  return sizedKernel(
+    name,
+    mode,
+    wgsl,
+    module,
+    [256, 1, 1],
+    0,
+    loopIterations(Math.ceil(split.workgroups / split.count) + 1),
+  );
 }
