@@ -17,13 +17,14 @@ const FUSED: readonly [string, string][] = [
   ["2-D fused", "winograd2d"],
 ];
 
-/** What ships of the fused kernels beside implicit GEMM, the better layout of each: of each the first file that has it. */
+/** What ships of the fused kernels beside implicit GEMM, the better layout of each, which is of the first file that has it. */
 function fused(files: readonly string[], layers: RegExp): string {
   const runs = files.map((file) => readCases(file).filter((one) => layers.test(nameOf(one))));
   const cases = runs.flat();
-  const ofKernel = (name: string, algorithm: string) =>
-    runs.map((run) => run.filter((one) => nameOf(one) === name && one.algorithm === algorithm))
-      .find((found) => found.length > 0) ?? [];
+  const ofKernel = (name: string, algorithm: string) => {
+    const all = cases.filter((one) => nameOf(one) === name && one.algorithm === algorithm);
+    return all.filter((one, i) => all.findIndex(({ layout }) => layout === one.layout) === i);
+  };
   return meanTable(
     ["layer", ...FUSED.map(([title]) => title), "1-D / implicit", "2-D / implicit"],
     [...new Set(cases.map(nameOf))].map((name) => {

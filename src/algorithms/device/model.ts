@@ -160,7 +160,7 @@ export interface DeviceShares {
     readonly stored: number;
     /** Of tiles over joined rows. */
     readonly joined: number;
-    /** Of the rate of scattered stores, what results along one axis reach: in whole fours of a row, and in others. */
+    /** Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others. */
     readonly rowStores: { readonly fours: number; readonly cut: number };
     readonly small: number;
     readonly thin: number;

@@ -24,13 +24,21 @@ export function cutRun(
   runs: readonly TileRun[],
   splits: number,
 ): Planned<RunCut> {
-  const wanted = slicedProduct(request, runs, splits);
-  const policy = choosePolicy(request, wanted);
+  let product = slicedProduct(request, runs, splits);
+  let policy = choosePolicy(request, product);
   if (isRefusal(policy)) return policy;
-  const split = splitBlocks(request, wanted, policy);
-  const product = split === undefined
-    ? wanted
-    : slicedProduct(request, runs, split.workgroups / split.count);
+  let split = splitBlocks(request, product, policy);
+  if (split !== undefined) {
+    const { chains } = product;
+    product = slicedProduct(request, runs, split.workgroups / split.count);
+    // Spans are longer than what so many workgroups a block have, and may take a policy of sums in parts.
+    if (product.chains !== chains) {
+      policy = choosePolicy(request, product);
+      if (isRefusal(policy)) return policy;
+      split = splitBlocks(request, product, policy)!;
+      product = slicedProduct(request, runs, split.workgroups / split.count);
+    }
+  }
   const { results } = product;
   const parts = split === undefined ? 0 : partElements({ split, results }, policy);
   return { runs, product, policy, split, parts };

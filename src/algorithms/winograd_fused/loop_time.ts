@@ -69,7 +69,9 @@ export function loopTime(
       lines || splits > 1 || imageVectors(request)
         ? rates.slicedStore.lines
         : rates.slicedStore.scattered *
-          (axes > 1 ? 1 : shares.sliced.rowStores[aligned ? "fours" : "cut"]),
+          (axes > 1 || request.layout !== "nchw"
+            ? 1
+            : shares.sliced.rowStores[aligned ? "fours" : "cut"]),
     );
     return multiply * waveTime(device, workgroups, resident, warps) +
       store * Math.ceil(workgroups / multiprocessors);

@@ -65,12 +65,9 @@ function rowAxis(request: PlanRequest, axes: 1 | 2): RowAxis | undefined {
   }
   const run = { n: 1, r: 1, first: 0, count: 1 };
   const { outer, tiled } = sliceGeometry(request, [run]);
-  const { size, padding, sourceStride } = tiled[0]!;
-  const rows = outer.at(-1)!;
-  // What follows a row in memory must be the next one.
-  return rows.stride === 1 && rows.sourceStride === size * sourceStride
-    ? { rows: rows.places, size, padding }
-    : undefined;
+  const { size, padding } = tiled[0]!;
+  const { stride, places: rows } = outer.at(-1)!;
+  return stride === 1 ? { rows, size, padding } : undefined;
 }
 
 /** How much the algorithm enlarges rounding errors. */

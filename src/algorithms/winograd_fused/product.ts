@@ -96,6 +96,14 @@ export function isWholeDepth(
   return chainCount(request, slices, taps * channels) === 1;
 }
 
+/** Steps of a whole depth with tiles so deep. */
+export function depthSteps(
+  { taps, channels }: Pick<SlicedProduct, "taps" | "channels">,
+  depth: number,
+): number {
+  return taps * paddedChannels(channels, depth) / depth;
+}
+
 /** What a quotient of whole numbers may be off by. */
 const ROUNDING = 1e-6;
 
@@ -117,7 +125,7 @@ export function chainSteps(
   { slices, taps, channels, chains, splits }: SlicedProduct,
   depth: number,
 ): ChainSteps {
-  const steps = taps * paddedChannels(channels, depth) / depth;
+  const steps = depthSteps({ taps, channels }, depth);
   // Of spans over several blocks, whose splits are no whole number.
   const longest = Math.ceil(steps / splits - ROUNDING);
   const { flush } = request;

@@ -1,10 +1,9 @@
-import { paddedChannels } from "../../kernels/slices/geometry.ts";
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
 import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
-import { isWholeDepth, type SlicedProduct } from "./product.ts";
+import { depthSteps, isWholeDepth, type SlicedProduct } from "./product.ts";
 
 /** Registers of a thread with up to 16 results, up to 64 and more. */
 const REGISTERS = { thin: 64, few: 128, many: 256 };
@@ -51,7 +50,7 @@ export function productBlocks(
 }
 
 /**
- * Slices whose loop takes 3 to 9 % longer where spans go over blocks, since it moves 26 registers more a step (docs/performance/winograd.md).
+ * Slices whose loop takes 3 to 9 % longer where spans go over blocks, since it moves 26 registers more a step, in nhwc and nchw (docs/performance/winograd.md).
  */
 const SLOW_SLICES = 6;
 /** Spans above which their first steps may exceed 32 bits. */
@@ -67,7 +66,7 @@ export function splitBlocks(
   product: SlicedProduct,
   policy: SlicePolicy,
 ): SplitBlocks | undefined {
-  const { splits, taps, channels } = product;
+  const { splits } = product;
   if (splits === 1) return undefined;
   const blocks = productBlocks(request, product, policy);
   const device = deviceOf(request);
@@ -84,6 +83,6 @@ export function splitBlocks(
     first,
     count,
     workgroups,
-    steps: taps * paddedChannels(channels, policy.depth) / policy.depth,
+    steps: depthSteps(product, policy.depth),
   };
 }

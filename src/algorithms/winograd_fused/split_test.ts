@@ -2,10 +2,13 @@ import assert from "#assert";
 import { request, resnet } from "../../../tests/support/fused_requests.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { convProblem } from "../../problem/conv_problem.ts";
+import { parseDescriptors } from "../../problem/descriptor.ts";
+import { H200 } from "../device/h200.ts";
 import { planConv } from "../planner.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { cutRun } from "./cut_run.ts";
+import { fusedCut } from "./price.ts";
 
 Deno.test("along one axis workgroups that leave multiprocessors idle share depths", () => {
   const conv5 = resnet[3]!;
@@ -135,6 +138,78 @@ Deno.test("splitBlocks() fills whole waves with spans, but of six slices, where 
   assert.equal(plan.workspaceBytes, 4 * 8 * 3 * 512 * 512 + parts);
   const slow = { algorithm: "winograd1d", layout: "nhwc", tile: "F(4,3)" } as const;
   assert.match(planConv(request(conv5, slow)).kernel, /_split$/);
+});
+
+/** The whole numbers that WGSL declares by a name, as a function of others' values. */
+function declared(wgsl: string, name: string) {
+  const text = new RegExp(`(?:let|var) ${name} = (.*);`).exec(wgsl)![1]!;
+  const body = text.replaceAll(/(\d+)u\b/g, "$1n").replaceAll(
+    "select(",
+    "((a, b, c) => c ? b : a)(",
+  );
+  return (values: Record<string, number>): number => {
+    const names = Object.keys(values);
+    const read = new Function(...names, "whole", `return ${body}`);
+    return Number(read(...names.map((name) => BigInt(values[name]!)), false));
+  };
+}
+
+Deno.test("spans follow each other to the last step, and each block's parts are those of the spans that have steps of it", () => {
+  const seen = new Set<string>();
+  for (const multiprocessors of [3, 7, 20, 33, 54, 132, 144]) {
+    for (const [layer, layout] of [[2, "chwn"], [3, "nhwc"], [3, "nchw"]] as const) {
+      const own = { device: { ...H200, multiprocessors }, tile: "F(6,3)", layout } as const;
+      const asked = request(resnet[layer]!, { algorithm: "winograd1d", ...own });
+      const plan = planConv(asked);
+      const { runs, splits } = fusedCut(asked, 1);
+      const cut = cutRun(asked, runs[0]!, splits);
+      if (isRefusal(cut) || !plan.kernel.endsWith("_spans")) continue;
+      const { first, count, workgroups, steps } = cut.split!;
+      seen.add(`${count} ${workgroups}`);
+      const [loop, parts] = plan.passes.slice(-2).map(({ kernel }) => kernel.wgsl) as [
+        string,
+        string,
+      ];
+      const [at, end] = [declared(loop, "at"), declared(loop, "span_end")];
+      const [from, to] = [declared(parts, "first_span"), declared(parts, "last_span")];
+      const spansOf = Array.from({ length: count }, () => [] as number[]);
+      let next = first * steps;
+      for (let span = 0; span < workgroups; span++) {
+        const values = { span, id: span };
+        assert.equal(at(values), next);
+        next = end(values);
+        const blocks = new Set(
+          [at(values), next - 1].map((step) => Math.floor(step / steps) - first),
+        );
+        blocks.forEach((block) => spansOf[block]!.push(span));
+      }
+      assert.equal(next, (first + count) * steps);
+      spansOf.forEach((spans, own) => {
+        assert.deepEqual([from({ own }), to({ own })], [spans[0], spans.at(-1)]);
+      });
+    }
+  }
+  assert.ok(seen.size > 6, `${[...seen]}`);
+});
+
+Deno.test("even shares of many blocks stay below 32 bits", () => {
+  // 50,176 blocks of two workgroups each: 2³² and more of their product.
+  const [problem] = parseDescriptors("mb64ic64ih224oc64kh3ph1");
+  const policy = "32x32x8_8x8";
+  const plan = planConv(
+    request(problem!, {
+      algorithm: "winograd1d",
+      tile: "F(4,3)",
+      layout: "nhwc",
+      splits: 2,
+      policy,
+    }),
+  );
+  const parts = plan.passes.at(-1)!.kernel.wgsl;
+  const [from, to] = [declared(parts, "first_span"), declared(parts, "last_span")];
+  assert.deepEqual([from({ own: 50_175 }), to({ own: 50_175 })], [100_350, 100_351]);
+  const factors = [...parts.matchAll(/_span = .*?(\d+)u/g)].map(([, factor]) => Number(factor));
+  assert.deepEqual(factors.map((factor) => factor * 50_176 < 2 ** 32), [true, true]);
 });
 
 Deno.test("blocks that share depths are none where their kernel had more bindings than the device", () => {

@@ -25,7 +25,7 @@ export type TileRuns = readonly (readonly TileRun[])[];
 /**
  * The ways of cutting the tiled axes into runs of tiles. One axis: whole tiles and one of what is left, so that no tile is
  * wasted (14 = 6 + 6 + 2, two kernels), or tiles that reach beyond the edge (14 of 4 · 4, one kernel); where no tile is given,
- * of the default and of shorter ones. Two axes: tiles that may reach beyond the edge.
+ * of the default and of shorter ones; and of rows that may be joined, all as one line. Two axes: tiles that may reach beyond the edge.
  */
 export function tileRuns(
   places: readonly number[],
@@ -76,9 +76,8 @@ function joinedRuns(
 ): TileRuns[] {
   const pitch = Math.max(size + Math.max(padding, 0), places + r - 1 - padding, places);
   const count = Math.ceil(((rows - 1) * pitch + places) / n);
-  // A tile lies in two rows at most, and begins in none of what lies between them but its end.
-  const fits = rows > 1 && n + r - 2 - padding <= pitch && n <= pitch &&
-    pitch <= size + padding + 1;
+  // A patch reaches no row behind the next one, and begins no place behind its own, so that the next one's lie the gap behind in memory.
+  const fits = rows > 1 && n + r - 2 - padding <= pitch && pitch <= size + padding + 1;
   const alone = rows * Math.ceil(places / n);
   return fits && count < WORTH_JOINING * alone ? [[[{ n, r, first: 0, count, pitch }]]] : [];
 }

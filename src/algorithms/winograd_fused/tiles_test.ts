@@ -87,14 +87,28 @@ Deno.test("tileRuns() joins rows where that leaves a share of the tiles, and eac
   for (const [rows, size] of [[1, 14], [0, 14], [12, 12], [224, 224], [5, 5]] as const) {
     assert.deepEqual(joined(rows, size), [], `${rows} x ${size}`);
   }
+  let found = 0;
   for (let size = 1; size <= 40; size++) {
-    for (let padding = 0; padding < 4; padding++) {
-      for (const { n, r, count, pitch } of joined(9, size, padding)) {
-        const places = size + 2 * padding + 1 - r;
-        assert.ok(count * n >= 8 * pitch! + places && (count - 1) * n < 8 * pitch! + places);
-        // What a tile reads begins in one row or the padding before it, and ends before the row behind the next one.
-        assert.ok(n + r - 2 - padding <= pitch! && pitch! >= size + padding && pitch! >= places);
+    for (let padding = -2; padding < 4; padding++) {
+      // As many places of padding behind a row, or more.
+      for (let end = padding; end < 6; end++) {
+        const places = size + padding + end - 2;
+        if (places < 1) continue;
+        const ways = tileRuns([places], [3], parseTile("F(6,3)"), { rows: 9, size, padding });
+        for (const { n, count, pitch } of ways.map(([runs]) => runs![0]!)) {
+          if (pitch === undefined) continue;
+          found++;
+          assert.ok(count * n >= 8 * pitch + places && (count - 1) * n < 8 * pitch + places);
+          for (let tile = 0; tile < count; tile++) {
+            const begin = tile * n % pitch - padding;
+            // What it reads: of its row, then zeros, then of the next one, whose first place is as far behind as the zeros are many.
+            assert.ok(begin + n + 1 < 2 * pitch && begin <= size, `${size} ${padding} ${end}`);
+          }
+          // No row's places are read for another's: zeros before and behind it, as many as results need.
+          assert.ok(pitch >= size + Math.max(0, padding) && pitch >= places + 2 - padding);
+        }
       }
     }
   }
+  assert.ok(found > 150, `${found}`);
 });

@@ -1,3 +1,4 @@
+import { gcd } from "../divisor.ts";
 import type { Axis } from "../axes.ts";
 import { type DepthwiseShape, sourceWidth } from "./shape.ts";
 
@@ -63,10 +64,6 @@ function inverseOf(value: number, modulus: number): number {
     [low, high, a, b] = [high - times * low, low, b - times * a, a];
   }
   return (a % modulus + modulus) % modulus;
-}
-
-function gcd(a: number, b: number): number {
-  return b === 0 ? a : gcd(b, a % b);
 }
 
 /** Which result of a run a source's place gives to, by which tap: places count from the run's first. */

@@ -128,7 +128,7 @@ export const END_BYTES = 4;
 
 /** Steps of blocks that follow each other: how a workgroup goes through what is its own of them. */
 export interface StepSpans {
-  /** Declares what `alone.when` asks. */
+  /** Declares the workgroup's `span`, and what `alone.when` asks. */
   readonly head: string;
   /** Declares where it begins and ends. */
   readonly begin: string;

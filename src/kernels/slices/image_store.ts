@@ -74,9 +74,9 @@ export function imageStore(
         const place = `to${d} + ${j}u`;
         const within = `${place} < ${size(`tiled_places${d}`, columns.places)}`;
         const inside = joined
-          ? `${within} || outer${row} + 1u < ${
+          ? `${within} || (outer${row} + 1u < ${
             size(`places${row}`, outer[row]!.places)
-          } && ${place} - ${line} < ${size(`tiled_places${d}`, columns.places)}`
+          } && ${place} - ${line} < ${size(`tiled_places${d}`, columns.places)})`
           : [
             ...(rows !== undefined && mayExceed(rows, i)
               ? [`to0 + ${i}u < ${size("tiled_places0", rows.places)}`]

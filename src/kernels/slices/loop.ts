@@ -1,3 +1,4 @@
+import { gcd } from "../divisor.ts";
 import { innerProduct, type SumName } from "../loop/inner_product.ts";
 import { type StepLoader, stepLoopText, type StepSpans } from "../loop/step_loop.ts";
 import { isWorthRotating, type Rotation, threadProducts } from "../loop/thread_products.ts";
@@ -163,7 +164,9 @@ export function sliceLoopKernel(
       alone: {
         when: "whole",
         steps: `  let first_step = 0u;\n  let end_step = ${module.size("steps", shape.steps)};`,
-        workgroup: [...blockPlaceText(module, "id", shape, policy), shape.batchText].join("\n"),
+        ...(shape.split === undefined || isEven(shape.split) ? {} : {
+          workgroup: [...blockPlaceText(module, "id", shape, policy), shape.batchText].join("\n"),
+        }),
         output: exchange(store),
         oneLoop: shape.oneLoop ?? false,
       },
@@ -290,8 +293,10 @@ function evenSplitText(
   ];
 }
 
-function greatestDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestDivisor(b, a % b);
+/** So many spans of so many blocks in lowest terms, so that products with them stay below 2³², and by what both were divided. */
+export function spanShare({ count, workgroups }: SplitBlocks) {
+  const divisor = gcd(count, workgroups);
+  return { blocks: count / divisor, spans: workgroups / divisor, divisor };
 }
 
 /**
@@ -306,10 +311,9 @@ function spansText(
 ): { workgroup: string; spans: StepSpans } {
   const first = module.size("first_tile", split.first);
   const steps = module.size("steps", split.steps);
-  // In lowest terms, so that products stay below 2³².
-  const shorter = greatestDivisor(split.count, split.workgroups);
-  const shared = module.size("shared_steps", split.count / shorter * split.steps);
-  const count = module.size("sharers", split.workgroups / shorter);
+  const share = spanShare(split);
+  const shared = module.size("shared_steps", share.blocks * split.steps);
+  const count = module.size("spans", share.spans);
   const start = (span: string) =>
     `${first} * ${steps} + ${span} * (${shared} / ${count}) + ${span} * (${shared} % ${count}) / ${count}`;
   const own = (span: string, id: string) =>

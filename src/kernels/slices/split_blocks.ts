@@ -13,6 +13,7 @@ import {
   isEven,
   type SliceCut,
   type SliceLoopShape,
+  spanShare,
   type SplitBlocks,
 } from "./loop.ts";
 
@@ -116,9 +117,11 @@ export function sumPartsKernel(
 ): SizedKernel {
   const each = blockVectors(block);
   const count = module.size("vectors", split.count * each);
-  const steps = module.size("steps", split.steps);
-  const blocks = module.size("tile_count", split.count);
-  const spans = module.size("spans", split.workgroups);
+  const share = spanShare(split);
+  const blocks = module.size("blocks", share.blocks);
+  const spans = module.size("spans", share.spans);
+  // Spans begin a step earlier than by their share, at most.
+  const early = Math.floor((split.workgroups - 1) / split.steps / share.divisor);
   const all = Array.from({ length: results }, (_, i) => i);
   const atOnce = Math.max(1, Math.min(4, Math.floor(AT_ONCE / results)));
   const ahead = Array.from({ length: atOnce }, (_, k) => k);
@@ -132,8 +135,8 @@ export function sumPartsKernel(
     `  let row = first_row + place / ${block.columns / 4}u;`,
     `  let column = first_column + place % ${block.columns / 4}u * 4u;`,
     ...all.map((i) => `  var sum${i} = vec4f(); var lost${i} = vec4f();`),
-    // Of a block's first step, and of its last: span s begins at step s · blocks · steps / spans.
-    `  let first_span = (own * ${spans} + (${spans} - 1u) / ${steps}) / ${blocks};`,
+    // Of a block's first step, and of its last: span s begins at step s · blocks · steps / spans, rounded down.
+    `  let first_span = (own * ${spans} + ${module.size("span_early", early)}) / ${blocks};`,
     `  let last_span = ((own + 1u) * ${spans} - 1u) / ${blocks};`,
     // Loads of several spans are on their way at once; those beyond the last add nothing.
     `  for (var span = first_span; span <= last_span; span += ${atOnce}u) {`,

@@ -5,6 +5,7 @@ import { omegaName, OMEGAS } from "../../../src/algorithms/winrs/omega.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../../src/tensor/layout.ts";
+import { FEW_WORKGROUPS } from "../../support/few_workgroups.ts";
 import { WGSL_LIMITS as limits } from "./limits.ts";
 
 /** Results of f16 operands, by another option that has two values. */
@@ -54,7 +55,8 @@ export function nonfusedKernels(): Kernel[] {
 
 /**
  * Fused Winograd of one and two tiled axes and every layout: with outer axes, pieces of the filter, remainders, stores
- * by fours, second accumulators, tensors in parts, the papers' layouts of sums and every policy that is taken by itself.
+ * by fours, second accumulators, tensors in parts, the papers' layouts of sums and every policy that is taken by itself; joined rows
+ * and spans, too.
  */
 export function fusedKernels(): Kernel[] {
   const kernels: Kernel[] = [];
@@ -108,6 +110,20 @@ export function fusedKernels(): Kernel[] {
         assert.match(divided.kernel, /_parts/);
         kernels.push(...divided.passes.map(({ kernel }) => kernel));
       }
+    }
+  }
+  const problem = convProblem({
+    ...{ batch: 6, inChannels: 20, outChannels: 10 },
+    ...{ inputSize: [6, 7], filterSize: [3, 3], paddingBegin: [1, 1] },
+  });
+  for (const layout of LAYOUTS) {
+    for (const sizes of ["constant", "uniform"] as const) {
+      const tail = { algorithm: "winograd1d", tile: "F(6,3)", policy: "8x8x4_4x4" } as const;
+      const { kernel, passes } = planConv(
+        convRequest({ limits }, problem, { ...tail, layout, sizes, device: FEW_WORKGROUPS }),
+      );
+      assert.match(kernel, /_joined1_tail_spans$/);
+      kernels.push(...passes.map(({ kernel }) => kernel));
     }
   }
   return kernels;
