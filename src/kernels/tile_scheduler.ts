@@ -253,13 +253,20 @@ function splitStepsText(
   ];
 }
 
-/** Declares `tile` and `split` of workgroup `id`, and whether it is a `whole` one: all of these come first, since they take longest. */
-function splitTileText(module: ModuleBuilder, { first, count }: TileRange): string[] {
+/**
+ * Declares `split` of workgroup `id`, its tile by that name, and whether it is a `whole` one: all of these come first, since they take
+ * longest.
+ */
+export function splitTileText(
+  module: ModuleBuilder,
+  { first, count }: TileRange,
+  tile = "tile",
+): string[] {
   const [before, tail] = [module.size("first_tile", first), module.size("tile_count", count)];
   return [
     `  let whole = id < ${before};`,
     `  let after = id - ${before};`,
-    `  let tile = select(${before} + after % ${tail}, id, whole);`,
+    `  let ${tile} = select(${before} + after % ${tail}, id, whole);`,
     `  let split = select(after / ${tail}, 0u, whole);`,
   ];
 }

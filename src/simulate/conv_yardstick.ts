@@ -19,13 +19,8 @@ import {
 } from "../reference/reference.ts";
 import { randomStream } from "../reference/sample.ts";
 import type { SimulatedOutputs } from "./collect.ts";
-import {
-  type ConvOperands,
-  convOperands,
-  convSource,
-  resultSizes,
-  threeTiles,
-} from "./conv_source.ts";
+import { type ConvOperands, convOperands, resultSizes, threeTiles } from "./conv_operands.ts";
+import { convSource } from "./conv_source.ts";
 import { distinct, rounds, scaledBy, type SimulationOrder, simulationOrders } from "./orders.ts";
 import { type Neighbourhoods, neighbourhoods, type TileGrid } from "./neighbourhoods.ts";
 import { simulatedYardstick } from "./simulated_yardstick.ts";

@@ -16,6 +16,18 @@ const policy = SMALLEST;
 /** Few workgroups at once, so that a row's kernel of its own for what is left, or tiles beyond each row's end, cost. */
 const device = { ...H200, multiprocessors: 1, registers: 8192 };
 
+function problemOf(more: Partial<ConvProblemInit>) {
+  return convProblem({
+    batch: 2,
+    inChannels: 6,
+    outChannels: 10,
+    inputSize: [6, 7],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    ...more,
+  });
+}
+
 Deno.test("joined rows are right in every layout, both ways and with constant and uniform sizes", async () => {
   using gpu = await openDevice({ backend });
   for (
@@ -44,16 +56,7 @@ Deno.test("joined rows are right in every layout, both ways and with constant an
       }],
     ] as const
   ) {
-    const problem = convProblem({
-      op,
-      batch: 2,
-      inChannels: 6,
-      outChannels: 10,
-      inputSize: [6, 7],
-      filterSize: [3, 3],
-      paddingBegin: [1, 1],
-      ...spatial,
-    });
+    const problem = problemOf({ op, ...spatial });
     const request = {
       ...{ algorithm, policy, layout, sizes, device },
       ...("device" in choice ? {} : { splits: 1 }),
@@ -67,15 +70,7 @@ Deno.test("joined rows are right in every layout, both ways and with constant an
 
 Deno.test("rows that steps skip, pieces of a filter, and what is asked to stay alone are not joined", () => {
   const plan = (spatial: Partial<ConvProblemInit>, choice: Partial<PlanRequest> = {}) => {
-    const problem = convProblem({
-      batch: 2,
-      inChannels: 6,
-      outChannels: 10,
-      inputSize: [9, 7],
-      filterSize: [3, 3],
-      paddingBegin: [1, 1],
-      ...spatial,
-    });
+    const problem = problemOf({ inputSize: [9, 7], ...spatial });
     const request = { algorithm, policy, splits: 1, device, tile: "F(6,3)", ...choice } as const;
     return planConv(convRequest({ limits: DEFAULT_LIMITS }, problem, request));
   };

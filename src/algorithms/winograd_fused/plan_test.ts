@@ -1,5 +1,6 @@
 import assert from "#assert";
-import { h200, request, resnet } from "../../../tests/support/fused_requests.ts";
+import { h200 } from "../../../tests/plan_request.ts";
+import { request, resnet } from "../../../tests/support/fused_requests.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { parseSlicePolicy } from "../../kernels/slices/policy.ts";
 import { type ConvProblem, convProblem } from "../../problem/conv_problem.ts";

@@ -13,7 +13,7 @@ import {
 } from "../module.ts";
 import { exchangeText, type SliceStore, type SliceSums, sumsDeclaration } from "./exchange.ts";
 import { sliceBytes } from "./memory.ts";
-import { tilePlaceText, type TileRange } from "../tile_scheduler.ts";
+import { splitTileText, tilePlaceText, type TileRange } from "../tile_scheduler.ts";
 import type { PatchTransform } from "./patch.ts";
 import { type SlicePolicy, slicePolicyName, sliceThreads } from "./policy.ts";
 import { type Side, sliceThreadGrid, sliceTile } from "./tile.ts";
@@ -271,21 +271,14 @@ function evenSplitText(
   policy: SliceCut,
   split: SplitBlocks,
 ): [place: string[], firstStep: string, endStep: string] {
-  const [first, count] = [
-    module.size("first_tile", split.first),
-    module.size("tile_count", split.count),
-  ];
   const steps = module.size("steps", split.steps);
   const each = module.size("splits", split.workgroups / split.count);
   const own = (text: string, whole: string) =>
     shape.oneLoop && split.first > 0 ? `select(${text}, ${whole}, whole)` : text;
   return [
     [
-      `  let whole = id < ${first};`,
-      `  let after = id - ${first};`,
-      `  let block = select(${first} + after % ${count}, id, whole);`,
-      `  let split = select(after / ${count}, 0u, whole);`,
-      `  let span = (block - ${first}) * ${each} + split;`,
+      ...splitTileText(module, split, "block"),
+      `  let span = (block - ${module.size("first_tile", split.first)}) * ${each} + split;`,
       ...blockPlaceText(module, "block", shape, policy),
     ],
     own(`split * ${steps} / ${each}`, "0u"),
