@@ -6,8 +6,8 @@ import { ceilings } from "./gemm_trials.ts";
 
 const single = () => readCases("gemm.wgconv.jsonl");
 /** What is planned since. */
-const today = () => readCases("../h100-2026-11-27/tails_gemm.jsonl");
-const todaysPeer = () => readCases("../h100-2026-11-27/tails_gemm.cublas.jsonl");
+const today = () => readCases("../h200-2026-11-27/acceptance_gemm.jsonl");
+const todaysPeer = () => readCases("../h200-2026-11-27/acceptance_gemm.cublas.jsonl");
 const more = () => readCases("gemm.more.jsonl");
 const cublas = (dtype: string) =>
   readCases("gemm.cublas.jsonl").filter((one) => one.dtype === dtype);

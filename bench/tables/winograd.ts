@@ -147,12 +147,8 @@ function trials(): string {
 }
 
 export const WINOGRAD_TABLES = {
-  fused: () =>
-    fused(
-      ["spans_fused.jsonl", "tails_fused.jsonl"].map((file) => `../h100-2026-11-27/${file}`),
-      /^Conv/,
-    ),
-  "fused-vgg16": () => fused(["../h100-2026-11-27/spans_vgg.jsonl"], /^conv/),
+  fused: () => fused(["../h200-2026-11-27/acceptance_fused.jsonl"], /^Conv/),
+  "fused-vgg16": () => fused(["../h100-2026-11-27/own_slices_vgg.jsonl"], /^conv/),
   "output-layouts": outputLayouts,
   "fused-parts": parts,
   "fused-trials": trials,

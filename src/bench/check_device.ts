@@ -101,7 +101,7 @@ export const CHECK_DEVICE: DeviceModel = {
       flushed: 0.75,
       stored: 0.955,
       joined: 0.97,
-      rowStores: { fours: 1, cut: 1 },
+      rowStores: { fours: 1, cut: 1, own: 1 },
       small: 0.78,
       thin: 0.25,
       spilled: 0.2,

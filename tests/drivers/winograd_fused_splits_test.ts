@@ -54,6 +54,9 @@ Deno.test("blocks behind whole waves of others share depths, evenly or by spans 
       ["nchw", "fwd", "constant", "F(6,3)", /_tail_spans$/, {}],
       ["chwn", "bwd-data", "constant", "F(6,3)", /_tail_spans$/, { variant: { raster: 2 } }],
       ["chwn", "fwd", "uniform", "F(6,3)", /_tail_spans$/, {}],
+      // Threads that have all slices.
+      ["nhwc", "fwd", "constant", "F(4,3)", /4x4a_.*_tail$/, { policy: "16x16x4_4x4a" }, 27],
+      ["chwn", "fwd", "uniform", "F(6,3)", /4x4a_.*_tail_spans$/, { policy: "8x16x4_4x4a" }, 27],
       // Sums of parts, so that no block is whole.
       ["nhwc", "fwd", "constant", "F(6,3)", /_split_spans$/, { flush: 16 }, 7],
       ["chwn", "fwd", "uniform", "F(6,3)", /_split_spans$/, { flush: 16 }, 7],

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { type ConvProblem, OPERATIONS } from "../../problem/conv_problem.ts";
+import { type ConvProblem, type Operation, OPERATIONS } from "../../problem/conv_problem.ts";
 import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor, LAYOUTS } from "../../tensor/layout.ts";
@@ -127,10 +127,23 @@ Deno.test("predictMs() is near what im2win and im2col took on an H200", () => {
 });
 
 // bench/results/h200-2026-11-21/first_layers.txt: 129 µs after 147.
-Deno.test("rankRivals() takes implicit GEMM where a load has four channels of one tap", () => {
+Deno.test("rankRivals() takes implicit GEMM, not im2win, where a load has four channels of one tap", () => {
   const layer = parseDescriptor("mb32ic4ih112oc32kh5ph2");
-  const [first] = rankRivals(request(layer, { layout: "nhwc", filterLayout: "krsc" }));
-  assert.equal(first!.algorithm, "implicit-gemm");
+  const exact = { layout: "nhwc", filterLayout: "krsc", exact: true } as const;
+  assert.equal(rankRivals(request(layer, exact))[0]!.algorithm, "implicit-gemm");
+});
+
+// bench/results/h200-2026-11-27/own_slices.jsonl and h100-2026-11-27/own_slices*.jsonl: 1.15 to 1.56 times implicit GEMM.
+Deno.test("rankRivals() takes Winograd along one axis for VGG's first layer and 5x5 of few channels, but not of four images innermost", () => {
+  const taken = (layer: string, layout: "nhwc" | "chwn", op: Operation = "fwd") =>
+    rankRivals(
+      request({ ...parseDescriptor(layer), op }, { layout, filterLayout: filterLayoutFor(layout) }),
+    )[0]!.algorithm;
+  for (const layout of ["nhwc", "chwn"] as const) {
+    assert.equal(taken("mb32ic3ih224oc64kh3ph1", layout), "winograd1d");
+    assert.equal(taken("mb32ic3ih64oc64kh5ph2", layout), "winograd1d");
+  }
+  assert.equal(taken("mb4ic64ih512oc3kh3ph1", "chwn", "bwd-data"), "implicit-gemm");
 });
 
 Deno.test("rankRivals() takes no algorithm that enlarges errors where all is to be exact", () => {

@@ -160,8 +160,11 @@ export interface DeviceShares {
     readonly stored: number;
     /** Of tiles over joined rows. */
     readonly joined: number;
-    /** Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others. */
-    readonly rowStores: { readonly fours: number; readonly cut: number };
+    /**
+     * Of the rate of scattered stores, what results along one axis reach in nchw: in whole fours of a row, and in others; and of
+     * `rates.stream` what the first have of threads with all slices, as have four images innermost alone.
+     */
+    readonly rowStores: { readonly fours: number; readonly cut: number; readonly own: number };
     readonly small: number;
     readonly thin: number;
     readonly spilled: number;

@@ -1,4 +1,9 @@
-import { type SlicePolicy, slicePolicyName } from "../../kernels/slices/policy.ts";
+import {
+  parseSlicePolicy,
+  type SlicePolicy,
+  slicePolicyName,
+  threadResults,
+} from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
 import { moveTime, productTime, waveTime } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
@@ -10,11 +15,16 @@ import { chainSteps, imageVectors, type SlicedProduct } from "./product.ts";
 /** Places of a small tile, of one slice. */
 const SMALL_TILE = 1024;
 
+/** Bytes that memory moves at once. */
+const SECTOR = 32;
+
+const FLOAT_BYTES = 4;
+
 /** What a workgroup takes before its first product, in steps of its loop. */
 const FILL_STEPS = 0.5;
 
 /** Whether channels lie innermost. */
-function isLines({ layout }: PlanRequest): boolean {
+export function isLines({ layout }: PlanRequest): boolean {
   return layout === "nhwc";
 }
 
@@ -29,29 +39,48 @@ export function policyShares(
   ] ?? {};
 }
 
+/** What is expected of a policy that was not measured: no more than of the slowest of its kind that was. */
+function unmeasuredShare(
+  known: Readonly<Record<string, number>>,
+  { allSlices }: SlicePolicy,
+): number {
+  const like = Object.entries(known).filter(([name]) =>
+    parseSlicePolicy(name)?.allSlices === allSlices
+  );
+  return Math.min(1, ...like.map(([, share]) => share));
+}
+
 /** Microseconds of a policy's main loop: waves of workgroups, each of which multiplies and stores its results, part by part. */
 export function loopTime(
   request: PlanRequest,
   product: SlicedProduct,
   policy: SlicePolicy,
 ): number {
-  const { slices, axes, joined, aligned } = product;
+  const { slices, axes, joined, aligned, targets, tiles, groups } = product;
   const device = deviceOf(request);
   const lines = isLines(request);
-  const results = policy.threadRows * policy.threadColumns;
+  const results = threadResults(policy, slices);
   const wide = results > FEW_RESULTS;
   const thin = results <= THIN_RESULTS;
   const { registers, blocks: resident, warps } = residents(device, policy, slices);
   const places = policy.rows * policy.columns;
   const { rates, shares, multiprocessors } = device;
   const { one, oneWide, two } = rates.sliced;
-  // Of a policy that was not measured no more is expected than of the slowest that was.
   const known = policyShares(request, product.tile);
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
-    (known[slicePolicyName(policy)] ?? Math.min(1, ...Object.values(known))) *
+    (known[slicePolicyName(policy)] ?? unmeasuredShare(known, policy)) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
     (joined ? shares.sliced.joined : 1) *
-    (thin ? shares.sliced.thin : axes === 1 && places <= SMALL_TILE ? shares.sliced.small : 1);
+    (thin
+      ? shares.sliced.thin
+      : axes === 1 && places <= SMALL_TILE && !policy.allSlices
+      ? shares.sliced.small
+      : 1);
+  const blocks = productBlocks(request, product, policy);
+  // Neighbours store a vector of images each, which is half a sector where there are no more of them.
+  const narrow = imageVectors(request) && request.problem.batch * resultBytes(request) < SECTOR;
+  // What of blocks is no padding, which parts of splits store, too.
+  const real = groups * targets * tiles / Math.max(1, blocks * places);
   /** Of so many workgroups, whose depth so many share in so many spans a workgroup: these store vectors side by side in all layouts. */
   const time = (workgroups: number, splits: number, spans = 1) => {
     const { longest, chain, chains } = chainSteps(request, { ...product, splits }, policy.depth);
@@ -64,19 +93,26 @@ export function loopTime(
     );
     const parts = spans * (chains === "stored" ? Math.ceil(longest / chain) : 1);
     const bytes = splits > 1 ? partialBytes(request) : resultBytes(request);
-    const store = parts * moveTime(
-      bytes * multiprocessors * places * product.results,
-      lines || splits > 1 || imageVectors(request)
-        ? rates.slicedStore.lines
-        : rates.slicedStore.scattered *
-          (axes > 1 || request.layout !== "nchw"
-            ? 1
-            : shares.sliced.rowStores[aligned ? "fours" : "cut"]),
-    );
-    return multiply * waveTime(device, workgroups, resident, warps) +
-      store * Math.ceil(workgroups / multiprocessors);
+    const stored = parts * places * product.results;
+    const vectors = lines || splits > 1 || imageVectors(request);
+    const scattered = rates.slicedStore.scattered *
+      (axes > 1 || request.layout !== "nchw"
+        ? 1
+        : shares.sliced.rowStores[aligned ? "fours" : "cut"]);
+    const [own, filled] = splits > 1
+      ? [rates.stream, 1]
+      : [rates.stream * (vectors && !narrow ? 1 : shares.sliced.rowStores.own), real];
+    // Threads that wait for no others to transform their sums store what there is, while other workgroups multiply.
+    const store = policy.allSlices
+      // Of f16 that was not measured: no more is expected than of f32.
+      ? moveTime(
+        Math.max(bytes, FLOAT_BYTES) * stored * workgroups * filled,
+        vectors || aligned ? own : scattered,
+      )
+      : moveTime(bytes * stored * multiprocessors, vectors ? rates.slicedStore.lines : scattered) *
+        Math.ceil(workgroups / multiprocessors);
+    return multiply * waveTime(device, workgroups, resident, warps) + store;
   };
-  const blocks = productBlocks(request, product, policy);
   const split = splitBlocks(request, product, policy);
   if (split === undefined) return time(blocks, 1);
   const { count, workgroups } = split;

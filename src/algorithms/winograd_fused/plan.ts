@@ -30,7 +30,7 @@ import {
   sumPartsWorkgroups,
 } from "../../kernels/slices/split_blocks.ts";
 import { tileTransforms } from "../../kernels/slices/patch.ts";
-import { filledTile, slicePolicyName, sliceThreads } from "../../kernels/slices/policy.ts";
+import { filledTile, slicePolicyName, workgroupThreads } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import type { Rotation } from "../../kernels/loop/thread_products.ts";
 import { resultTensor } from "../../problem/conv_problem.ts";
@@ -170,7 +170,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       transformed: buffers.split(transformed),
     }, elements.storage);
     const module = moduleBuilder(mode);
-    const threads = sliceThreads(policy) * slices;
+    const threads = workgroupThreads(policy, slices);
     const vector = storeVector(geometry, problem.groups, filterSide);
     const spread = filterSide === "rows" && vector === 1;
     const [copied, patches] = filterSide === "rows" ? ["a", "b"] as const : ["b", "a"] as const;
@@ -190,7 +190,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       };
     };
     const filterAccess = module.tensor("transformed", "read", 4, buffers.split(transformed));
-    const wide = loadVector(request, slices);
+    const wide = loadVector(request, slices, policy);
     const image = module.tensor(
       sourceName,
       wide === 4 && threads <= FEW_THREADS ? "ordered" : "read",
@@ -255,6 +255,7 @@ function planFused(request: PlanRequest, mode: SizeMode, axes: 1 | 2): Planned<P
       split,
       oneLoop,
       steps: longest,
+      sameSteps: split === undefined,
       batchText: "  let group = batch;",
       firstStep: "0u",
       endStep: module.size("steps", depthSteps),

@@ -4,19 +4,21 @@ import {
   type OutputLayout,
   outputLayoutName,
 } from "../../kernels/main_loop_variant.ts";
-import { sliceBytes, unfitSums } from "../../kernels/slices/memory.ts";
+import { paddedChannels } from "../../kernels/slices/geometry.ts";
+import { sliceBytes, unfitPolicy } from "../../kernels/slices/memory.ts";
 import {
   type AcrossSides,
   parseSlicePolicy,
   type SlicePolicy,
   slicePolicyName,
-  sliceThreads,
+  threadResults,
+  workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import type { DeviceLimits } from "../plan.ts";
 import { type Planned, type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
-import { loopTime, policyShares } from "./loop_time.ts";
-import type { SlicedProduct } from "./product.ts";
+import { isLines, loopTime, policyShares } from "./loop_time.ts";
+import { imageVectors, type SlicedProduct } from "./product.ts";
 
 /** Tiles of a workgroup in the order of preference; the first that fits the device and the slices is taken. */
 const POLICIES = [
@@ -48,9 +50,9 @@ export function slicePolicyFits(
   scalar: Scalar = "f32",
   layout: OutputLayout = "threads",
 ): boolean {
-  const threads = sliceThreads(policy) * slices;
+  const threads = workgroupThreads(policy, slices);
   return threads <= limits.maxComputeInvocationsPerWorkgroup &&
-    unfitSums(policy, scalar, layout) === undefined &&
+    unfitPolicy(policy, slices, scalar, layout) === undefined &&
     sliceBytes(policy, slices, across, scalar, layout) <= limits.maxComputeWorkgroupStorageSize;
 }
 
@@ -62,7 +64,8 @@ export function unknownPolicy(text: string): Refusal {
   return refusal(
     "problem",
     `policy ${text} is none of fused Winograd's, expected one such as 64x32x8_8x8 (rows x columns ` +
-      "x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's)",
+      "x depth of a workgroup, rows x columns of a thread: multiples of 4 that divide the workgroup's; " +
+      "with a behind it where a thread has all slices)",
   );
 }
 
@@ -84,7 +87,7 @@ export function choosePolicy(
     const policy = parseSlicePolicy(request.policy);
     if (policy === undefined) return unknownPolicy(request.policy);
     if (slicePolicyFits(policy, slices, across, limits, "f32", layout)) return policy;
-    const unfit = unfitSums(policy, "f32", layout);
+    const unfit = unfitPolicy(policy, slices, "f32", layout);
     if (unfit !== undefined) return refusal("problem", unfit);
     return refusal(
       "limit",
@@ -97,7 +100,7 @@ export function choosePolicy(
     slicePolicyFits(one, slices, across, limits, "f32", layout) &&
     // What two tiles take of registers beside sums that are stored in parts is not known; where depths are shared they lose 15 %.
     (one.buffers === 1 || product.chains === "whole" && product.splits === 1) &&
-    (!flushed || (one.threadRows * one.threadColumns <= FLUSHED_RESULTS.thread &&
+    (!flushed || (threadResults(one, slices) <= FLUSHED_RESULTS.thread &&
       slices * one.rows * one.columns <= FLUSHED_RESULTS.workgroup));
   const policy = measuredPolicy(request, product, fits) ?? POLICIES.find(fits);
   if (policy === undefined) {
@@ -111,8 +114,26 @@ export function choosePolicy(
   return policy;
 }
 
-/** Tiles so deep and less are measured for as many channels alone, which deeper ones fill with zeros. */
+/** Tiles so deep and less are measured for as many channels alone, which deeper ones fill with zeros ... */
 const SHALLOW = 4;
+/** ... but along three taps those of threads with all slices for up to so many, in blocks of three or four, where channels or images lie innermost. */
+const ALL_SLICES_CHANNELS = 12;
+
+/** Whether a policy was measured with so many channels. */
+function isMeasured(
+  request: PlanRequest,
+  { depth, allSlices }: SlicePolicy,
+  { channels, tile }: SlicedProduct,
+): boolean {
+  if (depth > SHALLOW || channels <= depth) return true;
+  return allSlices && channels <= ALL_SLICES_CHANNELS && tile.endsWith(",3)") &&
+    (isLines(request) || imageVectors(request)) && depth === blockDepth(channels);
+}
+
+/** Of three and four channels at a time those that leave less of the last block empty. */
+function blockDepth(channels: number): number {
+  return paddedChannels(channels, 3) < paddedChannels(channels, 4) ? 3 : 4;
+}
 
 /** The fastest of the measured policies that fit. */
 function measuredPolicy(
@@ -123,8 +144,7 @@ function measuredPolicy(
   let best: SlicePolicy | undefined, least = Infinity;
   for (const name of Object.keys(policyShares(request, product.tile))) {
     const policy = parseSlicePolicy(name);
-    if (policy === undefined || !fits(policy)) continue;
-    if (policy.depth <= SHALLOW && product.channels > policy.depth) continue;
+    if (policy === undefined || !fits(policy) || !isMeasured(request, policy, product)) continue;
     const time = loopTime(request, product, policy);
     if (time < least) [best, least] = [policy, time];
   }

@@ -1,5 +1,5 @@
 import { sliceBlocks, type SplitBlocks } from "../../kernels/slices/loop.ts";
-import { type SlicePolicy, sliceThreads } from "../../kernels/slices/policy.ts";
+import { type SlicePolicy, threadResults, workgroupThreads } from "../../kernels/slices/policy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
 import type { PlanRequest } from "../request.ts";
@@ -23,8 +23,8 @@ export interface Residents {
 
 /** Workgroups of a policy that a multiprocessor runs at once. */
 export function residents(device: DeviceModel, policy: SlicePolicy, slices: number): Residents {
-  const threads = sliceThreads(policy) * slices;
-  const results = policy.threadRows * policy.threadColumns;
+  const threads = workgroupThreads(policy, slices);
+  const results = threadResults(policy, slices);
   const wide = results > FEW_RESULTS;
   const registers = threads *
     REGISTERS[wide ? "many" : results <= THIN_RESULTS ? "thin" : "few"];

@@ -3,7 +3,8 @@ import {
   type AcrossSides,
   parseSlicePolicy,
   type SlicePolicy,
-  sliceThreads,
+  threadResults,
+  workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import {
   sliceSets,
@@ -117,7 +118,7 @@ export function loadVector(request: PlanRequest, omega: Omega): 1 | 4 {
   const policy = findPolicy(request, omega);
   if (layout !== "nhwc" || policy === undefined) return 1;
   const vectors = Math.min(policy.rows, policy.columns) * policy.depth / 4;
-  return vectors >= slicesOf(omega) * sliceThreads(policy) &&
+  return vectors >= workgroupThreads(policy, slicesOf(omega)) &&
       [inChannels, outChannels].every((channels) => channels / groups % 4 === 0)
     ? 4
     : 1;
@@ -143,8 +144,8 @@ export function cacheBlock(
   policy: SlicePolicy,
   slices: number,
 ): CacheBlock {
-  const each = policy.threadRows * policy.threadColumns > 64 ? REGISTERS.many : REGISTERS.few;
-  const registers = sliceThreads(policy) * slices * each;
+  const each = threadResults(policy, slices) > 64 ? REGISTERS.many : REGISTERS.few;
+  const registers = workgroupThreads(policy, slices) * each;
   return {
     outChannels: policy.rows,
     inChannels: policy.columns,

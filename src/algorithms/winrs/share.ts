@@ -22,7 +22,7 @@ import {
   filledTile,
   type SlicePolicy,
   slicePolicyName,
-  sliceThreads,
+  workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import { sliceTile } from "../../kernels/slices/tile.ts";
 import { unitSliceKernel } from "../../kernels/slices/unit_loop.ts";
@@ -245,7 +245,7 @@ function shareKernel(
     const at = {
       tile: sliceTile(policy, operands),
       depth: policy.depth,
-      threads: sliceThreads(policy) * slices,
+      threads: workgroupThreads(policy, slices),
       fill: filledTile(policy),
       scalar: types.tile,
     };

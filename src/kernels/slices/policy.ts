@@ -5,22 +5,32 @@ import { parseTileSizes, tileSizesText } from "../tile_text.ts";
 
 /**
  * How a sliced product is cut: every workgroup holds the same tile of all α slices, each slice multiplied by
- * its own threads. Rows (M) x columns (N) x depth (K) of one slice.
+ * its own threads, or by all of them. Rows (M) x columns (N) x depth (K) of one slice.
  */
 export interface SlicePolicy {
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
-  /** Results of a thread; multiples of 4. */
+  /** Results of a thread, of each of its slices; multiples of 4. */
   readonly threadRows: number;
   readonly threadColumns: number;
   /** Tiles in workgroup memory: with two, one is filled while the other is multiplied. */
   readonly buffers: 1 | 2;
+  /**
+   * Whether a thread has results of all slices, whose sums it transforms itself, and not of one, whose sums pass through workgroup
+   * memory: for products of few steps, which else is most of their time.
+   */
+  readonly allSlices: boolean;
 }
 
-/** `64x32x8_8x8`, or with `d` for two buffers, as it stands in kernel names and as `--policy` takes it. */
+/**
+ * `64x32x8_8x8`, with `d` for two buffers, or with `a` where a thread has all slices, as it stands in kernel names and as `--policy`
+ * takes it.
+ */
 export function slicePolicyName(policy: SlicePolicy): string {
-  return tileSizesText({ ...policy, doubled: policy.buffers === 2 });
+  return `${tileSizesText({ ...policy, doubled: policy.buffers === 2 })}${
+    policy.allSlices ? "a" : ""
+  }`;
 }
 
 /**
@@ -28,15 +38,26 @@ export function slicePolicyName(policy: SlicePolicy): string {
  * threads have multiples of 4 rows and columns, which divide the workgroup's.
  */
 export function parseSlicePolicy(text: string): SlicePolicy | undefined {
-  const sizes = parseTileSizes(text);
-  if (sizes === undefined) return undefined;
+  const allSlices = text.endsWith("a");
+  const sizes = parseTileSizes(allSlices ? text.slice(0, -1) : text);
+  if (sizes === undefined || allSlices && sizes.doubled) return undefined;
   const { doubled, ...tile } = sizes;
-  return { ...tile, buffers: doubled ? 2 : 1 };
+  return { ...tile, buffers: doubled ? 2 : 1, allSlices };
 }
 
-/** Threads of one slice. */
+/** Threads that a slice's results are dealt to. */
 export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
+}
+
+/** Threads of a workgroup. */
+export function workgroupThreads(policy: SlicePolicy, slices: number): number {
+  return sliceThreads(policy) * (policy.allSlices ? 1 : slices);
+}
+
+/** Results of a thread, of all its slices. */
+export function threadResults(policy: SlicePolicy, slices: number): number {
+  return policy.threadRows * policy.threadColumns * (policy.allSlices ? slices : 1);
 }
 
 /** The grid of a slice's threads on its results: by warps of up to eight columns where whole ones fill it. */
