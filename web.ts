@@ -56,7 +56,12 @@ export {
   type RefusalKind,
 } from "./src/algorithms/refusal.ts";
 export { H200, modelOf, softwareDevice } from "./src/algorithms/device/h200.ts";
-export type { DeviceModel, DeviceRates, DeviceShares } from "./src/algorithms/device/model.ts";
+export type {
+  DeviceModel,
+  DeviceRates,
+  DeviceShares,
+  SlicedPolicies,
+} from "./src/algorithms/device/model.ts";
 export { type BiasGradientRequest, planBiasGradient } from "./src/algorithms/bias_gradient/plan.ts";
 export type { MatrixUnit, MatrixUnits } from "./src/kernels/matrix_units.ts";
 export { planGemm, tryPlanGemm } from "./src/algorithms/gemm/plan.ts";

@@ -10,8 +10,7 @@
 <% } -%>
       let position = t + <%= place %>u;
 <%= at %>
-<%= it.products %>
-<%= it.stored %>
+<%= it.results %>
     }
 <% } -%>
 <% if (index + 1 < it.rounds.length) { -%>

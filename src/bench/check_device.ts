@@ -106,6 +106,7 @@ export const CHECK_DEVICE: DeviceModel = {
       thin: 0.25,
       spilled: 0.2,
       policies: { lines: {}, images: {}, scattered: {} },
+      few: { lines: {}, images: {}, scattered: {} },
     },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },

@@ -74,7 +74,7 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `rates.slicedStore`, `shares.sliced.flushed`: by hand, to the two `fused_*.jsonl` and `.txt` there; `shares.sliced.policies` to
  *   `addresses.txt` and `fused.jsonl` of 2026-11-24, but for 48x32x8_12x8 and 32x48x8_8x12, which were not measured since: what
  *   they had beside their neighbours before.
- * - Of `shares.sliced.policies` those of threads with all slices (`shallow`), and `rowStores.own`: by hand, to 245 forced cases of fifteen
+ * - `shares.sliced.few`, but for 32x32x4_16x8, and `rowStores.own`: by hand, to 245 forced cases of fifteen
  *   layers of few channels (`own_slices.jsonl` of 2026-11-27); where results are stored in vectors three of four are predicted within 12 %.
  * - `shares.gemv`, `times.loads`: by hand, to some 300 ways to deal eighteen products to threads (`gemv.txt` of an H100, 2026-11-26).
  * - Of `shares.sliced` `stored`, `images` and 64x64x8_8x8d, and `shares.winrsWide`: by hand, to what they gain beside their neighbours
@@ -263,16 +263,14 @@ export const H200: DeviceModel = {
         lines: {
           "F(2x2,3x3)": { "32x64x8_8x16": 1.05, "32x48x8_8x12": 1.03, "32x32x8_8x8": 0.93 },
           "F(2,3)": { "64x64x8_8x16": 1.2 },
-          "F(4,3)": { "64x64x8_8x8": 1.08, "64x32x8_8x8": 0.87, ...shallow(0.73, 0.88, 0.72) },
-          "F(6,3)": { "64x64x8_8x16": 1.1, ...shallow(0.63, 0.68, 0.6) },
-          "F(4,5)": shallow(0.7, 0.84, 0.74),
+          "F(4,3)": { "64x64x8_8x8": 1.08, "64x32x8_8x8": 0.87 },
+          "F(6,3)": { "64x64x8_8x16": 1.1 },
         },
         images: {
           "F(2x2,3x3)": { "64x32x8_8x16": 1.19, "48x32x8_12x8": 1.19, "32x32x8_8x8": 1 },
           "F(2,3)": { "64x64x8_8x16": 1.26 },
-          "F(4,3)": { "64x64x8_8x8": 1.06, "64x32x8_8x8": 0.99, ...shallow(0.84, 0.82, 0.96) },
-          "F(6,3)": { "64x64x8_8x16": 1.16, ...shallow(0.76, 0.72, 0.83) },
-          "F(4,5)": shallow(0.84, 0.8, 0.86),
+          "F(4,3)": { "64x64x8_8x8": 1.06, "64x32x8_8x8": 0.99 },
+          "F(6,3)": { "64x64x8_8x16": 1.16 },
         },
         scattered: {
           "F(2x2,3x3)": { "64x32x8_8x16": 1.19, "48x32x8_12x8": 1.19, "32x32x8_8x8": 1 },
@@ -281,9 +279,24 @@ export const H200: DeviceModel = {
             "64x64x8_8x8d": 1.05,
             "64x64x8_8x8": 0.96,
             "64x32x8_8x8": 1,
-            ...shallow(0.75, 0.75, 0.9),
           },
-          "F(6,3)": { "64x64x8_8x16": 1.03, "32x32x4_16x8": 1.03 },
+          "F(6,3)": { "64x64x8_8x16": 1.03 },
+        },
+      },
+      few: {
+        lines: {
+          "F(4,3)": { "32x32x4_4x4a": 0.73, "32x64x4_4x4a": 0.88, "64x32x4_4x4a": 0.72 },
+          "F(6,3)": { "32x32x4_4x4a": 0.63, "32x64x4_4x4a": 0.68, "64x32x4_4x4a": 0.6 },
+          "F(4,5)": { "32x32x4_4x4a": 0.7, "32x64x4_4x4a": 0.84, "64x32x4_4x4a": 0.74 },
+        },
+        images: {
+          "F(4,3)": { "32x32x4_4x4a": 0.84, "32x64x4_4x4a": 0.82, "64x32x4_4x4a": 0.96 },
+          "F(6,3)": { "32x32x4_4x4a": 0.76, "32x64x4_4x4a": 0.72, "64x32x4_4x4a": 0.83 },
+          "F(4,5)": { "32x32x4_4x4a": 0.84, "32x64x4_4x4a": 0.8, "64x32x4_4x4a": 0.86 },
+        },
+        scattered: {
+          "F(4,3)": { "32x32x4_4x4a": 0.75, "32x64x4_4x4a": 0.75, "64x32x4_4x4a": 0.9 },
+          "F(6,3)": { "32x32x4_16x8": 1.03 },
           "F(4,5)": { "32x32x4_16x8": 1.03 },
         },
       },
@@ -351,14 +364,4 @@ export function modelOf(
     };
   const figures = { ...given ?? H200, rates, times, shares };
   return { ...figures, name: "software", software: true, multiprocessors };
-}
-
-/** Of tiles of 32 x 32, 32 x 64 and 64 x 32 whose threads have all slices, as deep as up to four channels are. */
-function shallow(square: number, wide: number, tall: number): Record<string, number> {
-  const tiles = { "32x32": square, "32x64": wide, "64x32": tall };
-  return Object.fromEntries(
-    Object.entries(tiles).flatMap(([tile, share]) =>
-      [1, 2, 3, 4].map((depth) => [`${tile}x${depth}_4x4a`, share])
-    ),
-  );
 }

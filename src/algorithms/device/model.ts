@@ -38,6 +38,14 @@ export interface DeviceRates {
   readonly winrsBuckets: number;
 }
 
+/** Figures of fused Winograd's policies, by how data lies and the tile. */
+export type SlicedPolicies = Readonly<
+  Record<
+    "lines" | "images" | "scattered",
+    Readonly<Record<string, Readonly<Record<string, number>>>>
+  >
+>;
+
 /** Shares of a rate that are left, and other ratios: no units. */
 export interface DeviceShares {
   /** The main loop's inner loop by the policy's name, of the best one's; 0 of policies that `auto` never takes. */
@@ -172,12 +180,9 @@ export interface DeviceShares {
      * What policies reach of each other, with channels innermost, with images so in whole vectors, and else, by the tile
      * "F(2x2,3x3)". Of others the first that fits is taken.
      */
-    readonly policies: Readonly<
-      Record<
-        "lines" | "images" | "scattered",
-        Readonly<Record<string, Readonly<Record<string, number>>>>
-      >
-    >;
+    readonly policies: SlicedPolicies;
+    /** The same of policies for few channels, four deep: those of threads with all slices are as deep as the channels are. */
+    readonly few: SlicedPolicies;
   };
   /** Of `stream`: windows (im2win) that are written, channels innermost and elsewhere. */
   readonly windows: { readonly along: number; readonly across: number };

@@ -1,5 +1,5 @@
 import { TILE_POLICIES } from "../../kernels/policy.ts";
-import type { DeviceModel, DeviceRates, DeviceShares } from "./model.ts";
+import type { DeviceModel, DeviceRates, DeviceShares, SlicedPolicies } from "./model.ts";
 
 /** Multiprocessors, or pairs of workgroups in flight, of the machine that the figures are of. */
 const MEASURED_ON = 2;
@@ -94,15 +94,16 @@ export function softwareFigures(
   const own = /swiftshader/i.test(adapter) ? SWIFTSHADER : LAVAPIPE;
   const { rates, times, strewn, block, thin } = own;
   const winrs = scaledBy(base.rates.winrs, rates.winrsOverall / base.rates.winrsOverall);
-  const { lines, images, scattered } = base.shares.sliced.policies;
+  const policies = ({ lines, images, scattered }: SlicedPolicies) => ({
+    lines,
+    images: scaledBy(images, own.scattered),
+    scattered: scaledBy(scattered, own.scattered),
+  });
   const sliced = {
     ...base.shares.sliced,
     thin,
-    policies: {
-      lines,
-      images: scaledBy(images, own.scattered),
-      scattered: scaledBy(scattered, own.scattered),
-    },
+    policies: policies(base.shares.sliced.policies),
+    few: policies(base.shares.sliced.few),
   };
   return {
     rates: scaledBy({ ...rates, winrs }, multiprocessors / MEASURED_ON),

@@ -28,26 +28,29 @@ export function isLines({ layout }: PlanRequest): boolean {
   return layout === "nhwc";
 }
 
-/** What policies reach of each other where that is measured, by name. */
+/** Depth by which policies for few channels are named. */
+const FEW_DEPTH = 4;
+
+/** What policies reach of each other where that is measured, by name: those of any depth, and those for few channels. */
 export function policyShares(
   request: PlanRequest,
   tile: string,
-): Readonly<Record<string, number>> {
-  const { policies } = deviceOf(request).shares.sliced;
-  return policies[imageVectors(request) ? "images" : isLines(request) ? "lines" : "scattered"][
-    tile
-  ] ?? {};
+): Readonly<Record<"policies" | "few", Readonly<Record<string, number>>>> {
+  const { policies, few } = deviceOf(request).shares.sliced;
+  const way = imageVectors(request) ? "images" : isLines(request) ? "lines" : "scattered";
+  return { policies: policies[way][tile] ?? {}, few: few[way][tile] ?? {} };
 }
 
-/** What is expected of a policy that was not measured: no more than of the slowest of its kind that was. */
-function unmeasuredShare(
-  known: Readonly<Record<string, number>>,
-  { allSlices }: SlicePolicy,
-): number {
-  const like = Object.entries(known).filter(([name]) =>
-    parseSlicePolicy(name)?.allSlices === allSlices
-  );
-  return Math.min(1, ...like.map(([, share]) => share));
+/** What a policy reaches; of one that was not measured no more than the slowest of its kind that was. */
+function policyShare(request: PlanRequest, tile: string, policy: SlicePolicy): number {
+  const { policies, few } = policyShares(request, tile);
+  const known = { ...policies, ...few };
+  const named = slicePolicyName({ ...policy, depth: Math.max(policy.depth, FEW_DEPTH) });
+  const like = () =>
+    Object.entries(known).filter(([name]) =>
+      parseSlicePolicy(name)?.allSlices === policy.allSlices
+    );
+  return known[named] ?? Math.min(1, ...like().map(([, share]) => share));
 }
 
 /** Microseconds of a policy's main loop: waves of workgroups, each of which multiplies and stores its results, part by part. */
@@ -66,9 +69,8 @@ export function loopTime(
   const places = policy.rows * policy.columns;
   const { rates, shares, multiprocessors } = device;
   const { one, oneWide, two } = rates.sliced;
-  const known = policyShares(request, product.tile);
   const rate = (axes > 1 ? two : wide ? oneWide : one) *
-    (known[slicePolicyName(policy)] ?? unmeasuredShare(known, policy)) *
+    policyShare(request, product.tile, policy) *
     (registers > device.registers ? shares.sliced.spilled : 1) *
     (joined ? shares.sliced.joined : 1) *
     (thin

@@ -114,25 +114,29 @@ export function choosePolicy(
   return policy;
 }
 
-/** Tiles so deep and less are measured for as many channels alone, which deeper ones fill with zeros ... */
-const SHALLOW = 4;
-/** ... but along three taps those of threads with all slices for up to so many, in blocks of three or four, where channels or images lie innermost. */
-const ALL_SLICES_CHANNELS = 12;
+/** Channels up to which policies for few were measured, ... */
+const FEW_CHANNELS = 4;
+/** ... and of threads with all slices, along three taps, where channels or images lie innermost. */
+const FEW_BLOCKED = 12;
 
-/** Whether a policy was measured with so many channels. */
-function isMeasured(
-  request: PlanRequest,
-  { depth, allSlices }: SlicePolicy,
-  { channels, tile }: SlicedProduct,
-): boolean {
-  if (depth > SHALLOW || channels <= depth) return true;
-  return allSlices && channels <= ALL_SLICES_CHANNELS && tile.endsWith(",3)") &&
-    (isLines(request) || imageVectors(request)) && depth === blockDepth(channels);
-}
-
-/** Of three and four channels at a time those that leave less of the last block empty. */
-function blockDepth(channels: number): number {
-  return paddedChannels(channels, 3) < paddedChannels(channels, 4) ? 3 : 4;
+/** The policies that are measured for a product, of those for few channels as deep as it takes. */
+function measuredPolicies(request: PlanRequest, product: SlicedProduct): SlicePolicy[] {
+  const { channels, tile } = product;
+  const { policies, few } = policyShares(request, tile);
+  const parsed = (shares: Readonly<Record<string, number>>) =>
+    Object.keys(shares).flatMap((name) => parseSlicePolicy(name) ?? []);
+  const deep = parsed(policies);
+  if (channels <= FEW_CHANNELS) {
+    const depth = Math.max(1, channels);
+    return [...deep, ...parsed(few).map((one) => one.allSlices ? { ...one, depth } : one)];
+  }
+  const blocked = channels <= FEW_BLOCKED && tile.endsWith(",3)") &&
+    (isLines(request) || imageVectors(request));
+  if (!blocked) return deep;
+  // Of three and four channels at a time those that leave less of the last block empty.
+  const depth = paddedChannels(channels, 3) < paddedChannels(channels, 4) ? 3 : 4;
+  const own = parsed(few).filter(({ allSlices }) => allSlices);
+  return [...deep, ...own.map((one) => ({ ...one, depth }))];
 }
 
 /** The fastest of the measured policies that fit. */
@@ -142,9 +146,7 @@ function measuredPolicy(
   fits: (policy: SlicePolicy) => boolean,
 ): SlicePolicy | undefined {
   let best: SlicePolicy | undefined, least = Infinity;
-  for (const name of Object.keys(policyShares(request, product.tile))) {
-    const policy = parseSlicePolicy(name);
-    if (policy === undefined || !fits(policy) || !isMeasured(request, policy, product)) continue;
+  for (const policy of measuredPolicies(request, product).filter(fits)) {
     const time = loopTime(request, product, policy);
     if (time < least) [best, least] = [policy, time];
   }

@@ -238,3 +238,11 @@ Deno.test("steadied() keeps figures that came out nearly the same, of the same d
   const other = { ...kept, multiprocessors: 100 };
   assert.deepEqual(steadied(now, other), now);
 });
+
+Deno.test("fused Winograd's policies are probed with as many channels as fill them, those for few channels not at all", () => {
+  const names = calibrationProbes({ limits: H200_LIMITS, model: SMALL }).flatMap(({ figures }) =>
+    figures
+  ).filter((figure) => figure.startsWith("shares.sliced.policies."));
+  assert.ok(names.length > 10);
+  assert.deepEqual(names.filter((name) => !/x8_\d+x\d+d?$/.test(name)), []);
+});

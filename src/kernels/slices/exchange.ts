@@ -52,6 +52,22 @@ export interface Exchange {
   load(slice: number): string;
 }
 
+/** Transforms a vector of each slice's sums and stores the results. */
+function resultsText(
+  { slices }: SliceSums,
+  output: PatchTransform,
+  store: SliceStore,
+  sum: (slice: number) => string,
+): string {
+  const columns = output.columns[0]!.length;
+  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
+  return [
+    ...Array.from({ length: slices }, (_, slice) => `      let m${slice} = ${sum(slice)};`),
+    ...text.statements,
+    store.text(text.outputs),
+  ].join("\n");
+}
+
 /** Sums of all slices, which a thread has of each of its results, to that thread's output transforms and stores. */
 export function ownSumsText(
   shape: SliceSums,
@@ -61,8 +77,6 @@ export function ownSumsText(
   sumIndex: SumName,
 ): string {
   const grid = sliceThreadGrid(policy, shape);
-  const columns = output.columns[0]!.length;
-  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
   return eachSum(policy, (row, j) =>
     [
       "  {",
@@ -70,12 +84,12 @@ export function ownSumsText(
       `      let of_row = ${row}u;`,
       rowText(policy),
       `      let column = first_column + (tx + ${j * grid.columns}u) * 4u;`,
-      ...Array.from(
-        { length: shape.slices },
-        (_, slice) => `      let m${slice} = c${sumIndex(slice * policy.threadRows + row, j)};`,
+      resultsText(
+        shape,
+        output,
+        store,
+        (slice) => `c${sumIndex(slice * policy.threadRows + row, j)}`,
       ),
-      ...text.statements,
-      store.text(text.outputs),
       "  }",
     ].join("\n")).join("\n");
 }
@@ -106,17 +120,12 @@ export function exchangeText(
   sumIndex: SumName,
 ): string {
   const sums = eachSum(policy, (row, j) => `c${sumIndex(row, j)}`);
-  const columns = output.columns[0]!.length;
-  const text = transformText(output, "y", (i, j) => `m${i * columns + j}`, "vec4f");
   const { begin, rounds, positions, load } = sumExchange(shape, policy, sums);
-  const slices = Array.from({ length: shape.slices }, (_, slice) => slice);
   return begin + render(template, {
     rounds,
     positions,
     threads: sliceThreads(policy) * shape.slices,
-    products: slices.map((slice) => `      let m${slice} = ${load(slice)};`)
-      .concat(text.statements).join("\n"),
-    stored: store.text(text.outputs),
+    results: resultsText(shape, output, store, load),
   });
 }
 
