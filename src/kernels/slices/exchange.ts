@@ -53,8 +53,8 @@ export interface Exchange {
 }
 
 /** Transforms a vector of each slice's sums and stores the results. */
-function resultsText(
-  { slices }: SliceSums,
+export function resultsText(
+  { slices }: Pick<SliceSums, "slices">,
   output: PatchTransform,
   store: SliceStore,
   sum: (slice: number) => string,

@@ -9,9 +9,9 @@ import {
   sizedKernel,
   type SizeMode,
 } from "../module.ts";
-import type { SliceStore } from "./exchange.ts";
+import { resultsText, type SliceStore } from "./exchange.ts";
 import { sliceIterations, type SliceLoopShape, sliceWorkgroupText } from "./loop.ts";
-import { type PatchTransform, transformText } from "./patch.ts";
+import type { PatchTransform } from "./patch.ts";
 import {
   unitSliceBytes,
   unitSliceName,
@@ -103,7 +103,6 @@ function unitSliceOutput(
 ): string {
   const { unit, slices, matrices } = policy;
   const sums = unitSliceSums(policy);
-  const { statements, outputs } = transformText(output, "y", (_, j) => `m${j}`, "vec4f");
   const rounds = Array.from({ length: matrices[0] }, (_, round) => ({
     stores: [
       ...(round === 0 ? ["    workgroupBarrier();"] : []),
@@ -126,14 +125,12 @@ function unitSliceOutput(
     rounds,
     positions: unit.m * sums.width,
     threads: unitSliceThreads(policy),
-    products: [
-      ...Array.from(
-        { length: slices },
-        (_, slice) => `      let m${slice} = bitcast<vec4f>(tile[${slice * sums.slice}u + at]);`,
-      ),
-      ...statements,
-    ].join("\n"),
-    stored: store.text(outputs),
+    results: resultsText(
+      { slices },
+      output,
+      store,
+      (slice) => `bitcast<vec4f>(tile[${slice * sums.slice}u + at])`,
+    ),
   });
 }
 
