@@ -117,12 +117,13 @@ function aloneTrials(): Trial[] {
   const counts = new Map<string, number>();
   return problems.flatMap((problem) => {
     const { axes } = configure(problem, optionsFor(problem));
-    return admissible(axes.filterWidth).flatMap((omega) => {
+    const { filterWidth, outputWidth, tiledRows } = axes;
+    return admissible(filterWidth, tiledRows).flatMap((omega) => {
       const name = omegaName(omega);
       const count = counts.get(name) ?? 0;
-      if (count >= ALONE || (omega.alpha === 2 && axes.filterWidth > DIRECT_UP_TO)) return [];
+      if (count >= ALONE || (omega.alpha === 2 && filterWidth > DIRECT_UP_TO)) return [];
       counts.set(name, count + 1);
-      const pair = parsePair(name, axes.filterWidth, axes.outputWidth);
+      const pair = parsePair(name, filterWidth, outputWidth, undefined, tiledRows);
       return [trial("alone", problem, configure(problem, { ...optionsFor(problem), pair }))];
     });
   });
@@ -165,7 +166,7 @@ function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[
     // One bucket is another kernel, worth compiling only near the choice.
     .filter((grid) => grid.count > 1 || count <= 4)
     .map((grid) => trial("segments", problem, configureAs(problem, pair, grid, options)));
-  const others = possiblePairs(axes.filterWidth, axes.outputWidth, throughputOf(throughput))
+  const others = possiblePairs(axes.filterWidth, axes.outputWidth, throughputOf(throughput), axes)
     .map((other) => configure(problem, { ...options, pair: other }))
     .filter((other) => pairName(other.pair) !== pairName(pair))
     .sort((a, b) => a.predictedMs - b.predictedMs);

@@ -117,7 +117,11 @@ export function kernels({ unit, lanes, dtype }: (typeof PRODUCTS)[number]): Kern
 /** WinRS' kernels in f16, each by the unit alone, of sums in one piece and in parts. */
 export function sliceKernels({ unit, lanes }: (typeof PRODUCTS)[number]): Kernel[] {
   const found = new Map<string, Kernel>();
-  for (const omega of OMEGAS.filter(({ alpha }) => alpha === 4 || alpha === 8)) {
+  for (
+    const omega of OMEGAS.filter(({ alpha, rows }) =>
+      rows === undefined && (alpha === 4 || alpha === 8)
+    )
+  ) {
     for (const [batch, flush] of [[32, undefined], [3, 64]] as const) {
       const problem = convProblem({
         op: "bwd-filter",

@@ -111,10 +111,12 @@ export const CHECK_DEVICE: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 1.5, small: 1 },
+    winrsImages: { large: 1.25, small: 1.18 },
     winrsWide: {},
     winrsHalf: 0.8,
     winrsUnits: {},
     winrsUneven: 0.05,
+    winrsParts: 0.9,
   },
   costs: { element: 16, dispatch: 75e6, fill: 2, store: 0, storeAgain: 0, unitStore: 0 },
 };

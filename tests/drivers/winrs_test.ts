@@ -69,7 +69,45 @@ Deno.test("every kernel agrees with FP64, alone and after another", async () => 
     for (const second of [undefined, ...others.slice(0, full ? undefined : 1)]) {
       const pair = [omega, ...(second ? [second] : [])].map(omegaName).join(",");
       for (const layout of full ? LAYOUTS : [LAYOUTS[index % 3]!]) {
-        await checkWinrs(gpu, { filter: [2, width], layout, pair, policy: SMALLEST });
+        const rows = omega.rows?.n ?? 2;
+        await checkWinrs(gpu, { filter: [rows, width], layout, pair, policy: SMALLEST });
+      }
+    }
+  }
+});
+
+Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segments, parts, groups and steps", async () => {
+  using gpu = await open();
+  const [two, three] = ["a4n2r3xa4n2r3", "a4n3r2xa4n3r2"];
+  const problems = [
+    { pair: two, inputSize: [8, 11], filterSize: [4, 2], paddingBegin: [3, 1] },
+    { pair: two, inputSize: [5, 4], filterSize: [2, 2], splits: 3, flush: 8 },
+    { pair: `${two},a4n2r3`, inputSize: [9, 12], filterSize: [2, 6], paddingBegin: [1, 5] },
+    { pair: three, inputSize: [7, 7], filterSize: [3, 3], paddingBegin: [1, 1], groups: 2 },
+    { pair: `a8n3r6,${three}`, inputSize: [6, 13], filterSize: [3, 3], paddingBegin: [2, 0] },
+    { pair: three, inputSize: [5, 6, 7], filterSize: [2, 3, 3], stride: [2, 1, 1] },
+    { pair: three, inputSize: [9, 14], filterSize: [3, 3], splits: 40 },
+    { pair: `a16n6r11,${three}`, inputSize: [9, 20], filterSize: [3, 6], policy: "16x16x4_4x4" },
+  ];
+  for (const [index, { pair, splits, flush, policy = SMALLEST, ...sizes }] of problems.entries()) {
+    // Whole steps that share a tile and a row, whose edges all threads agree on, and others.
+    for (const batch of [8, 3]) {
+      const problem = convProblem({
+        op: "bwd-filter",
+        batch,
+        inChannels: 12,
+        outChannels: 10,
+        ...sizes,
+      });
+      const more = {
+        pair,
+        ...(splits === undefined ? {} : { splits }),
+        ...(flush === undefined ? {} : { flush }),
+      };
+      const layouts = full ? LAYOUTS : [batch === 8 ? "nhwc" as const : LAYOUTS[index % 3]!];
+      for (const layout of layouts) {
+        const size = batch === 8 ? "constant" : "uniform";
+        await checkWinrs(gpu, { problem, layout, policy, sizes: size, ...more });
       }
     }
   }

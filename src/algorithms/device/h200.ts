@@ -125,6 +125,8 @@ export const H200: DeviceModel = {
       a16n7r10: 127.3,
       a16n8r9: 133.1,
       a16n9r8: 125.5,
+      a4n2r3xa4n2r3: 62,
+      a4n3r2xa4n3r2: 74,
     },
     winrsOverall: 80,
     winrsBuckets: 4,
@@ -304,6 +306,7 @@ export const H200: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 2.33, small: 2.74 },
+    winrsImages: { large: 1.25, small: 1.18 },
     winrsWide: { a2n1r1: 1.18, a4n2r3: 1.085, a4n3r2: 1.085 },
     winrsHalf: 0.88,
     winrsUnits: {
@@ -321,6 +324,7 @@ export const H200: DeviceModel = {
       a16n9r8: 2.35,
     },
     winrsUneven: 0.05,
+    winrsParts: 0.9,
   },
   costs: { element: 16, dispatch: 49e6, fill: 1, store: 16, storeAgain: 160, unitStore: 24 },
 };

@@ -193,6 +193,8 @@ export interface DeviceShares {
    * with α = 16, and with smaller ones.
    */
   readonly winrsAcross: { readonly large: number; readonly small: number };
+  /** The same in chwn, where images lie innermost, of tiles wherever they lie. */
+  readonly winrsImages: { readonly large: number; readonly small: number };
   /** Of a WinRS kernel's rate, the same kernel by its name where threads load vectors; 1 where absent. */
   readonly winrsWide: Readonly<Record<string, number>>;
   /** Of a WinRS kernel's rate in f16, whose tiles are converted as they are multiplied. */
@@ -201,6 +203,8 @@ export interface DeviceShares {
   readonly winrsUnits: Readonly<Record<string, number>>;
   /** How much longer than the mean the slowest workgroup of WinRS takes. */
   readonly winrsUneven: number;
+  /** The speed of a WinRS kernel of threads whose sums are stored in parts, as a share of one's whose are not. */
+  readonly winrsParts: number;
 }
 
 /** What a device is and what it reaches: all that predicted times and cuts depend on, and nothing else does. */

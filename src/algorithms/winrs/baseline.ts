@@ -1,6 +1,6 @@
 import type { DeviceModel } from "../device/model.ts";
 import type { ConvProblem } from "../../problem/conv_problem.ts";
-import type { Omega } from "./omega.ts";
+import { type Omega, slicesOf, tileElements } from "./omega.ts";
 import type { KernelPair } from "./pair.ts";
 
 /** What a workgroup computes: `outChannels` (B_N) x `inChannels` (B_M) tiles of n filter columns. */
@@ -65,9 +65,9 @@ export function paperBlock({ alpha }: Omega): CacheBlock {
 }
 
 /**
- * Workgroups of one segment: filter rows · F_W / n · ceil(O_C / B_N) · ceil(I_C / B_M), for each group.
+ * Workgroups of one segment: filter elements / n · ceil(O_C / B_N) · ceil(I_C / B_M), for each group.
  *
- * @throws {RangeError} if n does not divide the filter's elements.
+ * @throws {RangeError} if what a tile yields does not divide the filter's elements.
  */
 export function blockCount(
   problem: Pick<ConvProblem, "filterSize" | "inChannels" | "outChannels" | "groups">,
@@ -75,22 +75,23 @@ export function blockCount(
   block: CacheBlock,
 ): number {
   const taps = product(problem.filterSize);
-  if (taps % omega.n !== 0) {
+  const { filter } = tileElements(omega);
+  if (taps % filter !== 0) {
     throw new RangeError(
       `Cannot count blocks: a filter of ${
         problem.filterSize.join("x")
-      } is not made of ${omega.n} columns at once`,
+      } is not made of ${filter} elements at once`,
     );
   }
-  return taps / omega.n * problem.groups *
+  return taps / filter * problem.groups *
     Math.ceil(problem.outChannels / problem.groups / block.outChannels) *
     Math.ceil(problem.inChannels / problem.groups / block.inChannels);
 }
 
 /** ρ of F(n, r) at a cache block: flops of the batched product for each element loaded. */
-export function intensity({ n, r }: Omega, block: CacheBlock): number {
+export function intensity(omega: Omega, block: CacheBlock): number {
   const [bn, bm] = [block.outChannels, block.inChannels];
-  return 2 * bn * bm / (bn * r + bm * (n + r - 1));
+  return 2 * bn * bm / (bn * tileElements(omega).gradient + bm * slicesOf(omega));
 }
 
 /** Workgroups of a cache block that run at one time on the whole device. */
@@ -129,8 +130,9 @@ export function baselineSegments(
   const { batch } = problem;
   const [inputs, outputs] = [product(problem.inputSize), product(problem.outputSize)];
   const area = block.outChannels * block.inChannels;
-  const b0 = batch * outputs * problem.outChannels / pair.n / area;
-  const b1 = batch * inputs * problem.inChannels / pair.n / area;
+  const { filter } = tileElements(pair.first);
+  const b0 = batch * outputs * problem.outChannels / filter / area;
+  const b1 = batch * inputs * problem.inChannels / filter / area;
   const b2 = blockCount(problem, pair.first, block);
   const start = (b0 + b1) / (1.45 * b2);
   if (start < 2 && b2 >= parameters.enoughRounds * inFlight) return 1;

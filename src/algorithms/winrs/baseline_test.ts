@@ -44,7 +44,7 @@ Deno.test("blockCount() rounds channels up in each group", () => {
 Deno.test("blockCount() refuses a kernel whose n does not fit the filter", () => {
   assert.throws(() => blockCount(VGG_SECOND, OMEGAS[1]!, paperBlock(OMEGAS[1]!)), {
     name: "RangeError",
-    message: "Cannot count blocks: a filter of 3x3 is not made of 2 columns at once",
+    message: "Cannot count blocks: a filter of 3x3 is not made of 2 elements at once",
   });
 });
 

@@ -13,9 +13,9 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   const reason = winrsReason(request);
   if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
   const { problem } = request;
-  const { widthAxis, filterWidth } = reduceAxes(problem);
+  const { widthAxis, filterWidth, tiledRows } = reduceAxes(problem);
   const strided = problem.stride[widthAxis] !== 1 || problem.dilation[widthAxis] !== 1;
-  const kernels = admissible(filterWidth);
+  const kernels = admissible(filterWidth, tiledRows);
   if (strided || kernels.length === 1) return [pointless(algorithm)];
   if (isSoftware(request)) return [slowToCompile(algorithm)];
   return [within(), ...half()];

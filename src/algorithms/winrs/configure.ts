@@ -1,7 +1,7 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { DeviceModel } from "../device/model.ts";
-import { reduceAxes, type ReducedAxes } from "./axes.ts";
+import { coveredRows, kernelRows, reduceAxes, type ReducedAxes } from "./axes.ts";
 import {
   baselineSegments,
   blockCount,
@@ -14,7 +14,8 @@ import {
   workgroupsInFlight,
 } from "./baseline.ts";
 import { clippedFilterRow } from "./clipping.ts";
-import { type Omega, omegaName } from "./omega.ts";
+import { type Omega, omegaName, tileElements } from "./omega.ts";
+import { NEVER } from "./throughput.ts";
 import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
 import { bucketElements, gridSegments, mostRows, segment, type Segmentation } from "./segments.ts";
 import { throughputOf, type ThroughputTable } from "./throughput.ts";
@@ -41,10 +42,12 @@ export interface ConfigureOptions {
   /** The cache block a kernel runs with. */
   readonly block?: (omega: Omega) => CacheBlock;
   readonly parameters?: SegmentParameters;
-  /** How much longer a kernel takes where channels do not lie innermost and no two of its tiles lie in a row; 1 where absent. */
-  readonly across?: (omega: Omega) => number;
+  /** How much longer a kernel takes where channels do not lie innermost, by its tiles in a row of a segment; 1 where absent. */
+  readonly across?: (omega: Omega, wide: number) => number;
   /** Kernels, one after the other, in which its slices are multiplied; 1 where absent. */
   readonly sets?: (omega: Omega) => number;
+  /** The speed of a kernel that stores its sums in parts as a share of one's that need not; 1 where absent. */
+  readonly parts?: number;
   /** TB/s at which workgroups store their sums, as each does at its end; they cost nothing where absent. */
   readonly storeRate?: number;
   readonly pair?: KernelPair;
@@ -62,6 +65,8 @@ const TIME_SLACK = 1.02;
 const BUCKET_SLACK = 1.1;
 /** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
 export const LONGEST_SUM = 2048;
+/** Of a nested kernel's tiles at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
+const NESTED_FILLED = 0.9;
 /** Segment counts are tried up to this multiple of Ẑ. */
 const COUNT_SLACK = 2;
 
@@ -81,7 +86,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
     ? [options.pair]
     : segments === undefined
     ? nearlyFastest(axes, throughput)
-    : [fastestPair(axes.filterWidth, axes.outputWidth, throughput)];
+    : [fastestPair(axes.filterWidth, axes.outputWidth, coveringRates(axes, throughput), axes)];
   const choices = pairs.flatMap((pair) => {
     const baseline = segments ?? baselineSegments(problem, pair, block(pair.first), parameters);
     const grids = segments === undefined
@@ -111,11 +116,14 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 
 /** What a configuration goes by. */
 type Figures =
-  & Required<Pick<ConfigureOptions, "block" | "parameters" | "across" | "sets" | "storeRate">>
+  & Required<
+    Pick<ConfigureOptions, "block" | "parameters" | "across" | "sets" | "parts" | "storeRate">
+  >
   & { readonly throughput: (omega: Omega) => number };
 
 function figuresOf(options: ConfigureOptions): Figures {
-  const { block = paperBlock, across = () => 1, sets = () => 1, storeRate = Infinity } = options;
+  const { block = paperBlock, across = () => 1, sets = () => 1 } = options;
+  const { parts = 1, storeRate = Infinity } = options;
   const device = deviceOf(options);
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
@@ -123,6 +131,7 @@ function figuresOf(options: ConfigureOptions): Figures {
     block: remembered(block),
     across,
     sets: remembered(sets),
+    parts,
     storeRate,
   };
 }
@@ -170,37 +179,36 @@ function predictMs(
   axes: ReducedAxes,
   pair: KernelPair,
   segmentation: Segmentation,
-  { throughput, block, parameters, across, sets, storeRate }: Figures,
+  { throughput, block, parameters, across, sets, parts, storeRate }: Figures,
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
-  const kept = keptShare(axes);
-  const height = Math.ceil(axes.outputRows / rows);
+  const heightOf = (omega: Omega) => Math.ceil(kernelRows(axes, omega) / rows);
+  /** Parts that a segment's sums are stored in; empty sums are stored once, too. */
+  const partsOf = (omega: Omega, wide: number) =>
+    Math.max(1, Math.ceil(heightOf(omega) * wide * problem.batch / LONGEST_SUM));
   const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
     const { outChannels, inChannels } = block(omega);
     const inFlight = workgroupsInFlight(block(omega), parameters);
-    const rowMs = 2 * problem.batch * omega.r * omega.n * outChannels * inChannels * inFlight /
+    const { filter, gradient } = tileElements(omega);
+    const tileMs = 2 * problem.batch * filter * gradient * outChannels * inChannels * inFlight /
       (throughput(omega) * 1e9);
     const rounds = Math.ceil(
       blockCount(problem, omega, block(omega)) * rows * segmentColumns / inFlight,
     );
-    const mean = axes.outputRows * tiles / (rows * segmentColumns);
+    const mean = kernelRows(axes, omega) * tiles / (rows * segmentColumns);
     const wide = Math.ceil(tiles / segmentColumns);
-    const largest = (1 + parameters.unevenness) * height * wide;
-    // Tiles that lie in a row share its lines.
-    const lines = 1 + (across(omega) - 1) / wide;
-    return rowMs * kept * lines * ((rounds - 1) * mean + largest) +
+    const largest = (1 + parameters.unevenness) * heightOf(omega) * wide;
+    const speed = partsOf(omega, wide) === 1 ? 1 : parts;
+    return tileMs * keptShare(axes, omega) * across(omega, wide) / speed *
+        ((rounds - 1) * mean + largest) +
       sets(omega) * parameters.launch;
   };
   const reduction = count === 1
     ? 0
     : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
   // Each part of a sum but the first is added to what is there, which is read, as another kernel's are to those before it.
-  const moves = (omega: Omega, tiles: number, segmentColumns: number) => {
-    const length = height * Math.ceil(tiles / segmentColumns) * problem.batch;
-    // Empty sums are stored once, too.
-    const parts = sets(omega) * Math.max(1, Math.ceil(length / LONGEST_SUM));
-    return segmentColumns * (2 * parts - 1);
-  };
+  const moves = (omega: Omega, tiles: number, segmentColumns: number) =>
+    segmentColumns * (2 * sets(omega) * partsOf(omega, Math.ceil(tiles / segmentColumns)) - 1);
   const second = columns - firstColumns;
   const moved = moves(pair.first, pair.k0, firstColumns) +
     (pair.second ? moves(pair.second, pair.k1, second) + (shared ? second : 0) : 0);
@@ -209,14 +217,31 @@ function predictMs(
     (pair.second ? kernelMs(pair.second, pair.k1, second) : 0);
 }
 
+/**
+ * Rates of what is computed of ∇W, and not of what tiles beyond ∇Y's rows are, or rows that meet none of X. No one chooses nested
+ * kernels whose tiles are filled with zeros beyond that, along both axes.
+ */
+export function coveringRates(
+  axes: ReducedAxes,
+  throughput: (omega: Omega) => number,
+): (omega: Omega) => number {
+  return (omega) => {
+    const rows = coveredRows(axes, omega);
+    const columns = axes.outputWidth / (Math.ceil(axes.outputWidth / omega.r) * omega.r);
+    const fills = omega.rows === undefined || rows * columns >= NESTED_FILLED;
+    return (fills ? 1 : NEVER) * throughput(omega) * rows / keptShare(axes, omega);
+  };
+}
+
 function nearlyFastest(
   axes: ReducedAxes,
   throughput: (omega: Omega) => number,
   slack = PAIR_SLACK,
 ): KernelPair[] {
-  const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, throughput);
-  const least = Math.min(...pairs.map((pair) => pairCost(pair, throughput)));
-  return pairs.filter((pair) => pairCost(pair, throughput) <= least * slack);
+  const rates = coveringRates(axes, throughput);
+  const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, rates, axes);
+  const least = Math.min(...pairs.map((pair) => pairCost(pair, rates)));
+  return pairs.filter((pair) => pairCost(pair, rates) <= least * slack);
 }
 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
@@ -242,7 +267,11 @@ function candidateGrids(
   const limit = baseline * COUNT_SLACK;
   const grids: Segmentation[] = [];
   for (let columns = 1; columns <= Math.min(pair.k0, limit); columns++) {
-    const rowLimit = Math.min(mostRows(axes.outputRows, axes.paddingRows), limit / columns);
+    const rowLimit = Math.min(
+      mostRows(axes.outputRows, axes.paddingRows),
+      kernelRows(axes, pair.first),
+      limit / columns,
+    );
     for (let rows = 1; rows <= rowLimit; rows++) {
       const grid = gridSegments(axes.outputRows, axes.outputWidth, pair, rows, columns, true);
       if (grid.count <= most) grids.push(grid);
@@ -251,7 +280,10 @@ function candidateGrids(
   return grids;
 }
 
-function keptShare({ filterRows, outer, outputRows }: ReducedAxes): number {
+/** The share of pairs of filter row and row of ∇Y that a kernel does not skip. A nested one skips none along the rows that it tiles. */
+function keptShare(axes: ReducedAxes, omega: Omega): number {
+  const { filterRows, outer, outputRows } = axes;
+  if (omega.rows !== undefined && outer.length === 1) return 1;
   let kept = 0;
   for (let row = 0; row < filterRows; row++) {
     const [start, end] = clippedFilterRow(outer, row);

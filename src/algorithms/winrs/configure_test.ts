@@ -11,8 +11,15 @@ import {
   paperBlock,
   segmentParameters,
 } from "./baseline.ts";
-import { configure, configureAs, type ConfigureOptions, rivalPairs } from "./configure.ts";
-import { type Omega, omegaName } from "./omega.ts";
+import { reduceAxes } from "./axes.ts";
+import {
+  configure,
+  configureAs,
+  type ConfigureOptions,
+  coveringRates,
+  rivalPairs,
+} from "./configure.ts";
+import { type Omega, omegaName, parseOmega } from "./omega.ts";
 import { parsePair } from "./pair.ts";
 import { gridSegments } from "./segments.ts";
 import { NOMINAL_THROUGHPUT } from "./throughput.ts";
@@ -81,7 +88,7 @@ Deno.test("configure() swaps the axes of a 10x1 filter", () => {
   );
   assert.equal(axes.swapped, true);
   assert.equal(axes.outputWidth, 11);
-  assert.equal(10 % pair.n, 0);
+  assert.equal(10 % pair.first.n, 0);
 });
 
 Deno.test("configure() predicts less than the products alone would take, on a suite case", () => {
@@ -133,7 +140,8 @@ Deno.test("rivalPairs() names pairs that can be planned, and none where there is
   const names = rivalPairs(problem);
   assert.ok(names.includes("a8n3r6") && names.includes("a8n3r6,a4n3r2"), names.join(" "));
   assert.equal(new Set(names).size, names.length);
-  for (const name of names) parsePair(name, 3, 28);
+  for (const name of names) parsePair(name, 3, 28, undefined, 3);
+  assert.ok(names.includes("a4n3r2xa4n3r2"), names.join(" "));
   assert.deepEqual(rivalPairs(parseDescriptor("mb2ic8ih28oc8kh3sh2ph1", "bwd-filter")), []);
 });
 
@@ -181,9 +189,12 @@ Deno.test("the only round takes as long as its largest segment; tiles apart take
   // 56 rows in 44 parts are one or two each, in 28 two.
   near(predicted(44, 2), predicted(28, 2));
   near(predicted(28, 2), 2 * predicted(56, 2));
-  const across = () => 3;
-  near(predicted(28, 10, { across }), 3 * predicted(28, 10));
-  near(predicted(28, 2, { across }), (1 + 2 / 5) * predicted(28, 2));
+  const across = (_: Omega, wide: number) => wide;
+  near(predicted(28, 10, { across }), predicted(28, 10));
+  near(predicted(28, 2, { across }), 5 * predicted(28, 2));
+  // 64 images of 10 tiles: 2,560 products a sum of four rows, which is stored in two parts, and 1,920 of three.
+  near(predicted(14, 1, { parts: 0.5 }), 2 * predicted(14, 1));
+  near(predicted(56, 1, { parts: 0.5 }), predicted(56, 1));
   // Each segment leaves a bucket.
   const stored = (rows: number) => predicted(rows, 2, { storeRate: 1 }) - predicted(rows, 2);
   near(stored(56), 2 * stored(28));
@@ -196,4 +207,18 @@ Deno.test("configure() has a choice for an empty batch, however slowly the devic
     assert.ok(predictedMs > 0, `${predictedMs}`);
     assert.equal(segmentation.count, 1);
   }
+});
+
+Deno.test("coveringRates() counts zeros beyond the rows against nested kernels, and leaves out those whose tiles are not full", () => {
+  const relative = (sizes: string, name: string) => {
+    const axes = reduceAxes(parseDescriptor(`mb8ic8${sizes}oc8kh3ph1`, "bwd-filter"));
+    return coveringRates(axes, () => 1)(parseOmega(name));
+  };
+  const near = (a: number, b: number) => assert.ok(Math.abs(a / b - 1) < 1e-9, `${a}, not ${b}`);
+  const nested = "a4n3r2xa4n3r2";
+  near(relative("ih56", nested), 1);
+  near(relative("ih35iw36", nested), 35 / 36);
+  assert.ok(relative("ih13", nested) < 1e-6);
+  // Of 3 x 13 pairs of filter row and row two meet none of X.
+  near(relative("ih13", "a8n3r6"), 39 / 37);
 });

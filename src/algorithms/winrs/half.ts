@@ -2,13 +2,13 @@ import { elementsOf } from "../../elements/elements.ts";
 import { accumulationLength } from "../../problem/conv_problem.ts";
 import { ERROR_CEILING } from "../../problem/error_bound.ts";
 import { amplification, halfError, ROUNDED_F16 } from "../../winograd/amplification.ts";
-import { winogradTransform } from "../../winograd/transform.ts";
+import { type WinogradTransform, winogradTransform } from "../../winograd/transform.ts";
 import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
 import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
 import { loadVector, unitPolicyOf } from "./policies.ts";
-import type { ThroughputTable } from "./throughput.ts";
+import { NEVER, type ThroughputTable } from "./throughput.ts";
 
 /**
  * Kernels in f16, which `half-tile` asks for: transformed data is rounded to f16 and stays so in workgroup memory; transforms,
@@ -25,15 +25,19 @@ const COARSER = 2 ** 13;
  * How much a kernel enlarges rounding errors of sums in f32. With data in f16 both factors of a product are rounded; on
  * constant data all products of a sum err alike, where those of f32 sums err like the root of their number.
  */
-export function enlarged(request: PlanRequest, { n, r }: Omega): number {
-  if (n + r === 2) return 1;
-  const plain = amplification(winogradTransform(n, r));
+export function enlarged(request: PlanRequest, omega: Omega): number {
+  if (omega === DIRECT) return 1;
+  const plain = transformsOf(omega).reduce((all, one) => all * amplification(one), 1);
   const length = Math.max(1, accumulationLength(request.problem));
   return isHalf(request) ? plain * (1 + Math.SQRT2 * COARSER / Math.sqrt(length)) : plain;
 }
 
-/** Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows. */
+/**
+ * Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows; no nested one,
+ * which was not measured.
+ */
 export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
+  if (omega.rows !== undefined) return false;
   if (request.exact || request.maxBoundRatio !== undefined) {
     return enlarged(request, omega) <= allowedAmplification(request);
   }
@@ -43,7 +47,7 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
 
 /**
  * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied, or multiplied on matrix units; those whose errors no one has a
- * use for are so slow that nothing chooses them, unless the user allows a bound.
+ * use for are so slow that nothing chooses them, unless the user allows a bound, and so are nested ones, which were not measured.
  */
 export function kernelRates(request: PlanRequest): ThroughputTable {
   const { rates: { winrs }, shares } = deviceOf(request);
@@ -59,15 +63,18 @@ export function kernelRates(request: PlanRequest): ThroughputTable {
     : Infinity;
   return Object.fromEntries(OMEGAS.map((omega) => {
     const name = omegaName(omega);
-    if (typical(omega) > ceiling) return [name, NEVER * winrs[name]!];
+    if (omega.rows !== undefined || typical(omega) > ceiling) return [name, NEVER * winrs[name]!];
     const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
     return [name, (units ?? shares.winrsHalf) * winrs[name]!];
   }));
 }
 
-/** Of a kernel's rate: so slow that nothing chooses it. */
-export const NEVER = 1e-9;
+function typical(omega: Omega): number {
+  return halfError(transformsOf(omega));
+}
 
-function typical({ n, r }: Omega): number {
-  return halfError([winogradTransform(n, r)]);
+/** Of its axes, rows first. */
+function transformsOf({ n, r, rows }: Omega): WinogradTransform[] {
+  return (rows === undefined ? [{ n, r }] : [rows, { n, r }])
+    .map((axis) => winogradTransform(axis.n, axis.r));
 }

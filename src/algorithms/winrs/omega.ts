@@ -2,18 +2,20 @@ import { InputRangeError } from "../../errors.ts";
 
 /**
  * A kernel Ω_α(n, r) of WinRS: n neighbouring columns of ∇W from r neighbouring columns of ∇Y by the
- * one-dimensional Winograd convolution F(n, r).
+ * one-dimensional Winograd convolution F(n, r). A nested kernel, which the paper has none of, does the same along the rows.
  */
 export interface Omega {
-  /** Multiplications of a tile, n + r − 1; Ω2(1,1) is called 2, and is the direct product. */
+  /** Multiplications of a tile's row, n + r − 1; Ω2(1,1) is called 2, and is the direct product. */
   readonly alpha: number;
   /** Columns of ∇W that a tile yields; divides the filter's width. */
   readonly n: number;
   /** Columns of ∇Y that a tile takes. */
   readonly r: number;
+  /** Rows of ∇W that a tile of a nested kernel yields, which divide the filter's, and rows of ∇Y that it takes. */
+  readonly rows?: { readonly n: number; readonly r: number };
 }
 
-/** The 13 kernels, by α and then n. */
+/** The paper's 13 kernels, by α and then n, and two nested ones. */
 export const OMEGAS: readonly Omega[] = [
   { alpha: 2, n: 1, r: 1 },
   { alpha: 4, n: 2, r: 3 },
@@ -28,14 +30,17 @@ export const OMEGAS: readonly Omega[] = [
   { alpha: 16, n: 7, r: 10 },
   { alpha: 16, n: 8, r: 9 },
   { alpha: 16, n: 9, r: 8 },
+  { alpha: 4, n: 2, r: 3, rows: { n: 2, r: 3 } },
+  { alpha: 4, n: 3, r: 2, rows: { n: 3, r: 2 } },
 ];
 
 /** Ω2(1,1), which fits every filter and every width. */
 export const DIRECT: Omega = OMEGAS[0]!;
 
-/** `a8n3r6` for Ω8(3,6). */
-export function omegaName({ alpha, n, r }: Omega): string {
-  return `a${alpha}n${n}r${r}`;
+/** `a8n3r6` for Ω8(3,6), `a4n3r2xa4n3r2` for Ω4(3,2) along rows and columns. */
+export function omegaName({ alpha, n, r, rows }: Omega): string {
+  const nested = rows === undefined ? "" : `a${rows.n + rows.r - 1}n${rows.n}r${rows.r}x`;
+  return `${nested}a${alpha}n${n}r${r}`;
 }
 
 /**
@@ -51,12 +56,35 @@ export function parseOmega(text: string): Omega {
   );
 }
 
-/** How many multiplications of the direct product one multiplication of the kernel replaces: n·r / α, 1 for Ω2(1,1). */
-export function acceleration({ n, r }: Omega): number {
-  return n * r / (n + r - 1);
+/** Multiplications of a tile; of Ω2(1,1), the direct product, one. */
+export function slicesOf({ n, r, rows }: Omega): number {
+  return (n + r - 1) * (rows === undefined ? 1 : rows.n + rows.r - 1);
 }
 
-/** Kernels whose n divides the filter's width; at least Ω2(1,1). */
-export function admissible(filterWidth: number): Omega[] {
-  return OMEGAS.filter(({ n }) => filterWidth % n === 0);
+/** Elements of ∇W that a tile yields, and of ∇Y that it takes. */
+export function tileElements(
+  { n, r, rows = { n: 1, r: 1 } }: Omega,
+): { readonly filter: number; readonly gradient: number } {
+  return { filter: n * rows.n, gradient: r * rows.r };
+}
+
+/** How many multiplications of the direct product one multiplication of the kernel replaces: n·r / α, 1 for Ω2(1,1). */
+export function acceleration(omega: Omega): number {
+  const { filter, gradient } = tileElements(omega);
+  return filter * gradient / slicesOf(omega);
+}
+
+/** Whether a kernel's n divides the filter's width, and of a nested one the rows that it may go along, of which there are some. */
+export function isAdmissible({ n, rows }: Omega, filterWidth: number, tiledRows = 0): boolean {
+  return filterWidth % n === 0 &&
+    (rows === undefined || tiledRows > 0 && tiledRows % rows.n === 0);
+}
+
+/**
+ * The kernels for a filter; at least Ω2(1,1).
+ *
+ * @param tiledRows Rows of the filter that nested kernels may go along; none of these where 0.
+ */
+export function admissible(filterWidth: number, tiledRows = 0): Omega[] {
+  return OMEGAS.filter((omega) => isAdmissible(omega, filterWidth, tiledRows));
 }

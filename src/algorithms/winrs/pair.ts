@@ -1,6 +1,6 @@
 import { deviceOf } from "../device/h200.ts";
 import { InputRangeError, InputSyntaxError } from "../../errors.ts";
-import { admissible, type Omega, omegaName, parseOmega } from "./omega.ts";
+import { admissible, isAdmissible, type Omega, omegaName, parseOmega } from "./omega.ts";
 import { throughputOf, type ThroughputTable } from "./throughput.ts";
 
 /**
@@ -16,8 +16,6 @@ export interface KernelPair {
   readonly k1: number;
   /** Columns covered, k0·r0 + k1·r1: O_W, or more where the last tile is filled with zeros. */
   readonly width: number;
-  /** Filter columns a tile of `first` yields; those of `second` are `second.n`. */
-  readonly n: number;
 }
 
 /** Costs closer than this count as equal. */
@@ -27,6 +25,8 @@ const TIE = 1e-9;
 export interface PairOptions {
   /** Only pairs with k0·r0 + k1·r1 = O_W, as in the paper; else a last tile may be filled with zeros. */
   readonly exact?: boolean;
+  /** Rows of the filter that nested kernels may go along; none of these where absent. */
+  readonly tiledRows?: number;
 }
 
 /**
@@ -47,7 +47,8 @@ export function fastestPair(
 }
 
 /**
- * Every pair that {@linkcode fastestPair} looks at: one kernel, or two of which the faster comes first.
+ * Every pair that {@linkcode fastestPair} looks at: one kernel, or two of which the faster comes first; no nested one comes second,
+ * whose few and short sums took 1.05 to 1.26 of the time (docs/performance/winrs.md, Nested kernels).
  *
  * @throws {RangeError} if a width is not a positive whole number.
  */
@@ -58,11 +59,13 @@ export function possiblePairs(
   options: PairOptions = {},
 ): KernelPair[] {
   checkWidths(filterWidth, outputWidth);
-  const kernels = admissible(filterWidth);
+  const kernels = admissible(filterWidth, options.tiledRows);
   return kernels.flatMap((first) => [
     ...covers(outputWidth, first),
     ...kernels
-      .filter((second) => second !== first && throughput(second) <= throughput(first))
+      .filter((second) =>
+        second !== first && second.rows === undefined && throughput(second) <= throughput(first)
+      )
       .flatMap((second) => covers(outputWidth, first, second)),
   ]).filter((pair) => !options.exact || pair.width === outputWidth);
 }
@@ -75,7 +78,7 @@ export function pairCost(
   return k0 * first.r / throughput(first) + (second ? k1 * second.r / throughput(second) : 0);
 }
 
-/** The word that stands for the fastest pair with k0·r0 + k1·r1 = O_W; Ω2(1,1) makes one of any width. */
+/** The word that stands for the fastest of the paper's pairs with k0·r0 + k1·r1 = O_W; Ω2(1,1) makes one of any width. */
 export const EXACT_PAIR = "exact";
 
 /**
@@ -91,6 +94,7 @@ export function parsePair(
   filterWidth: number,
   outputWidth: number,
   rates: ThroughputTable = deviceOf({}).rates.winrs,
+  tiledRows = 0,
 ): KernelPair {
   checkWidths(filterWidth, outputWidth);
   if (text === EXACT_PAIR) {
@@ -98,8 +102,10 @@ export function parsePair(
   }
   const [first, second] = parseKernels(text) as [Omega, Omega | undefined];
   for (const omega of second ? [first, second] : [first]) {
-    if (filterWidth % omega.n !== 0) {
-      throw new InputRangeError(`Cannot choose WinRS kernels: ${unfitKernel(omega, filterWidth)}`);
+    if (!isAdmissible(omega, filterWidth, tiledRows)) {
+      throw new InputRangeError(
+        `Cannot choose WinRS kernels: ${unfitKernel(omega, filterWidth, tiledRows)}`,
+      );
     }
   }
   const candidates = covers(outputWidth, first, second);
@@ -130,14 +136,16 @@ export function parseKernels(text: string): Omega[] {
   return names.map(parseOmega);
 }
 
-/** What is wrong with a kernel whose n does not divide the filter's width. */
-export function unfitKernel(omega: Omega, filterWidth: number): string {
-  return `${
-    omegaName(omega)
-  } yields ${omega.n} filter columns at once, which does not divide the ` +
-    `filter's width ${filterWidth}; those that do are ${
-      admissible(filterWidth).map(omegaName).join(", ")
-    }`;
+/** What is wrong with a kernel that is not admissible. */
+export function unfitKernel(omega: Omega, filterWidth: number, tiledRows: number): string {
+  const { n, rows } = omega;
+  const wrong = filterWidth % n !== 0 || rows === undefined
+    ? `yields ${n} filter columns at once, which does not divide the filter's width ${filterWidth}`
+    : tiledRows === 0
+    ? "goes along rows, of which there are none without a stride or dilation"
+    : `yields ${rows.n} filter rows at once, which does not divide the filter's ${tiledRows}`;
+  const fitting = admissible(filterWidth, tiledRows).map(omegaName).join(", ");
+  return `${omegaName(omega)} ${wrong}; those that fit are ${fitting}`;
 }
 
 /**
@@ -147,13 +155,13 @@ export function unfitKernel(omega: Omega, filterWidth: number): string {
 function covers(outputWidth: number, first: Omega, second?: Omega): KernelPair[] {
   if (!second) {
     const k0 = Math.ceil(outputWidth / first.r);
-    return [{ first, k0, k1: 0, width: k0 * first.r, n: first.n }];
+    return [{ first, k0, k1: 0, width: k0 * first.r }];
   }
   const most = Math.ceil(outputWidth / first.r) - 1;
   const pairs: KernelPair[] = [];
   for (let k0 = most; k0 >= 1 && k0 > most - second.r; k0--) {
     const k1 = Math.ceil((outputWidth - k0 * first.r) / second.r);
-    pairs.push({ first, second, k0, k1, width: k0 * first.r + k1 * second.r, n: first.n });
+    pairs.push({ first, second, k0, k1, width: k0 * first.r + k1 * second.r });
   }
   return pairs;
 }

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { omegaName, OMEGAS } from "./omega.ts";
+import { admissible, omegaName, OMEGAS } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost, parsePair, possiblePairs } from "./pair.ts";
 import { NOMINAL_THROUGHPUT, throughputOf } from "./throughput.ts";
 
@@ -19,7 +19,7 @@ Deno.test("fastestPair() gives F_W = 3, O_W = 16 to Ω8(3,6) and Ω4(3,2), 12 an
   assert.equal(pair.k0 * pair.first.r, 12);
   assert.equal(pair.k1 * pair.second!.r, 4);
   assert.equal(pair.width, 16);
-  assert.equal(pair.n, 3);
+  assert.equal(pair.first.n, 3);
 });
 
 Deno.test("parsePair() takes exact for the fastest pair that ends at the edge", () => {
@@ -66,7 +66,10 @@ Deno.test("fastestPair() fills a last tile with zeros only where that costs less
 const widths = fc.record({
   filterWidth: fc.integer({ min: 1, max: 40 }),
   outputWidth: fc.integer({ min: 1, max: 400 }),
-  rates: fc.array(fc.double({ min: 1, max: 200, noNaN: true }), { minLength: 13, maxLength: 13 }),
+  rates: fc.array(fc.double({ min: 1, max: 200, noNaN: true }), {
+    minLength: OMEGAS.length,
+    maxLength: OMEGAS.length,
+  }),
 });
 
 Deno.test("fastestPair() covers the row, with n that divide F_W, at the least cost, for any throughput", () => {
@@ -93,7 +96,7 @@ Deno.test("fastestPair() covers the row, with n that divide F_W, at the least co
 Deno.test("possiblePairs() leaves out no k0 that would be cheaper", () => {
   fc.assert(fc.property(widths, ({ filterWidth, outputWidth }) => {
     const best = pairCost(fastestPair(filterWidth, outputWidth, nominal), nominal);
-    const kernels = OMEGAS.filter(({ n }) => filterWidth % n === 0);
+    const kernels = admissible(filterWidth);
     for (const first of kernels) {
       for (const second of kernels) {
         for (let k0 = 0; k0 * first.r <= outputWidth; k0++) {
@@ -132,8 +135,18 @@ Deno.test("parsePair() refuses unknown kernels, wrong numbers of them and a wron
     name: "RangeError",
     message:
       "Cannot choose WinRS kernels: a4n2r3 yields 2 filter columns at once, which does not divide the " +
-      "filter's width 3; those that do are a2n1r1, a4n3r2, a8n3r6",
+      "filter's width 3; those that fit are a2n1r1, a4n3r2, a8n3r6",
   });
+});
+
+Deno.test("parsePair() refuses a nested kernel whose rows do not divide the filter's, or may not be tiled", () => {
+  const parse = (tiledRows: number) => parsePair("a4n3r2xa4n3r2", 3, 16, undefined, tiledRows);
+  assert.equal(spell(parse(6)), "8 x a4n3r2xa4n3r2");
+  assert.throws(
+    () => parse(4),
+    /yields 3 filter rows at once, which does not divide the filter's 4;/,
+  );
+  assert.throws(() => parse(0), /goes along rows, of which there are none without a stride or dil/);
 });
 
 Deno.test("fastestPair() refuses widths that are no positive whole numbers", () => {

@@ -13,13 +13,13 @@ import type { Pass, Plan } from "../plan.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { operandBytes, problemBuffers, resultElements } from "../tensors.ts";
-import { reduceAxes } from "./axes.ts";
+import { kernelRows, reduceAxes, type ReducedAxes } from "./axes.ts";
 import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
 import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { admissible, DIRECT, omegaName } from "./omega.ts";
-import { EXACT_PAIR, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
+import { admissible, DIRECT, isAdmissible, omegaName, slicesOf } from "./omega.ts";
+import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
@@ -37,12 +37,12 @@ export function winrsReason({ problem, pair, variant }: PlanRequest): string | u
   if (variesLoop(varied)) {
     return "its kernels differ by half-tile, matrix-units, register-buffer, rotated-loop and raster alone";
   }
-  const { filterWidth, outputRows, outputWidth, widthAxis } = reduceAxes(problem);
+  const { filterWidth, outputRows, outputWidth, tiledRows, widthAxis } = reduceAxes(problem);
   if (Math.min(filterWidth, outputRows, outputWidth) < 1) return "there is nothing to sum";
   if (pair === undefined) return undefined;
   const kernels = kernelsOf(pair, filterWidth);
-  const wrong = kernels.find(({ n }) => filterWidth % n !== 0);
-  if (wrong !== undefined) return unfitKernel(wrong, filterWidth);
+  const wrong = kernels.find((omega) => !isAdmissible(omega, filterWidth, tiledRows));
+  if (wrong !== undefined) return unfitKernel(wrong, filterWidth, tiledRows);
   const others = pair !== EXACT_PAIR && kernels.some((omega) => omega !== DIRECT);
   return others && isStrided(problem, widthAxis)
     ? `its width has a stride or dilation, of which only ${omegaName(DIRECT)} is capable`
@@ -68,7 +68,7 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     (request.pair === undefined || request.pair === EXACT_PAIR);
   const pair = direct ? omegaName(DIRECT) : request.pair;
   const kernels = pair === undefined
-    ? admissible(axes.filterWidth)
+    ? admissible(axes.filterWidth, axes.tiledRows)
     : kernelsOf(pair, axes.filterWidth);
   const refused = refusePolicies(request, kernels);
   if (refused !== undefined) return refused;
@@ -79,7 +79,8 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     Math.max(0, (request.maxWorkspaceBytes ?? Infinity) - targetBytes(request)),
   );
   const defaults = segmentParameters(device);
-  const { large, small } = device.shares.winrsAcross;
+  const { winrsAcross, winrsImages } = device.shares;
+  const { large, small } = request.layout === "chwn" ? winrsImages : winrsAcross;
   const { slicedStore } = device.rates;
   const workspaceShare = Math.min(
     defaults.workspaceShare,
@@ -90,16 +91,25 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     throughput: kernelRates(request),
     block: (omega) => blockOf(request, device, omega),
     sets: (omega) => sliceSetsOf(request, omega).length,
-    ...(pair === undefined
-      ? {}
-      : { pair: parsePair(pair, axes.filterWidth, axes.outputWidth, kernelRates(request)) }),
+    ...(pair === undefined ? {} : { pair: requestedPair(request, pair, axes) }),
     ...(request.splits === undefined ? {} : { segments: request.splits }),
     parameters: { ...defaults, workspaceShare },
+    // Measured of threads that multiply f32.
+    ...(isHalf(request) ? {} : { parts: device.shares.winrsParts }),
     ...(request.layout === "nhwc" ? { storeRate: slicedStore.lines } : {
       storeRate: slicedStore.scattered,
-      across: ({ alpha }) => alpha === LARGE_ALPHA ? large : small,
+      across: (omega, wide) => {
+        const share = slicesOf(omega) === MANY_SLICES ? large : small;
+        // In nchw tiles that lie in a row share its lines.
+        return request.layout === "nchw" ? 1 + (share - 1) / wide : share;
+      },
     }),
   };
+}
+
+function requestedPair(request: PlanRequest, pair: string, axes: ReducedAxes): KernelPair {
+  const { filterWidth, outputWidth, tiledRows } = axes;
+  return parsePair(pair, filterWidth, outputWidth, kernelRates(request), tiledRows);
 }
 
 /** Bytes of bucket 0 where it is not the result itself. */
@@ -109,8 +119,8 @@ export function targetBytes(request: PlanRequest): number {
   return result === sum ? 0 : scalarBytes(sum) * resultElements(request.problem);
 }
 
-/** α whose kernels lose more than others where channels do not lie innermost. */
-const LARGE_ALPHA = 16;
+/** Slices of kernels that lose more than others where channels do not lie innermost. */
+const MANY_SLICES = 16;
 
 /** What {@linkcode configure} chooses for a request, its time by the layout: what is priced is what is planned. */
 export function configured(request: PlanRequest): Planned<Configuration> {
@@ -211,15 +221,22 @@ function winrsArithmetic(
   shares: readonly Share[],
   kernels: readonly ShareKernel[],
 ): PlanArithmetic {
-  const { widthAxis } = axes;
-  const length = Math.ceil(axes.outputRows / rows) * batch *
-    Math.ceil(shares[0]!.tiles / shares[0]!.segmentColumns);
+  const { widthAxis, outerAxes } = axes;
+  const [first] = shares as [Share];
+  const length = Math.ceil(kernelRows(axes, first.omega) / rows) * batch *
+    Math.ceil(first.tiles / first.segmentColumns);
   return {
     fold: "results",
     chain: Math.max(...kernels.map(({ flush }) => flush === 0 ? length : flush)),
     segment: length,
-    tiles: shares.map(({ omega: { n, r }, firstColumn, tiles }) => ({
-      axes: filterSize.map((_, axis) => axis === widthAxis ? { n, r } : { n: 1, r: 1 }),
+    tiles: shares.map(({ omega: { n, r, rows }, firstColumn, tiles }) => ({
+      axes: filterSize.map((_, axis) =>
+        axis === widthAxis
+          ? { n, r }
+          : axis === outerAxes.at(-1) && rows !== undefined
+          ? rows
+          : { n: 1, r: 1 }
+      ),
       columns: {
         axis: widthAxis,
         first: firstColumn,

@@ -19,9 +19,9 @@ import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
 import type { CacheBlock } from "./baseline.ts";
-import { DIRECT, type Omega } from "./omega.ts";
+import { DIRECT, type Omega, slicesOf } from "./omega.ts";
 
-/** Tiles of a workgroup for each α in the order of preference; the first that fits the device is taken. */
+/** Tiles of a workgroup for each α, or as many slices of a nested kernel, in the order of preference; the first that fits the device is taken. */
 const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEntries(
   Object.entries({
     2: "128x64x8_8x8 64x64x8_8x8 32x32x8_4x4",
@@ -37,11 +37,6 @@ const HALF_POLICIES: typeof POLICIES = {
   ...POLICIES,
   8: POLICIES[8]!.toSpliced(2, 0, parseSlicePolicy("32x32x8_8x8")!),
 };
-
-/** Multiplications of a tile: Ω2(1,1) is the direct product. */
-export function slicesOf({ n, r }: Omega): number {
-  return n + r - 1;
-}
 
 /** The slices of each kernel that a share takes: on matrix units of as many as registers hold the sums of. */
 export function sliceSetsOf(request: PlanRequest, omega: Omega): number[][] {
@@ -85,7 +80,8 @@ function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined
     const forced = parseSlicePolicy(request.policy);
     if (forced !== undefined && fits(forced)) return forced;
   }
-  return (tile === "f16" ? HALF_POLICIES : POLICIES)[omega.alpha]!.find(fits);
+  const policies = tile === "f16" ? HALF_POLICIES : POLICIES;
+  return policies[omega.rows === undefined ? omega.alpha : slicesOf(omega)]!.find(fits);
 }
 
 /** Channels of a group come in vectors of so many halves. */
@@ -103,7 +99,7 @@ export function unitPolicyOf(request: PlanRequest, omega: Omega): UnitSlicePolic
   if (
     matrixUnits === undefined || policy !== undefined || !allowsUnits(request.variant) ||
     tile !== "f16" || accumulate !== "f32" || result !== "f16" || layout !== "nhwc" ||
-    omega === DIRECT ||
+    omega === DIRECT || omega.rows !== undefined ||
     [inChannels, outChannels].some((channels) => channels / groups % WIDE !== 0)
   ) return undefined;
   return unitSlicePolicies(slicesOf(omega), matrixUnits).find((one) =>

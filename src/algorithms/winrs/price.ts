@@ -5,15 +5,13 @@ import { moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
-import { enlarged, kernelRates, NEVER } from "./half.ts";
+import { coveringRates } from "./configure.ts";
+import { enlarged, kernelRates } from "./half.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
 import { resultBytes } from "../tensors.ts";
 import { configured, targetBytes } from "./plan.ts";
-import { throughputOf } from "./throughput.ts";
-
-/** Share of the rows at least that clipping leaves in layers as they are. */
-const KEPT = 0.85;
+import { NEVER, throughputOf } from "./throughput.ts";
 
 /** How much a pair enlarges rounding errors. */
 export function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
@@ -22,12 +20,13 @@ export function pairAmplification(request: PlanRequest, { first, second }: Kerne
 
 /** The pair that is fastest by its rates alone among kernels that may be taken. */
 export function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
-  const { filterWidth, outputWidth } = reduceAxes(request.problem);
-  const throughput = throughputOf(kernelRates(request));
+  const axes = reduceAxes(request.problem);
+  const rates = coveringRates(axes, throughputOf(kernelRates(request)));
   return fastestPair(
-    filterWidth,
-    outputWidth,
-    (omega) => mayTake(omega) ? throughput(omega) : throughput(omega) * NEVER,
+    axes.filterWidth,
+    axes.outputWidth,
+    (omega) => mayTake(omega) ? rates(omega) : rates(omega) * NEVER,
+    axes,
   );
 }
 
@@ -44,9 +43,9 @@ export function pairText({ first, second }: KernelPair): string {
 /** Microseconds that WinRS takes at least: a pair's rate with all multiprocessors busy to the end. */
 export function winrsBound(request: PlanRequest, pair: KernelPair): number {
   const { problem } = request;
-  const { outputWidth } = reduceAxes(problem);
-  const rate = outputWidth / pairCost(pair, throughputOf(kernelRates(request)));
-  return KEPT * directFlops(problem) / (rate * 1e6);
+  const axes = reduceAxes(problem);
+  const rates = coveringRates(axes, throughputOf(kernelRates(request)));
+  return directFlops(problem) / (axes.outputWidth / pairCost(pair, rates) * 1e6);
 }
 
 /** Microseconds of WinRS as it would be configured; sums are rounded in a pass. */

@@ -35,6 +35,7 @@ import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
+import { kernelRows } from "./axes.ts";
 import { type Omega, omegaName } from "./omega.ts";
 import { loadVector, operandsAcross, policyOf, sliceSetsOf, unitPolicyOf } from "./policies.ts";
 
@@ -152,12 +153,17 @@ function shareKernel(
   const shape = correlationShape(request, configuration, { adds, omega, ...place });
   // The gradient is F(n,r)'s filter, X its input.
   const half = types.tile === "f16";
-  const whole = tileTransform(omega.n, omega.r, half ? "f16" : "f32");
-  const transforms = tileTransforms([slicesTransform(whole, set.slices)], identity(1));
+  const [columns, ...rows] = [omega, ...(omega.rows === undefined ? [] : [omega.rows])]
+    .map(({ n, r }) => tileTransform(n, r, half ? "f16" : "f32"));
+  // A nested kernel has all of its slices.
+  const transforms = tileTransforms(
+    rows.length === 0 ? [slicesTransform(columns!, set.slices)] : [...rows, columns!],
+    identity(1),
+  );
   const slices = set.slices.length;
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
-  const length = Math.ceil(axes.outputRows / segmentation.rows) *
+  const length = Math.ceil(kernelRows(axes, omega) / segmentation.rows) *
     Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
   const round = units?.written ?? 1;
   const partial = round * Math.ceil(flushEvery(request, length) / (round * policy.depth));
@@ -234,7 +240,7 @@ function shareKernel(
     threads: kernel.kernel.workgroupSize[0],
     flush: partial * policy.depth,
     multiplications: blocks * policy.rows * policy.columns * slices * problem.batch *
-      place.tiles * axes.outputRows,
+      place.tiles * kernelRows(axes, omega),
   };
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
@@ -316,6 +322,7 @@ function correlationShape(
     width: axis(axes.widthAxis),
     n: omega.n,
     r: omega.r,
+    tiledRows: omega.rows,
     ...place,
     segmentRows: segmentation.rows,
     bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,

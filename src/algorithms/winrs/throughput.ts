@@ -3,6 +3,9 @@ import { acceleration, type Omega, omegaName, OMEGAS } from "./omega.ts";
 /** Direct TFLOP/s of kernels by {@linkcode omegaName}: only their ratios choose a pair. */
 export type ThroughputTable = Readonly<Record<string, number>>;
 
+/** Of a kernel's rate: so slow that nothing chooses it. */
+export const NEVER = 1e-9;
+
 /** What products alone reach, in TFLOP/s of f32. */
 const PRODUCTS = 30;
 

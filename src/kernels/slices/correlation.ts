@@ -28,6 +28,8 @@ export interface CorrelationShape {
   readonly width: GradientAxis;
   readonly n: number;
   readonly r: number;
+  /** The same along the last outer axis, of stride and dilation 1, where patches have rows: those of ∇W, and of ∇Y. */
+  readonly tiledRows?: { readonly n: number; readonly r: number } | undefined;
   /** Tiles of a row, the first one's column, and the segments that share them. */
   readonly tiles: number;
   readonly firstColumn: number;
@@ -42,11 +44,28 @@ export interface CorrelationShape {
   readonly channelsInner: boolean;
 }
 
+/** Outer axes as kernels go over them: of the one whose rows are tiled pieces of the filter, and tiles. */
+export function outerUnits({ outer, tiledRows }: CorrelationShape): readonly GradientAxis[] {
+  const last = outer.at(-1);
+  if (tiledRows === undefined || last === undefined) return outer;
+  return [...outer.slice(0, -1), {
+    ...last,
+    taps: last.taps / tiledRows.n,
+    places: Math.ceil(last.places / tiledRows.r),
+  }];
+}
+
+/** Whether an outer axis is the one whose rows are tiled. */
+export function isTiled({ outer, tiledRows }: CorrelationShape, axis: number): boolean {
+  return tiledRows !== undefined && axis === outer.length - 1;
+}
+
 const product = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
 /** Independent products: pieces of the filter's width, its rows, groups, segments. */
 export function correlationBatches(shape: CorrelationShape): number {
-  return Math.ceil(shape.width.taps / shape.n) * product(shape.outer.map(({ taps }) => taps)) *
+  return Math.ceil(shape.width.taps / shape.n) *
+    product(outerUnits(shape).map(({ taps }) => taps)) *
     shape.groups * shape.segmentRows * shape.segmentColumns;
 }
 
@@ -68,7 +87,8 @@ function parameters(module: ModuleBuilder) {
 /** Declares piece, filter row, group and segment of a batch, and the depth that its rows, tiles and images make. */
 export function correlationBatchText(module: ModuleBuilder, shape: CorrelationShape): string {
   const [size, vary] = [correlationSizes(module), parameters(module)];
-  const { outer, width } = shape;
+  const { width } = shape;
+  const outer = outerUnits(shape);
   const rows = product(outer.map(({ places }) => places));
   const [outermost, ...inner] = outer;
   const innerRows = product(inner.map(({ places }) => places));
@@ -81,7 +101,7 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
   ];
   const tiles = size("tiles", shape.tiles);
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
-  const clip = outermost === undefined ? [] : [
+  const clip = outermost === undefined || isTiled(shape, 0) ? undefined : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
       size("padding0", outermost.padding)
     });`,
@@ -114,9 +134,7 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     `  let segment_end = (segment_row + 1u) * ${size("rows", rows)} / ${
       vary("segment_rows", shape.segmentRows)
     };`,
-    ...(outermost === undefined
-      ? ["  let row_start = segment_start;", "  let row_end = segment_end;"]
-      : clip),
+    ...(clip ?? ["  let row_start = segment_start;", "  let row_end = segment_end;"]),
     `  let depth_end = (row_end - row_start) * tile_count * ${size("batch", shape.batch)};`,
   ].join("\n");
 }

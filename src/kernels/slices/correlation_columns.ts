@@ -2,7 +2,13 @@
 import type { ModuleBuilder } from "../module.ts";
 import { digitsText } from "../axes.ts";
 import type { StepLoader } from "../loop/step_loop.ts";
-import { type CorrelationShape, correlationSizes, evenTiles } from "./correlation.ts";
+import {
+  type CorrelationShape,
+  correlationSizes,
+  evenTiles,
+  isTiled,
+  outerUnits,
+} from "./correlation.ts";
 import { type OperandPlace, OUTSIDE } from "./image_loader.ts";
 
 /**
@@ -66,7 +72,7 @@ function depthText(
     digitsText(
       name("row"),
       `${p}row_rest${slot ?? ""}_`,
-      shape.outer.map((axis, d) => ({
+      outerUnits(shape).map((axis, d) => ({
         name: `${p}o${slot ?? ""}_${d}`,
         radix: size(`places${d}`, axis.places),
       })).reverse(),
@@ -80,6 +86,12 @@ type Sizes = (name: string, value: number) => string;
 /** An operand of WinRS: patches of r columns of ∇Y, or of α columns of X. */
 export type CorrelationOperand = "gradient" | "input";
 
+/** How many columns or rows there are. */
+interface Edge {
+  readonly size: string;
+  readonly value: number;
+}
+
 /** Where the columns of an operand's patches lie, in vectors of so many channels, as text. */
 export interface CorrelationColumns {
   /** Whether whole steps share a tile and a row: these are the same for every thread then, and so cheap. */
@@ -88,11 +100,17 @@ export interface CorrelationColumns {
   readonly state?: Required<Pick<StepLoader, "begin" | "advance">> | undefined;
   /** From one column to the next. */
   readonly step: string;
-  /** Columns that the operand has. */
-  readonly edge: { readonly size: string; readonly value: number };
+  /** From one row to the next, where patches have rows. */
+  readonly rowStep: string;
+  /** Columns that the operand has, and rows, where patches have some. */
+  readonly edge: Edge;
+  readonly rowEdge?: Edge | undefined;
   /** WGSL of where a place of the tile lies in its group's channels. */
   base(place: string): string;
-  /** Declares `{p}first{slot}`, the first column of each depth slot's patch, outside where it is none, and `{p}far{slot}`. */
+  /**
+   * Declares `{p}first{slot}`, the first column of each depth slot's patch, outside where it is none, `{p}line{slot}`, its first row,
+   * where patches have rows, and `{p}far{slot}`.
+   */
   depths(slots: readonly number[]): string[];
 }
 
@@ -120,6 +138,12 @@ export function correlationColumns(
   const counted = together && vector === 1 && !evenTiles(module, shape);
   const coordinate = (slot: number | undefined, d: number) => {
     const o = `${p}o${slot ?? ""}_${d}`;
+    const { n, r } = shape.tiledRows ?? { n: 1, r: 1 };
+    if (isTiled(shape, d)) {
+      return input
+        ? `(${o} * ${r}u + tap${d} * ${n}u - ${size(`padding${d}`, outer[d]!.padding)})`
+        : `(${o} * ${r}u)`;
+    }
     return input
       ? `(${o} * ${size(`stride${d}`, outer[d]!.stride)} + tap${d} * ${
         size(`dilation${d}`, outer[d]!.dilation)
@@ -131,6 +155,11 @@ export function correlationColumns(
     `${which}_batch`,
     input ? shape.inputBatchStride : shape.gradientBatchStride,
   );
+  const rowAxis = outer.length - 1;
+  const lines = shape.tiledRows && outer[rowAxis]![input ? "size" : "places"];
+  const rowEdge = lines === undefined
+    ? undefined
+    : { size: size(`${which}_lines`, lines), value: lines };
   const placeText = (slot: number | undefined) => {
     const its = (what: string) => `${p}${what}${slot ?? ""}`;
     const column = input
@@ -143,12 +172,15 @@ export function correlationColumns(
         ? `${its("row")} < row_end`
         : `${its("index")}${slot === undefined ? ` * ${depth}u` : ""} < depth_end`,
       ...(input
-        ? outer.map((axis, d) => `${coordinate(slot, d)} < ${size(`size${d}`, axis.size)}`)
+        ? outer.flatMap((axis, d) =>
+          isTiled(shape, d) ? [] : [`${coordinate(slot, d)} < ${size(`size${d}`, axis.size)}`]
+        )
         : []),
     ].join(" && ");
     return [
       ...depthText(size, shape, p, slot, depth, counted),
       `let ${its("first")} = select(${OUTSIDE}, ${column}, ${inside});`,
+      ...(rowEdge === undefined ? [] : [`let ${its("line")} = ${coordinate(slot, rowAxis)};`]),
       `let ${its("far")} = ${
         [
           `${its("image")} * ${slot === undefined ? `${depth}u * ` : ""}${batchStride}`,
@@ -165,7 +197,11 @@ export function correlationColumns(
     together,
     state: counted ? stepState(shape, depth) : undefined,
     step,
+    rowStep: shape.tiledRows === undefined
+      ? "0u"
+      : stride(`${which}_step${rowAxis}`, axisStride(rowAxis)),
     edge: { size: size(`${which}_edge`, edge), value: edge },
+    rowEdge,
     base: (place) =>
       `(group * ${stride(`${which}_channels`, channels)} + ${place}) * ${channelSize}`,
     depths: (slots) =>
@@ -174,6 +210,7 @@ export function correlationColumns(
           ...placeText(undefined),
           ...slots.flatMap((slot) => [
             `let ${p}first${slot} = ${p}first;`,
+            ...(rowEdge === undefined ? [] : [`let ${p}line${slot} = ${p}line;`]),
             `let ${p}far${slot} = ${p}far + ${p}depth${slot} * ${batchStride};`,
           ]),
         ]

@@ -27,7 +27,7 @@ export function correlationLoader(
     at.threads,
     shape.channelsInner ? "place" : "depth",
   );
-  const [, columns] = patchSize(transform);
+  const [rows, columns] = patchSize(transform);
   const firstName = at.side === "a" ? "first_row" : "first_column";
   const begin = [
     ...schedule.places.flatMap((place, slot) => [
@@ -43,55 +43,66 @@ export function correlationLoader(
     ...schedule.depths.map((depth, slot) => `  let ${p}depth${slot} = ${depth};`),
   ].join("\n");
   const zero = vector === 1 ? "0.0f" : "vec4f()";
-  const name = (item: number, j: number) => `${p}x${item}_${j}`;
+  const name = (item: number, i: number, j: number) => `${p}x${item}_${i * columns + j}`;
+  const each = <T>(text: (i: number, j: number) => T) =>
+    Array.from({ length: rows }, (_, i) => Array.from({ length: columns }, (_, j) => text(i, j)))
+      .flat();
   const registers = schedule.items.flatMap((_, item) => [
-    ...Array.from({ length: columns }, (_, j) => `  var ${name(item, j)} = ${zero};`),
+    ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,
+    ...(lie.rowEdge === undefined ? [] : [`  var ${p}l${item} = 0u;`]),
   ]).join("\n");
   const fetch = [
     ...lie.depths(schedule.depths.map((_, slot) => slot)),
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
       `${p}c${item} = ${p}first${depthSlot};`,
-      ...Array.from(
-        { length: columns },
-        (_, j) =>
-          `${name(item, j)} = ${
-            tensor.load(`${p}base${placeSlot} + ${p}far${depthSlot} + ${j}u * ${lie.step}`)
-          };`,
-      ),
+      ...(lie.rowEdge === undefined ? [] : [`${p}l${item} = ${p}line${depthSlot};`]),
+      ...each((i, j) => {
+        const row = lie.rowEdge === undefined ? "" : ` + ${i}u * ${lie.rowStep}`;
+        const at = `${p}base${placeSlot} + ${p}far${depthSlot}${row} + ${j}u * ${lie.step}`;
+        return `${name(item, i, j)} = ${tensor.load(at)};`;
+      }),
     ]),
   ].map((line) => `      ${line}`).join("\n");
-  const { edge } = lie;
-  const mask = (item: number, j: number) =>
-    `select(${zero}, ${name(item, j)}, ${p}c${item} + ${j}u < ${edge.size})`;
-  const each = (text: (j: number) => string) => Array.from({ length: columns }, (_, j) => text(j));
+  const { edge, rowEdge } = lie;
+  const mask = (item: number, i: number, j: number) => {
+    const row = rowEdge === undefined ? "" : ` && ${p}l${item} + ${i}u < ${rowEdge.size}`;
+    return `select(${zero}, ${name(item, i, j)}, ${p}c${item} + ${j}u < ${edge.size}${row})`;
+  };
+  const masks = (item: number, i: number, j: number) => `${p}m${item}_${i * columns + j}`;
   const masked = storeItems(
     schedule,
     transform,
     at,
-    (item) => each((j) => `let ${p}m${item}_${j} = ${mask(item, j)};`),
-    (item, _, j) => `${p}m${item}_${j}`,
+    (item) => each((i, j) => `let ${masks(item, i, j)} = ${mask(item, i, j)};`),
+    masks,
     vector,
   );
   // Threads agree on the tile then, so away from edges nothing needs a mask: 3 to 5 % of the time on an H200.
-  const inner = () =>
-    storeItems(schedule, transform, at, () => [], (item, _, j) => name(item, j), vector);
-  const apart = lie.together && edge.value >= columns ? edge.value - columns : undefined;
+  const inner = () => storeItems(schedule, transform, at, () => [], name, vector);
+  // The last column and row of a patch of which all lies inside.
+  const inside = [
+    { at: "c0", last: edge.value - columns },
+    ...(rowEdge === undefined ? [] : [{ at: "l0", last: rowEdge.value - rows }]),
+  ];
+  const apart = lie.together && inside.every(({ last }) => last >= 0);
+  const when = (comparison: string, both: string) =>
+    inside.map(({ at, last }) => `${p}${at} ${comparison} ${last}u`).join(both);
   return {
     places: begin,
     // One operand's steps are the other's.
     ...(lie.state && (at.side === "a" ? lie.state : { begin: "", advance: "" })),
     registers,
     fetch: `    {\n${fetch}\n    }`,
-    store: apart === undefined
+    store: !apart
       ? masked
       : vector === 1
-      ? `    if (${p}c0 <= ${apart}u) {\n${inner()}\n    } else {\n${masked}\n    }`
+      ? `    if (${when("<=", " && ")}) {\n${inner()}\n    } else {\n${masked}\n    }`
       // One text of fewer instructions.
       : [
-        `    if (${p}c0 > ${apart}u) {`,
+        `    if (${when(">", " || ")}) {`,
         ...schedule.items.flatMap((_, item) =>
-          each((j) => `      ${name(item, j)} = ${mask(item, j)};`)
+          each((i, j) => `      ${name(item, i, j)} = ${mask(item, i, j)};`)
         ),
         "    }",
         inner(),

@@ -1,5 +1,5 @@
 import type { ModuleBuilder, TensorAccess } from "../module.ts";
-import { type CorrelationShape, correlationSizes } from "./correlation.ts";
+import { type CorrelationShape, correlationSizes, isTiled } from "./correlation.ts";
 import type { SliceStore } from "./exchange.ts";
 
 /** What is stored at once. */
@@ -13,7 +13,7 @@ interface Value {
 }
 
 /**
- * Stores n columns of ∇W for four input channels of an output channel: into ∇W itself for bucket 0, into the
+ * Stores n columns of ∇W, of as many rows as patches yield, for four input channels of an output channel: into ∇W itself for bucket 0, into the
  * workspace for the others.
  *
  * @param buckets Where buckets 1 and on lie one after the other, if there are any.
@@ -32,7 +32,7 @@ export function correlationStore(
   early = false,
 ): SliceStore {
   const size = correlationSizes(module);
-  const { outer, width, n } = shape;
+  const { outer, width, n, tiledRows } = shape;
   const vector = result.vector;
   const text = (outputs: readonly string[]) => {
     const lines = outputs.map((value, j) => `      let out${j} = ${value};`);
@@ -40,19 +40,27 @@ export function correlationStore(
       `(group * ${size("gradient_channels", shape.outChannels)} + row) * ${
         size("filter_out", shape.filterOutStride)
       }`,
-      ...outer.map((axis, d) => `tap${d} * ${size(`filter_step${d}`, axis.filterStride)}`),
+      ...outer.map((axis, d) => {
+        const tap = isTiled(shape, d) ? `tap${d} * ${tiledRows!.n}u` : `tap${d}`;
+        return `${tap} * ${size(`filter_step${d}`, axis.filterStride)}`;
+      }),
       `piece * ${size("filter_piece", n * width.filterStride)}`,
     ].join(" + ");
     lines.push(`      let base = ${base};`);
     const values = Array.from(
-      { length: n },
+      { length: n * (tiledRows?.n ?? 1) },
       (_, j) =>
         (vector === 4 ? [""] : [..."xyzw"].map((part) => `.${part}`)).map((part, x): Value => {
           const column = vector === 4 ? "column" : `(column + ${x}u)`;
+          const [row, place] = [Math.floor(j / n), j % n];
+          const step = size("filter_width", width.filterStride);
+          const down = tiledRows === undefined
+            ? ""
+            : ` + ${row}u * ${size(`filter_step${outer.length - 1}`, outer.at(-1)!.filterStride)}`;
           return {
             out: `out${j}${part}`,
             there: `there${j}${part}`,
-            offset: `base + ${j}u * ${size("filter_width", width.filterStride)} + ${column} * ${
+            offset: `base${down} + ${place}u * ${step} + ${column} * ${
               size("filter_in", shape.filterInStride)
             }`,
             rest: ` + (bucket - 1u) * ${size("filter_elements", elements)}`,
@@ -60,7 +68,7 @@ export function correlationStore(
               `${column} < ${size("input_channels", shape.inChannels)}`,
               ...(width.taps % n === 0
                 ? []
-                : [`piece * ${n}u + ${j}u < ${size("width_taps", width.taps)}`]),
+                : [`piece * ${n}u + ${place}u < ${size("width_taps", width.taps)}`]),
             ].join(" && "),
           };
         }),

@@ -157,7 +157,7 @@ export function winrsKernels(): Kernel[] {
     },
     ...OMEGAS.map((omega, i) => ({
       inputSize: [9, 24],
-      filterSize: [3, omega.n],
+      filterSize: [omega.rows?.n ?? 3, omega.n],
       pair: omegaName(omega),
       splits: 3,
       flush: 16,
