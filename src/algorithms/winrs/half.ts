@@ -51,11 +51,13 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
  */
 export function kernelRates(request: PlanRequest): ThroughputTable {
   const { rates: { winrs }, shares } = deviceOf(request);
+  // Models from before a kernel have no rate of it.
+  const rateOf = (name: string) => winrs[name] ?? NEVER;
   if (!isHalf(request)) {
     return Object.fromEntries(OMEGAS.map((omega) => {
       const name = omegaName(omega);
       const wide = loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1;
-      return [name, wide * winrs[name]!];
+      return [name, wide * rateOf(name)];
     }));
   }
   const ceiling = request.maxBoundRatio === undefined
@@ -63,9 +65,9 @@ export function kernelRates(request: PlanRequest): ThroughputTable {
     : Infinity;
   return Object.fromEntries(OMEGAS.map((omega) => {
     const name = omegaName(omega);
-    if (omega.rows !== undefined || typical(omega) > ceiling) return [name, NEVER * winrs[name]!];
+    if (omega.rows !== undefined || typical(omega) > ceiling) return [name, NEVER * rateOf(name)];
     const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
-    return [name, (units ?? shares.winrsHalf) * winrs[name]!];
+    return [name, (units ?? shares.winrsHalf) * rateOf(name)];
   }));
 }
 

@@ -1,7 +1,9 @@
 import assert from "#assert";
 import { convProblem } from "../../problem/conv_problem.ts";
+import { H200_LIMITS } from "../../../bench/h200_limits.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
+import { H200 } from "../device/h200.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
@@ -156,4 +158,33 @@ Deno.test("planWinrs() plans exact pairs, of a stride along the width the direct
     assert.match(winrsReason(request({ problem, pair: "a8n3r6" }))!, /only a2n1r1 is capable$/);
     assert.equal(winrsReason(request({ problem, pair: "a2n1r1" })), undefined);
   }
+});
+
+Deno.test("planWinrs() takes nested kernels in f32 where rows and columns fill their tiles, on devices that have a rate of them", () => {
+  const kernel = (
+    sizes: Partial<Parameters<typeof convProblem>[0]>,
+    more: Partial<PlanRequest> = {},
+  ) => {
+    const problem = convProblem({
+      op: "bwd-filter",
+      batch: 32,
+      inChannels: 256,
+      outChannels: 256,
+      inputSize: [28, 28],
+      filterSize: [2, 2],
+      ...sizes,
+    });
+    const asked = { ...request({ problem, limits: H200_LIMITS, ...more }) };
+    return planWinrs(asked, "constant").kernel;
+  };
+  assert.match(kernel({}), /_a4n2r3xa4n2r3_64x32x8_/);
+  assert.match(kernel({ filterSize: [3, 3] }), /_a4n3r2xa4n3r2_64x32x8_/);
+  // 14 of 15 places along either axis, rows with a stride, and f16.
+  assert.match(kernel({ inputSize: [15, 15] }), /_a4n2r3_/);
+  assert.match(kernel({ stride: [2, 1] }), /_a4n2r3_/);
+  const half = { dtype: "f16", variant: { halfTile: true }, maxBoundRatio: 1e9 } as const;
+  assert.doesNotMatch(kernel({}, half), /_a4n2r3xa4n2r3_/);
+  const { "a4n2r3xa4n2r3": _, ...winrs } = H200.rates.winrs;
+  const device = { ...H200, rates: { ...H200.rates, winrs } };
+  assert.match(kernel({}, { device }), /_a4n2r3_/);
 });

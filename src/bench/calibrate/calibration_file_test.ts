@@ -74,6 +74,14 @@ Deno.test("of few warps a model says one figure for all, or one of threads with 
   assert.deepEqual(warps({ warps: { loop } }), { ...H200.warps, loop });
 });
 
+Deno.test("kernels of WinRS that a model does not know are as fast beside the others as an H200's", () => {
+  const { winrs, winrsOverall } = H200.rates;
+  const rates = (rates: object) => parseDeviceModel({ rates }, "x.json").rates;
+  const half = rates({ winrs: { a8n3r6: 30 }, winrsOverall: winrsOverall / 2 }).winrs;
+  assert.deepEqual([half.a8n3r6, half.a4n3r2xa4n3r2], [30, winrs.a4n3r2xa4n3r2! / 2]);
+  assert.deepEqual(rates({ winrs: { a8n3r6: 30 } }).winrs, { ...winrs, a8n3r6: 30 });
+});
+
 Deno.test("a share of a policy may be 0, which is never taken, and no other of that name", () => {
   const shares = (shares: object) => parseDeviceModel({ shares }, "x.json").shares;
   assert.equal(shares({ policies: { small: 0 } }).policies.small, 0);

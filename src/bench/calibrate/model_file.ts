@@ -102,7 +102,8 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
       `Cannot read ${source}: it is of a software device, and has no multiprocessors`,
     );
   }
-  const whole = merged(software ? softwareDevice(2 * multiprocessors) : H200, given);
+  const base = software ? softwareDevice(2 * multiprocessors) : H200;
+  const whole = merged(base, { ...given, rates: ratesOf(given, base) });
   // Shares of policies were measured by what the same file says of few warps, which had one figure for all of them.
   const { busy, power } = whole.warps;
   const alike = given.warps !== undefined && given.warps.loop === undefined;
@@ -114,6 +115,14 @@ function wholeModel(given: Partial<DeviceModel>, source: string): DeviceModel {
     );
   }
   return model;
+}
+
+/** Rates of a file: WinRS kernels that it does not know are as much faster or slower than another device's as all of them together. */
+function ratesOf({ rates }: Partial<DeviceModel>, base: DeviceModel): DeviceModel["rates"] {
+  if (rates?.winrs === undefined || rates.winrsOverall === undefined) return rates ?? base.rates;
+  const share = rates.winrsOverall / base.rates.winrsOverall;
+  const others = Object.entries(base.rates.winrs).map(([name, rate]) => [name, share * rate]);
+  return { ...rates, winrs: { ...Object.fromEntries(others), ...rates.winrs } };
 }
 
 /** The object that a text is in JSON; undefined where it is none. */
