@@ -17,6 +17,7 @@ import type { PlanRequest } from "../src/algorithms/request.ts";
 import { UnsupportedError } from "../src/errors.ts";
 import { reduceAxes } from "../src/algorithms/winrs/axes.ts";
 import { type Configuration, configure, configureAs } from "../src/algorithms/winrs/configure.ts";
+import { kernelRows } from "../src/algorithms/winrs/axes.ts";
 import {
   admissible,
   DIRECT,
@@ -213,7 +214,7 @@ async function ranAs(
   const plan = expectPlanned(planConfiguration(request, request.sizes!, configuration));
   const mare = await mareOf(plan, data);
   const { rows, firstColumns, count } = segmentation;
-  const longest = Math.ceil(configuration.axes.outputRows / rows) *
+  const longest = Math.ceil(kernelRows(configuration.axes, pair.first) / rows) *
     Math.ceil(pair.k0 / firstColumns) * problem.batch;
   return { configuration, mare, cells: [count, longest, mare.toExponential(2)] };
 }

@@ -117,7 +117,9 @@ function aloneTrials(): Trial[] {
   const counts = new Map<string, number>();
   return problems.flatMap((problem) => {
     const { axes } = configure(problem, optionsFor(problem));
-    const { filterWidth, outputWidth, tiledRows } = axes;
+    const { filterWidth, outputWidth } = axes;
+    // Nested kernels are in f32 alone.
+    const tiledRows = half ? 0 : axes.tiledRows;
     return admissible(filterWidth, tiledRows).flatMap((omega) => {
       const name = omegaName(omega);
       const count = counts.get(name) ?? 0;
@@ -166,7 +168,12 @@ function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[
     // One bucket is another kernel, worth compiling only near the choice.
     .filter((grid) => grid.count > 1 || count <= 4)
     .map((grid) => trial("segments", problem, configureAs(problem, pair, grid, options)));
-  const others = possiblePairs(axes.filterWidth, axes.outputWidth, throughputOf(throughput), axes)
+  const others = possiblePairs(
+    axes.filterWidth,
+    axes.outputWidth,
+    throughputOf(throughput),
+    half ? {} : axes,
+  )
     .map((other) => configure(problem, { ...options, pair: other }))
     .filter((other) => pairName(other.pair) !== pairName(pair))
     .sort((a, b) => a.predictedMs - b.predictedMs);

@@ -139,7 +139,7 @@ await runWinrsMatrix(
   "every kernel",
   LAYOUTS.flatMap((layout) =>
     OMEGAS.map((omega) => {
-      const filter = [2, Math.max(2, omega.n)] as const;
+      const filter = [omega.rows?.n ?? 2, Math.max(2, omega.n)] as const;
       return { filter, layout, pair: omegaName(omega), splits: 3 };
     })
   ),

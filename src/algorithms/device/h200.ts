@@ -24,7 +24,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
  *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
  *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsUneven` are; `winrsAcross` is of the probes of two
- *   calibrations, whose segments are a tile wide.
+ *   calibrations, whose segments are a tile wide. Those of nested kernels, `winrsParts` and `winrsImages`: by hand, beside
+ *   the others of the same call, `bench/results/h100-2026-11-28/` (docs/performance/winrs.md, Nested kernels).
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.

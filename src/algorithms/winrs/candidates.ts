@@ -2,7 +2,8 @@ import { variesLoop } from "../../kernels/main_loop_variant.ts";
 import { isSoftware, type PlanRequest } from "../request.ts";
 import { type Candidate, pointless, slowToCompile } from "../rival.ts";
 import { reduceAxes } from "./axes.ts";
-import { enlarged, mayTakeHalf } from "./half.ts";
+import { fillsTiles } from "./configure.ts";
+import { enlarged, isHalf, mayTakeHalf } from "./half.ts";
 import { admissible, DIRECT } from "./omega.ts";
 import { winrsReason } from "./plan.ts";
 import { pairAmplification, pairOf, pairText, pairWithin } from "./price.ts";
@@ -13,9 +14,11 @@ export function winrsCandidates(request: PlanRequest, allowed: number): Candidat
   const reason = winrsReason(request);
   if (reason !== undefined) return [{ algorithm, amplification: 1, reason }];
   const { problem } = request;
-  const { widthAxis, filterWidth, tiledRows } = reduceAxes(problem);
+  const axes = reduceAxes(problem);
+  const { widthAxis, filterWidth } = axes;
   const strided = problem.stride[widthAxis] !== 1 || problem.dilation[widthAxis] !== 1;
-  const kernels = admissible(filterWidth, tiledRows);
+  const kernels = admissible(filterWidth, isHalf(request) ? 0 : axes.tiledRows)
+    .filter((omega) => fillsTiles(axes, omega));
   if (strided || kernels.length === 1) return [pointless(algorithm)];
   if (isSoftware(request)) return [slowToCompile(algorithm)];
   return [within(), ...half()];

@@ -225,12 +225,15 @@ export function coveringRates(
   axes: ReducedAxes,
   throughput: (omega: Omega) => number,
 ): (omega: Omega) => number {
-  return (omega) => {
-    const rows = coveredRows(axes, omega);
-    const columns = axes.outputWidth / (Math.ceil(axes.outputWidth / omega.r) * omega.r);
-    const fills = omega.rows === undefined || rows * columns >= NESTED_FILLED;
-    return (fills ? 1 : NEVER) * throughput(omega) * rows / keptShare(axes, omega);
-  };
+  return (omega) =>
+    (fillsTiles(axes, omega) ? 1 : NEVER) * throughput(omega) * coveredRows(axes, omega) /
+    keptShare(axes, omega);
+}
+
+/** Whether ∇Y fills a nested kernel's tiles well enough that it may be chosen; others may whatever they fill. */
+export function fillsTiles(axes: ReducedAxes, omega: Omega): boolean {
+  const columns = axes.outputWidth / (Math.ceil(axes.outputWidth / omega.r) * omega.r);
+  return omega.rows === undefined || columns * coveredRows(axes, omega) >= NESTED_FILLED;
 }
 
 function nearlyFastest(

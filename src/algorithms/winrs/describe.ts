@@ -1,8 +1,9 @@
 import type { ConvProblem } from "../../problem/conv_problem.ts";
 import { dataElements } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
+import { kernelRows } from "./axes.ts";
 import { omegaName } from "./omega.ts";
-import type { Segmentation } from "./segments.ts";
+import { type Segmentation, starts } from "./segments.ts";
 import type { Share, ShareKernel } from "./share.ts";
 
 /**
@@ -12,11 +13,13 @@ import type { Share, ShareKernel } from "./share.ts";
  */
 export function describeConfiguration(
   problem: ConvProblem,
-  { segmentation, baseline, axes, predictedMs }: Configuration,
+  { pair, segmentation, baseline, axes, predictedMs }: Configuration,
   workspaceBytes: number,
   elementBytes: number,
 ): string[] {
-  const { rows, columns, rowStarts, count, shared, firstColumns } = segmentation;
+  const { rows, columns, count, shared, firstColumns } = segmentation;
+  // A nested kernel's segments are of whole tiles of rows.
+  const rowStarts = starts(kernelRows(axes, pair.first), rows);
   const buckets = shared && columns > firstColumns
     ? `, ${count} buckets, which the second kernel adds to`
     : `, ${count === 1 ? "1 bucket" : `${count} buckets`}`;
@@ -24,9 +27,11 @@ export function describeConfiguration(
   return [
     `segments of the gradient (${axes.outputRows} x ${axes.outputWidth}): ${
       lengths(rowStarts, "row")
-    } x ${lengths(segmentation.columnStarts, "column")}, Z = ${rows * columns} (Z^ = ${baseline})` +
+    }${pair.first.rows === undefined ? "" : " tiles"} x ${
+      lengths(segmentation.columnStarts, "column")
+    }, Z = ${rows * columns} (Z^ = ${baseline})` +
     buckets,
-    ...segmentPicture(segmentation),
+    ...segmentPicture({ ...segmentation, rowStarts }),
     `workspace ${(workspaceBytes / 1e6).toFixed(1)} MB, ${share.toFixed(3)} of the data`,
     `predicted ${predictedMs.toFixed(3)} ms`,
   ];
@@ -35,9 +40,9 @@ export function describeConfiguration(
 /** Tiles, policy and blocks of a share's kernels, which differ by their slices alone. */
 export function describeShare({ omega, tiles }: Share, kernels: readonly ShareKernel[]): string {
   const { tile, blocks, workgroups, threads, flush } = kernels[0]!;
-  return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${
-    plural(omega.r, "column")
-  } of each row, ` +
+  return `${omegaName(omega)}: ${plural(tiles, "tile")} of ${plural(omega.r, "column")} of each ${
+    omega.rows === undefined ? "row" : `${omega.rows.r} rows`
+  }, ` +
     `policy ${tile}, ${plural(blocks, "block")} a segment, ` +
     (kernels.length === 1 ? "" : `${kernels.length} times `) +
     `${plural(workgroups, "workgroup")} of ${threads} threads` +

@@ -24,7 +24,8 @@ import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
-export function winrsReason({ problem, pair, variant }: PlanRequest): string | undefined {
+export function winrsReason(request: PlanRequest): string | undefined {
+  const { problem, pair, variant } = request;
   if (problem.op !== "bwd-filter") return "it computes bwd-filter";
   const {
     halfTile: _,
@@ -43,6 +44,13 @@ export function winrsReason({ problem, pair, variant }: PlanRequest): string | u
   const kernels = kernelsOf(pair, filterWidth);
   const wrong = kernels.find((omega) => !isAdmissible(omega, filterWidth, tiledRows));
   if (wrong !== undefined) return unfitKernel(wrong, filterWidth, tiledRows);
+  const [first, second] = kernels;
+  if (pair !== EXACT_PAIR && second?.rows !== undefined) {
+    return `${omegaName(second)} goes along rows, which the first of a pair alone does`;
+  }
+  if (pair !== EXACT_PAIR && first?.rows !== undefined && isHalf(request)) {
+    return `${omegaName(first)} goes along rows, which is in f32 tiles alone`;
+  }
   const others = pair !== EXACT_PAIR && kernels.some((omega) => omega !== DIRECT);
   return others && isStrided(problem, widthAxis)
     ? `its width has a stride or dilation, of which only ${omegaName(DIRECT)} is capable`

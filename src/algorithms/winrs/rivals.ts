@@ -21,7 +21,9 @@ export interface WinrsRival {
 export function winrsRivals(request: PlanRequest): WinrsRival[] {
   if (winrsReason(request) !== undefined) return [];
   const pairs = rivalPairs(request.problem, deviceOf(request));
-  const choices: WinrsRival[] = pairs.length === 0 ? [{}] : pairs.map((pair) => ({ pair }));
+  const choices: WinrsRival[] = pairs.length === 0 ? [{}] : pairs
+    .filter((pair) => winrsReason({ ...request, pair }) === undefined)
+    .map((pair) => ({ pair }));
   const rivals = choices.flatMap((choice) => {
     const configuration = configured({ ...request, ...choice });
     return isRefusal(configuration) ? [] : [{ choice, configuration }];

@@ -141,7 +141,7 @@ export function bucketElements(segmentation: Segmentation, filterElements: numbe
 }
 
 /** parts + 1 boundaries of `size` cut into parts that differ by 1 at most. */
-function starts(size: number, parts: number): number[] {
+export function starts(size: number, parts: number): number[] {
   return Array.from({ length: parts + 1 }, (_, i) => Math.floor(i * size / parts));
 }
 

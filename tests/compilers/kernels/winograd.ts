@@ -187,6 +187,8 @@ export function winrsKernels(): Kernel[] {
         ...more,
       });
       kernels.push(...planConv(request).passes.map(({ kernel }) => kernel));
+      // Nested kernels are in f32 alone.
+      if ("pair" in more && more.pair.includes("x")) continue;
       const variant = { halfTile: true };
       const tiles = planConv({ ...request, dtype: "f16", variant, maxBoundRatio: 1e9 });
       kernels.push(...tiles.passes.map(({ kernel }) => kernel));
