@@ -32,12 +32,8 @@ export function enlarged(request: PlanRequest, omega: Omega): number {
   return isHalf(request) ? plain * (1 + Math.SQRT2 * COARSER / Math.sqrt(length)) : plain;
 }
 
-/**
- * Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows; no nested one,
- * which was not measured.
- */
+/** Whether `auto` may take a kernel in f16 by its relative L2 error on normal data, or by the bound that the user allows. */
 export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
-  if (omega.rows !== undefined) return false;
   if (request.exact || request.maxBoundRatio !== undefined) {
     return enlarged(request, omega) <= allowedAmplification(request);
   }

@@ -45,10 +45,10 @@ export function winrsReason(request: PlanRequest): string | undefined {
   const wrong = kernels.find((omega) => !isAdmissible(omega, filterWidth, tiledRows));
   if (wrong !== undefined) return unfitKernel(wrong, filterWidth, tiledRows);
   const [first, second] = kernels;
-  if (pair !== EXACT_PAIR && second?.rows !== undefined) {
+  if (second?.rows !== undefined) {
     return `${omegaName(second)} goes along rows, which the first of a pair alone does`;
   }
-  if (pair !== EXACT_PAIR && first?.rows !== undefined && isHalf(request)) {
+  if (first?.rows !== undefined && isHalf(request)) {
     return `${omegaName(first)} goes along rows, which is in f32 tiles alone`;
   }
   const others = pair !== EXACT_PAIR && kernels.some((omega) => omega !== DIRECT);

@@ -1,6 +1,7 @@
 import assert from "#assert";
 import { convProblem } from "../../problem/conv_problem.ts";
 import { H200_LIMITS } from "../../../bench/h200_limits.ts";
+import { parseDescriptor } from "../../problem/descriptor.ts";
 import { NO_EPILOGUE } from "../../problem/epilogue.ts";
 import { filterLayoutFor } from "../../tensor/layout.ts";
 import { H200 } from "../device/h200.ts";
@@ -14,6 +15,7 @@ import {
   planWinrs as tryPlanWinrs,
   winrsReason,
 } from "./plan.ts";
+import { pairWithin, winrsBound } from "./price.ts";
 import { gridSegments } from "./segments.ts";
 
 /** Figure 5's widths: ∇Y of 16 columns, a filter of 3. */
@@ -161,30 +163,34 @@ Deno.test("planWinrs() plans exact pairs, of a stride along the width the direct
 });
 
 Deno.test("planWinrs() takes nested kernels in f32 where rows and columns fill their tiles, on devices that have a rate of them", () => {
-  const kernel = (
-    sizes: Partial<Parameters<typeof convProblem>[0]>,
-    more: Partial<PlanRequest> = {},
-  ) => {
-    const problem = convProblem({
-      op: "bwd-filter",
-      batch: 32,
-      inChannels: 256,
-      outChannels: 256,
-      inputSize: [28, 28],
-      filterSize: [2, 2],
-      ...sizes,
-    });
-    const asked = { ...request({ problem, limits: H200_LIMITS, ...more }) };
-    return planWinrs(asked, "constant").kernel;
+  const asked = (sizes: string, more: Partial<PlanRequest> = {}) => {
+    const problem = parseDescriptor(`mb32ic256${sizes}oc256`, "bwd-filter");
+    return request({ problem, limits: H200_LIMITS, ...more });
   };
-  assert.match(kernel({}), /_a4n2r3xa4n2r3_64x32x8_/);
-  assert.match(kernel({ filterSize: [3, 3] }), /_a4n3r2xa4n3r2_64x32x8_/);
+  const kernel = (...of: Parameters<typeof asked>) => planWinrs(asked(...of), "constant").kernel;
+  assert.match(kernel("ih28kh2"), /_a4n2r3xa4n2r3_64x32x8_/);
+  assert.match(kernel("ih28kh3ph1"), /_a4n3r2xa4n3r2_64x32x8_/);
   // 14 of 15 places along either axis, rows with a stride, and f16.
-  assert.match(kernel({ inputSize: [15, 15] }), /_a4n2r3_/);
-  assert.match(kernel({ stride: [2, 1] }), /_a4n2r3_/);
+  assert.match(kernel("ih15kh2"), /_a4n2r3_/);
+  assert.match(kernel("ih28iw28kh2kw2sh2sw1"), /_a4n2r3_/);
   const half = { dtype: "f16", variant: { halfTile: true }, maxBoundRatio: 1e9 } as const;
-  assert.doesNotMatch(kernel({}, half), /_a4n2r3xa4n2r3_/);
+  assert.doesNotMatch(kernel("ih28kh2", half), /_a4n2r3xa4n2r3_/);
   const { "a4n2r3xa4n2r3": _, ...winrs } = H200.rates.winrs;
   const device = { ...H200, rates: { ...H200.rates, winrs } };
-  assert.match(kernel({}, { device }), /_a4n2r3_/);
+  assert.match(kernel("ih28kh2", { device }), /_a4n2r3_/);
+  // What the gate simulates, and no less than the bound by which candidates are left out.
+  const nested = asked("ih28kh2");
+  const { arithmetic, predictedMs } = planWinrs(nested, "constant");
+  const tile = { n: 2, r: 3 };
+  assert.deepEqual(arithmetic.tiles!.map(({ axes }) => axes), [[tile, tile]]);
+  assert.ok(winrsBound(nested, pairWithin(nested, Infinity)) <= 1e3 * predictedMs!);
+});
+
+Deno.test("winrsReason() has nested kernels first of a pair, and in f32 tiles", () => {
+  const reason = (pair: string, more: Partial<PlanRequest> = {}) =>
+    winrsReason(request({ pair, ...more }));
+  assert.equal(reason("a4n3r2xa4n3r2,a8n3r6"), undefined);
+  assert.match(reason("a8n3r6,a4n3r2xa4n3r2")!, /which the first of a pair alone does$/);
+  const half = { dtype: "f16", variant: { halfTile: true } } as const;
+  assert.match(reason("a4n3r2xa4n3r2", half)!, /in f32 tiles alone$/);
 });

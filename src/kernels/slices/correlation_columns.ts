@@ -100,11 +100,10 @@ export interface CorrelationColumns {
   readonly state?: Required<Pick<StepLoader, "begin" | "advance">> | undefined;
   /** From one column to the next. */
   readonly step: string;
-  /** From one row to the next, where patches have rows. */
-  readonly rowStep: string;
-  /** Columns that the operand has, and rows, where patches have some. */
+  /** Columns that the operand has. */
   readonly edge: Edge;
-  readonly rowEdge?: Edge | undefined;
+  /** Rows that it has, and from one to the next, where patches have rows. */
+  readonly rows?: Edge & { readonly step: string } | undefined;
   /** WGSL of where a place of the tile lies in its group's channels. */
   base(place: string): string;
   /**
@@ -157,9 +156,11 @@ export function correlationColumns(
   );
   const rowAxis = outer.length - 1;
   const lines = shape.tiledRows && outer[rowAxis]![input ? "size" : "places"];
-  const rowEdge = lines === undefined
-    ? undefined
-    : { size: size(`${which}_lines`, lines), value: lines };
+  const rows = lines === undefined ? undefined : {
+    size: size(`${which}_lines`, lines),
+    value: lines,
+    step: stride(`${which}_step${rowAxis}`, axisStride(rowAxis)),
+  };
   const placeText = (slot: number | undefined) => {
     const its = (what: string) => `${p}${what}${slot ?? ""}`;
     const column = input
@@ -180,7 +181,7 @@ export function correlationColumns(
     return [
       ...depthText(size, shape, p, slot, depth, counted),
       `let ${its("first")} = select(${OUTSIDE}, ${column}, ${inside});`,
-      ...(rowEdge === undefined ? [] : [`let ${its("line")} = ${coordinate(slot, rowAxis)};`]),
+      ...(rows === undefined ? [] : [`let ${its("line")} = ${coordinate(slot, rowAxis)};`]),
       `let ${its("far")} = ${
         [
           `${its("image")} * ${slot === undefined ? `${depth}u * ` : ""}${batchStride}`,
@@ -197,11 +198,8 @@ export function correlationColumns(
     together,
     state: counted ? stepState(shape, depth) : undefined,
     step,
-    rowStep: shape.tiledRows === undefined
-      ? "0u"
-      : stride(`${which}_step${rowAxis}`, axisStride(rowAxis)),
     edge: { size: size(`${which}_edge`, edge), value: edge },
-    rowEdge,
+    rows,
     base: (place) =>
       `(group * ${stride(`${which}_channels`, channels)} + ${place}) * ${channelSize}`,
     depths: (slots) =>
@@ -210,7 +208,7 @@ export function correlationColumns(
           ...placeText(undefined),
           ...slots.flatMap((slot) => [
             `let ${p}first${slot} = ${p}first;`,
-            ...(rowEdge === undefined ? [] : [`let ${p}line${slot} = ${p}line;`]),
+            ...(rows === undefined ? [] : [`let ${p}line${slot} = ${p}line;`]),
             `let ${p}far${slot} = ${p}far + ${p}depth${slot} * ${batchStride};`,
           ]),
         ]

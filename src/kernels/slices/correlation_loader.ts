@@ -50,23 +50,23 @@ export function correlationLoader(
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,
-    ...(lie.rowEdge === undefined ? [] : [`  var ${p}l${item} = 0u;`]),
+    ...(lie.rows === undefined ? [] : [`  var ${p}l${item} = 0u;`]),
   ]).join("\n");
   const fetch = [
     ...lie.depths(schedule.depths.map((_, slot) => slot)),
     ...schedule.items.flatMap(({ placeSlot, depthSlot }, item) => [
       `${p}c${item} = ${p}first${depthSlot};`,
-      ...(lie.rowEdge === undefined ? [] : [`${p}l${item} = ${p}line${depthSlot};`]),
+      ...(lie.rows === undefined ? [] : [`${p}l${item} = ${p}line${depthSlot};`]),
       ...each((i, j) => {
-        const row = lie.rowEdge === undefined ? "" : ` + ${i}u * ${lie.rowStep}`;
+        const row = lie.rows === undefined ? "" : ` + ${i}u * ${lie.rows.step}`;
         const at = `${p}base${placeSlot} + ${p}far${depthSlot}${row} + ${j}u * ${lie.step}`;
         return `${name(item, i, j)} = ${tensor.load(at)};`;
       }),
     ]),
   ].map((line) => `      ${line}`).join("\n");
-  const { edge, rowEdge } = lie;
+  const { edge } = lie;
   const mask = (item: number, i: number, j: number) => {
-    const row = rowEdge === undefined ? "" : ` && ${p}l${item} + ${i}u < ${rowEdge.size}`;
+    const row = lie.rows === undefined ? "" : ` && ${p}l${item} + ${i}u < ${lie.rows.size}`;
     return `select(${zero}, ${name(item, i, j)}, ${p}c${item} + ${j}u < ${edge.size}${row})`;
   };
   const masks = (item: number, i: number, j: number) => `${p}m${item}_${i * columns + j}`;
@@ -83,7 +83,7 @@ export function correlationLoader(
   // The last column and row of a patch of which all lies inside.
   const inside = [
     { at: "c0", last: edge.value - columns },
-    ...(rowEdge === undefined ? [] : [{ at: "l0", last: rowEdge.value - rows }]),
+    ...(lie.rows === undefined ? [] : [{ at: "l0", last: lie.rows.value - rows }]),
   ];
   const apart = lie.together && inside.every(({ last }) => last >= 0);
   const when = (comparison: string, both: string) =>
