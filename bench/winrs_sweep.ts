@@ -149,7 +149,7 @@ function impliedRate(
 function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[] {
   const options = optionsFor(problem, throughput);
   const chosen = configure(problem, options);
-  const { axes, pair, segmentation: { rows, firstColumns, count } } = chosen;
+  const { axes, pair, segmentation: { rows, last, firstColumns, count } } = chosen;
   const inFlight = workgroupsInFlight(options.block!(pair.first), options.parameters!);
   const rounds = [1, 2, 3, 4, 6].map((k) => k * inFlight / chosen.blocks[0] / firstColumns);
   const around = [1 / 4, 1 / 2, 1 / 1.5, 1.5, 2, 3].map((share) => share * rows);
@@ -158,9 +158,11 @@ function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[
     (3 * chosen.baseline + 2) / firstColumns,
     (1 + 2 * dataElements(problem) / filterElements(problem)) / firstColumns,
   );
-  const rowCounts = new Set([...rounds, ...around].map((value) => Math.floor(value)));
+  const rowCounts = new Set([...rounds, ...around, rows].map((value) => Math.floor(value)));
   const segments = [...rowCounts]
-    .filter((value) => value >= 1 && value <= most && value !== rows && value >= rows / 6)
+    .filter((value) =>
+      value >= 1 && value <= most && value >= rows / 6 && (value !== rows || last !== 1)
+    )
     .sort((a, b) => Math.abs(a - rows) - Math.abs(b - rows))
     .map((value) =>
       gridSegments(axes.outputRows, axes.outputWidth, pair, value, firstColumns, true)

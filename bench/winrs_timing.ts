@@ -94,14 +94,17 @@ export class Operands implements Disposable {
       norm += expected ** 2;
     });
     this.#first ??= values;
-    const { pair, segmentation: { rows, columns, firstColumns, count } } = configuration;
+    const { pair, segmentation } = configuration;
+    const { rows, last, columns, firstColumns, count } = segmentation;
     console.log([
       "one",
       problem.name,
       phase,
       pairName(pair),
       `${pair.k0}+${pair.k1}`,
-      `${rows}x${firstColumns}+${columns - firstColumns}`,
+      `${rows}${last === 1 ? "" : `(${last.toFixed(2)})`}x${firstColumns}+${
+        columns - firstColumns
+      }`,
       count,
       (ns / 1e6).toFixed(4),
       configuration.predictedMs.toFixed(4),

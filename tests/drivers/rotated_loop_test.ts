@@ -96,6 +96,8 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
       ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12" }, 1],
       ["winrs", "bwd-filter", "nhwc", 5, { splits: 1, pair: "a16n5r12", flush: 16 }, 1],
       ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6" }, 1],
+      ["winrs", "bwd-filter", "nchw", 3, { splits: 1, pair: "a4n3r2xa4n3r2" }, 1],
+      ["winrs", "bwd-filter", "chwn", 2, { splits: 1, pair: "a4n2r3xa4n2r3" }, 1],
       // What a place takes leaves no registers.
       ["implicit-gemm", "bwd-filter", "nchw", 3, { splits: 1 }, 0],
       ["winograd2d", "bwd-data", "nchw", 3, { tile: "F(2x2,3x3)" }, 0],

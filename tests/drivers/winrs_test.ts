@@ -2,6 +2,7 @@
 import assert from "#assert";
 import fc from "fast-check";
 import { DEFAULT_LIMITS } from "../../src/algorithms/plan.ts";
+import { reduceAxes } from "../../src/algorithms/winrs/axes.ts";
 import { admissible, omegaName, OMEGAS } from "../../src/algorithms/winrs/omega.ts";
 import { configureAs } from "../../src/algorithms/winrs/configure.ts";
 import { parsePair } from "../../src/algorithms/winrs/pair.ts";
@@ -248,6 +249,45 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
     const operands = fillOperands(subject, "uniform11", 5);
     const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
     assert.equal(verdict, "pass", `${plan.kernel}: ${message}`);
+  }
+});
+
+Deno.test("segments of unlike height and width sum each row and tile once, of one kernel and of two", async () => {
+  using gpu = await open();
+  const problem = convProblem({
+    op: "bwd-filter",
+    batch: 2,
+    inChannels: 6,
+    outChannels: 5,
+    inputSize: [11, 17],
+    filterSize: [3, 3],
+    paddingBegin: [1, 1],
+    paddingEnd: [1, 1],
+  });
+  const { tiledRows, filterWidth, outputWidth, outputRows } = reduceAxes(problem);
+  for (
+    const [name, rows, columns, last, heights] of [
+      ["a4n3r2", 3, 4, 1 / 2, "5,5,1"],
+      ["a8n3r6,a4n3r2", 2, 2, 2 / 9, "9,2"],
+      // Tiles of two rows: four, and two of which the last is half full.
+      ["a4n3r2xa4n3r2,a2n1r1", 2, 3, 1 / 2, "8,3"],
+    ] as const
+  ) {
+    const pair = parsePair(name, filterWidth, outputWidth, undefined, tiledRows);
+    const grid = gridSegments(outputRows, outputWidth, pair, rows, columns, true, last);
+    assert.equal(
+      grid.rowStarts.slice(1).map((end, row) => end - grid.rowStarts[row]!).join(),
+      heights,
+    );
+    const configuration = configureAs(problem, pair, grid);
+    for (const mode of ["constant", "uniform"] as const) {
+      const request = winrsRequest(gpu, problem, { layout: "nhwc", policy: SMALLEST, sizes: mode });
+      const plan = expectPlanned(planConfiguration(request, mode, configuration));
+      const subject = convSubject(request);
+      const operands = fillOperands(subject, "uniform11", 5);
+      const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
+      assert.equal(verdict, "pass", `${name} ${mode}: ${message}`);
+    }
   }
 });
 

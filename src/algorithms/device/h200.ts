@@ -21,17 +21,19 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   they choose among the eight policies of each case of `policies_narrow.jsonl` takes 2.2 % longer than the best (geomean).
  * - `shares.linear`, `windows`, `matrices`: `bench/results/h200-2026-11-21/im2win.wgconv.jsonl` and `im2win.parts.jsonl`
  *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
- * - `rates.winrs`, in nhwc: what `throughputTable()` makes of `bench/winrs_sweep.ts 95 nhwc
- *   '^(F2c256|F3c64|F3c256|F4c256|F5c128|F5c512|F6c256|F7c128|F8c64|F9c128|Conv[2345]N64)$'`, whose records are in
- *   `bench/results/h200-2026-11-20/winrs_sweep.txt`, as those of `winrsUneven` are; `winrsAcross` is of the probes of two
- *   calibrations, whose segments are a tile wide. Those of nested kernels, `winrsParts` and `winrsImages`: by hand, beside
- *   the others of the same call, `bench/results/h100-2026-11-28/` (docs/performance/winrs.md, Nested kernels).
+ * - `rates.winrs`, in nhwc: the rates by which the model predicts what kernels alone take in `bench/winrs_sweep.ts 200 nhwc`,
+ *   `bench/results/h200-2026-11-28/winrs_sweep.txt`, whose segments began with the smaller ones; a16n9r8's, which was not alone
+ *   there, by its choices, a2n1r1's of the two problems of 128 and 256 channels. `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
+ *   `winrsAcross.small` is of the probes of two calibrations, whose segments are a tile wide; `large` by as much more as kernels
+ *   in nhwc are faster since, and `winrsImages` and `winrsParts`: by hand, to `bench/results/h100-2026-11-28/`
+ *   (docs/performance/winrs.md, Nested kernels).
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
  * - `shares.unpacking`: by hand, to Conv5's layers in `half_transforms.jsonl` there, whose products take most of the time.
  * - `shares.winrsHalf`: five layers of `winrs_f16.jsonl` and `winrs_f16_half_tile.jsonl` there, 0.82 to 0.93.
- * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` (`winrs.txt` 6 of 2026-11-26) and to what
+ * - `shares.winrsUnits`: by hand, to `bench/winrs_sweep.ts --half 160 nhwc` over `rates.winrs` of then, by which they are
+ *   divided since (`winrs.txt` 6 of 2026-11-26), and to what
  *   of its 25 problems that leaves: predicted 0.98 to 1.10 of what was measured, by kernel (geomeans). Of α = 8 and 16 since, to
  *   `winrs_units.txt` of 2026-11-27, on an H100, less 3 %, and a8n4r5 and a8n6r3 such that what is faster on F6 and F8 is taken.
  * - `shares.policies` on matrix units and `depthRows`: f16 at 4096³, `wgconv gemm --backend dawn --policy P
@@ -113,23 +115,23 @@ export const H200: DeviceModel = {
     stream: 4.5,
     filterStream: 2.3,
     winrs: {
-      a2n1r1: 33.8,
-      a4n2r3: 54.2,
-      a4n3r2: 52.3,
-      a8n3r6: 73.1,
-      a8n4r5: 82.5,
-      a8n5r4: 81.8,
-      a8n6r3: 81.5,
-      a8n7r2: 59,
-      a16n5r12: 101.9,
-      a16n6r11: 114.5,
-      a16n7r10: 127.3,
-      a16n8r9: 133.1,
-      a16n9r8: 125.5,
-      a4n2r3xa4n2r3: 62,
-      a4n3r2xa4n3r2: 74,
+      a2n1r1: 41.5,
+      a4n2r3: 62.5,
+      a4n3r2: 63.9,
+      a8n3r6: 87.4,
+      a8n4r5: 98.2,
+      a8n5r4: 99.8,
+      a8n6r3: 93,
+      a8n7r2: 71,
+      a16n5r12: 117.8,
+      a16n6r11: 134.2,
+      a16n7r10: 142.2,
+      a16n8r9: 149.8,
+      a16n9r8: 152,
+      a4n2r3xa4n2r3: 79.1,
+      a4n3r2xa4n3r2: 85,
     },
-    winrsOverall: 80,
+    winrsOverall: 93,
     winrsBuckets: 4,
   },
   times: { dispatch: 1.9, winrsKernel: 2.6, transform: 0.0036, loads: 0.13 },
@@ -306,23 +308,23 @@ export const H200: DeviceModel = {
     },
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
-    winrsAcross: { large: 2.33, small: 2.74 },
+    winrsAcross: { large: 2.6, small: 2.74 },
     winrsImages: { large: 1.25, small: 1.18 },
     winrsWide: { a2n1r1: 1.18, a4n2r3: 1.085, a4n3r2: 1.085 },
     winrsHalf: 0.88,
     winrsUnits: {
-      a4n2r3: 5.35,
-      a4n3r2: 6.3,
-      a8n3r6: 3.4,
-      a8n4r5: 3.1,
-      a8n5r4: 3.75,
-      a8n6r3: 3,
-      a8n7r2: 4.2,
-      a16n5r12: 2.15,
-      a16n6r11: 2.15,
-      a16n7r10: 2,
-      a16n8r9: 2.25,
-      a16n9r8: 2.35,
+      a4n2r3: 4.64,
+      a4n3r2: 5.16,
+      a8n3r6: 2.84,
+      a8n4r5: 2.6,
+      a8n5r4: 3.07,
+      a8n6r3: 2.63,
+      a8n7r2: 3.49,
+      a16n5r12: 1.86,
+      a16n6r11: 1.83,
+      a16n7r10: 1.79,
+      a16n8r9: 2.0,
+      a16n9r8: 1.94,
     },
     winrsUneven: 0.05,
     winrsParts: 0.9,

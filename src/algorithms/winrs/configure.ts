@@ -17,7 +17,16 @@ import { clippedFilterRow } from "./clipping.ts";
 import { type Omega, omegaName, tileElements } from "./omega.ts";
 import { NEVER } from "./throughput.ts";
 import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
-import { bucketElements, gridSegments, mostRows, segment, type Segmentation } from "./segments.ts";
+import { leastSpan, makespan, type WorkgroupGroup } from "./makespan.ts";
+import {
+  bucketElements,
+  gridSegments,
+  longestSum,
+  mostRows,
+  rowHeights,
+  segment,
+  type Segmentation,
+} from "./segments.ts";
 import { throughputOf, type ThroughputTable } from "./throughput.ts";
 
 /** All that WinRS decides before it runs. */
@@ -60,13 +69,17 @@ export const PAIR_SLACK = 1.15;
 /** And the share within which pairs are worth measuring: other devices have other rates. */
 const RIVAL_SLACK = 1.5;
 /** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
-const TIME_SLACK = 1.02;
+const TIME_SLACK = 1.025;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
 const BUCKET_SLACK = 1.1;
 /** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
 export const LONGEST_SUM = 2048;
 /** Of a nested kernel's tiles at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
 const NESTED_FILLED = 0.9;
+/** Rows of segments are even, or the last is so high, or lower, as a share of the others: what it has room in is left of their last round. */
+const LAST_SHARES = [3 / 4, 1 / 2, 1 / 3, 1 / 4];
+/** Of more rows than these the last is too small a part of what runs. */
+const MOST_LOWERED = 32;
 /** Segment counts are tried up to this multiple of Ẑ. */
 const COUNT_SLACK = 2;
 
@@ -92,15 +105,22 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
     const grids = segments === undefined
       ? candidateGrids(axes, pair, baseline, mostSegments(problem, parameters))
       : [segment(axes.outputRows, axes.outputWidth, pair, segments, axes.paddingRows)];
-    return grids.map((segmentation) => ({
-      pair,
-      baseline,
-      segmentation,
-      predictedMs: predictMs(problem, axes, pair, segmentation, figures),
-    }));
-  });
-  const fastest = Math.min(...choices.map(({ predictedMs }) => predictedMs));
-  const good = choices.filter(({ predictedMs }) => predictedMs <= fastest * TIME_SLACK);
+    return grids.map((segmentation) => {
+      const predictedMs = (span: typeof makespan) =>
+        predictMs(problem, axes, pair, segmentation, figures, span);
+      return { pair, baseline, segmentation, predictedMs, leastMs: predictedMs(leastSpan) };
+    });
+  }).sort((a, b) => a.leastMs - b.leastMs);
+  let fastest = Infinity;
+  const timed = [];
+  // What cannot be fast enough need not be looked at.
+  for (const { leastMs, ...choice } of choices) {
+    if (leastMs > fastest * TIME_SLACK) break;
+    const predictedMs = choice.predictedMs(makespan);
+    timed.push({ ...choice, predictedMs });
+    fastest = Math.min(fastest, predictedMs);
+  }
+  const good = timed.filter(({ predictedMs }) => predictedMs <= fastest * TIME_SLACK);
   const fewest = Math.min(...good.map(({ segmentation }) => segmentation.count));
   const best = good
     .filter(({ segmentation }) => segmentation.count <= fewest * BUCKET_SLACK)
@@ -171,8 +191,7 @@ export function configureAs(
 }
 
 /**
- * Milliseconds of the kernels and the reduction: the last round of workgroups in flight, full or not, takes as long as the
- * largest segment, those before it as long as the mean.
+ * Milliseconds of the kernels and the reduction: workgroups begin as others end, and the slowest ends a little after the others.
  */
 function predictMs(
   problem: ConvProblem,
@@ -180,27 +199,39 @@ function predictMs(
   pair: KernelPair,
   segmentation: Segmentation,
   { throughput, block, parameters, across, sets, parts, storeRate }: Figures,
+  span = makespan,
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
-  const heightOf = (omega: Omega) => Math.ceil(kernelRows(axes, omega) / rows);
   /** Parts that a segment's sums are stored in; empty sums are stored once, too. */
-  const partsOf = (omega: Omega, wide: number) =>
-    Math.max(1, Math.ceil(heightOf(omega) * wide * problem.batch / LONGEST_SUM));
+  const partsOf = (omega: Omega, tiles: number, segmentColumns: number) => {
+    const kernel = { size: kernelRows(axes, omega), tiles, batch: problem.batch };
+    const length = longestSum(kernel, segmentation, segmentColumns);
+    return Math.max(1, Math.ceil(length / LONGEST_SUM));
+  };
   const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
     const { outChannels, inChannels } = block(omega);
     const inFlight = workgroupsInFlight(block(omega), parameters);
     const { filter, gradient } = tileElements(omega);
     const tileMs = 2 * problem.batch * filter * gradient * outChannels * inChannels * inFlight /
       (throughput(omega) * 1e9);
-    const rounds = Math.ceil(
-      blockCount(problem, omega, block(omega)) * rows * segmentColumns / inFlight,
-    );
-    const mean = kernelRows(axes, omega) * tiles / (rows * segmentColumns);
+    const blocks = blockCount(problem, omega, block(omega));
+    const { tall, tallRows, low } = rowHeights(kernelRows(axes, omega), segmentation);
     const wide = Math.ceil(tiles / segmentColumns);
-    const largest = (1 + parameters.unevenness) * heightOf(omega) * wide;
-    const speed = partsOf(omega, wide) === 1 ? 1 : parts;
+    const wider = tiles % segmentColumns;
+    const narrow = Math.floor(tiles / segmentColumns);
+    const rowsOf = (count: number, height: number): WorkgroupGroup[] =>
+      wider === 0 ? [[blocks * segmentColumns * count, height * wide]] : Array.from(
+        { length: count },
+        (): WorkgroupGroup[] => [
+          [blocks * wider, height * wide],
+          [blocks * (segmentColumns - wider), height * narrow],
+        ],
+      ).flat();
+    const groups = [...rowsOf(tallRows, tall), ...rowsOf(rows - tallRows, low)];
+    const last = parameters.unevenness * tall * wide;
+    const speed = partsOf(omega, tiles, segmentColumns) === 1 ? 1 : parts;
     return tileMs * keptShare(axes, omega) * across(omega, wide) / speed *
-        ((rounds - 1) * mean + largest) +
+        (span(groups, inFlight) + last) +
       sets(omega) * parameters.launch;
   };
   const reduction = count === 1
@@ -208,7 +239,7 @@ function predictMs(
     : (count + 1) * 4 * filterElements(problem) / (parameters.bandwidth * 1e9) + parameters.launch;
   // Each part of a sum but the first is added to what is there, which is read, as another kernel's are to those before it.
   const moves = (omega: Omega, tiles: number, segmentColumns: number) =>
-    segmentColumns * (2 * sets(omega) * partsOf(omega, Math.ceil(tiles / segmentColumns)) - 1);
+    segmentColumns * (2 * sets(omega) * partsOf(omega, tiles, segmentColumns) - 1);
   const second = columns - firstColumns;
   const moved = moves(pair.first, pair.k0, firstColumns) +
     (pair.second ? moves(pair.second, pair.k1, second) + (shared ? second : 0) : 0);
@@ -267,20 +298,36 @@ function candidateGrids(
   baseline: number,
   most: number,
 ): Segmentation[] {
+  const { outputRows, outputWidth, paddingRows } = axes;
   const limit = baseline * COUNT_SLACK;
   const grids: Segmentation[] = [];
   for (let columns = 1; columns <= Math.min(pair.k0, limit); columns++) {
     const rowLimit = Math.min(
-      mostRows(axes.outputRows, axes.paddingRows),
+      mostRows(outputRows, paddingRows),
       kernelRows(axes, pair.first),
       limit / columns,
     );
     for (let rows = 1; rows <= rowLimit; rows++) {
-      const grid = gridSegments(axes.outputRows, axes.outputWidth, pair, rows, columns, true);
-      if (grid.count <= most) grids.push(grid);
+      for (const last of lastShares(axes, pair.first, rows)) {
+        const grid = gridSegments(outputRows, outputWidth, pair, rows, columns, true, last);
+        if (grid.count <= most) grids.push(grid);
+      }
     }
   }
   return grids;
+}
+
+/** How high the last of `rows` rows of segments may be, as a share of the others; as high as the padding at least. */
+function lastShares(axes: ReducedAxes, first: Omega, rows: number): number[] {
+  if (rows === 1 || rows > MOST_LOWERED) return [1];
+  const size = kernelRows(axes, first);
+  const least = Math.max(1, axes.paddingRows / (first.rows?.r ?? 1));
+  const shares = LAST_SHARES.flatMap((share) => {
+    const tall = Math.ceil(size / (rows - 1 + share));
+    const low = size - (rows - 1) * tall;
+    return low >= least && low < tall ? [low / tall] : [];
+  });
+  return [1, ...new Set(shares)];
 }
 
 /** The share of pairs of filter row and row of ∇Y that a kernel does not skip. A nested one skips none along the rows that it tiles. */

@@ -200,6 +200,20 @@ Deno.test("the only round takes as long as its largest segment; tiles apart take
   near(stored(56), 2 * stored(28));
 });
 
+Deno.test("a lower last row of segments fills what the others leave of a round, and is as high as the padding", () => {
+  const problem = SUITE.find(({ name }) => name === "F7c256")!;
+  const parameters = { ...segmentParameters(H200), workspaceShare: 0.3 };
+  const { rowStarts } = configure(problem, { parameters }).segmentation;
+  // 224 workgroups a segment, of which 132 run at once, and room for two buckets.
+  assert.deepEqual(rowStarts, [0, 21, 28]);
+  // Rows of ∇Y are 28 for each of its 8 planes, of which one is padding on either side.
+  const planes = parseDescriptor("mb8ic128id8ih28oc128kd3kh3pd1ph1", "bwd-filter");
+  const { segmentation, axes } = configure(planes);
+  assert.equal(axes.paddingRows, 28);
+  const ends = segmentation.rowStarts;
+  assert.ok(ends.slice(1).every((end, row) => end - ends[row]! >= 28), ends.join());
+});
+
 Deno.test("configure() has a choice for an empty batch, however slowly the device stores", () => {
   const problem = parseDescriptor("mb0ic32ih13oc64kh3ph1", "bwd-filter");
   for (const storeRate of [Infinity, 1e-4]) {

@@ -7,9 +7,9 @@ Deno.test("segmentPicture() draws Figure 3's nine segments with their heights, w
   const pair = parsePair("a8n3r6,a4n3r2", 3, 28);
   assert.deepEqual(segmentPicture(tileSegments(28, 28, pair, { height: 9, width: 12 })), [
     "        12a   12a    4b",
-    "    9     0     1     2",
+    "   10     0     1     2",
     "    9     3     4     5",
-    "   10     6     7     8",
+    "    9     6     7     8",
   ]);
 });
 

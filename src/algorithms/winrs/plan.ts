@@ -21,6 +21,7 @@ import { describeConfiguration, describeShare } from "./describe.ts";
 import { admissible, DIRECT, isAdmissible, omegaName, slicesOf } from "./omega.ts";
 import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
 import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
+import { longestSum } from "./segments.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
 /** Why WinRS cannot do a problem, or undefined. */
@@ -225,14 +226,15 @@ export function planConfiguration(
 /** Chains go to the segment's bucket as results; buckets are added up one to the next. */
 function winrsArithmetic(
   { batch, filterSize, outputSize }: ConvProblem,
-  { axes, segmentation: { rows } }: Configuration,
+  { axes, segmentation }: Configuration,
   shares: readonly Share[],
   kernels: readonly ShareKernel[],
 ): PlanArithmetic {
   const { widthAxis, outerAxes } = axes;
   const [first] = shares as [Share];
-  const length = Math.ceil(kernelRows(axes, first.omega) / rows) * batch *
-    Math.ceil(first.tiles / first.segmentColumns);
+  const { omega, tiles, segmentColumns } = first;
+  const size = kernelRows(axes, omega);
+  const length = longestSum({ size, tiles, batch }, segmentation, segmentColumns);
   return {
     fold: "results",
     chain: Math.max(...kernels.map(({ flush }) => flush === 0 ? length : flush)),

@@ -62,6 +62,7 @@ function rivalSegments(request: PlanRequest, configuration: Configuration): numb
 }
 
 /** Rows and columns of segments: what tells two segmentations for the same pair apart. */
-function gridOf({ segmentation: { rows, columns, firstColumns, shared } }: Configuration): string {
-  return [rows, columns, firstColumns, shared].join();
+function gridOf({ segmentation }: Configuration): string {
+  const { rows, last, columns, firstColumns, shared } = segmentation;
+  return [rows, last, columns, firstColumns, shared].join();
 }

@@ -1,3 +1,4 @@
+import type { RowHeights } from "../../kernels/slices/correlation.ts";
 import type { KernelPair } from "./pair.ts";
 
 /** The expected segment of ∇Y: Ŝ_H rows, and Ŝ_W columns, a multiple of r0 or all of O_W. */
@@ -12,6 +13,8 @@ export interface SegmentShape {
  */
 export interface Segmentation {
   readonly rows: number;
+  /** How high the last row is as a share of the others; 1 where all are as even as whole rows allow. */
+  readonly last: number;
   readonly columns: number;
   /** rows + 1 entries, from 0 to O_H. */
   readonly rowStarts: readonly number[];
@@ -72,11 +75,55 @@ export function tileSegments(
   return gridSegments(outputHeight, outputWidth, pair, rows, columns);
 }
 
+/** The heights of rows of segments that share so many rows of ∇Y, or tiles of them. The taller ones begin first. */
+export function rowHeights(
+  size: number,
+  { rows, last }: Pick<Segmentation, "rows" | "last">,
+): RowHeights {
+  if (last === 1) {
+    const [low, taller] = [Math.floor(size / rows), size % rows];
+    return taller === 0
+      ? { tall: low, tallRows: rows, low }
+      : { tall: low + 1, tallRows: taller, low };
+  }
+  const tall = Math.ceil(size / (rows - 1 + last) - ROUNDING);
+  return { tall, tallRows: rows - 1, low: Math.max(0, size - (rows - 1) * tall) };
+}
+
+/** Shares are quotients of whole numbers. */
+const ROUNDING = 1e-9;
+
+/** Products of the longest sum of a kernel that goes over so many rows and tiles of each image. */
+export function longestSum(
+  { size, tiles, batch }: {
+    readonly size: number;
+    readonly tiles: number;
+    readonly batch: number;
+  },
+  segmentation: Pick<Segmentation, "rows" | "last">,
+  segmentColumns: number,
+): number {
+  return rowHeights(size, segmentation).tall * Math.ceil(tiles / segmentColumns) * batch;
+}
+
+/** rows + 1 boundaries of rows so high. */
+export function heightStarts(
+  size: number,
+  rows: number,
+  { tall, tallRows, low }: RowHeights,
+): number[] {
+  return Array.from({ length: rows + 1 }, (_, row) => {
+    const before = Math.min(row, tallRows);
+    return Math.min(size, before * tall + (row - before) * low);
+  });
+}
+
 /**
  * The segments of `rows` x `firstColumns` on the first kernel, and what the second then gets.
  *
  * @param sharing Lets the second kernel add to the first one's buckets; it does in any case where the first has
  * but one segment, so that no workspace is needed.
+ * @param last How high the last row is as a share of the others.
  */
 export function gridSegments(
   outputHeight: number,
@@ -85,6 +132,7 @@ export function gridSegments(
   rows: number,
   firstColumns: number,
   sharing = false,
+  last = 1,
 ): Segmentation {
   const { first, second, k0, k1 } = pair;
   const widest = Math.max(1, Math.floor(Math.ceil(k0 / firstColumns) * first.r / (second?.r ?? 1)));
@@ -100,8 +148,9 @@ export function gridSegments(
   ].map((start) => Math.min(start, outputWidth));
   return {
     rows,
+    last,
     columns,
-    rowStarts: starts(outputHeight, rows),
+    rowStarts: heightStarts(outputHeight, rows, rowHeights(outputHeight, { rows, last })),
     columnStarts,
     firstColumns,
     count: rows * (shared ? firstColumns : columns),
@@ -140,9 +189,10 @@ export function bucketElements(segmentation: Segmentation, filterElements: numbe
   return (segmentation.count - 1) * filterElements;
 }
 
-/** parts + 1 boundaries of `size` cut into parts that differ by 1 at most. */
+/** parts + 1 boundaries of `size` cut into parts that differ by 1 at most, the longer ones first. */
 export function starts(size: number, parts: number): number[] {
-  return Array.from({ length: parts + 1 }, (_, i) => Math.floor(i * size / parts));
+  const [short, longer] = [Math.floor(size / parts), size % parts];
+  return Array.from({ length: parts + 1 }, (_, i) => i * short + Math.min(i, longer));
 }
 
 function checkSizes(sizes: Readonly<Record<string, number>>): void {

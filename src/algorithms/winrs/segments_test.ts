@@ -5,7 +5,9 @@ import {
   bucketElements,
   bucketOf,
   gridSegments,
+  heightStarts,
   mostRows,
+  rowHeights,
   segment,
   type Segmentation,
   segmentShape,
@@ -21,7 +23,7 @@ Deno.test("tileSegments() cuts a 28x28 ∇Y by 9x12 into nine segments, {2, 5, 8
   const pair = fastestPair(3, 28, nominal);
   const segments = tileSegments(28, 28, pair, { height: 9, width: 12 });
   assert.deepEqual(differences(segments.columnStarts), [12, 12, 4]);
-  assert.deepEqual(differences(segments.rowStarts), [9, 9, 10]);
+  assert.deepEqual(differences(segments.rowStarts), [10, 9, 9]);
   assert.equal(segments.count, 9);
   const second = [0, 1, 2].map((row) => bucketOf(segments, row, segments.firstColumns));
   assert.deepEqual(second, [2, 5, 8]);
@@ -52,7 +54,7 @@ Deno.test("segmentShape() cuts a single row by width alone", () => {
   const pair = fastestPair(3, 222, nominal);
   const shape = segmentShape(1, 222, pair, 4);
   assert.deepEqual(shape, { height: 1, width: 60 });
-  assert.deepEqual(differences(tileSegments(1, 222, pair, shape).columnStarts), [54, 54, 54, 60]);
+  assert.deepEqual(differences(tileSegments(1, 222, pair, shape).columnStarts), [60, 54, 54, 54]);
 });
 
 Deno.test("segmentShape() keeps segments as high as the padding", () => {
@@ -78,6 +80,33 @@ Deno.test("gridSegments() lets the second kernel add to the first one's buckets 
   assert.equal(own.count, 9);
   assert.equal(shared.count, 6);
   assert.deepEqual([0, 1, 2].map((row) => bucketOf(shared, row, 2)), [0, 2, 4]);
+});
+
+Deno.test("gridSegments() makes the last row as low as it is told, and the others even", () => {
+  const pair = parsePair("a8n3r6", 3, 28);
+  const heights = (rows: number, last: number) =>
+    differences(gridSegments(28, 28, pair, rows, 1, true, last).rowStarts);
+  assert.deepEqual(heights(2, 1 / 3), [21, 7]);
+  assert.deepEqual(heights(4, 1 / 9), [9, 9, 9, 1]);
+  assert.deepEqual(heights(2, 3 / 4), [16, 12]);
+  assert.deepEqual(heights(3, 1), [10, 9, 9]);
+});
+
+Deno.test("rowHeights() gives all rows away once, however few there are", () => {
+  const sizes = fc.record({
+    size: fc.integer({ min: 1, max: 300 }),
+    rows: fc.integer({ min: 2, max: 40 }),
+    last: fc.double({ min: 0.01, max: 1, noNaN: true }),
+  });
+  fc.assert(fc.property(sizes, ({ size, rows, last }) => {
+    const made = rowHeights(size, { rows, last });
+    const heights = differences(heightStarts(size, rows, made));
+    assert.equal(heights.reduce((sum, height) => sum + height, 0), size);
+    assert.ok(
+      heights.every((height, row) => height >= 0 && (row === 0 || height <= heights[row - 1]!)),
+    );
+    assert.equal(heights[0], made.tall);
+  }));
 });
 
 Deno.test("segment() refuses counts and sizes that are no positive whole numbers", () => {

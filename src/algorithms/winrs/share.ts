@@ -37,6 +37,7 @@ import { type BufferList, type problemBuffers, resultElements } from "../tensors
 import { type Configuration, LONGEST_SUM } from "./configure.ts";
 import { kernelRows } from "./axes.ts";
 import { type Omega, omegaName } from "./omega.ts";
+import { longestSum, rowHeights } from "./segments.ts";
 import { loadVector, operandsAcross, policyOf, sliceSetsOf, unitPolicyOf } from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
@@ -126,8 +127,9 @@ export function shareKernels(
 }
 
 /**
- * Where a loop of 16 slices ends where it is rotated, and one of 8 whose sums are not stored in parts, of channels innermost: other
- * layouts and α lose (docs/performance/machine_code.md, Rotated loops).
+ * Where a loop of 16 slices ends where it is rotated, and one of 8 whose sums are not stored in parts, of channels innermost, and of
+ * nested kernels in any layout (docs/performance/winrs.md, Segments of unlike height): others lose
+ * (docs/performance/machine_code.md, Rotated loops).
  */
 const ROTATION: Rotation = { rows: 2, early: true };
 
@@ -163,8 +165,9 @@ function shareKernel(
   const slices = set.slices.length;
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
-  const length = Math.ceil(kernelRows(axes, omega) / segmentation.rows) *
-    Math.ceil(place.tiles / place.segmentColumns) * problem.batch;
+  const { tiles, segmentColumns } = place;
+  const size = kernelRows(axes, omega);
+  const length = longestSum({ size, tiles, batch: problem.batch }, segmentation, segmentColumns);
   const round = units?.written ?? 1;
   const partial = round * Math.ceil(flushEvery(request, length) / (round * policy.depth));
   const module = moduleBuilder(mode);
@@ -246,7 +249,8 @@ function shareKernel(
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
     const operands = { slices, across, scalar: types.tile };
-    const rotates = layout === "nhwc" && (slices === 16 || slices === 8 && partial === 0);
+    const rotates = omega.rows !== undefined ||
+      layout === "nhwc" && (slices === 16 || slices === 8 && partial === 0);
     const rotation = rotates ? ROTATION : undefined;
     const at = {
       tile: sliceTile(policy, operands),
@@ -325,6 +329,7 @@ function correlationShape(
     tiledRows: omega.rows,
     ...place,
     segmentRows: segmentation.rows,
+    segmentHeights: rowHeights(kernelRows(axes, omega), segmentation),
     bucketColumns: segmentation.shared ? segmentation.firstColumns : segmentation.columns,
     imagesFirst: layout !== "nchw",
     channelsInner: layout === "nhwc",

@@ -35,6 +35,7 @@ export interface CorrelationShape {
   readonly firstColumn: number;
   readonly segmentColumns: number;
   readonly segmentRows: number;
+  readonly segmentHeights: RowHeights;
   /** Bucket of the first segment of row 0, and of how many a row has. */
   readonly firstBucket: number;
   readonly bucketColumns: number;
@@ -42,6 +43,13 @@ export interface CorrelationShape {
   readonly imagesFirst: boolean;
   /** Channels lie together in memory (nhwc), so neighbouring threads bring neighbouring channels. */
   readonly channelsInner: boolean;
+}
+
+/** How high rows of segments are, in rows or tiles of them: so many are `tall`, those behind them `low`; the end cuts the last ones short. */
+export interface RowHeights {
+  readonly tall: number;
+  readonly tallRows: number;
+  readonly low: number;
 }
 
 /** Outer axes as kernels go over them: of the one whose rows are tiled pieces of the filter, and tiles. */
@@ -87,7 +95,7 @@ function parameters(module: ModuleBuilder) {
 /** Declares piece, filter row, group and segment of a batch, and the depth that its rows, tiles and images make. */
 export function correlationBatchText(module: ModuleBuilder, shape: CorrelationShape): string {
   const [size, vary] = [correlationSizes(module), parameters(module)];
-  const { width } = shape;
+  const { width, segmentHeights: heights } = shape;
   const outer = outerUnits(shape);
   const rows = product(outer.map(({ places }) => places));
   const [outermost, ...inner] = outer;
@@ -99,7 +107,8 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     { name: "segment_column", radix: vary("segment_columns", shape.segmentColumns) },
     { name: "segment_row", radix: vary("segment_rows", shape.segmentRows) },
   ];
-  const tiles = size("tiles", shape.tiles);
+  const narrow = vary("narrow", Math.floor(shape.tiles / shape.segmentColumns));
+  const wider = vary("wider", shape.tiles % shape.segmentColumns);
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined || isTiled(shape, 0) ? undefined : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
@@ -120,20 +129,19 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     `  let bucket = segment_row * ${
       vary("bucket_columns", shape.bucketColumns)
     } + segment_column + ${vary("first_bucket", shape.firstBucket)};`,
-    `  let tile_start = segment_column * ${tiles} / ${
-      vary("segment_columns", shape.segmentColumns)
-    };`,
+    // The wider ones first.
+    `  let tile_start = segment_column * ${narrow} + min(segment_column, ${wider});`,
     evenTiles(module, shape)
       ? `  let tile_count = ${size("segment_tiles", shape.tiles / shape.segmentColumns)};`
-      : `  let tile_count = (segment_column + 1u) * ${tiles} / ${
-        vary("segment_columns", shape.segmentColumns)
-      } - tile_start;`,
-    `  let segment_start = segment_row * ${size("rows", rows)} / ${
-      vary("segment_rows", shape.segmentRows)
-    };`,
-    `  let segment_end = (segment_row + 1u) * ${size("rows", rows)} / ${
-      vary("segment_rows", shape.segmentRows)
-    };`,
+      : `  let tile_count = ${narrow} + select(0u, 1u, segment_column < ${wider});`,
+    `  let tall_before = min(segment_row, ${vary("tall_rows", heights.tallRows)});`,
+    `  let height = select(${vary("low", heights.low)}, ${
+      vary("tall", heights.tall)
+    }, segment_row < ${vary("tall_rows", heights.tallRows)});`,
+    `  let segment_start = min(${size("rows", rows)}, tall_before * ${
+      vary("tall", heights.tall)
+    } + (segment_row - tall_before) * ${vary("low", heights.low)});`,
+    `  let segment_end = min(${size("rows", rows)}, segment_start + height);`,
     ...(clip ?? ["  let row_start = segment_start;", "  let row_end = segment_end;"]),
     `  let depth_end = (row_end - row_start) * tile_count * ${size("batch", shape.batch)};`,
   ].join("\n");

@@ -50,6 +50,7 @@ function shape(more: Partial<CorrelationShape> = {}): CorrelationShape {
     firstColumn: 0,
     segmentColumns: 2,
     segmentRows: 3,
+    segmentHeights: { tall: 3, tallRows: 3, low: 3 },
     firstBucket: 0,
     bucketColumns: 2,
     imagesFirst: true,
@@ -63,22 +64,24 @@ Deno.test("correlationBatches() counts pieces of the width, filter rows, groups 
   assert.equal(correlationBatches(shape({ outer: [], groups: 1 })), 2 * 6);
 });
 
-Deno.test("correlationBatchText() is the same for any number of segment rows", () => {
-  const text = (segmentRows: number) => {
+Deno.test("correlationBatchText() is the same for any number of segment rows, however high", () => {
+  const text = (segmentRows: number, tall: number) => {
     const module = moduleBuilder("constant");
-    const made = correlationBatchText(module, shape({ segmentRows }));
+    const segmentHeights = { tall, tallRows: segmentRows - 1, low: 1 };
+    const made = correlationBatchText(module, shape({ segmentRows, segmentHeights }));
     return { made, uniforms: [...module.uniforms()!] };
   };
-  assert.equal(text(2).made, text(9).made);
-  assert.notDeepEqual(text(2).uniforms, text(9).uniforms);
+  assert.equal(text(2, 8).made, text(9, 1).made);
+  assert.notDeepEqual(text(2, 8).uniforms, text(9, 1).uniforms);
+  assert.notDeepEqual(text(3, 4).uniforms, text(3, 3).uniforms);
 });
 
 Deno.test("correlationBatchText() bakes in the tiles of segments that have equally many", () => {
   const text = (mode: "constant" | "uniform", segmentColumns: number) =>
     correlationBatchText(moduleBuilder(mode), shape({ segmentColumns }));
   assert.match(text("constant", 2), /tile_count = 2u;/);
-  assert.match(text("constant", 3), /tile_count = \(segment_column \+ 1u\) \* 4u/);
-  assert.match(text("uniform", 2), /tile_count = \(segment_column \+ 1u\)/);
+  assert.match(text("constant", 3), /tile_count = sizes\.\w+ \+ select\(0u, 1u/);
+  assert.match(text("uniform", 2), /tile_count = sizes\.\w+ \+ select\(0u, 1u/);
 });
 
 function loaderOf(
