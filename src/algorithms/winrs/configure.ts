@@ -17,7 +17,7 @@ import { clippedFilterRow } from "./clipping.ts";
 import { type Omega, omegaName, tileElements } from "./omega.ts";
 import { NEVER } from "./throughput.ts";
 import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
-import { leastSpan, makespan, type WorkgroupGroup } from "./makespan.ts";
+import { makespan, type WorkgroupGroup } from "./makespan.ts";
 import {
   bucketElements,
   gridSegments,
@@ -105,18 +105,19 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
     const grids = segments === undefined
       ? candidateGrids(axes, pair, baseline, mostSegments(problem, parameters))
       : [segment(axes.outputRows, axes.outputWidth, pair, segments, axes.paddingRows)];
-    return grids.map((segmentation) => {
-      const predictedMs = (span: typeof makespan) =>
-        predictMs(problem, axes, pair, segmentation, figures, span);
-      return { pair, baseline, segmentation, predictedMs, leastMs: predictedMs(leastSpan) };
-    });
+    return grids.map((segmentation) => ({
+      pair,
+      baseline,
+      segmentation,
+      leastMs: predictMs(problem, axes, pair, segmentation, figures, "least"),
+    }));
   }).sort((a, b) => a.leastMs - b.leastMs);
   let fastest = Infinity;
   const timed = [];
   // What cannot be fast enough need not be looked at.
   for (const { leastMs, ...choice } of choices) {
     if (leastMs > fastest * TIME_SLACK) break;
-    const predictedMs = choice.predictedMs(makespan);
+    const predictedMs = predictMs(problem, axes, choice.pair, choice.segmentation, figures);
     timed.push({ ...choice, predictedMs });
     fastest = Math.min(fastest, predictedMs);
   }
@@ -192,6 +193,8 @@ export function configureAs(
 
 /**
  * Milliseconds of the kernels and the reduction: workgroups begin as others end, and the slowest ends a little after the others.
+ *
+ * @param span Whether they are scheduled, or no schedule takes less.
  */
 function predictMs(
   problem: ConvProblem,
@@ -199,7 +202,7 @@ function predictMs(
   pair: KernelPair,
   segmentation: Segmentation,
   { throughput, block, parameters, across, sets, parts, storeRate }: Figures,
-  span = makespan,
+  span: "scheduled" | "least" = "scheduled",
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
   /** Parts that a segment's sums are stored in; empty sums are stored once, too. */
@@ -215,7 +218,8 @@ function predictMs(
     const tileMs = 2 * problem.batch * filter * gradient * outChannels * inChannels * inFlight /
       (throughput(omega) * 1e9);
     const blocks = blockCount(problem, omega, block(omega));
-    const { tall, tallRows, low } = rowHeights(kernelRows(axes, omega), segmentation);
+    const size = kernelRows(axes, omega);
+    const { tall, tallRows, low } = rowHeights(size, segmentation);
     const wide = Math.ceil(tiles / segmentColumns);
     const wider = tiles % segmentColumns;
     const narrow = Math.floor(tiles / segmentColumns);
@@ -227,11 +231,13 @@ function predictMs(
           [blocks * (segmentColumns - wider), height * narrow],
         ],
       ).flat();
-    const groups = [...rowsOf(tallRows, tall), ...rowsOf(rows - tallRows, low)];
-    const last = parameters.unevenness * tall * wide;
+    const longest = tall * wide;
+    const ends = span === "least"
+      ? Math.max(blocks * size * tiles / inFlight, longest)
+      : makespan([...rowsOf(tallRows, tall), ...rowsOf(rows - tallRows, low)], inFlight);
     const speed = partsOf(omega, tiles, segmentColumns) === 1 ? 1 : parts;
     return tileMs * keptShare(axes, omega) * across(omega, wide) / speed *
-        (span(groups, inFlight) + last) +
+        (ends + parameters.unevenness * longest) +
       sets(omega) * parameters.launch;
   };
   const reduction = count === 1

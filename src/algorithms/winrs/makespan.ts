@@ -37,9 +37,3 @@ export function makespan(groups: readonly WorkgroupGroup[], places: number): num
   }
   return free.at(-1)!.at;
 }
-
-/** What no order of a {@linkcode makespan} is below: the mean of all places, and the longest workgroup. */
-export function leastSpan(groups: readonly WorkgroupGroup[], places: number): number {
-  const all = groups.reduce((sum, [count, time]) => sum + count * time, 0);
-  return Math.max(all / places, ...groups.map(([count, time]) => count === 0 ? 0 : time));
-}
