@@ -7,7 +7,7 @@
  * errs. Kernels are compiled before anything is measured, since a GPU clocks
  * down meanwhile; what there is no time for is left out.
  *
- * Lines: `one` is a measurement: problem, phase, pair, tiles, grid, buckets, ms, predicted ms, TFLOP/s of direct
+ * Lines: `one` is a measurement: problem, phase, pair, tiles, grid (in brackets the last row's share of the others), buckets, ms, predicted ms, TFLOP/s of direct
  * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */

@@ -11,6 +11,7 @@ import { gridSegments } from "../../src/algorithms/winrs/segments.ts";
 import { expectPlanned } from "../../src/algorithms/refusal.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 import { convProblem } from "../../src/problem/conv_problem.ts";
+import { parseDescriptor } from "../../src/problem/descriptor.ts";
 import { convSubject } from "../../src/run/conv_subject.ts";
 import { fillOperands } from "../../src/run/operands.ts";
 import { LAYOUTS } from "../../src/tensor/layout.ts";
@@ -254,16 +255,7 @@ Deno.test("vectors of channels, and tiles that are counted, agree with FP64", as
 
 Deno.test("segments of unlike height and width sum each row and tile once, of one kernel and of two", async () => {
   using gpu = await open();
-  const problem = convProblem({
-    op: "bwd-filter",
-    batch: 2,
-    inChannels: 6,
-    outChannels: 5,
-    inputSize: [11, 17],
-    filterSize: [3, 3],
-    paddingBegin: [1, 1],
-    paddingEnd: [1, 1],
-  });
+  const problem = parseDescriptor("mb2ic6ih11iw17oc5kh3ph1", "bwd-filter");
   const { tiledRows, filterWidth, outputWidth, outputRows } = reduceAxes(problem);
   for (
     const [name, rows, columns, last, heights] of [
@@ -280,13 +272,19 @@ Deno.test("segments of unlike height and width sum each row and tile once, of on
       heights,
     );
     const configuration = configureAs(problem, pair, grid);
-    for (const mode of ["constant", "uniform"] as const) {
-      const request = winrsRequest(gpu, problem, { layout: "nhwc", policy: SMALLEST, sizes: mode });
+    for (
+      const [layout, mode] of [
+        ["nhwc", "constant"],
+        ["nchw", "constant"],
+        ...LAYOUTS.map((layout) => [layout, "uniform"] as const),
+      ] as const
+    ) {
+      const request = winrsRequest(gpu, problem, { layout, policy: SMALLEST, sizes: mode });
       const plan = expectPlanned(planConfiguration(request, mode, configuration));
       const subject = convSubject(request);
       const operands = fillOperands(subject, "uniform11", 5);
       const { verdict, message } = await checkRun(gpu, plan, subject, operands, 2);
-      assert.equal(verdict, "pass", `${name} ${mode}: ${message}`);
+      assert.equal(verdict, "pass", `${name} ${layout} ${mode}: ${message}`);
     }
   }
 });

@@ -17,6 +17,7 @@ import { clippedFilterRow } from "./clipping.ts";
 import { type Omega, omegaName, tileElements } from "./omega.ts";
 import { NEVER } from "./throughput.ts";
 import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
+import { evenParts } from "../../kernels/slices/correlation.ts";
 import { makespan, type WorkgroupGroup } from "./makespan.ts";
 import {
   bucketElements,
@@ -219,24 +220,22 @@ function predictMs(
       (throughput(omega) * 1e9);
     const blocks = blockCount(problem, omega, block(omega));
     const size = kernelRows(axes, omega);
-    const { tall, tallRows, low } = rowHeights(size, segmentation);
-    const wide = Math.ceil(tiles / segmentColumns);
-    const wider = tiles % segmentColumns;
-    const narrow = Math.floor(tiles / segmentColumns);
+    const heights = rowHeights(size, segmentation);
+    const widths = evenParts(tiles, segmentColumns);
+    const longest = heights.long * widths.long;
     const rowsOf = (count: number, height: number): WorkgroupGroup[] =>
-      wider === 0 ? [[blocks * segmentColumns * count, height * wide]] : Array.from(
-        { length: count },
-        (): WorkgroupGroup[] => [
-          [blocks * wider, height * wide],
-          [blocks * (segmentColumns - wider), height * narrow],
-        ],
-      ).flat();
-    const longest = tall * wide;
-    const ends = span === "least"
-      ? Math.max(blocks * size * tiles / inFlight, longest)
-      : makespan([...rowsOf(tallRows, tall), ...rowsOf(rows - tallRows, low)], inFlight);
+      widths.longOnes === 0
+        ? [[blocks * segmentColumns * count, height * widths.short]]
+        : Array.from({ length: count }, (): WorkgroupGroup[] => [
+          [blocks * widths.longOnes, height * widths.long],
+          [blocks * (segmentColumns - widths.longOnes), height * widths.short],
+        ]).flat();
+    const ends = span === "least" ? Math.max(blocks * size * tiles / inFlight, longest) : makespan([
+      ...rowsOf(heights.longOnes, heights.long),
+      ...rowsOf(rows - heights.longOnes, heights.short),
+    ], inFlight);
     const speed = partsOf(omega, tiles, segmentColumns) === 1 ? 1 : parts;
-    return tileMs * keptShare(axes, omega) * across(omega, wide) / speed *
+    return tileMs * keptShare(axes, omega) * across(omega, widths.long) / speed *
         (ends + parameters.unevenness * longest) +
       sets(omega) * parameters.launch;
   };

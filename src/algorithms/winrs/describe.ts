@@ -3,7 +3,7 @@ import { dataElements } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
 import { kernelRows } from "./axes.ts";
 import { omegaName } from "./omega.ts";
-import { heightStarts, rowHeights, type Segmentation } from "./segments.ts";
+import { partStarts, rowHeights, type Segmentation } from "./segments.ts";
 import type { Share, ShareKernel } from "./share.ts";
 
 /**
@@ -20,7 +20,7 @@ export function describeConfiguration(
   const { rows, columns, count, shared, firstColumns } = segmentation;
   // A nested kernel's segments are of whole tiles of rows.
   const size = kernelRows(axes, pair.first);
-  const rowStarts = heightStarts(size, rows, rowHeights(size, segmentation));
+  const rowStarts = partStarts(size, rows, rowHeights(size, segmentation));
   const buckets = shared && columns > firstColumns
     ? `, ${count} buckets, which the second kernel adds to`
     : `, ${count === 1 ? "1 bucket" : `${count} buckets`}`;

@@ -1,4 +1,4 @@
-import type { RowHeights } from "../../kernels/slices/correlation.ts";
+import { evenParts, type Parts } from "../../kernels/slices/correlation.ts";
 import type { KernelPair } from "./pair.ts";
 
 /** The expected segment of ∇Y: Ŝ_H rows, and Ŝ_W columns, a multiple of r0 or all of O_W. */
@@ -75,19 +75,14 @@ export function tileSegments(
   return gridSegments(outputHeight, outputWidth, pair, rows, columns);
 }
 
-/** The heights of rows of segments that share so many rows of ∇Y, or tiles of them. The taller ones begin first. */
+/** The heights of rows of segments that share so many rows of ∇Y, or tiles of them. */
 export function rowHeights(
   size: number,
   { rows, last }: Pick<Segmentation, "rows" | "last">,
-): RowHeights {
-  if (last === 1) {
-    const [low, taller] = [Math.floor(size / rows), size % rows];
-    return taller === 0
-      ? { tall: low, tallRows: rows, low }
-      : { tall: low + 1, tallRows: taller, low };
-  }
-  const tall = Math.ceil(size / (rows - 1 + last) - ROUNDING);
-  return { tall, tallRows: rows - 1, low: Math.max(0, size - (rows - 1) * tall) };
+): Parts {
+  if (last === 1) return evenParts(size, rows);
+  const long = Math.ceil(size / (rows - 1 + last) - ROUNDING);
+  return { long, longOnes: rows - 1, short: Math.max(0, size - (rows - 1) * long) };
 }
 
 /** Shares are quotients of whole numbers. */
@@ -103,19 +98,19 @@ export function longestSum(
   segmentation: Pick<Segmentation, "rows" | "last">,
   segmentColumns: number,
 ): number {
-  return rowHeights(size, segmentation).tall * Math.ceil(tiles / segmentColumns) * batch;
+  return rowHeights(size, segmentation).long * Math.ceil(tiles / segmentColumns) * batch;
 }
 
-/** rows + 1 boundaries of rows so high. */
-export function heightStarts(
+/** count + 1 boundaries of that many parts of `size`. */
+export function partStarts(
   size: number,
-  rows: number,
-  { tall, tallRows, low }: RowHeights,
+  count: number,
+  { long, longOnes, short }: Parts,
 ): number[] {
-  return Array.from({ length: rows + 1 }, (_, row) => {
-    const before = Math.min(row, tallRows);
-    return Math.min(size, before * tall + (row - before) * low);
-  });
+  return Array.from(
+    { length: count + 1 },
+    (_, i) => Math.min(size, i * short + Math.min(i, longOnes) * (long - short)),
+  );
 }
 
 /**
@@ -141,16 +136,18 @@ export function gridSegments(
   const columns = firstColumns + secondColumns;
   const shared = second !== undefined && (single || (sharing && secondColumns <= firstColumns));
   const columnStarts = [
-    ...starts(k0, firstColumns).map((tile) => tile * first.r),
+    ...partStarts(k0, firstColumns, evenParts(k0, firstColumns)).map((tile) => tile * first.r),
     ...(second
-      ? starts(k1, secondColumns).slice(1).map((tile) => k0 * first.r + tile * second.r)
+      ? partStarts(k1, secondColumns, evenParts(k1, secondColumns)).slice(1).map((tile) =>
+        k0 * first.r + tile * second.r
+      )
       : []),
   ].map((start) => Math.min(start, outputWidth));
   return {
     rows,
     last,
     columns,
-    rowStarts: heightStarts(outputHeight, rows, rowHeights(outputHeight, { rows, last })),
+    rowStarts: partStarts(outputHeight, rows, rowHeights(outputHeight, { rows, last })),
     columnStarts,
     firstColumns,
     count: rows * (shared ? firstColumns : columns),
@@ -187,12 +184,6 @@ export function bucketOf(segmentation: Segmentation, row: number, column: number
 /** Elements of workspace: (Z − 1)·|∇W|, since the first bucket is ∇W itself. */
 export function bucketElements(segmentation: Segmentation, filterElements: number): number {
   return (segmentation.count - 1) * filterElements;
-}
-
-/** parts + 1 boundaries of `size` cut into parts that differ by 1 at most, the longer ones first. */
-export function starts(size: number, parts: number): number[] {
-  const [short, longer] = [Math.floor(size / parts), size % parts];
-  return Array.from({ length: parts + 1 }, (_, i) => i * short + Math.min(i, longer));
 }
 
 function checkSizes(sizes: Readonly<Record<string, number>>): void {

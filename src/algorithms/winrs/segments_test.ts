@@ -5,8 +5,8 @@ import {
   bucketElements,
   bucketOf,
   gridSegments,
-  heightStarts,
   mostRows,
+  partStarts,
   rowHeights,
   segment,
   type Segmentation,
@@ -100,12 +100,12 @@ Deno.test("rowHeights() gives all rows away once, however few there are", () => 
   });
   fc.assert(fc.property(sizes, ({ size, rows, last }) => {
     const made = rowHeights(size, { rows, last });
-    const heights = differences(heightStarts(size, rows, made));
+    const heights = differences(partStarts(size, rows, made));
     assert.equal(heights.reduce((sum, height) => sum + height, 0), size);
     assert.ok(
       heights.every((height, row) => height >= 0 && (row === 0 || height <= heights[row - 1]!)),
     );
-    assert.equal(heights[0], made.tall);
+    assert.equal(heights[0], made.long);
   }));
 });
 

@@ -35,7 +35,8 @@ export interface CorrelationShape {
   readonly firstColumn: number;
   readonly segmentColumns: number;
   readonly segmentRows: number;
-  readonly segmentHeights: RowHeights;
+  /** Rows of ∇Y of each, or tiles of them. */
+  readonly segmentHeights: Parts;
   /** Bucket of the first segment of row 0, and of how many a row has. */
   readonly firstBucket: number;
   readonly bucketColumns: number;
@@ -45,11 +46,17 @@ export interface CorrelationShape {
   readonly channelsInner: boolean;
 }
 
-/** How high rows of segments are, in rows or tiles of them: so many are `tall`, those behind them `low`; the end cuts the last ones short. */
-export interface RowHeights {
-  readonly tall: number;
-  readonly tallRows: number;
-  readonly low: number;
+/** A length in parts, the longer ones first: so many are `long`, those behind them `short`; its end cuts the last ones off. */
+export interface Parts {
+  readonly long: number;
+  readonly longOnes: number;
+  readonly short: number;
+}
+
+/** Parts that differ by 1 at most. */
+export function evenParts(size: number, parts: number): Parts {
+  const [short, longOnes] = [Math.floor(size / parts), size % parts];
+  return { long: longOnes === 0 ? short : short + 1, longOnes, short };
 }
 
 /** Outer axes as kernels go over them: of the one whose rows are tiled pieces of the filter, and tiles. */
@@ -92,10 +99,25 @@ function parameters(module: ModuleBuilder) {
   return (name: string, value: number) => module.parameter(`winrs_${name}`, value >>> 0);
 }
 
+/** WGSL of where part `index` begins, and of how long it is. */
+function partText(
+  vary: ReturnType<typeof parameters>,
+  name: string,
+  index: string,
+  { long, longOnes, short }: Parts,
+): { start: string; length: string } {
+  const [longer, shorter] = [vary(`${name}_long`, long), vary(`${name}_short`, short)];
+  const ones = vary(`${name}_long_ones`, longOnes);
+  return {
+    start: `${index} * ${shorter} + min(${index}, ${ones}) * (${longer} - ${shorter})`,
+    length: `select(${shorter}, ${longer}, ${index} < ${ones})`,
+  };
+}
+
 /** Declares piece, filter row, group and segment of a batch, and the depth that its rows, tiles and images make. */
 export function correlationBatchText(module: ModuleBuilder, shape: CorrelationShape): string {
   const [size, vary] = [correlationSizes(module), parameters(module)];
-  const { width, segmentHeights: heights } = shape;
+  const { width } = shape;
   const outer = outerUnits(shape);
   const rows = product(outer.map(({ places }) => places));
   const [outermost, ...inner] = outer;
@@ -107,8 +129,9 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     { name: "segment_column", radix: vary("segment_columns", shape.segmentColumns) },
     { name: "segment_row", radix: vary("segment_rows", shape.segmentRows) },
   ];
-  const narrow = vary("narrow", Math.floor(shape.tiles / shape.segmentColumns));
-  const wider = vary("wider", shape.tiles % shape.segmentColumns);
+  const widths = evenParts(shape.tiles, shape.segmentColumns);
+  const column = partText(vary, "column", "segment_column", widths);
+  const row = partText(vary, "row", "segment_row", shape.segmentHeights);
   // Rows of the gradient that meet the input in this row of the filter: start·stride + tap·dilation − padding >= 0.
   const clip = outermost === undefined || isTiled(shape, 0) ? undefined : [
     `  let clip_at = i32(tap0 * ${size("dilation0", outermost.dilation)}) - i32(${
@@ -129,19 +152,12 @@ export function correlationBatchText(module: ModuleBuilder, shape: CorrelationSh
     `  let bucket = segment_row * ${
       vary("bucket_columns", shape.bucketColumns)
     } + segment_column + ${vary("first_bucket", shape.firstBucket)};`,
-    // The wider ones first.
-    `  let tile_start = segment_column * ${narrow} + min(segment_column, ${wider});`,
-    evenTiles(module, shape)
-      ? `  let tile_count = ${size("segment_tiles", shape.tiles / shape.segmentColumns)};`
-      : `  let tile_count = ${narrow} + select(0u, 1u, segment_column < ${wider});`,
-    `  let tall_before = min(segment_row, ${vary("tall_rows", heights.tallRows)});`,
-    `  let height = select(${vary("low", heights.low)}, ${
-      vary("tall", heights.tall)
-    }, segment_row < ${vary("tall_rows", heights.tallRows)});`,
-    `  let segment_start = min(${size("rows", rows)}, tall_before * ${
-      vary("tall", heights.tall)
-    } + (segment_row - tall_before) * ${vary("low", heights.low)});`,
-    `  let segment_end = min(${size("rows", rows)}, segment_start + height);`,
+    `  let tile_start = ${column.start};`,
+    `  let tile_count = ${
+      evenTiles(module, shape) ? size("segment_tiles", widths.short) : column.length
+    };`,
+    `  let segment_start = min(${size("rows", rows)}, ${row.start});`,
+    `  let segment_end = min(${size("rows", rows)}, segment_start + ${row.length});`,
     ...(clip ?? ["  let row_start = segment_start;", "  let row_end = segment_end;"]),
     `  let depth_end = (row_end - row_start) * tile_count * ${size("batch", shape.batch)};`,
   ].join("\n");
