@@ -1,4 +1,4 @@
-/** The benchmarks of workgroup memory move what they say, on the driver at hand. */
+/** The benchmarks of workgroup memory and of products do what they say, on the driver at hand. */
 import assert from "#assert";
 import { timeProbe } from "../../bench/probes/probe.ts";
 import {
@@ -8,6 +8,13 @@ import {
   wayProbe,
   ways,
 } from "../../bench/probes/workgroup_memory.ts";
+import {
+  productCount,
+  productFault,
+  productLoopName,
+  productLoopProbe,
+  productLoops,
+} from "../../bench/probes/products.ts";
 import { openDevice } from "../../src/gpu/device.ts";
 import { backend } from "./driver.ts";
 
@@ -31,4 +38,18 @@ Deno.test("each width has strides without and with conflicts, and half of its th
   const [store, , , , , , , half] = ways();
   assert.equal(wayBytes(store!, 2, 3), 4 * 8 * 2 * 256 * 3);
   assert.equal(wayBytes(half!, 2, 3), wayBytes(store!, 2, 3) / 2);
+});
+
+Deno.test("loops of products leave the sums of as many rounds, from memory and registers", async () => {
+  using gpu = await openDevice({ backend });
+  const names = productLoops().map(productLoopName);
+  assert.equal(new Set(names).size, names.length);
+  // Each form once; longer texts are the same row again.
+  const forms = productLoops().filter(({ depth, columns }) => depth <= 4 || columns < 16);
+  for (const loop of forms) {
+    const { result } = await timeProbe(gpu, { ...productLoopProbe(loop, 3, 2), fillNs: 1 });
+    assert.equal(productFault(loop, 3, result), -1, productLoopName(loop));
+    assert.equal(productFault(loop, 4, result), 0, productLoopName(loop));
+    assert.equal(productCount(loop, 3, 2), 8 * loop.columns * loop.depth * loop.threads * 6);
+  }
 });

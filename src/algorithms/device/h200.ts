@@ -23,10 +23,11 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  *   (`bench/im2win.ts`), checked by `bench/planner_check.ts bench/results/h200-2026-11-21/im2win.wgconv.jsonl`.
  * - `rates.winrs`, in nhwc: the rates by which the model predicts what kernels alone take in `bench/winrs_sweep.ts 200 nhwc`,
  *   `bench/results/h200-2026-11-28/winrs_sweep.txt`, whose segments began with the smaller ones; a16n9r8's, which was not alone
- *   there, by its choices, a2n1r1's of the two problems of 128 and 256 channels. `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
+ *   there, by its choices, a2n1r1's of the two problems of 128 and 256 channels; nested kernels', a8n3r6's and a8n4r5's of
+ *   `shorter_winrs.jsonl` there. `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
  *   `winrsAcross.small` is of the probes of two calibrations, whose segments are a tile wide; `large` by as much more as kernels
  *   in nhwc are faster since, and `winrsImages` and `winrsParts`: by hand, to `bench/results/h100-2026-11-28/`
- *   (docs/performance/winrs.md, Nested kernels).
+ *   (docs/performance/winrs.md, Nested kernels), the former by as much more as nested kernels and those of 8 slices in nhwc are since.
  * - `warps`, the other `shares.policies`, `shares.packing`: `bench/gemm_policies.ts` (docs/performance/gemm.md, Policies). 8 warps of `large` and `huge` never
  *   keep a multiprocessor busy, so theirs is more than what they reach. `dealtUnevenly` is a guess.
  * - `rates.dot4`: `bench/results/h200-2026-11-22/int8.jsonl`, whose 16 cases are predicted within 8 %.
@@ -118,8 +119,8 @@ export const H200: DeviceModel = {
       a2n1r1: 41.5,
       a4n2r3: 62.5,
       a4n3r2: 63.9,
-      a8n3r6: 87.4,
-      a8n4r5: 98.2,
+      a8n3r6: 88.6,
+      a8n4r5: 100.6,
       a8n5r4: 99.8,
       a8n6r3: 93,
       a8n7r2: 71,
@@ -128,8 +129,8 @@ export const H200: DeviceModel = {
       a16n7r10: 142.2,
       a16n8r9: 149.8,
       a16n9r8: 152,
-      a4n2r3xa4n2r3: 79.1,
-      a4n3r2xa4n3r2: 85,
+      a4n2r3xa4n2r3: 83,
+      a4n3r2xa4n3r2: 89.7,
     },
     winrsOverall: 93,
     winrsBuckets: 4,
@@ -309,14 +310,14 @@ export const H200: DeviceModel = {
     windows: { along: 0.8, across: 0.66 },
     matrices: { along: 0.7, across: 0.42 },
     winrsAcross: { large: 2.6, small: 2.74 },
-    winrsImages: { large: 1.25, small: 1.18 },
+    winrsImages: { large: 1.29, small: 1.2 },
     winrsWide: { a2n1r1: 1.18, a4n2r3: 1.085, a4n3r2: 1.085 },
     winrsHalf: 0.88,
     winrsUnits: {
       a4n2r3: 4.64,
       a4n3r2: 5.16,
-      a8n3r6: 2.84,
-      a8n4r5: 2.6,
+      a8n3r6: 2.8,
+      a8n4r5: 2.54,
       a8n5r4: 3.07,
       a8n6r3: 2.63,
       a8n7r2: 3.49,

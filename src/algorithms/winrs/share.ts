@@ -248,7 +248,9 @@ function shareKernel(
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
-    const operands = { slices, across, scalar: types.tile };
+    // Of 4 slices loops are slower with it, 0.92 (docs/performance/machine_code.md, A shorter loop).
+    const parted = layout === "nhwc" && types.tile === "f32" && slices >= 8;
+    const operands = { slices, across, scalar: types.tile, parted };
     const rotates = omega.rows !== undefined ||
       layout === "nhwc" && (slices === 16 || slices === 8 && partial === 0);
     const rotation = rotates ? ROTATION : undefined;

@@ -142,12 +142,25 @@ Deno.test("correlationLoader() counts tiles where a step of single channels woul
 
 Deno.test("correlationLoader() stores vectors of channels as vectors, and of single ones elements", () => {
   const stores = (vector: 1 | 4) => loaderOf({}, { vector }).store.match(/^ *tile\[.*$/gm)!;
-  // One text for patches inside and at edges, or one each.
   assert.equal(stores(4).length, 4);
-  assert.equal(stores(1).length, 2 * 2 * 4);
+  assert.equal(stores(1).length, 2 * 4);
   assert.ok(stores(1).every((line) => line.includes("[b_place0 % 4u] = ")));
   assert.ok(stores(4).every((line) => line.includes("[2u + b_place0 / 4u] = ")), stores(4)[0]);
   assert.match(loaderOf({}, { vector: 4 }).fetch, /= input_data\[/);
+});
+
+Deno.test("correlationLoader() masks patches where they are, at edges alone where threads agree on the tile", () => {
+  const { store } = loaderOf({});
+  const [edges, ...inner] = store.split("\n    }\n") as [string, ...string[]];
+  assert.match(
+    edges,
+    /^ {4}if \(b_c0 > \d+u\) \{\n {6}b_x0_0 = select\(0\.0f, b_x0_0, b_c0 \+ 0u < /,
+  );
+  assert.doesNotMatch(inner.join(), /select/);
+  for (const other of [loaderOf({ batch: 6 }), loaderOf({}, { mode: "uniform" })]) {
+    assert.match(other.store, /let b_m0_0 = select\(/);
+    assert.doesNotMatch(other.store, /if \(b_c0/);
+  }
 });
 
 Deno.test("correlationStore() adds to what is there: never, after the first part, or always", () => {

@@ -22,6 +22,11 @@ export interface SliceOperands {
   readonly scalar: Scalar;
   /** The operand whose rows threads copy as they are, if there is one. */
   readonly copied?: Side;
+  /**
+   * Whether rows are in parts also where their vectors are not exchanged: a thread then has an address for each operand, and not
+   * for each fragment (docs/performance/machine_code.md, A shorter loop).
+   */
+  readonly parted?: boolean;
 }
 
 /**
@@ -80,7 +85,7 @@ export function sliceThreadGrid(
 export function sliceTile(policy: SlicePolicy, operands: SliceOperands): SliceTile {
   const { slices, across, scalar, copied } = operands;
   const together = copied === undefined ? 1 : rowsTogether(policy, slices, copied);
-  const rows = exchangedRows(policy, across) ?? flatRows(policy, across);
+  const rows = partedRows(policy, operands) ?? flatRows(policy, across);
   const sizes = [
     policy.buffers,
     slices,
@@ -158,16 +163,19 @@ function flatRows(policy: SlicePolicy, across: AcrossSides): TileRows {
 }
 
 /**
- * Rows whose vectors are exchanged ({@linkcode isSwizzled}), in parts: a thread has an address for each turn of its place, and a
- * fragment is a part. Undefined where they are not exchanged, or threads do not fill parts.
+ * Rows in parts: a thread has an address for each turn of its place, of which there are some where vectors are exchanged
+ * ({@linkcode isSwizzled}), and a fragment is a part. Undefined where none are asked for, or threads do not fill them.
  */
-function exchangedRows(policy: SlicePolicy, across: AcrossSides): TileRows | undefined {
+function partedRows(
+  policy: SlicePolicy,
+  { across, parted = false }: SliceOperands,
+): TileRows | undefined {
   const counts = [sideThreads(policy, "a"), sideThreads(policy, "b")] as const;
   const [few, many] = [Math.min(...counts), Math.max(...counts)];
   const vectors = sliceRowVectors(policy, across);
   const whole = [vectors, firstVector(policy, "b")].every((count) => count % many === 0) &&
     counts.every((count) => Number.isInteger(Math.log2(count)));
-  if (!isSwizzled(policy, across) || !whole || few === 1) return undefined;
+  if (!(isSwizzled(policy, across) || parted) || !whole || few === 1) return undefined;
   const thread = (side: Side, turn: number) =>
     `t${side === "a" ? "y" : "x"}${turn === 0 ? "" : `_${turn}`}`;
   // A part is a fragment of the side of many threads, and some of the other's.

@@ -28,12 +28,15 @@ const POLICIES = [
 ];
 
 const OPERANDS = (["a", "b", undefined] as const).flatMap((copied) =>
-  ([[], ["a"], ["b"], ["a", "b"]] as const).map((across): SliceOperands => ({
-    slices: 4,
-    across,
-    scalar: "f32",
-    ...(copied === undefined ? {} : { copied }),
-  }))
+  ([[], ["a"], ["b"], ["a", "b"]] as const).flatMap((across) =>
+    [false, true].map((parted): SliceOperands => ({
+      slices: 4,
+      across,
+      scalar: "f32",
+      parted,
+      ...(copied === undefined ? {} : { copied }),
+    }))
+  )
 );
 
 /** Indices of a text, `[2][t / 2u]`, as numbers; whole numbers are BigInt, which divides as u32 does. */
