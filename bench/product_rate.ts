@@ -33,7 +33,7 @@ const pattern = parsePattern(values.match);
 console.log(gpu.info.adapter);
 console.log(`${"loop".padEnd(62)} TFLOP/s  share`);
 for (const loop of productLoops().filter((one) => pattern.test(productLoopName(one)))) {
-  const rounds = gpu.info.software ? 4 : Math.round(32768 / loop.depth);
+  const rounds = gpu.info.software ? 4 : Math.round(8192 / loop.depth);
   const { ns, result } = await timeProbe(gpu, productLoopProbe(loop, rounds, workgroups));
   const wrong = productFault(loop, rounds, result);
   if (wrong >= 0) throw new Error(`${productLoopName(loop)} leaves ${result[wrong]} at ${wrong}`);

@@ -76,6 +76,16 @@ function factor(i: number): number {
   return (i * 5) % 7 - 2;
 }
 
+/** By what they are multiplied in a row of a slice's tile, so that no row is another's. */
+function scale(slice: number, k: number): number {
+  return 1 + (slice + k) % 2;
+}
+
+/** Slices of a tile that is as deep as the text: as many as fit. */
+function sliceCount(depth: number): number {
+  return Math.min(SLICES, Math.floor(32768 / (16 * VECTORS * depth)));
+}
+
 export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: number): Probe {
   const { threads, columns, depth, loads, barrier, order } = loop;
   const tile = { threadRows: ROWS, threadColumns: columns };
@@ -85,8 +95,7 @@ export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: 
     ...Array.from({ length: aVectors }, (_, i) => ({ name: `a${i}`, at: `ty + ${8 * i}u` })),
     ...Array.from({ length: bVectors }, (_, j) => ({ name: `b${j}`, at: `16u + tx + ${2 * j}u` })),
   ];
-  // Of slices that are as deep as the text, as many as fit.
-  const slices = Math.min(SLICES, Math.floor(32768 / (16 * VECTORS * depth)));
+  const slices = sliceCount(depth);
   const products = multiplyFragments(
     innerProduct("f32"),
     tile,
@@ -112,9 +121,10 @@ export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: 
     ...(loads
       ? [
         `  for (var i = t; i < ${slices * depth * VECTORS}u; i += ${threads}u) {`,
-        `    tile[i / ${
-          depth * VECTORS
-        }u][i / ${VECTORS}u % ${depth}u][i % ${VECTORS}u] = data[i % ${VECTORS}u];`,
+        `    let of_slice = i / ${depth * VECTORS}u;`,
+        `    let k = i / ${VECTORS}u % ${depth}u;`,
+        `    let vector = i % ${VECTORS}u;`,
+        "    tile[of_slice][k][vector] = f32(1u + (of_slice + k) % 2u) * data[vector];",
         "  }",
         "  workgroupBarrier();",
       ]
@@ -148,10 +158,11 @@ export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: 
 
 /** Where a thread's sums, four columns' of all rows and vectors each, are others than they should be; -1 for nowhere. */
 export function productFault(
-  { threads, columns, depth }: ProductLoop,
+  { threads, columns, depth, loads }: ProductLoop,
   rounds: number,
   result: Float32Array,
 ): number {
+  const sum = (all: readonly number[]) => all.reduce((total, one) => total + one, 0);
   const vectors = (first: number, step: number, count: number) =>
     Array.from({ length: count }, (_, i) => first + i * step);
   return result.findIndex((value, i) => {
@@ -163,7 +174,8 @@ export function productFault(
     const ofColumns = vectors(16 + tx, 2, fragments(columns)).map((vector) =>
       factor(4 * vector + i % 4)
     );
-    const sum = (all: readonly number[]) => all.reduce((total, one) => total + one, 0);
-    return value !== rounds * depth * sum(rows) * sum(ofColumns);
+    const slice = Math.floor(thread / SLICE_THREADS) % sliceCount(depth);
+    const times = Array.from({ length: depth }, (_, k) => loads ? scale(slice, k) ** 2 : 1);
+    return value !== rounds * sum(times) * sum(rows) * sum(ofColumns);
   });
 }

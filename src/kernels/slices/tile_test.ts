@@ -186,3 +186,25 @@ Deno.test("exchanged rows are found by as many addresses as a thread has turns",
   }
   assert.deepEqual([...threads].sort(), ["tx", "ty", "ty_1", "ty_2", "ty_3"]);
 });
+
+Deno.test("rows in parts that are asked for have an address of each operand, and none where threads do not fill them", () => {
+  const operands = { slices: 8, across: [], scalar: "f32" } as const;
+  const addresses = (name: string, parted: boolean) => {
+    const tile = sliceTile(parseSlicePolicy(name)!, { ...operands, parted });
+    const of = (side: Side, count: number) =>
+      Array.from({ length: count }, (_, i) => tile.fragment(side, i, 0));
+    return [...of("a", 2), ...of("b", 4)];
+  };
+  const parts = addresses("64x64x8_8x16", true);
+  assert.deepEqual(new Set(parts.map((text) => text.replaceAll(/\[\d+\]/g, ""))).size, 2);
+  assert.equal(new Set(parts).size, 6);
+  assert.deepEqual(addresses("64x64x8_8x16", false), [
+    "[ay0]",
+    "[ay1]",
+    "[bx0]",
+    "[bx1]",
+    "[bx2]",
+    "[bx3]",
+  ]);
+  assert.deepEqual(addresses("16x32x4_4x4", true), addresses("16x32x4_4x4", false));
+});
