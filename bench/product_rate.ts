@@ -5,9 +5,6 @@
  * TFLOP/s of the device, and the share of 128 products a clock and multiprocessor; a workgroup a multiprocessor. The clock is the
  * highest of an H200 where nothing is said.
  */
-import { parseArgs } from "node:util";
-import { openDevice } from "../src/gpu/device.ts";
-import { parsePattern } from "../src/cli/values.ts";
 import { timeProbe } from "./probes/probe.ts";
 import {
   productCount,
@@ -16,23 +13,12 @@ import {
   productLoopProbe,
   productLoops,
 } from "./probes/products.ts";
+import { openProbes } from "./probes/run.ts";
 
-const { values } = parseArgs({
-  options: {
-    match: { type: "string", default: "" },
-    multiprocessors: { type: "string", default: "132" },
-    mhz: { type: "string", default: "1980" },
-    backend: { type: "string", default: "wgpu" },
-  },
-});
-const backend = values.backend === "dawn" ? "dawn" : "wgpu";
-using gpu = await openDevice({ backend, robust: false });
-const workgroups = Number(values.multiprocessors);
-const clocks = workgroups * Number(values.mhz) * 1e6;
-const pattern = parsePattern(values.match);
-console.log(gpu.info.adapter);
+const { gpu: opened, multiprocessors: workgroups, clocks, asks } = await openProbes();
+using gpu = opened;
 console.log(`${"loop".padEnd(62)} TFLOP/s  share`);
-for (const loop of productLoops().filter((one) => pattern.test(productLoopName(one)))) {
+for (const loop of productLoops().filter((one) => asks(productLoopName(one)))) {
   const rounds = gpu.info.software ? 4 : Math.round(8192 / loop.depth);
   const { ns, result } = await timeProbe(gpu, productLoopProbe(loop, rounds, workgroups));
   const wrong = productFault(loop, rounds, result);

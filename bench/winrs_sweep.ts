@@ -7,8 +7,8 @@
  * errs. Kernels are compiled before anything is measured, since a GPU clocks
  * down meanwhile; what there is no time for is left out.
  *
- * Lines: `one` is a measurement: problem, phase, pair, tiles, grid (in brackets the last row's share of the others), buckets, ms, predicted ms, TFLOP/s of direct
- * flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
+ * Lines: `one` is a measurement: problem, phase, pair, tiles, grid (in brackets the last row's share of the others), buckets, ms,
+ * predicted ms, TFLOP/s of direct flops, distance from the problem's first result (relative L2). `choice` is a problem's summary. JSON lines are the
  * coefficients, as `throughputTable()` of src/algorithms/winrs/throughput.ts takes them.
  */
 import { pipelinesOf } from "../src/gpu/pipelines.ts";

@@ -5,29 +5,16 @@
  * TB/s of the device, and bytes a clock and multiprocessor, of which 128 is what NVIDIA's 32 banks have. `half`: 16 of 32
  * threads rest, as in openCNN's Figure 5. The clock is the highest of an H200 where nothing is said.
  */
-import { parseArgs } from "node:util";
-import { openDevice } from "../src/gpu/device.ts";
-import { parsePattern } from "../src/cli/values.ts";
 import { timeProbe } from "./probes/probe.ts";
+import { openProbes } from "./probes/run.ts";
 import { wayBytes, wayFault, wayName, wayProbe, ways } from "./probes/workgroup_memory.ts";
 
-const { values } = parseArgs({
-  options: {
-    match: { type: "string", default: "" },
-    multiprocessors: { type: "string", default: "132" },
-    mhz: { type: "string", default: "1980" },
-    backend: { type: "string", default: "wgpu" },
-  },
-});
-const backend = values.backend === "dawn" ? "dawn" : "wgpu";
-using gpu = await openDevice({ backend, robust: false });
+const { gpu: opened, multiprocessors, clocks, asks } = await openProbes();
+using gpu = opened;
 const { software } = gpu.info;
-const [rounds, workgroups] = software ? [8, 8] : [256, 16 * Number(values.multiprocessors)];
-const clocks = Number(values.multiprocessors) * Number(values.mhz) * 1e6;
-const pattern = parsePattern(values.match);
-console.log(gpu.info.adapter);
+const [rounds, workgroups] = software ? [8, 8] : [256, 16 * multiprocessors];
 console.log("way                       TB/s  bytes/clock");
-for (const way of ways().filter((one) => pattern.test(wayName(one)))) {
+for (const way of ways().filter((one) => asks(wayName(one)))) {
   const { ns, result } = await timeProbe(gpu, wayProbe(way, rounds, workgroups));
   const wrong = wayFault(way, rounds, result);
   if (wrong >= 0) throw new Error(`${wayName(way)} leaves ${result[wrong]} at ${wrong}`);

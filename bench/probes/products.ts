@@ -2,8 +2,8 @@ import {
   fragments,
   innerProduct,
   multiplyFragments,
+  type ProductOrder,
 } from "../../src/kernels/loop/inner_product.ts";
-import type { ProductOrder } from "../../src/kernels/loop/inner_product.ts";
 import type { Probe } from "./probe.ts";
 
 /** A loop of products by threads and nothing else, as main loops have them. */
@@ -22,10 +22,12 @@ export interface ProductLoop {
 }
 
 const ROWS = 8;
-/** Vectors of a row of the tile, of which a slice's 16 threads take 16 and 8 of both operands, and slices. */
+/** As WinRS' tiles of 16 slices: vectors of a row, 16 of one operand and 8 of the other, slices, and threads of each. */
 const VECTORS = 24;
 const SLICES = 16;
 const SLICE_THREADS = 16;
+/** Bytes of workgroup memory that every driver of the tests has. */
+const MEMORY = 32768;
 /** The vector of the data that says how many rounds there are. */
 const ROUNDS_AT = 31;
 
@@ -83,9 +85,10 @@ function scale(slice: number, k: number): number {
 
 /** Slices of a tile that is as deep as the text: as many as fit. */
 function sliceCount(depth: number): number {
-  return Math.min(SLICES, Math.floor(32768 / (16 * VECTORS * depth)));
+  return Math.min(SLICES, Math.floor(MEMORY / (16 * VECTORS * depth)));
 }
 
+/** A kernel of a loop and what it takes to begin and end it. */
 export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: number): Probe {
   const { threads, columns, depth, loads, barrier, order } = loop;
   const tile = { threadRows: ROWS, threadColumns: columns };
@@ -116,7 +119,7 @@ export function productLoopProbe(loop: ProductLoop, rounds: number, workgroups: 
     "fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grid: vec3u,",
     "  @builtin(local_invocation_index) t: u32) {",
     `  let slice = t / ${SLICE_THREADS}u % ${slices}u;`,
-    `  let tx = t % 2u;`,
+    "  let tx = t % 2u;",
     `  let ty = t % ${SLICE_THREADS}u / 2u;`,
     ...(loads
       ? [

@@ -248,7 +248,7 @@ function shareKernel(
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
-    // Of 4 slices loops are slower with it, 0.92 (docs/performance/machine_code.md, A shorter loop).
+    // Loops of 4 slices have 0.92 of the speed with it (docs/performance/machine_code.md, A shorter loop).
     const parted = layout === "nhwc" && types.tile === "f32" && slices >= 8;
     const operands = { slices, across, scalar: types.tile, parted };
     const rotates = omega.rows !== undefined ||
