@@ -26,6 +26,7 @@ import {
   configure,
   configureAs,
   type ConfigureOptions,
+  pairOptions,
 } from "../src/algorithms/winrs/configure.ts";
 import { admissible, omegaName, OMEGAS } from "../src/algorithms/winrs/omega.ts";
 import { parsePair, possiblePairs } from "../src/algorithms/winrs/pair.ts";
@@ -174,7 +175,7 @@ function choiceTrials(problem: ConvProblem, throughput: ThroughputTable): Trial[
     axes.filterWidth,
     axes.outputWidth,
     throughputOf(throughput),
-    half ? {} : axes,
+    half ? {} : pairOptions(axes),
   )
     .map((other) => configure(problem, { ...options, pair: other }))
     .filter((other) => pairName(other.pair) !== pairName(pair))

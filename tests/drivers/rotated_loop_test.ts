@@ -98,6 +98,7 @@ Deno.test("convolutions are the same in rotated loops, fused ones too", async ()
       ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a8n3r6" }, 1],
       ["winrs", "bwd-filter", "nchw", 3, { splits: 1, pair: "a4n3r2xa4n3r2" }, 1],
       ["winrs", "bwd-filter", "chwn", 2, { splits: 1, pair: "a4n2r3xa4n2r3" }, 1],
+      ["winrs", "bwd-filter", "nhwc", 3, { splits: 1, pair: "a4n3r2xa8n3r6" }, 2],
       // What a place takes leaves no registers.
       ["implicit-gemm", "bwd-filter", "nchw", 3, { splits: 1 }, 0],
       ["winograd2d", "bwd-data", "nchw", 3, { tile: "F(2x2,3x3)" }, 0],

@@ -81,6 +81,7 @@ Deno.test("every kernel agrees with FP64, alone and after another", async () => 
 Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segments, parts, groups and steps", async () => {
   using gpu = await open();
   const [two, three] = ["a4n2r3xa4n2r3", "a4n3r2xa4n3r2"];
+  const [twoFive, threeSix] = ["a4n2r3xa8n4r5", "a4n3r2xa8n3r6"];
   const problems = [
     { pair: two, inputSize: [8, 11], filterSize: [4, 2], paddingBegin: [3, 1] },
     { pair: two, inputSize: [5, 4], filterSize: [2, 2], splits: 3, flush: 8 },
@@ -89,6 +90,24 @@ Deno.test("nested kernels agree with FP64 where tiles reach over edges, in segme
     { pair: `${three},a8n3r6`, inputSize: [6, 13], filterSize: [3, 3], paddingBegin: [2, 0] },
     { pair: three, inputSize: [5, 6, 7], filterSize: [2, 3, 3], stride: [2, 1, 1] },
     { pair: three, inputSize: [9, 14], filterSize: [3, 3], splits: 40 },
+    // Slices in two kernels.
+    {
+      pair: `${threeSix},${three}`,
+      inputSize: [7, 15],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+      splits: 3,
+    },
+    { pair: twoFive, inputSize: [8, 11], filterSize: [4, 4], paddingBegin: [3, 1], flush: 8 },
+    { pair: `${threeSix},${two}`, inputSize: [10, 13], filterSize: [6, 6], groups: 2 },
+    { pair: threeSix, inputSize: [5, 6, 9], filterSize: [2, 3, 3], stride: [2, 1, 1] },
+    {
+      pair: threeSix,
+      inputSize: [7, 8],
+      filterSize: [3, 3],
+      paddingBegin: [1, 1],
+      policy: "8x8x8_8x8",
+    },
     // Threads load vectors of channels.
     {
       pair: three,

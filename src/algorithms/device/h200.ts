@@ -24,7 +24,8 @@ import { softwareFigures, softwarePolicies } from "./software.ts";
  * - `rates.winrs`, in nhwc: the rates by which the model predicts what kernels alone take in `bench/winrs_sweep.ts 200 nhwc`,
  *   `bench/results/h200-2026-11-28/winrs_sweep.txt`, whose segments began with the smaller ones; a16n9r8's, which was not alone
  *   there, by its choices, a2n1r1's of the two problems of 128 and 256 channels; nested kernels', a8n3r6's and a8n4r5's of
- *   `shorter_winrs.jsonl` there. `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
+ *   `shorter_winrs.jsonl` there; those of 32 slices by hand, to F3 and F4 of `sets.txt` 5 there and less than F4c64 has, by d29 and d63.
+ *   `winrsUneven`: `winrs_sweep.txt` of 2026-11-20.
  *   `winrsAcross.small` is of the probes of two calibrations, whose segments are a tile wide; `large` by as much more as kernels
  *   in nhwc are faster since, and `winrsImages` and `winrsParts`: by hand, to `bench/results/h100-2026-11-28/`
  *   (docs/performance/winrs.md, Nested kernels), the former by as much more as nested kernels and those of 8 slices in nhwc are since.
@@ -131,6 +132,8 @@ export const H200: DeviceModel = {
       a16n9r8: 152,
       a4n2r3xa4n2r3: 83,
       a4n3r2xa4n3r2: 89.7,
+      a4n3r2xa8n3r6: 111,
+      a4n2r3xa8n4r5: 120,
     },
     winrsOverall: 93,
     winrsBuckets: 4,

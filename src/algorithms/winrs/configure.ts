@@ -14,9 +14,8 @@ import {
   workgroupsInFlight,
 } from "./baseline.ts";
 import { clippedFilterRow } from "./clipping.ts";
-import { type Omega, omegaName, tileElements } from "./omega.ts";
-import { NEVER } from "./throughput.ts";
-import { fastestPair, type KernelPair, pairCost, possiblePairs } from "./pair.ts";
+import { type Omega, omegaName, slicesOf, tileElements } from "./omega.ts";
+import { type KernelPair, pairCost, type PairOptions, possiblePairs } from "./pair.ts";
 import { evenParts } from "../../kernels/slices/correlation.ts";
 import { makespan, type WorkgroupGroup } from "./makespan.ts";
 import {
@@ -56,6 +55,8 @@ export interface ConfigureOptions {
   readonly across?: (omega: Omega, wide: number) => number;
   /** Kernels, one after the other, in which its slices are multiplied; 1 where absent. */
   readonly sets?: (omega: Omega) => number;
+  /** How many times a launch each of these costs, where they are more than one; 1 where absent. */
+  readonly setLaunches?: number;
   /** The speed of a kernel that stores its sums in parts as a share of one's that need not; 1 where absent. */
   readonly parts?: number;
   /** TB/s at which workgroups store their sums, as each does at its end; they cost nothing where absent. */
@@ -65,17 +66,16 @@ export interface ConfigureOptions {
   readonly segments?: number;
 }
 
-/** Pairs up to this much slower by their rates alone are tried: segments may suit them better. */
-export const PAIR_SLACK = 1.15;
-/** And the share within which pairs are worth measuring: other devices have other rates. */
-const RIVAL_SLACK = 1.5;
-/** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken. */
-const TIME_SLACK = 1.025;
+/** Pairs up to this much slower by their rates alone are tried, whose segments and number of kernels may suit a problem better, and are worth measuring. */
+const PAIR_SLACK = 1.5;
+/** Of segmentations so little slower than the fastest, the one with the fewest buckets is taken: with less the suite's mean workspace leaves Table 2. */
+const TIME_SLACK = 1.022;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
 const BUCKET_SLACK = 1.1;
-/** Longer sums are stored in parts of equal length, none longer than this (docs/accuracy.md). */
-export const LONGEST_SUM = 2048;
-/** Of a nested kernel's tiles at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
+/** Products of the longest sums of kernels with so many slices, and of those with more, whose MARE else is above that of Ω8(3,6) alone (docs/accuracy.md). */
+const FEW_SLICES = 16;
+const LONGEST_SUM = { few: 2048, many: 1536 };
+/** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
 const NESTED_FILLED = 0.9;
 /** Rows of segments are even, or the last is so high, or lower, as a share of the others: what it has room in is left of their last round. */
 const LAST_SHARES = [3 / 4, 1 / 2, 1 / 3, 1 / 4];
@@ -96,11 +96,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
   const figures = figuresOf(options);
   const { throughput, parameters, block } = figures;
   const { segments } = options;
-  const pairs = options.pair
-    ? [options.pair]
-    : segments === undefined
-    ? nearlyFastest(axes, throughput)
-    : [fastestPair(axes.filterWidth, axes.outputWidth, coveringRates(axes, throughput), axes)];
+  const pairs = options.pair ? [options.pair] : nearlyFastest(axes, throughput);
   const choices = pairs.flatMap((pair) => {
     const baseline = segments ?? baselineSegments(problem, pair, block(pair.first), parameters);
     const grids = segments === undefined
@@ -136,16 +132,24 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
   };
 }
 
+/** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this (docs/accuracy.md). */
+export function longestPart(omega: Omega): number {
+  return slicesOf(omega) <= FEW_SLICES ? LONGEST_SUM.few : LONGEST_SUM.many;
+}
+
 /** What a configuration goes by. */
 type Figures =
   & Required<
-    Pick<ConfigureOptions, "block" | "parameters" | "across" | "sets" | "parts" | "storeRate">
+    Pick<
+      ConfigureOptions,
+      "block" | "parameters" | "across" | "sets" | "setLaunches" | "parts" | "storeRate"
+    >
   >
   & { readonly throughput: (omega: Omega) => number };
 
 function figuresOf(options: ConfigureOptions): Figures {
   const { block = paperBlock, across = () => 1, sets = () => 1 } = options;
-  const { parts = 1, storeRate = Infinity } = options;
+  const { setLaunches = 1, parts = 1, storeRate = Infinity } = options;
   const device = deviceOf(options);
   return {
     throughput: throughputOf(options.throughput ?? device.rates.winrs),
@@ -153,6 +157,7 @@ function figuresOf(options: ConfigureOptions): Figures {
     block: remembered(block),
     across,
     sets: remembered(sets),
+    setLaunches,
     parts,
     storeRate,
   };
@@ -202,7 +207,7 @@ function predictMs(
   axes: ReducedAxes,
   pair: KernelPair,
   segmentation: Segmentation,
-  { throughput, block, parameters, across, sets, parts, storeRate }: Figures,
+  { throughput, block, parameters, across, sets, setLaunches, parts, storeRate }: Figures,
   span: "scheduled" | "least" = "scheduled",
 ): number {
   const { rows, columns, firstColumns, count, shared } = segmentation;
@@ -210,7 +215,7 @@ function predictMs(
   const partsOf = (omega: Omega, tiles: number, segmentColumns: number) => {
     const kernel = { size: kernelRows(axes, omega), tiles, batch: problem.batch };
     const length = longestSum(kernel, segmentation, segmentColumns);
-    return Math.max(1, Math.ceil(length / LONGEST_SUM));
+    return Math.max(1, Math.ceil(length / longestPart(omega)));
   };
   const kernelMs = (omega: Omega, tiles: number, segmentColumns: number) => {
     const { outChannels, inChannels } = block(omega);
@@ -237,7 +242,7 @@ function predictMs(
     const speed = partsOf(omega, tiles, segmentColumns) === 1 ? 1 : parts;
     return tileMs * keptShare(axes, omega) * across(omega, widths.long) / speed *
         (ends + parameters.unevenness * longest) +
-      sets(omega) * parameters.launch;
+      (sets(omega) === 1 ? 1 : sets(omega) * setLaunches) * parameters.launch;
   };
   const reduction = count === 1
     ? 0
@@ -254,42 +259,43 @@ function predictMs(
 }
 
 /**
- * Rates of what is computed of ∇W, and not of what tiles beyond ∇Y's rows are, or rows that meet none of X. No one chooses nested
- * kernels whose tiles are filled with zeros beyond that, along both axes.
+ * Rates of what is computed of ∇W, and not of what tiles beyond ∇Y's rows are, or rows that meet none of X.
  */
 export function coveringRates(
   axes: ReducedAxes,
   throughput: (omega: Omega) => number,
 ): (omega: Omega) => number {
-  return (omega) =>
-    (fillsTiles(axes, omega) ? 1 : NEVER) * throughput(omega) * coveredRows(axes, omega) /
-    keptShare(axes, omega);
+  return (omega) => throughput(omega) * coveredRows(axes, omega) / keptShare(axes, omega);
 }
 
-/** Whether ∇Y fills a nested kernel's tiles well enough that it may be chosen; others may whatever they fill. */
-export function fillsTiles(axes: ReducedAxes, omega: Omega): boolean {
-  const columns = axes.outputWidth / (Math.ceil(axes.outputWidth / omega.r) * omega.r);
-  return omega.rows === undefined || columns * coveredRows(axes, omega) >= NESTED_FILLED;
+/** What pairs may be chosen of: those with nested kernels where ∇Y fills their tiles well enough. */
+export function pairOptions(axes: ReducedAxes): PairOptions {
+  const { tiledRows, outputWidth } = axes;
+  return {
+    tiledRows,
+    admits: ({ first, width }) =>
+      first.rows === undefined ||
+      outputWidth / width * coveredRows(axes, first) >= NESTED_FILLED,
+  };
 }
 
-function nearlyFastest(
-  axes: ReducedAxes,
-  throughput: (omega: Omega) => number,
-  slack = PAIR_SLACK,
-): KernelPair[] {
+function nearlyFastest(axes: ReducedAxes, throughput: (omega: Omega) => number): KernelPair[] {
   const rates = coveringRates(axes, throughput);
-  const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, rates, axes);
+  const pairs = possiblePairs(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
   const least = Math.min(...pairs.map((pair) => pairCost(pair, rates)));
-  return pairs.filter((pair) => pairCost(pair, rates) <= least * slack);
+  return pairs.filter((pair) => pairCost(pair, rates) <= least * PAIR_SLACK);
 }
 
 /** Names of the pairs worth measuring, as `--pair` takes them; none where there is no choice. */
-export function rivalPairs(problem: ConvProblem, device: DeviceModel = deviceOf({})): string[] {
+export function rivalPairs(
+  problem: ConvProblem,
+  rates: ThroughputTable = deviceOf({}).rates.winrs,
+): string[] {
   const axes = reduceAxes(problem);
   const { stride, dilation, filterSize, outputSize } = problem;
   if (stride[axes.widthAxis] !== 1 || dilation[axes.widthAxis] !== 1) return [];
   if ([...filterSize, ...outputSize].includes(0)) return [];
-  const pairs = nearlyFastest(axes, throughputOf(device.rates.winrs), RIVAL_SLACK);
+  const pairs = nearlyFastest(axes, throughputOf(rates));
   const names = pairs.map(({ first, second }) =>
     (second ? [first, second] : [first]).map(omegaName).join()
   );

@@ -6,8 +6,8 @@ import { type WinogradTransform, winogradTransform } from "../../winograd/transf
 import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
-import { DIRECT, type Omega, omegaName, OMEGAS } from "./omega.ts";
-import { loadVector, unitPolicyOf } from "./policies.ts";
+import { DIRECT, type Omega, omegaName, OMEGAS, slicesOf } from "./omega.ts";
+import { loadVector, slicesAtOnce, unitPolicyOf } from "./policies.ts";
 import { NEVER, type ThroughputTable } from "./throughput.ts";
 
 /**
@@ -42,6 +42,16 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
 }
 
 /**
+ * Whether a kernel may be chosen, and not by its name alone: in f16 nested ones were not measured, and where channels do not lie
+ * innermost sets of slices take too long, for which threads load more (docs/performance/winrs.md, Slices in two kernels).
+ */
+export function isWeighed(request: PlanRequest, omega: Omega): boolean {
+  return isHalf(request)
+    ? omega.rows === undefined
+    : request.layout === "nhwc" || slicesAtOnce(omega) === slicesOf(omega);
+}
+
+/**
  * Direct TFLOP/s of a request's kernels. In f16, tiles are converted as they are multiplied, or multiplied on matrix units; those whose errors no one has a
  * use for are so slow that nothing chooses them, unless the user allows a bound, and so are nested ones, which were not measured.
  */
@@ -52,6 +62,7 @@ export function kernelRates(request: PlanRequest): ThroughputTable {
   if (!isHalf(request)) {
     return Object.fromEntries(OMEGAS.map((omega) => {
       const name = omegaName(omega);
+      if (!isWeighed(request, omega)) return [name, NEVER * rateOf(name)];
       const wide = loadVector(request, omega) === 1 ? 1 : shares.winrsWide[name] ?? 1;
       return [name, wide * rateOf(name)];
     }));
@@ -61,7 +72,9 @@ export function kernelRates(request: PlanRequest): ThroughputTable {
     : Infinity;
   return Object.fromEntries(OMEGAS.map((omega) => {
     const name = omegaName(omega);
-    if (omega.rows !== undefined || typical(omega) > ceiling) return [name, NEVER * rateOf(name)];
+    if (!isWeighed(request, omega) || typical(omega) > ceiling) {
+      return [name, NEVER * rateOf(name)];
+    }
     const units = unitPolicyOf(request, omega) === undefined ? undefined : shares.winrsUnits[name];
     return [name, (units ?? shares.winrsHalf) * rateOf(name)];
   }));

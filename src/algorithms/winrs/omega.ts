@@ -15,7 +15,7 @@ export interface Omega {
   readonly rows?: { readonly n: number; readonly r: number };
 }
 
-/** The paper's 13 kernels, by α and then n, and two nested ones. */
+/** The paper's 13 kernels, by α and then n, and four nested ones. */
 export const OMEGAS: readonly Omega[] = [
   { alpha: 2, n: 1, r: 1 },
   { alpha: 4, n: 2, r: 3 },
@@ -32,6 +32,8 @@ export const OMEGAS: readonly Omega[] = [
   { alpha: 16, n: 9, r: 8 },
   { alpha: 4, n: 2, r: 3, rows: { n: 2, r: 3 } },
   { alpha: 4, n: 3, r: 2, rows: { n: 3, r: 2 } },
+  { alpha: 8, n: 3, r: 6, rows: { n: 3, r: 2 } },
+  { alpha: 8, n: 4, r: 5, rows: { n: 2, r: 3 } },
 ];
 
 /** Ω2(1,1), which fits every filter and every width. */
@@ -56,9 +58,17 @@ export function parseOmega(text: string): Omega {
   );
 }
 
+/** Rows and columns of a tile's multiplications; one column of Ω2(1,1), the direct product, and one row but of nested kernels. */
+export function slicesAlong(
+  { n, r, rows = { n: 1, r: 1 } }: Omega,
+): [rows: number, columns: number] {
+  return [rows.n + rows.r - 1, n + r - 1];
+}
+
 /** Multiplications of a tile; of Ω2(1,1), the direct product, one. */
-export function slicesOf({ n, r, rows }: Omega): number {
-  return (n + r - 1) * (rows === undefined ? 1 : rows.n + rows.r - 1);
+export function slicesOf(omega: Omega): number {
+  const [rows, columns] = slicesAlong(omega);
+  return rows * columns;
 }
 
 /** Elements of ∇W that a tile yields, and of ∇Y that it takes. */

@@ -27,6 +27,8 @@ export interface PairOptions {
   readonly exact?: boolean;
   /** Rows of the filter that nested kernels may go along; none of these where absent. */
   readonly tiledRows?: number;
+  /** Which pairs may be chosen; all where absent. */
+  readonly admits?: (pair: KernelPair) => boolean;
 }
 
 /**
@@ -47,8 +49,8 @@ export function fastestPair(
 }
 
 /**
- * Every pair that {@linkcode fastestPair} looks at: one kernel, or two of which the faster comes first; no nested one comes second,
- * whose few and short sums took 1.05 to 1.26 of the time (docs/performance/winrs.md, Nested kernels).
+ * Every pair that {@linkcode fastestPair} looks at: one kernel, or two of which the faster comes first; no nested one comes behind
+ * one that is not, where few and short sums took 1.05 to 1.26 of the time (docs/performance/winrs.md, Nested kernels).
  *
  * @throws {RangeError} if a width is not a positive whole number.
  */
@@ -64,10 +66,13 @@ export function possiblePairs(
     ...covers(outputWidth, first),
     ...kernels
       .filter((second) =>
-        second !== first && second.rows === undefined && throughput(second) <= throughput(first)
+        second !== first && (second.rows === undefined || first.rows !== undefined) &&
+        throughput(second) <= throughput(first)
       )
       .flatMap((second) => covers(outputWidth, first, second)),
-  ]).filter((pair) => !options.exact || pair.width === outputWidth);
+  ]).filter((pair) =>
+    (!options.exact || pair.width === outputWidth) && (options.admits?.(pair) ?? true)
+  );
 }
 
 /** What a row of ∇Y costs: columns of each kernel over its throughput. */

@@ -109,6 +109,18 @@ Deno.test("possiblePairs() leaves out no k0 that would be cheaper", () => {
   }));
 });
 
+Deno.test("possiblePairs() has nested kernels behind nested ones alone, and pairs that are admitted", () => {
+  const all = possiblePairs(3, 16, nominal, { tiledRows: 3 });
+  const behind = all.filter(({ second }) => second?.rows !== undefined);
+  assert.ok(behind.length > 0 && behind.every(({ first }) => first.rows !== undefined));
+  const full = possiblePairs(3, 16, nominal, {
+    tiledRows: 3,
+    admits: ({ width }) => width === 16,
+  });
+  assert.deepEqual(full, all.filter(({ width }) => width === 16));
+  assert.ok(full.length < all.length);
+});
+
 Deno.test("parsePair() forces a pair or a single kernel", () => {
   assert.equal(spell(parsePair("a8n3r6,a4n3r2", 3, 16)), "2 x a8n3r6 + 2 x a4n3r2");
   assert.equal(spell(parsePair("a8n3r6, a4n3r2", 3, 28)), "4 x a8n3r6 + 2 x a4n3r2");

@@ -18,9 +18,9 @@ import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
 import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { admissible, DIRECT, isAdmissible, omegaName, slicesOf } from "./omega.ts";
+import { admissible, DIRECT, isAdmissible, omegaName } from "./omega.ts";
 import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
-import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
+import { blockOf, refusePolicies, slicesAtOnce, sliceSetsOf } from "./policies.ts";
 import { longestSum } from "./segments.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 
@@ -46,8 +46,8 @@ export function winrsReason(request: PlanRequest): string | undefined {
   const wrong = kernels.find((omega) => !isAdmissible(omega, filterWidth, tiledRows));
   if (wrong !== undefined) return unfitKernel(wrong, filterWidth, tiledRows);
   const [first, second] = kernels;
-  if (second?.rows !== undefined) {
-    return `${omegaName(second)} goes along rows, which the first of a pair alone does`;
+  if (second?.rows !== undefined && first!.rows === undefined) {
+    return `${omegaName(second)} goes along rows, which the first of its pair does not`;
   }
   if (first?.rows !== undefined && isHalf(request)) {
     return `${omegaName(first)} goes along rows, which is in f32 tiles alone`;
@@ -104,11 +104,11 @@ export function configureOptions(request: PlanRequest): Planned<RequestedConfigu
     ...(request.splits === undefined ? {} : { segments: request.splits }),
     parameters: { ...defaults, workspaceShare },
     // Measured of threads that multiply f32.
-    ...(isHalf(request) ? {} : { parts: device.shares.winrsParts }),
+    ...(isHalf(request) ? {} : { parts: device.shares.winrsParts, setLaunches: SET_LAUNCHES }),
     ...(request.layout === "nhwc" ? { storeRate: slicedStore.lines } : {
       storeRate: slicedStore.scattered,
       across: (omega, wide) => {
-        const share = slicesOf(omega) === MANY_SLICES ? large : small;
+        const share = slicesAtOnce(omega) === MANY_SLICES ? large : small;
         // In nchw tiles that lie in a row share its lines.
         return request.layout === "nchw" ? 1 + (share - 1) / wide : share;
       },
@@ -127,6 +127,12 @@ export function targetBytes(request: PlanRequest): number {
   const sum = sumOf(elements);
   return result === sum ? 0 : scalarBytes(sum) * resultElements(request.problem);
 }
+
+/**
+ * As many launches as a kernel of one set of slices takes beside its steps: on an H200 problems of 0.1 to 0.7 ms took some 20 us longer
+ * for each than kernels of all slices let expect (docs/performance/winrs.md, Slices in two kernels).
+ */
+const SET_LAUNCHES = 8;
 
 /** Slices of kernels that lose more than others where channels do not lie innermost. */
 const MANY_SLICES = 16;

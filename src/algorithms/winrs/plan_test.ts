@@ -186,11 +186,30 @@ Deno.test("planWinrs() takes nested kernels in f32 where rows and columns fill t
   assert.ok(winrsBound(nested, pairWithin(nested, Infinity)) <= 1e3 * predictedMs!);
 });
 
-Deno.test("winrsReason() has nested kernels first of a pair, and in f32 tiles", () => {
+Deno.test("planWinrs() multiplies 32 slices in two kernels, of channels innermost alone unless asked, and where these take long", () => {
+  const kernels = (sizes: string, more: Partial<PlanRequest> = {}) => {
+    const problem = parseDescriptor(sizes, "bwd-filter");
+    const plan = planWinrs(request({ problem, limits: H200_LIMITS, ...more }), "constant");
+    return plan.passes.map(({ kernel }) => kernel.name).filter((name) => name.startsWith("winrs"));
+  };
+  const large = "mb64ic256ih56oc256kh3ph1";
+  const [first, second] = kernels(large);
+  assert.match(first!, /_a4n3r2xa8n3r6_64x32x8_8x16_.*_set0\b/);
+  assert.match(second!, /_a4n3r2xa8n3r6_64x32x8_8x16_.*_add_set1\b/);
+  assert.match(kernels("mb32ic128ih65oc128kh4ph1")[0]!, /_a4n2r3xa8n4r5_/);
+  assert.match(kernels("mb64ic64ih56oc64kh3ph1")[0]!, /_a4n3r2xa4n3r2_/);
+  for (const layout of ["nchw", "chwn"] as const) {
+    assert.doesNotMatch(kernels(large, { layout }).join(), /_set/);
+    assert.match(kernels(large, { layout, pair: "a4n3r2xa8n3r6" }).join(), /_set1/);
+  }
+});
+
+Deno.test("winrsReason() has nested kernels first of a pair or behind each other, and in f32 tiles", () => {
   const reason = (pair: string, more: Partial<PlanRequest> = {}) =>
     winrsReason(request({ pair, ...more }));
   assert.equal(reason("a4n3r2xa4n3r2,a8n3r6"), undefined);
-  assert.match(reason("a8n3r6,a4n3r2xa4n3r2")!, /which the first of a pair alone does$/);
+  assert.equal(reason("a4n3r2xa8n3r6,a4n3r2xa4n3r2"), undefined);
+  assert.match(reason("a8n3r6,a4n3r2xa4n3r2")!, /which the first of its pair does not$/);
   const half = { dtype: "f16", variant: { halfTile: true } } as const;
   assert.match(reason("a4n3r2xa4n3r2", half)!, /in f32 tiles alone$/);
 });

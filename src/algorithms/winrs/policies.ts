@@ -3,11 +3,12 @@ import {
   type AcrossSides,
   parseSlicePolicy,
   type SlicePolicy,
+  sliceSets,
   threadResults,
   workgroupThreads,
 } from "../../kernels/slices/policy.ts";
 import {
-  sliceSets,
+  unitSets,
   unitSliceBytes,
   unitSlicePolicies,
   type UnitSlicePolicy,
@@ -19,9 +20,9 @@ import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
 import type { CacheBlock } from "./baseline.ts";
-import { DIRECT, type Omega, slicesOf } from "./omega.ts";
+import { DIRECT, type Omega, slicesAlong, slicesOf } from "./omega.ts";
 
-/** Tiles of a workgroup for each α, or as many slices of a nested kernel, in the order of preference; the first that fits the device is taken. */
+/** Tiles of a workgroup for each α, or as many slices at once of a nested kernel, in the order of preference; the first that fits the device is taken. */
 const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEntries(
   Object.entries({
     2: "128x64x8_8x8 64x64x8_8x8 32x32x8_4x4",
@@ -38,12 +39,34 @@ const HALF_POLICIES: typeof POLICIES = {
   8: POLICIES[8]!.toSpliced(2, 0, parseSlicePolicy("32x32x8_8x8")!),
 };
 
-/** The slices of each kernel that a share takes: on matrix units of as many as registers hold the sums of. */
-export function sliceSetsOf(request: PlanRequest, omega: Omega): number[][] {
-  const slices = slicesOf(omega);
-  return unitPolicyOf(request, omega) === undefined
-    ? [Array.from({ length: slices }, (_, slice) => slice)]
-    : sliceSets(slices);
+/** Most slices of a kernel where threads multiply: 16 threads each. */
+const MOST_SLICES = 16;
+
+/** Kernels of threads that share a tile's slices. */
+function threadSets(omega: Omega): number {
+  return Math.ceil(slicesOf(omega) / MOST_SLICES);
+}
+
+/** Slices that a kernel of threads multiplies. */
+export function slicesAtOnce(omega: Omega): number {
+  return slicesOf(omega) / threadSets(omega);
+}
+
+/** Slices that one kernel of a share multiplies: those in these rows and columns of a tile's. */
+export interface SliceSet {
+  readonly rows: readonly number[];
+  readonly columns: readonly number[];
+}
+
+/** The slices of each kernel that a share takes: of some rows each where threads multiply, of some columns on matrix units. */
+export function sliceSetsOf(request: PlanRequest, omega: Omega): SliceSet[] {
+  const [rows, columns] = slicesAlong(omega);
+  const [rowSets, columnSets] = unitPolicyOf(request, omega) === undefined
+    ? [threadSets(omega), 1]
+    : [1, unitSets(columns)];
+  return sliceSets(rows, rowSets).flatMap((rows) =>
+    sliceSets(columns, columnSets).map((columns) => ({ rows, columns }))
+  );
 }
 
 /** Operands whose loaders store along the depth. */
@@ -61,7 +84,7 @@ export function refusePolicies(
   const without = kernels.find((omega) => findPolicy(request, omega) === undefined);
   return without === undefined
     ? undefined
-    : refusal("limit", `no policy of ${slicesOf(without)} slices fits the device`);
+    : refusal("limit", `no policy of ${slicesAtOnce(without)} slices fits the device`);
 }
 
 /**
@@ -75,13 +98,13 @@ export function policyOf(request: PlanRequest, omega: Omega): SlicePolicy {
 function findPolicy(request: PlanRequest, omega: Omega): SlicePolicy | undefined {
   const { tile } = elementsOf(request);
   const fits = (policy: SlicePolicy) =>
-    slicePolicyFits(policy, slicesOf(omega), operandsAcross(request), request.limits, tile);
+    slicePolicyFits(policy, slicesAtOnce(omega), operandsAcross(request), request.limits, tile);
   if (request.policy !== undefined) {
     const forced = parseSlicePolicy(request.policy);
     if (forced !== undefined && fits(forced)) return forced;
   }
   const policies = tile === "f16" ? HALF_POLICIES : POLICIES;
-  return policies[omega.rows === undefined ? omega.alpha : slicesOf(omega)]!.find(fits);
+  return policies[omega === DIRECT ? omega.alpha : slicesAtOnce(omega)]!.find(fits);
 }
 
 /** Channels of a group come in vectors of so many halves. */
@@ -114,7 +137,7 @@ export function loadVector(request: PlanRequest, omega: Omega): 1 | 4 {
   const policy = findPolicy(request, omega);
   if (layout !== "nhwc" || policy === undefined) return 1;
   const vectors = Math.min(policy.rows, policy.columns) * policy.depth / 4;
-  return vectors >= workgroupThreads(policy, slicesOf(omega)) &&
+  return vectors >= workgroupThreads(policy, slicesAtOnce(omega)) &&
       [inChannels, outChannels].every((channels) => channels / groups % 4 === 0)
     ? 4
     : 1;
@@ -123,7 +146,7 @@ export function loadVector(request: PlanRequest, omega: Omega): 1 | 4 {
 /** The cache block of a kernel. */
 export function blockOf(request: PlanRequest, device: DeviceModel, omega: Omega): CacheBlock {
   const units = unitPolicyOf(request, omega);
-  if (units === undefined) return cacheBlock(device, policyOf(request, omega), slicesOf(omega));
+  if (units === undefined) return cacheBlock(device, policyOf(request, omega), slicesAtOnce(omega));
   return {
     outChannels: units.rows,
     inChannels: units.columns,

@@ -5,12 +5,12 @@ import { moveTime, passTime } from "../device/model.ts";
 import { isRefusal, type Planned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { reduceAxes } from "./axes.ts";
-import { coveringRates } from "./configure.ts";
+import { configure, coveringRates, pairOptions } from "./configure.ts";
 import { enlarged, kernelRates } from "./half.ts";
-import { type Omega, omegaName } from "./omega.ts";
+import { type Omega, omegaName, OMEGAS } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
 import { resultBytes } from "../tensors.ts";
-import { configured, targetBytes } from "./plan.ts";
+import { configured, configureOptions, targetBytes } from "./plan.ts";
 import { NEVER, throughputOf } from "./throughput.ts";
 
 /** How much a pair enlarges rounding errors. */
@@ -26,13 +26,26 @@ export function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean)
     axes.filterWidth,
     axes.outputWidth,
     (omega) => mayTake(omega) ? rates(omega) : rates(omega) * NEVER,
-    axes,
+    pairOptions(axes),
   );
 }
 
 /** The same of kernels that enlarge errors by `most` at most. */
 export function pairWithin(request: PlanRequest, most: number): KernelPair {
   return pairOf(request, (omega) => enlarged(request, omega) <= most);
+}
+
+/** The pair that is configured of kernels that enlarge errors by `most` at most, one of which is Ω2(1,1). */
+export function configuredWithin(request: PlanRequest, most: number): KernelPair {
+  const { pair: _, ...free } = request;
+  const options = configureOptions(free);
+  if (isRefusal(options)) return pairWithin(request, most);
+  const rates = kernelRates(request);
+  const throughput = Object.fromEntries(OMEGAS.map((omega) => {
+    const name = omegaName(omega);
+    return [name, rates[name]! * (enlarged(request, omega) <= most ? 1 : NEVER)];
+  }));
+  return configure(request.problem, { ...options, throughput }).pair;
 }
 
 /** `a8n3r6,a4n3r2`. */

@@ -1,8 +1,8 @@
-import { deviceOf } from "../device/h200.ts";
 import { isRefusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { mostSegments, workgroupsInFlight } from "./baseline.ts";
-import { type Configuration, PAIR_SLACK, rivalPairs } from "./configure.ts";
+import { type Configuration, rivalPairs } from "./configure.ts";
+import { kernelRates } from "./half.ts";
 import { configured, configureOptions, winrsReason } from "./plan.ts";
 
 /** Choices of WinRS that are worth measuring, as a request says them. */
@@ -13,6 +13,9 @@ export interface WinrsRival {
   readonly segments?: number;
 }
 
+/** Of pairs predicted up to this much slower than the fastest other segments are worth measuring. */
+const SEGMENT_SLACK = 1.15;
+
 /**
  * Every pair worth measuring with the model's segments. Of those that the model has within 15 % of the fastest also half
  * and twice as many, and as many as fill whole waves of workgroups, where these cut the gradient otherwise and their buckets
@@ -20,7 +23,7 @@ export interface WinrsRival {
  */
 export function winrsRivals(request: PlanRequest): WinrsRival[] {
   if (winrsReason(request) !== undefined) return [];
-  const pairs = rivalPairs(request.problem, deviceOf(request));
+  const pairs = rivalPairs(request.problem, kernelRates(request));
   const choices: WinrsRival[] = pairs.length === 0 ? [{}] : pairs
     .filter((pair) => winrsReason({ ...request, pair }) === undefined)
     .map((pair) => ({ pair }));
@@ -31,7 +34,7 @@ export function winrsRivals(request: PlanRequest): WinrsRival[] {
   const fastest = Math.min(...rivals.map(({ configuration }) => configuration.predictedMs));
   return rivals.flatMap(({ choice, configuration }) => [
     ...(choice.pair === undefined ? [] : [choice]),
-    ...(configuration.predictedMs <= fastest * PAIR_SLACK
+    ...(configuration.predictedMs <= fastest * SEGMENT_SLACK
       ? rivalSegments({ ...request, ...choice }, configuration)
         .map((segments) => ({ ...choice, segments }))
       : []),

@@ -1,12 +1,13 @@
 import assert from "#assert";
 import { parseDescriptor } from "../../problem/descriptor.ts";
-import { request } from "../../../tests/plan_request.ts";
+import { h200, request } from "../../../tests/plan_request.ts";
 import { DEFAULT_LIMITS } from "../plan.ts";
 import { expectPlanned } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { mostSegments } from "./baseline.ts";
 import type { Configuration } from "./configure.ts";
 import { configured, configureOptions } from "./plan.ts";
+import { pairText } from "./price.ts";
 import { winrsRivals } from "./rivals.ts";
 
 function asked(text: string, more: Partial<PlanRequest> = {}): PlanRequest {
@@ -61,6 +62,26 @@ Deno.test("winrsRivals() keeps buckets within the workspace", () => {
       );
   assert.ok(counts(free).some((count) => count > most));
   assert.ok(counts(tight).every((count) => count <= most), counts(tight).join());
+});
+
+Deno.test("winrsRivals() has the pair that is configured, whatever rates a request's kernels have", () => {
+  const unit = { component: "f16", result: "f32", m: 16, n: 16, k: 16 } as const;
+  const half = {
+    dtype: "f16",
+    layout: "nhwc",
+    variant: { halfTile: true },
+    matrixUnits: { lanes: 32, units: [unit] },
+    limits: h200,
+  } as const;
+  for (const problem of [LAYER, "mb64ic256ih14oc256kh3ph1", "mb32ic64ih30oc64kh4"]) {
+    for (const more of [{ layout: "nhwc" }, { layout: "nchw" }, half] as const) {
+      const wanted = asked(problem, more);
+      const name = pairText(configuredAs(wanted).pair);
+      const pairs = winrsRivals(wanted).map(({ pair }) => pair);
+      assert.ok(pairs.includes(name), `${name} of ${new Set(pairs)}`);
+      if (more.layout === "nchw") assert.ok(!pairs.some((pair) => /xa8/.test(pair!)));
+    }
+  }
 });
 
 Deno.test("winrsRivals() counts segments of the direct kernel where there is no choice of pairs", () => {

@@ -34,11 +34,19 @@ import { slicesTransform, tileTransform } from "../../winograd/transform.ts";
 import { fullVariant } from "../../kernels/main_loop_variant.ts";
 import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
-import { type Configuration, LONGEST_SUM } from "./configure.ts";
+import { type Configuration, longestPart } from "./configure.ts";
 import { kernelRows } from "./axes.ts";
-import { type Omega, omegaName } from "./omega.ts";
+import { type Omega, omegaName, slicesOf } from "./omega.ts";
 import { longestSum, rowHeights } from "./segments.ts";
-import { loadVector, operandsAcross, policyOf, sliceSetsOf, unitPolicyOf } from "./policies.ts";
+import {
+  loadVector,
+  operandsAcross,
+  policyOf,
+  slicesAtOnce,
+  type SliceSet,
+  sliceSetsOf,
+  unitPolicyOf,
+} from "./policies.ts";
 
 /** The tiles of each row that one kernel of a pair takes, and the segments that they lie in. */
 export interface Share {
@@ -88,8 +96,8 @@ export interface ShareKernel {
 }
 
 /** Products of a part for sums of `length`; 0 for all of them. */
-function flushEvery({ flush }: PlanRequest, length: number): number {
-  const every = flush ?? Math.ceil(length / Math.ceil(length / LONGEST_SUM));
+function flushEvery({ flush }: PlanRequest, omega: Omega, length: number): number {
+  const every = flush ?? Math.ceil(length / Math.ceil(length / longestPart(omega)));
   return every < length ? every : 0;
 }
 
@@ -112,13 +120,15 @@ export function shareKernels(
   target: number,
   workspace: number | undefined,
 ): ShareKernel[] {
-  return sliceSetsOf(request, share.omega).map((slices, index, sets) =>
+  return sliceSetsOf(request, share.omega).map((set, index, sets) =>
     shareKernel(
       request,
       mode,
       configuration,
       { ...share, adds: share.adds || index > 0 },
-      { slices, trait: sets.length === 1 ? [] : [`set${index}`] },
+      set,
+      // How its name tells it from the others.
+      sets.length === 1 ? [] : [`set${index}`],
       operands,
       target,
       workspace,
@@ -128,16 +138,13 @@ export function shareKernels(
 
 /**
  * Where a loop of 16 slices ends where it is rotated, and one of 8 whose sums are not stored in parts, of channels innermost, and of
- * nested kernels in any layout (docs/performance/winrs.md, Segments of unlike height): others lose
+ * nested kernels in the other layouts (docs/performance/winrs.md, Segments of unlike height): others lose
  * (docs/performance/machine_code.md, Rotated loops).
  */
 const ROTATION: Rotation = { rows: 2, early: true };
 
-/** Slices of a kernel, and how its name tells them from the others of its share. */
-interface SliceSet {
-  readonly slices: readonly number[];
-  readonly trait: readonly string[];
-}
+/** The same of nested kernels of channels innermost: 1.00 to 1.025 times as fast (docs/performance/winrs.md, Slices in two kernels). */
+const NESTED_ROTATION: Rotation = { ...ROTATION, rows: 3 };
 
 function shareKernel(
   request: PlanRequest,
@@ -145,6 +152,7 @@ function shareKernel(
   configuration: Configuration,
   { adds, omega, ...place }: Share,
   set: SliceSet,
+  setTrait: readonly string[],
   { buffers, tensor, elements: types }: ShareBuffers,
   target: number,
   workspace: number | undefined,
@@ -157,19 +165,22 @@ function shareKernel(
   const half = types.tile === "f16";
   const [columns, ...rows] = [omega, ...(omega.rows === undefined ? [] : [omega.rows])]
     .map(({ n, r }) => tileTransform(n, r, half ? "f16" : "f32"));
-  // A nested kernel has all of its slices.
   const transforms = tileTransforms(
-    rows.length === 0 ? [slicesTransform(columns!, set.slices)] : [...rows, columns!],
+    [
+      ...rows.map((one) => slicesTransform(one, set.rows)),
+      slicesTransform(columns!, set.columns),
+    ],
     identity(1),
+    slicesAtOnce(omega) < slicesOf(omega),
   );
-  const slices = set.slices.length;
+  const slices = set.rows.length * set.columns.length;
   const units = unitPolicyOf(request, omega);
   const policy = units ?? policyOf(request, omega);
   const { tiles, segmentColumns } = place;
   const size = kernelRows(axes, omega);
   const length = longestSum({ size, tiles, batch: problem.batch }, segmentation, segmentColumns);
   const round = units?.written ?? 1;
-  const partial = round * Math.ceil(flushEvery(request, length) / (round * policy.depth));
+  const partial = round * Math.ceil(flushEvery(request, omega, length) / (round * policy.depth));
   const module = moduleBuilder(mode);
   const splits = splitsOf(buffers, [tensor.input, tensor.output, target, workspace]);
   const wide = units === undefined ? loadVector(request, omega) : 8;
@@ -208,7 +219,7 @@ function shareKernel(
     ...(workspace === undefined ? [] : ["buckets"]),
     ...(adds ? ["add"] : []),
     ...(half ? ["half_tile"] : []),
-    ...set.trait,
+    ...setTrait,
     ...(wide === 4 ? ["wide"] : []),
   ];
   const adding = adds ? "always" : partial > 0 ? "again" : "never";
@@ -248,12 +259,13 @@ function shareKernel(
 
   function threadKernel(policy: SlicePolicy): SizedKernel {
     const across = operandsAcross(request);
-    // Loops of 4 slices have 0.92 of the speed with it (docs/performance/machine_code.md, A shorter loop).
-    const parted = layout === "nhwc" && types.tile === "f32" && slices >= 8;
+    const nested = omega.rows !== undefined;
+    const inner = layout === "nhwc";
+    // Loops of 4 slices have 0.92 of the speed with it (docs/performance/machine_code.md, A shorter loop), nested ones no more.
+    const parted = inner && types.tile === "f32" && slices >= 8 && !nested;
     const operands = { slices, across, scalar: types.tile, parted };
-    const rotates = omega.rows !== undefined ||
-      layout === "nhwc" && (slices === 16 || slices === 8 && partial === 0);
-    const rotation = rotates ? ROTATION : undefined;
+    const rotates = nested || inner && (slices === 16 || slices === 8 && partial === 0);
+    const rotation = !rotates ? undefined : nested && inner ? NESTED_ROTATION : ROTATION;
     const at = {
       tile: sliceTile(policy, operands),
       depth: policy.depth,

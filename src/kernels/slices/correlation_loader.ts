@@ -3,7 +3,7 @@ import type { StepLoader } from "../loop/step_loop.ts";
 import type { CorrelationShape } from "./correlation.ts";
 import { correlationColumns, type CorrelationOperand } from "./correlation_columns.ts";
 import { type OperandPlace, storeItems } from "./image_loader.ts";
-import { patchSize, type PatchTransform } from "./patch.ts";
+import { patchSize, type PatchTransform, readsRow } from "./patch.ts";
 import { scheduleItems } from "./policy.ts";
 
 /**
@@ -44,9 +44,9 @@ export function correlationLoader(
   ].join("\n");
   const zero = vector === 1 ? "0.0f" : "vec4f()";
   const name = (item: number, i: number, j: number) => `${p}x${item}_${i * columns + j}`;
+  const read = Array.from({ length: rows }, (_, i) => i).filter((i) => readsRow(transform, i));
   const each = <T>(text: (i: number, j: number) => T) =>
-    Array.from({ length: rows }, (_, i) => Array.from({ length: columns }, (_, j) => text(i, j)))
-      .flat();
+    read.flatMap((i) => Array.from({ length: columns }, (_, j) => text(i, j)));
   const registers = schedule.items.flatMap((_, item) => [
     ...each((i, j) => `  var ${name(item, i, j)} = ${zero};`),
     `  var ${p}c${item} = 0u;`,

@@ -1,9 +1,10 @@
 import assert from "#assert";
 import { identity } from "../../winograd/matrix.ts";
-import { winogradTransform } from "../../winograd/transform.ts";
+import { slicesTransform, winogradTransform } from "../../winograd/transform.ts";
 import {
   patchSize,
   type PatchTransform,
+  readsRow,
   tileTransforms,
   transformResults,
   transformText,
@@ -59,3 +60,32 @@ for (const [rows, columns] of [[undefined, [6, 3]], [[2, 3], [2, 3]], [[4, 3], [
     close(run(transforms.output, square), expected);
   });
 }
+
+Deno.test("texts of sets of rows add up to all rows', read no more of a patch than they need, and go along rows first where that is less", () => {
+  const [rows, columns] = [winogradTransform(3, 2), winogradTransform(3, 6)];
+  const whole = tileTransforms([rows, columns], identity(1));
+  const setOf = (set: number[], shortest = true) =>
+    tileTransforms([slicesTransform(rows, set), columns], identity(1), shortest);
+  const sets = [[3, 0], [1, 2]].map((set) => setOf(set));
+  const [x, w] = [input(4, 8), input(2, 6)];
+  const results = ({ input, filter, output }: typeof whole) => {
+    const [a, b] = [run(input, x), run(filter, w)];
+    const width = columns.alpha;
+    const products = Array.from(
+      { length: a.length / width },
+      (_, i) => a.slice(i * width, (i + 1) * width).map((value, j) => value * b[i * width + j]!),
+    );
+    return run(output, products);
+  };
+  const parts = sets.map(results);
+  close(parts[0]!.map((value, i) => value + parts[1]![i]!), results(whole));
+  const read = sets.map(({ input }) => [0, 1, 2, 3].filter((row) => readsRow(input, row)));
+  assert.deepEqual(read, [[0, 1, 2, 3], [1, 2]]);
+  const text = (transform: PatchTransform) =>
+    transformText(transform, "t", (i, j) => `x${i}_${j}`, "f32").statements;
+  assert.ok(!/x[03]_/.test(text(sets[1]!.input).join("\n")));
+  // Two rows of eight columns of four rows each: sixteen sums and two transforms, for four and sixteen sums.
+  const along = text(tileTransforms([columns], identity(1)).input).length;
+  assert.equal(text(sets[0]!.input).length, 16 + 2 * along);
+  assert.equal(text(setOf([3, 0], false).input).length, 16 + 4 * along);
+});

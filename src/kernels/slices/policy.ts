@@ -50,6 +50,20 @@ export function sliceThreads(policy: SlicePolicy): number {
   return (policy.rows / policy.threadRows) * (policy.columns / policy.threadColumns);
 }
 
+/**
+ * So many sets of equal size of a product's slices, a kernel each, whose results add up, since the output transform is a sum over
+ * slices; or of their rows, of nested transforms. The last slice, of the point at infinity, goes with the first, of 0, so that both
+ * slices of a pair of points ±p, which share half of their sums, are in one set.
+ */
+export function sliceSets(slices: number, sets: number): number[][] {
+  const each = slices / sets;
+  const first = sets > 1 ? slices - 1 : 0;
+  return Array.from(
+    { length: sets },
+    (_, set) => Array.from({ length: each }, (_, i) => (set * each + i + first) % slices),
+  );
+}
+
 /** Threads of a workgroup. */
 export function workgroupThreads(policy: SlicePolicy, slices: number): number {
   return sliceThreads(policy) * (policy.allSlices ? 1 : slices);

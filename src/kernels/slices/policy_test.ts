@@ -1,4 +1,5 @@
 import assert from "#assert";
+import { tileTransform } from "../../winograd/transform.ts";
 import { sliceBytes, unfitPolicy } from "./memory.ts";
 import {
   type AcrossSides,
@@ -6,6 +7,7 @@ import {
   scheduleItems,
   slicePolicyName,
   sliceRowVectors,
+  sliceSets,
   sumLines,
   sumsPerRound,
   threadResults,
@@ -118,4 +120,22 @@ Deno.test("scheduleItems() lays neighbouring threads along one axis", () => {
   assert.deepEqual(byDepth.depths, ["t % 8u + 0u"]);
   assert.equal(byDepth.active, undefined);
   assert.equal(scheduleItems(32, 8, 100, "place").active, 64);
+});
+
+Deno.test("sliceSets() keeps both slices of a pair of points in one kernel", () => {
+  assert.deepEqual(sliceSets(4, 1), [[0, 1, 2, 3]]);
+  assert.deepEqual(sliceSets(4, 2), [[3, 0], [1, 2]]);
+  const sets = sliceSets(16, 2);
+  assert.deepEqual(sets.map((set) => set.length), [8, 8]);
+  for (const r of [8, 9, 10, 11, 12]) {
+    const { points } = tileTransform(17 - r, r, "f16");
+    for (const set of sets) {
+      const own = set.map((slice) => points[slice]!);
+      const paired = own.filter((point) => point !== "0" && point !== "inf");
+      assert(
+        paired.every((point) => own.includes(point.replace(/^-?/, (sign) => sign ? "" : "-"))),
+      );
+    }
+  }
+  assert.deepEqual(sets.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
 });

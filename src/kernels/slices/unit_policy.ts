@@ -28,19 +28,9 @@ const VALUES = 8;
 const SUMS = 4;
 const VECTOR_BYTES = 16;
 
-/**
- * The sets of slices of a product of so many, a kernel each: all, or of sixteen eight each, whose results add up, since the
- * output transform is a sum over slices. The last slice, of the point at infinity, goes with the first, of 0, so that both
- * slices of a pair of points ±p, which share half of their sums, are in one set.
- */
-export function sliceSets(slices: number): number[][] {
-  const sets = Math.ceil(slices / MOST_SLICES);
-  const each = slices / sets;
-  const first = sets > 1 ? slices - 1 : 0;
-  return Array.from(
-    { length: sets },
-    (_, set) => Array.from({ length: each }, (_, i) => (set * each + i + first) % slices),
-  );
+/** Kernels that share so many slices. */
+export function unitSets(slices: number): number {
+  return Math.ceil(slices / MOST_SLICES);
 }
 
 /**
@@ -56,7 +46,7 @@ export function unitSlicePolicies(
   alpha: number,
   { units, lanes }: MatrixUnits,
 ): UnitSlicePolicy[] {
-  const slices = sliceSets(alpha)[0]!.length;
+  const slices = alpha / unitSets(alpha);
   const written = stepsWritten(alpha);
   const size = ({ m, n, k }: MatrixUnit) => m * n * k;
   return units

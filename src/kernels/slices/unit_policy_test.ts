@@ -1,7 +1,5 @@
 import assert from "#assert";
-import { tileTransform } from "../../winograd/transform.ts";
 import {
-  sliceSets,
   unitSliceBytes,
   unitSliceName,
   unitSlicePolicies,
@@ -35,24 +33,6 @@ Deno.test("unitSlicePolicies() gives each slice a subgroup, by units from the la
   );
   const whole = { lanes: 32, units: [{ ...unit(16, 16, 16), component: "i8", result: "i32" }] };
   assert.deepEqual(unitSlicePolicies(8, whole as never), []);
-});
-
-Deno.test("sliceSets() keeps both slices of a pair of points in one kernel", () => {
-  assert.deepEqual(sliceSets(4), [[0, 1, 2, 3]]);
-  assert.deepEqual(sliceSets(8), [[0, 1, 2, 3, 4, 5, 6, 7]]);
-  const sets = sliceSets(16);
-  assert.deepEqual(sets.map((set) => set.length), [8, 8]);
-  for (const r of [8, 9, 10, 11, 12]) {
-    const { points } = tileTransform(17 - r, r, "f16");
-    for (const set of sets) {
-      const own = set.map((slice) => points[slice]!);
-      const paired = own.filter((point) => point !== "0" && point !== "inf");
-      assert(
-        paired.every((point) => own.includes(point.replace(/^-?/, (sign) => sign ? "" : "-"))),
-      );
-    }
-  }
-  assert.deepEqual(sets.flat().toSorted((a, b) => a - b), Array.from({ length: 16 }, (_, i) => i));
 });
 
 Deno.test("loops of long steps are written out less often, and ask for the end in memory of their own", () => {

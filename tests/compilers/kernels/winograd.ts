@@ -1,7 +1,7 @@
 import assert from "#assert";
 import { convRequest } from "../../checked_plan.ts";
 import { planConv } from "../../../src/algorithms/planner.ts";
-import { omegaName, OMEGAS } from "../../../src/algorithms/winrs/omega.ts";
+import { omegaName, OMEGAS, slicesOf } from "../../../src/algorithms/winrs/omega.ts";
 import type { Kernel } from "../../../src/kernels/kernel.ts";
 import { convProblem, OPERATIONS } from "../../../src/problem/conv_problem.ts";
 import { LAYOUTS } from "../../../src/tensor/layout.ts";
@@ -163,7 +163,7 @@ export function winrsKernels(): Kernel[] {
       flush: 16,
       ...(omega.n % 2 === 0 ? { limits: few } : {}),
       // The largest take long to compile: one layout each.
-      layouts: omega.alpha === 16 ? [LAYOUTS[i % LAYOUTS.length]!] : LAYOUTS,
+      layouts: slicesOf(omega) >= 16 ? [LAYOUTS[i % LAYOUTS.length]!] : LAYOUTS,
     })),
   ];
   for (const { inputSize, filterSize, layouts, ...more } of shapes) {
