@@ -14,7 +14,7 @@ import {
   workgroupsInFlight,
 } from "./baseline.ts";
 import { clippedFilterRow } from "./clipping.ts";
-import { type Omega, omegaName, slicesOf, tileElements } from "./omega.ts";
+import { type Omega, omegaName, threadSets, tileElements } from "./omega.ts";
 import { type KernelPair, pairCost, type PairOptions, possiblePairs } from "./pair.ts";
 import { evenParts } from "../../kernels/slices/correlation.ts";
 import { makespan, type WorkgroupGroup } from "./makespan.ts";
@@ -72,9 +72,8 @@ const PAIR_SLACK = 1.5;
 const TIME_SLACK = 1.022;
 /** Of those with so few more buckets than need be, the one of the widest segments is taken. */
 const BUCKET_SLACK = 1.1;
-/** Products of the longest sums of kernels with so many slices, and of those with more, whose MARE else is above that of Ω8(3,6) alone (docs/accuracy.md). */
-const FEW_SLICES = 16;
-const LONGEST_SUM = { few: 2048, many: 1536 };
+/** Products of a kernel's longest sum, and of one's whose slices are in sets, of which the MARE else is above that of Ω8(3,6) alone (docs/accuracy.md). */
+const LONGEST_SUM = { whole: 2048, sets: 1536 };
 /** Of the tiles of a pair with a nested kernel at least so much is ∇Y: others were slower than kernels along one axis (docs/performance/winrs.md). */
 const NESTED_FILLED = 0.9;
 /** Rows of segments are even, or the last is so high, or lower, as a share of the others: what it has room in is left of their last round. */
@@ -134,7 +133,7 @@ export function configure(problem: ConvProblem, options: ConfigureOptions = {}):
 
 /** Products of a kernel's longest sum: longer ones are stored in parts of equal length, none longer than this (docs/accuracy.md). */
 export function longestPart(omega: Omega): number {
-  return slicesOf(omega) <= FEW_SLICES ? LONGEST_SUM.few : LONGEST_SUM.many;
+  return threadSets(omega) === 1 ? LONGEST_SUM.whole : LONGEST_SUM.sets;
 }
 
 /** What a configuration goes by. */

@@ -6,8 +6,8 @@ import { type WinogradTransform, winogradTransform } from "../../winograd/transf
 import { allowedAmplification, HALF_ALLOWED } from "../cost/accuracy.ts";
 import { deviceOf } from "../device/h200.ts";
 import type { PlanRequest } from "../request.ts";
-import { DIRECT, type Omega, omegaName, OMEGAS, slicesOf } from "./omega.ts";
-import { loadVector, slicesAtOnce, unitPolicyOf } from "./policies.ts";
+import { DIRECT, type Omega, omegaName, OMEGAS, threadSets } from "./omega.ts";
+import { loadVector, unitPolicyOf } from "./policies.ts";
 import { NEVER, type ThroughputTable } from "./throughput.ts";
 
 /**
@@ -48,7 +48,7 @@ export function mayTakeHalf(request: PlanRequest, omega: Omega): boolean {
 export function isWeighed(request: PlanRequest, omega: Omega): boolean {
   return isHalf(request)
     ? omega.rows === undefined
-    : request.layout === "nhwc" || slicesAtOnce(omega) === slicesOf(omega);
+    : request.layout === "nhwc" || threadSets(omega) === 1;
 }
 
 /**

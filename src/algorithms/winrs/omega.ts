@@ -71,6 +71,19 @@ export function slicesOf(omega: Omega): number {
   return rows * columns;
 }
 
+/** Most slices of a kernel where threads multiply: 16 threads each. */
+const MOST_SLICES = 16;
+
+/** Kernels of threads that share a tile's slices. */
+export function threadSets(omega: Omega): number {
+  return Math.ceil(slicesOf(omega) / MOST_SLICES);
+}
+
+/** Slices that a kernel of threads multiplies. */
+export function slicesAtOnce(omega: Omega): number {
+  return slicesOf(omega) / threadSets(omega);
+}
+
 /** Elements of ∇W that a tile yields, and of ∇Y that it takes. */
 export function tileElements(
   { n, r, rows = { n: 1, r: 1 } }: Omega,

@@ -18,9 +18,9 @@ import { dataElements, segmentParameters } from "./baseline.ts";
 import { type Configuration, configure, type ConfigureOptions } from "./configure.ts";
 import { enlarged, isHalf, kernelRates } from "./half.ts";
 import { describeConfiguration, describeShare } from "./describe.ts";
-import { admissible, DIRECT, isAdmissible, omegaName } from "./omega.ts";
+import { admissible, DIRECT, isAdmissible, omegaName, slicesAtOnce } from "./omega.ts";
 import { EXACT_PAIR, type KernelPair, kernelsOf, parsePair, unfitKernel } from "./pair.ts";
-import { blockOf, refusePolicies, slicesAtOnce, sliceSetsOf } from "./policies.ts";
+import { blockOf, refusePolicies, sliceSetsOf } from "./policies.ts";
 import { longestSum } from "./segments.ts";
 import { type Share, type ShareKernel, shareKernels, sharesOf } from "./share.ts";
 

@@ -20,7 +20,7 @@ import { type Refusal, refusal } from "../refusal.ts";
 import type { PlanRequest } from "../request.ts";
 import { slicePolicyFits, unknownPolicy } from "../winograd_fused/policies.ts";
 import type { CacheBlock } from "./baseline.ts";
-import { DIRECT, type Omega, slicesAlong, slicesOf } from "./omega.ts";
+import { DIRECT, type Omega, slicesAlong, slicesAtOnce, slicesOf, threadSets } from "./omega.ts";
 
 /** Tiles of a workgroup for each α, or as many slices at once of a nested kernel, in the order of preference; the first that fits the device is taken. */
 const POLICIES: Readonly<Record<number, readonly SlicePolicy[]>> = Object.fromEntries(
@@ -38,19 +38,6 @@ const HALF_POLICIES: typeof POLICIES = {
   ...POLICIES,
   8: POLICIES[8]!.toSpliced(2, 0, parseSlicePolicy("32x32x8_8x8")!),
 };
-
-/** Most slices of a kernel where threads multiply: 16 threads each. */
-const MOST_SLICES = 16;
-
-/** Kernels of threads that share a tile's slices. */
-function threadSets(omega: Omega): number {
-  return Math.ceil(slicesOf(omega) / MOST_SLICES);
-}
-
-/** Slices that a kernel of threads multiplies. */
-export function slicesAtOnce(omega: Omega): number {
-  return slicesOf(omega) / threadSets(omega);
-}
 
 /** Slices that one kernel of a share multiplies: those in these rows and columns of a tile's. */
 export interface SliceSet {

@@ -11,23 +11,27 @@ import { type Omega, omegaName, OMEGAS } from "./omega.ts";
 import { fastestPair, type KernelPair, pairCost } from "./pair.ts";
 import { resultBytes } from "../tensors.ts";
 import { configured, configureOptions, targetBytes } from "./plan.ts";
-import { NEVER, throughputOf } from "./throughput.ts";
+import { NEVER, throughputOf, type ThroughputTable } from "./throughput.ts";
 
 /** How much a pair enlarges rounding errors. */
 export function pairAmplification(request: PlanRequest, { first, second }: KernelPair): number {
   return Math.max(...[first, ...(second ? [second] : [])].map((omega) => enlarged(request, omega)));
 }
 
+/** Rates of a request's kernels, of which nothing chooses others than may be taken. */
+function allowedRates(request: PlanRequest, mayTake: (omega: Omega) => boolean): ThroughputTable {
+  const rates = kernelRates(request);
+  return Object.fromEntries(OMEGAS.map((omega) => {
+    const name = omegaName(omega);
+    return [name, rates[name]! * (mayTake(omega) ? 1 : NEVER)];
+  }));
+}
+
 /** The pair that is fastest by its rates alone among kernels that may be taken. */
 export function pairOf(request: PlanRequest, mayTake: (omega: Omega) => boolean): KernelPair {
   const axes = reduceAxes(request.problem);
-  const rates = coveringRates(axes, throughputOf(kernelRates(request)));
-  return fastestPair(
-    axes.filterWidth,
-    axes.outputWidth,
-    (omega) => mayTake(omega) ? rates(omega) : rates(omega) * NEVER,
-    pairOptions(axes),
-  );
+  const rates = coveringRates(axes, throughputOf(allowedRates(request, mayTake)));
+  return fastestPair(axes.filterWidth, axes.outputWidth, rates, pairOptions(axes));
 }
 
 /** The same of kernels that enlarge errors by `most` at most. */
@@ -40,11 +44,7 @@ export function configuredWithin(request: PlanRequest, most: number): KernelPair
   const { pair: _, ...free } = request;
   const options = configureOptions(free);
   if (isRefusal(options)) return pairWithin(request, most);
-  const rates = kernelRates(request);
-  const throughput = Object.fromEntries(OMEGAS.map((omega) => {
-    const name = omegaName(omega);
-    return [name, rates[name]! * (enlarged(request, omega) <= most ? 1 : NEVER)];
-  }));
+  const throughput = allowedRates(request, (omega) => enlarged(request, omega) <= most);
   return configure(request.problem, { ...options, throughput }).pair;
 }
 

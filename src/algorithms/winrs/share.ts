@@ -36,13 +36,12 @@ import type { PlanRequest } from "../request.ts";
 import { type BufferList, type problemBuffers, resultElements } from "../tensors.ts";
 import { type Configuration, longestPart } from "./configure.ts";
 import { kernelRows } from "./axes.ts";
-import { type Omega, omegaName, slicesOf } from "./omega.ts";
+import { type Omega, omegaName, threadSets } from "./omega.ts";
 import { longestSum, rowHeights } from "./segments.ts";
 import {
   loadVector,
   operandsAcross,
   policyOf,
-  slicesAtOnce,
   type SliceSet,
   sliceSetsOf,
   unitPolicyOf,
@@ -143,7 +142,7 @@ export function shareKernels(
  */
 const ROTATION: Rotation = { rows: 2, early: true };
 
-/** The same of nested kernels of channels innermost: 1.00 to 1.025 times as fast (docs/performance/winrs.md, Slices in two kernels). */
+/** The same of nested kernels of channels innermost: 0.99 to 1.025 times as fast (docs/performance/winrs.md, Slices in two kernels). */
 const NESTED_ROTATION: Rotation = { ...ROTATION, rows: 3 };
 
 function shareKernel(
@@ -171,7 +170,7 @@ function shareKernel(
       slicesTransform(columns!, set.columns),
     ],
     identity(1),
-    slicesAtOnce(omega) < slicesOf(omega),
+    threadSets(omega) > 1,
   );
   const slices = set.rows.length * set.columns.length;
   const units = unitPolicyOf(request, omega);

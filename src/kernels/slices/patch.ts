@@ -28,7 +28,7 @@ export function readsRow({ rows }: PatchTransform, row: number): boolean {
 /**
  * The statements of a transform and its results, row by row.
  *
- * @param element WGSL of the patch's element in row i and column j, of rows that are read.
+ * @param element WGSL of the patch's element in row i and column j; in rows that are not read it may be anything.
  */
 export function transformText(
   transform: PatchTransform,
