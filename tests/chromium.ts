@@ -134,7 +134,7 @@ async function debuggingOrigin(
 }
 
 async function pageSocket(origin: string): Promise<string> {
-  for (let attempt = 0; attempt < 50; attempt++) {
+  for (let attempt = 0; attempt < 600; attempt++) {
     const targets = await (await fetch(`http://${origin}/json/list`)).json();
     const page = targets.find(({ type }: { type: string }) => type === "page");
     if (page !== undefined) return page.webSocketDebuggerUrl;

@@ -70,8 +70,9 @@ Deno.test("A device that is lost refuses work with a DeviceError", async () => {
 
 Deno.test("An error of the device is thrown once, by the next check", async () => {
   using gpu = await openDevice();
+  const told = new Promise((done) => gpu.device.addEventListener("uncapturederror", done));
   gpu.device.createBuffer({ size: 2 ** 52, usage: 0x80 });
-  await new Promise((done) => setTimeout(done, 20));
+  await told;
   assert.throws(
     () => gpu.check("Cannot test"),
     (error: unknown) => error instanceof DeviceError && error.message.startsWith("Cannot test: "),
