@@ -3,18 +3,13 @@
  * part of `wgconv check` and a minute of attack, without the network. Tests need a Vulkan driver; where there is none,
  * lavapipe is installed if that may be done, else this says what to install. Ends with `N passed, N failed`.
  */
+import { taskEnvironment } from "./environment.ts";
 import { fetchAll } from "./fetch.ts";
 import { docTestArguments } from "./test_docs.ts";
-import {
-  aptInstall,
-  findAdapterName,
-  LAVAPIPE_PACKAGES,
-  succeeds,
-  taskEnvironment,
-} from "./vulkan.ts";
+import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, succeeds } from "./vulkan.ts";
 
-/** Minutes after which the tests are killed, as failed; each test has a deadline of its own, well below. */
-const PATIENCE = 22;
+/** Minutes without a word after which the tests are killed, as failed; each test has a deadline of its own, below. */
+const PATIENCE = 12;
 
 const TEST = [
   ...["test", "-A", "--no-check", "--cached-only", "--parallel"],
@@ -54,12 +49,16 @@ async function runTests(
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
-  const timer = setTimeout(() => {
-    console.error(`Cannot test: the tests were not done after ${PATIENCE} minutes`);
-    child.kill("SIGKILL");
-  }, 60_000 * PATIENCE);
+  const wait = () =>
+    setTimeout(() => {
+      console.error(`Cannot test: the tests said nothing for ${PATIENCE} minutes`);
+      child.kill("SIGKILL");
+    }, 60_000 * PATIENCE);
+  let timer = wait();
   let text = "";
   for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    clearTimeout(timer);
+    timer = wait();
     text += chunk;
     Deno.stdout.writeSync(new TextEncoder().encode(chunk));
   }
@@ -87,7 +86,12 @@ function attack(): Promise<boolean> {
   return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
 }
 
-if (!await fetchAll()) {
+/** As often as a registry may fail. */
+const FETCHES = 3;
+
+let fetched = false;
+for (let attempt = 0; attempt < FETCHES && !fetched; attempt++) fetched = await fetchAll();
+if (!fetched) {
   console.error("Cannot test: what tests need could not be fetched");
   console.log("0 passed, 1 failed");
   Deno.exit(1);

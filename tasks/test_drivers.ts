@@ -3,7 +3,8 @@
  * (Debian's chromium brings it) and SwiftShader through Dawn; and kernels on matrix units (`matrix`), which the CPU has with
  * Mesa 26 in a Debian of its own, in `~/.cache/wgconv/mesa26` or where `WGCONV_MESA26` says. Slow: minutes a driver.
  */
-import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES, taskEnvironment } from "./vulkan.ts";
+import { taskEnvironment } from "./environment.ts";
+import { aptInstall, findAdapterName, LAVAPIPE_PACKAGES } from "./vulkan.ts";
 
 const MANIFESTS = "/usr/share/vulkan/icd.d";
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";

@@ -1,16 +1,11 @@
 /** Finding and installing a Vulkan driver, for the tasks that need one. */
+import { taskEnvironment } from "./environment.ts";
 
 const MOD = new URL("../mod.ts", import.meta.url);
 /** Opens a device: not every adapter that a system offers can be. */
 const PROBE = `import { openDevice } from ${JSON.stringify(MOD.href)};
 console.log((await openDevice()).info.adapter);
 Deno.exit();`;
-
-/** Environment of child processes: some drivers want `XDG_RUNTIME_DIR`. */
-export function taskEnvironment(): Record<string, string> {
-  const { TMPDIR, XDG_RUNTIME_DIR } = Deno.env.toObject();
-  return { NO_COLOR: "1", XDG_RUNTIME_DIR: XDG_RUNTIME_DIR ?? TMPDIR ?? "/tmp" };
-}
 
 /** Ends what is not done after ten minutes: a download, a package's installation or a driver may stand still. */
 function patience(): AbortSignal {

@@ -9,9 +9,8 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
   const cache = await Deno.makeTempDir();
   try {
     const mine = join(cache, "mine.json");
-    const { DENO_DIR = join(Deno.env.get("HOME") ?? "", ".cache/deno") } = Deno.env.toObject();
     const run = (...args: string[]) =>
-      wgconv(args, { env: { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, DENO_DIR } });
+      wgconv(args, { env: { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache } });
     const { code, stdout, stderr } = await run("calibrate", "--output", mine);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^rates\.gathered +[\d.e-]+ +TFLOP\/s/m);
@@ -29,14 +28,16 @@ Deno.test("wgconv calibrate keeps a model that auto goes by, and says where", as
       return { algorithm, ms: rivals[0].predicted_ms, note: planned.stderr };
     };
     const before = await algorithmOf();
-    const { rates, ...rest } = model;
-    const slow = { ...rates, few: rates.few / 1e3, gathered: rates.gathered / 1e3 };
-    const slower = { ...JSON.parse(kept), model: { ...rest, rates: slow } };
+    const slow = JSON.parse(
+      JSON.stringify(model.rates),
+      (_, rate) => typeof rate === "number" ? rate / 1e3 : rate,
+    );
+    const slower = { ...JSON.parse(kept), model: { ...model, rates: slow } };
     await Deno.writeTextFile(path, JSON.stringify(slower));
     assert.notEqual((await algorithmOf()).ms, before.ms);
     assert.equal((await algorithmOf("--device-model", mine)).ms, before.ms);
     const h200 = await algorithmOf("--device-model", "h200");
-    assert.ok(h200.ms < before.ms / 10, `${h200.ms} of ${before.ms}`);
+    assert.ok(h200.ms < before.ms / 2, `${h200.ms} of ${before.ms}`);
     const listed = await run("devices");
     assert.match(listed.stdout, /^ {2}calibrated \d{4}-\d\d-\d\d, .*\.json$/m);
 

@@ -1,7 +1,6 @@
 /** Starts processes for tests: quiet, offline, and never for ever. */
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { taskEnvironment } from "../tasks/environment.ts";
 
 /** The repository's folder, with a slash at its end. */
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
@@ -33,9 +32,6 @@ export interface CliOptions {
   readonly deadline?: number;
 }
 
-/** In place of the user's, whose calibrations and tunings would choose otherwise than tests expect; drivers fill it. */
-const CACHE = join(tmpdir(), `wgconv-test-cache-${Deno.uid() ?? "user"}`);
-
 /** The environment of a process that finds no Vulkan driver. */
 export const NO_DRIVER = { VK_DRIVER_FILES: "none.json", VK_ICD_FILENAMES: "none.json" };
 
@@ -46,7 +42,10 @@ export function wgconv(args: readonly string[], options: CliOptions = {}): Promi
 
 /** Runs `deno ...args`. */
 export function deno(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  return run(Deno.execPath(), offline(args), { ...options, env: childEnvironment(options) });
+  return run(Deno.execPath(), offline(args), {
+    ...options,
+    env: { ...taskEnvironment(), ...options.env },
+  });
 }
 
 /** Starts `wgconv ...args`; the caller talks to it. */
@@ -62,7 +61,10 @@ export function startDeno(
   args: readonly string[],
   options: Deno.CommandOptions = {},
 ): Deno.ChildProcess {
-  return start(Deno.execPath(), offline(args), { ...options, env: childEnvironment(options) });
+  return start(Deno.execPath(), offline(args), {
+    ...options,
+    env: { ...taskEnvironment(), ...options.env },
+  });
 }
 
 /**
@@ -77,12 +79,13 @@ export async function run(
 ): Promise<CliResult> {
   const stdin = input ? "piped" : "null";
   const pipes = { stdin, stdout: "piped", stderr: "piped" } as const;
-  const child = start(command, args, { ...options, ...pipes }, deadline);
   const late = Promise.withResolvers<never>();
+  // It is said before the child is killed at the same deadline.
   const timer = setTimeout(() => {
     const line = [command, ...args].join(" ");
     late.reject(new Error(`Cannot wait for \`${line}\`: it is not done after ${deadline} s`));
   }, deadline * 1000);
+  const child = start(command, args, { ...options, ...pipes }, deadline);
   try {
     const output = child.output();
     // What does not read its input to the end closes the pipe.
@@ -130,23 +133,6 @@ export async function until(
 /** Deno's arguments with which it says nothing of its own and downloads nothing; `bundle` lacks one of them. */
 function offline([command = "", ...rest]: readonly string[]): string[] {
   return [command, "--quiet", ...(command === "bundle" ? [] : ["--cached-only"]), ...rest];
-}
-
-function childEnvironment({ env }: { env?: Record<string, string> }): Record<string, string> {
-  // A test that moves the user's cache directory does not mean Deno's own.
-  const own = { NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp", DENO_DIR: denoDirectory() };
-  return { ...own, XDG_CACHE_HOME: CACHE, LOCALAPPDATA: CACHE, ...env };
-}
-
-let foundDirectory: string | undefined;
-
-/** Where Deno keeps what it has fetched. */
-function denoDirectory(): string {
-  if (foundDirectory === undefined) {
-    const { stdout } = new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).outputSync();
-    foundDirectory = JSON.parse(new TextDecoder().decode(stdout)).denoDir as string;
-  }
-  return foundDirectory;
 }
 
 /** A temporary directory that goes away with its scope. */

@@ -224,14 +224,29 @@ async function finished(page: Page): Promise<Record<string, string>> {
   return await page.evaluate(state) as Record<string, string>;
 }
 
-/** Chooses as a user would; the page is at work when this returns. */
-function choose(page: Page, id: string, value: string): Promise<unknown> {
-  return page.evaluate(`(() => {
+interface PageState {
+  readonly state: string;
+  readonly status: string;
+  readonly disabled: boolean;
+}
+
+/** What the page says it is at, and whether nothing can be chosen. */
+const STATE = `({
+  state: document.body.dataset.state,
+  status: document.getElementById("status").textContent,
+  disabled: document.getElementById("choices").disabled,
+})`;
+
+/** Chooses as a user would; what the page says then, before it can have finished. */
+async function choose(page: Page, id: string, value: string): Promise<PageState> {
+  const state = page.evaluate(`(async () => {
     const select = document.getElementById(${JSON.stringify(id)});
     select.value = ${JSON.stringify(value)};
     select.dispatchEvent(new Event("change"));
-    return new Promise((done) => setTimeout(done));
+    await new Promise((done) => setTimeout(done));
+    return ${STATE};
   })()`);
+  return await state as PageState;
 }
 
 /** Mean and deviation of the red channel of a canvas. */
@@ -273,16 +288,6 @@ async function smallPhoto(): Promise<Uint8Array> {
   return encode({ width: size, height: size, channels, data: bytes });
 }
 
-/** What the page says it is at, and whether nothing can be chosen. */
-async function stateOf(page: Page): Promise<{ state: string; status: string; disabled: boolean }> {
-  const found = await page.evaluate(`({
-    state: document.body.dataset.state,
-    status: document.getElementById("status").textContent,
-    disabled: document.getElementById("choices").disabled,
-  })`);
-  return found as { state: string; status: string; disabled: boolean };
-}
-
 Deno.test("the page offers auto and what can run within the device's limits", () => {
   const problem = (size: number) => pictureProblem(FILTERS["blur, 11 x 11"]!, size, size);
   const small = offeredChoices(problem(64), DEFAULT_LIMITS);
@@ -314,10 +319,9 @@ if (chromium !== undefined) {
     assert.ok(Math.abs(blur.mean - photo.mean) < 5, `${blur.mean}, ${photo.mean}`);
     assert.ok(blur.deviation < photo.deviation);
 
-    assert.deepEqual(await stateOf(page), { state: "done", status: "", disabled: false });
+    assert.deepEqual(await page.evaluate(STATE), { state: "done", status: "", disabled: false });
 
-    await choose(page, "filter", "sharpen, 3 x 3");
-    const { state, status } = await stateOf(page);
+    const { state, status } = await choose(page, "filter", "sharpen, 3 x 3");
     assert.equal(state, "working");
     assert.match(status, /^working: (convolves 64 x 64 pixels with auto|checks every pixel)/);
     assert.equal((await finished(page)).verdict, "pass");
@@ -360,6 +364,6 @@ if (chromium !== undefined) {
     await using server = serve(folder);
     await using page = await openPage(chromium, server.url);
     assert.match((await finished(page)).failed!, /^Cannot open a GPU: this browser has no WebGPU/);
-    assert.deepEqual(await stateOf(page), { state: "failed", status: "", disabled: true });
+    assert.deepEqual(await page.evaluate(STATE), { state: "failed", status: "", disabled: true });
   });
 }

@@ -22,7 +22,7 @@ function names(folder: string): string[] {
 async function writtenBeside(folder: string): Promise<void> {
   for (let size = 0; size < 128 + RESULT.byteLength;) {
     await new Promise((done) => setTimeout(done, 5));
-    const [unfinished] = names(folder);
+    const unfinished = names(folder).find((name) => name.includes(".tmp-"));
     size = unfinished === undefined ? 0 : Deno.statSync(`${folder}/${unfinished}`).size;
   }
 }
@@ -51,7 +51,7 @@ Deno.test("writeBeside() leaves what was there where the check throws", async ()
     const file = { path, dtype: "f32", shape: [3] } as const;
     const failing = writeBeside(file, untimed, async (onResult) => {
       onResult(RESULT);
-      await new Promise((done) => setTimeout(done, 20));
+      await writtenBeside(folder);
       throw new Error("the device was lost");
     });
     await assert.rejects(failing, /^Error: the device was lost$/);

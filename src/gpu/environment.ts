@@ -1,18 +1,24 @@
 /**
- * Sets what a WebGPU implementation reads from the environment before it is first asked for an adapter.
+ * Variables that a WebGPU implementation reads before it is first asked for an adapter, with their values where the user
+ * has set none.
  *
  * On Linux an OpenGL fallback calls itself by the same name as the Vulkan driver, so a machine without
  * Vulkan would be measured through OpenGL unseen: Vulkan or nothing. And Mesa complains on stderr where
  * `XDG_RUNTIME_DIR` is missing, as it is in containers.
  */
-export function prepareEnvironment(): void {
-  if (Deno.build.os !== "linux") return;
-  setDefault("DENO_WEBGPU_BACKEND", "vulkan");
-  setDefault("XDG_RUNTIME_DIR", "/tmp");
+export function deviceVariables(): Record<string, string> {
+  if (Deno.build.os !== "linux") return {};
+  const wanted = { DENO_WEBGPU_BACKEND: "vulkan", XDG_RUNTIME_DIR: "/tmp" };
+  return Object.fromEntries(Object.entries(wanted).filter(([variable]) => isUnset(variable)));
 }
 
-/** Sets a variable that is not set, where this process may. */
-function setDefault(variable: string, value: string): void {
+/** Sets {@linkcode deviceVariables} in this process. */
+export function prepareEnvironment(): void {
+  for (const [variable, value] of Object.entries(deviceVariables())) Deno.env.set(variable, value);
+}
+
+/** Whether this process may set a variable, and nobody has. */
+function isUnset(variable: string): boolean {
   const permission = Deno.permissions.querySync({ name: "env", variable });
-  if (permission.state === "granted" && !Deno.env.has(variable)) Deno.env.set(variable, value);
+  return permission.state === "granted" && !Deno.env.has(variable);
 }

@@ -6,7 +6,7 @@ import type { GpuProvider } from "./provider.ts";
 
 const LOST = "the device was lost";
 /** How long a device may take to say that it is lost after calls have failed of it. */
-const LOSS_MS = 50;
+const LOSS_MS = 250;
 
 /** What is gathered for a device before it is one. */
 export interface DeviceParts {

@@ -45,12 +45,7 @@ export async function writeAtomically(
   removeOnSignal(temporary);
   try {
     {
-      using file = await Deno.open(temporary, {
-        write: true,
-        createNew: true,
-        ...(mode === undefined ? {} : { mode }),
-      })
-        .catch((error) => refuseWrite(path, error));
+      using file = makeTemporary(temporary, path, mode);
       await body((chunk, at) => writeAll(file, chunk, at, path));
       await file.sync().catch((error) => refuseWrite(path, error));
     }
@@ -95,12 +90,20 @@ export async function proveFolder(path: string): Promise<void> {
 async function makeAndRemove(temporary: string, path: string): Promise<void> {
   removeOnSignal(temporary);
   try {
-    const file = await Deno.open(temporary, { write: true, createNew: true })
-      .catch((error) => refuseWrite(path, error));
-    file.close();
+    makeTemporary(temporary, path).close();
   } finally {
     removeQuietly(temporary);
     await keepOnSignal(temporary);
+  }
+}
+
+/** At once: what a signal ends while the file is still to be made would leave it behind. */
+function makeTemporary(temporary: string, path: string, mode?: number): Deno.FsFile {
+  const options = { write: true, createNew: true, ...(mode === undefined ? {} : { mode }) };
+  try {
+    return Deno.openSync(temporary, options);
+  } catch (error) {
+    refuseWrite(path, error);
   }
 }
 

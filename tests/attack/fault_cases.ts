@@ -137,6 +137,7 @@ export function faultOf(seed: number, number: number): Fault {
       ],
     ]),
     signal: draw.pick(["SIGINT", "SIGTERM", "SIGHUP"] as const),
-    ms: draw.int(50, 1500),
+    // The commands take some 200 on an idle machine.
+    ms: draw.int(20, 300),
   };
 }

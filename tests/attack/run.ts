@@ -1,3 +1,4 @@
+import { denoDirectory } from "../../tasks/environment.ts";
 import { attackedProgram } from "./folder.ts";
 import { TextLineStream } from "./lines.ts";
 import type { Attack } from "./attack.ts";
@@ -93,7 +94,7 @@ async function runProcess(
       XDG_CACHE_HOME: `${folder.path}/cache`,
       HOME: folder.path,
       // Deno's own cache is not under the new HOME.
-      ...(Deno.env.get("DENO_DIR") ? {} : { DENO_DIR: await denoDirectory() }),
+      DENO_DIR: denoDirectory(),
       TMPDIR: folder.path,
       WGCONV_ATTACK_FOLDER: folder.path,
     },
@@ -153,14 +154,6 @@ function residentBytes(pid: number): number {
   } catch {
     return 0;
   }
-}
-
-let directory: Promise<string> | undefined;
-
-async function denoDirectory(): Promise<string> {
-  directory ??= new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output()
-    .then(({ stdout }) => JSON.parse(new TextDecoder().decode(stdout)).denoDir);
-  return await directory;
 }
 
 function temporaryFolder(): { path: string } & Disposable {
