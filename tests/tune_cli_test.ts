@@ -19,7 +19,9 @@ Deno.test("wgconv tune measures what auto then takes, on its device and as long 
   const records = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
     JSON.parse(line)
   );
-  assert.deepEqual(new Set(records.map(({ algorithm }) => algorithm)).size, 2);
+  // What auto takes without a tuning is measured too, and may be a third.
+  const measured = new Set(records.map(({ algorithm }) => algorithm));
+  assert.ok(measured.has("direct") && measured.has("implicit-gemm"), [...measured].join());
   assert.deepEqual(records.filter(({ chosen }) => chosen).map(({ policy }) => policy), [undefined]);
   assert.equal(records.filter(({ winner }) => winner).length, 1);
   assert.ok(
