@@ -116,10 +116,12 @@ Deno.test("wgconv gemm --search ranks the policies, checks each and marks the pl
     assert.deepEqual([algorithm, layout], ["gemm", "nn"]);
     assert.ok(kernels.some((name: string) => name.startsWith(kernel)), `${kernels}`);
   }
-  for (const balance of ["none", "split-k", "stream-k"]) {
-    const some = ranking.filter((record) => record.balance === balance);
-    assert.ok(some.length > 0, balance);
-    for (const { kernel } of some) assert.equal(/_streamk/.test(kernel), balance === "stream-k");
+  const balances = new Set(ranking.map(({ balance }) => balance));
+  // Where a software device has many cores these few tiles are no wave to be shared.
+  const wanted = ["none", "split-k", ...(navigator.hardwareConcurrency > 16 ? [] : ["stream-k"])];
+  assert.deepEqual(wanted.filter((balance) => !balances.has(balance)), []);
+  for (const { kernel, balance } of ranking) {
+    assert.equal(/_streamk/.test(kernel), balance === "stream-k", kernel);
   }
   let last = 0;
   for (const { kind, verdict, time_ms, predicted_gflops } of ranking) {
