@@ -25,7 +25,7 @@ export function taskEnvironment(): Record<string, string> {
   return {
     ...deviceVariables(),
     NO_COLOR: "1",
-    // A user's may be one that is not there.
+    // Also where the user has one, which may not be there.
     XDG_RUNTIME_DIR: "/tmp",
     XDG_CACHE_HOME: CACHE,
     LOCALAPPDATA: CACHE,

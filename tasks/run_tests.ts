@@ -86,7 +86,7 @@ function attack(): Promise<boolean> {
   return succeeds(Deno.execPath(), ["run", "-A", "tasks/attack.ts", ...ATTACK]);
 }
 
-/** As often as a registry may fail. */
+/** Attempts, since a registry may fail. */
 const FETCHES = 3;
 
 let fetched = false;

@@ -42,10 +42,7 @@ export function wgconv(args: readonly string[], options: CliOptions = {}): Promi
 
 /** Runs `deno ...args`. */
 export function deno(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  return run(Deno.execPath(), offline(args), {
-    ...options,
-    env: { ...taskEnvironment(), ...options.env },
-  });
+  return run(Deno.execPath(), offline(args), inEnvironment(options));
 }
 
 /** Starts `wgconv ...args`; the caller talks to it. */
@@ -61,10 +58,7 @@ export function startDeno(
   args: readonly string[],
   options: Deno.CommandOptions = {},
 ): Deno.ChildProcess {
-  return start(Deno.execPath(), offline(args), {
-    ...options,
-    env: { ...taskEnvironment(), ...options.env },
-  });
+  return start(Deno.execPath(), offline(args), inEnvironment(options));
 }
 
 /**
@@ -85,8 +79,8 @@ export async function run(
     const line = [command, ...args].join(" ");
     late.reject(new Error(`Cannot wait for \`${line}\`: it is not done after ${deadline} s`));
   }, deadline * 1000);
-  const child = start(command, args, { ...options, ...pipes }, deadline);
   try {
+    const child = start(command, args, { ...options, ...pipes }, deadline);
     const output = child.output();
     // What does not read its input to the end closes the pipe.
     if (input) await new Blob([input]).stream().pipeTo(child.stdin).catch(() => {});
@@ -133,6 +127,12 @@ export async function until(
 /** Deno's arguments with which it says nothing of its own and downloads nothing; `bundle` lacks one of them. */
 function offline([command = "", ...rest]: readonly string[]): string[] {
   return [command, "--quiet", ...(command === "bundle" ? [] : ["--cached-only"]), ...rest];
+}
+
+function inEnvironment<Options extends { env?: Record<string, string> }>(
+  options: Options,
+): Options {
+  return { ...options, env: { ...taskEnvironment(), ...options.env } };
 }
 
 /** A temporary directory that goes away with its scope. */

@@ -139,17 +139,20 @@ Deno.test({
     const first = startWgconv(["bench", ...args], { stdout: "null", stderr: "null" });
     const read = () => Deno.readTextFile(path).catch(() => "");
     await until(async () => (await read()).includes("\n"), first);
-    // However busy the machine is, the first has not ended before the others have started.
+    // So that it has not ended before the others have started.
     first.kill("SIGSTOP");
-    for (const how of [[], ["--force"], ["--resume"]]) {
-      const { code, stderr } = await wgconv(["bench", ...args, ...how]);
-      assert.equal(code, 2);
-      assert.equal(
-        stderr,
-        `wgconv: Cannot write ${path}: another program is writing records to it\n`,
-      );
+    try {
+      for (const how of [[], ["--force"], ["--resume"]]) {
+        const { code, stderr } = await wgconv(["bench", ...args, ...how]);
+        assert.equal(code, 2);
+        assert.equal(
+          stderr,
+          `wgconv: Cannot write ${path}: another program is writing records to it\n`,
+        );
+      }
+    } finally {
+      first.kill("SIGCONT");
     }
-    first.kill("SIGCONT");
     assert.equal((await first.status).code, 0);
     assert.equal((await read()).trimEnd().split("\n").length, 1 + 12);
   },

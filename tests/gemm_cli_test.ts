@@ -306,8 +306,8 @@ Deno.test("wgconv gemm --balance says how tiles are spread, and the kernel which
   for (
     const [balance, kernel] of [["none", /_o4$/], ["split-k", /_split$/], ["stream-k", /_streamk$/]]
   ) {
-    // Tiles enough that the last wave of them is not full, whether the machine has two cores or a hundred.
-    const args = ["--size", "2082,268,360", "--policy", "tiny", "--balance", `${balance}`];
+    // Tiles enough that the last wave of them is not full, whether the machine has two cores or two hundred.
+    const args = ["--size", "4130,268,360", "--policy", "tiny", "--balance", `${balance}`];
     const { code, stdout, stderr } = await wgconv(["gemm", ...args, "--json", "--check", "full"]);
     assert.equal(code, 0, stderr);
     const record = JSON.parse(stdout);

@@ -1,18 +1,21 @@
 /**
- * Variables that a WebGPU implementation reads before it is first asked for an adapter, with their values where the user
- * has set none.
+ * Variables that a WebGPU implementation reads before it is first asked for an adapter, with their values on Linux where
+ * the user has set none.
  *
- * On Linux an OpenGL fallback calls itself by the same name as the Vulkan driver, so a machine without
+ * An OpenGL fallback calls itself by the same name as the Vulkan driver, so a machine without
  * Vulkan would be measured through OpenGL unseen: Vulkan or nothing. And Mesa complains on stderr where
  * `XDG_RUNTIME_DIR` is missing, as it is in containers.
  */
+export const DEVICE_VARIABLES = { DENO_WEBGPU_BACKEND: "vulkan", XDG_RUNTIME_DIR: "/tmp" };
+
+/** Those of {@linkcode DEVICE_VARIABLES} that are to be set. */
 export function deviceVariables(): Record<string, string> {
   if (Deno.build.os !== "linux") return {};
-  const wanted = { DENO_WEBGPU_BACKEND: "vulkan", XDG_RUNTIME_DIR: "/tmp" };
-  return Object.fromEntries(Object.entries(wanted).filter(([variable]) => isUnset(variable)));
+  const unset = Object.entries(DEVICE_VARIABLES).filter(([variable]) => isUnset(variable));
+  return Object.fromEntries(unset);
 }
 
-/** Sets {@linkcode deviceVariables} in this process. */
+/** Sets them in this process. */
 export function prepareEnvironment(): void {
   for (const [variable, value] of Object.entries(deviceVariables())) Deno.env.set(variable, value);
 }

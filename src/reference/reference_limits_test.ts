@@ -89,7 +89,7 @@ Deno.test("referenceConv() stops when its signal is aborted", async () => {
     const done: number[] = [];
     const onProgress = (fraction: number) => {
       done.push(fraction);
-      user.abort(new Error("enough"));
+      setTimeout(() => user.abort(new Error("enough")));
     };
     await assert.rejects(
       referenceConv(problem, inputs, { workers, signal: user.signal, onProgress }),

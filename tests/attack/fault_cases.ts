@@ -137,7 +137,7 @@ export function faultOf(seed: number, number: number): Fault {
       ],
     ]),
     signal: draw.pick(["SIGINT", "SIGTERM", "SIGHUP"] as const),
-    // The commands take some 200 on an idle machine.
+    // The commands take some 200 ms on an idle machine.
     ms: draw.int(20, 300),
   };
 }
