@@ -98,7 +98,9 @@ Deno.test("wgconv gemm --suite --device cpu times the reference, without a drive
 });
 
 Deno.test("wgconv gemm --search ranks the policies, checks each and marks the planner's", async () => {
-  const args = ["--size", "250,240,64", "--runs", "1", "--fill-ms", "0"];
+  // A software device has workgroups in flight for each core: where these are many, so are the tiles that stream-K cuts.
+  const size = navigator.hardwareConcurrency <= 10 ? "250,240,64" : "4130,268,360";
+  const args = ["--size", size, "--runs", "1", "--fill-ms", "0"];
   const text = await wgconv(["gemm", "--search", ...args]);
   assert.equal(text.code, 0, text.stderr);
   assert.match(text.stdout, /^policy +splits +balance +time +GFLOP\/s +predicted/m);
@@ -116,14 +118,10 @@ Deno.test("wgconv gemm --search ranks the policies, checks each and marks the pl
     assert.deepEqual([algorithm, layout], ["gemm", "nn"]);
     assert.ok(kernels.some((name: string) => name.startsWith(kernel)), `${kernels}`);
   }
-  const balances = new Set(ranking.map(({ balance }) => balance));
-  // On more cores, and on a GPU, these few tiles are no wave to be shared.
-  const few = /llvmpipe|swiftshader/i.test(environment.adapter) &&
-    navigator.hardwareConcurrency <= 10;
-  const wanted = ["none", "split-k", ...(few ? ["stream-k"] : [])];
-  assert.deepEqual(wanted.filter((balance) => !balances.has(balance)), []);
-  for (const { kernel, balance } of ranking) {
-    assert.equal(/_streamk/.test(kernel), balance === "stream-k", kernel);
+  for (const balance of ["none", "split-k", "stream-k"]) {
+    const some = ranking.filter((record) => record.balance === balance);
+    assert.ok(some.length > 0, balance);
+    for (const { kernel } of some) assert.equal(/_streamk/.test(kernel), balance === "stream-k");
   }
   let last = 0;
   for (const { kind, verdict, time_ms, predicted_gflops } of ranking) {
