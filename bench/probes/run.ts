@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { parsePattern } from "../../src/cli/values.ts";
+import { parsePattern } from "../../src/cli/match_option.ts";
 import { type GpuDevice, openDevice } from "../../src/gpu/device.ts";
 
 /** What a benchmark of probes runs on, as its command line has it. */

@@ -3,6 +3,7 @@ import type { CaseRecord } from "../report/record.ts";
 import { type Baseline, baselineCase, baselineKey, regressions } from "./baseline.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
+import type { Pattern } from "./pattern.ts";
 import type { RanCase, RunHooks } from "../run/run_group.ts";
 import { benchGroups, type BenchPlan } from "./bench_plan.ts";
 import { CHECK_DEVICE } from "./check_device.ts";
@@ -42,7 +43,7 @@ export type CheckPlan =
     /** f32 where absent. */
     readonly dtypes?: BenchPlan["dtypes"];
     /** What the descriptors of its problems have in common; the baseline's others are no concern of the check. */
-    readonly filter?: RegExp | undefined;
+    readonly filter?: Pattern | undefined;
   };
 
 /** The run that a check is. */

@@ -2,6 +2,7 @@ import { InputSyntaxError, placedError } from "../errors.ts";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
 import { closest } from "../problem/closest.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import { compilePattern, type Pattern } from "./pattern.ts";
 import { type SuiteWord, suiteWords } from "./suite_words.ts";
 
 /** A suite file's name and text. */
@@ -18,7 +19,7 @@ export type IncludeSuite = (path: string, from: string) => SuiteText;
 interface Settings {
   /** Takes the place of each batch; 0 leaves it. */
   readonly batch: number;
-  readonly match: RegExp | undefined;
+  readonly match: Pattern | undefined;
 }
 
 const DEFAULTS: Settings = { batch: 0, match: undefined };
@@ -121,9 +122,9 @@ function applyOption(word: SuiteWord, name: string, value: string, settings: Set
   }
   const pattern = value.replace(/^(['"])(.*)\1$/s, "$2");
   try {
-    return { ...settings, match: pattern === "" ? undefined : new RegExp(pattern) };
-  } catch {
-    throw wordError(word, "--match is no regular expression");
+    return { ...settings, match: pattern === "" ? undefined : compilePattern(pattern) };
+  } catch (error) {
+    throw error instanceof SyntaxError ? wordError(word, `--match: ${error.message}`) : error;
   }
 }
 

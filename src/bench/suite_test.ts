@@ -94,7 +94,10 @@ Deno.test("parseSuite() refuses what is no suite: the file and line it stands in
   );
   assert.match(message({ main: "--bacth=a" }), /^main:1: .*--bacth is not part .*mean --batch\?/);
   assert.match(message({ main: "  --mb=x" }), /expected --mb=N, a whole number, at column 3/);
-  assert.match(message({ main: "--match=(" }), /--match is no regular expression/);
+  assert.match(
+    message({ main: "--match=(" }),
+    /--match: expected a regular expression .*, at column 1/,
+  );
   assert.match(message({ main: "ic1:99999oc1:99999ih3kh3" }), /make 9999800001 problems, 100000/);
 });
 

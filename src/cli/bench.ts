@@ -9,7 +9,7 @@ import { readSuite } from "../bench/suite_files.ts";
 import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
-import { matchOption, oldMatch } from "./match_option.ts";
+import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
 import { askedVariant } from "../kernels/main_loop_variant.ts";
 import {
   CONV_DTYPES,
@@ -39,7 +39,6 @@ import {
   CPU_HEEDS,
   gather,
   oneOf,
-  parsePattern,
   parsePolicies,
   parseShard,
   parseShare,

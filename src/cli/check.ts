@@ -32,7 +32,7 @@ import {
   summaryLine,
 } from "./check_report.ts";
 import { commandWrites } from "./failure.ts";
-import { matchOption, oldMatch } from "./match_option.ts";
+import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
 import { caseProgress } from "./case_progress.ts";
 import { caseRows } from "./case_rows.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -47,7 +47,6 @@ import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
   gather,
   oneOf,
-  parsePattern,
   parsePolicies,
   pathOr,
   refuseOptions,

@@ -152,15 +152,6 @@ export function someOf<T extends string>(
   return Object.assign(parse, { choices: [...choices, "all"], list: true });
 }
 
-/** Parses a regular expression. */
-export function parsePattern(text: string): RegExp {
-  try {
-    return new RegExp(text);
-  } catch {
-    throw new InvalidArgumentError("expected a regular expression.");
-  }
-}
-
 /** Parses `2/4`: part 2 of 4. */
 export function parseShard(text: string): { index: number; count: number } {
   const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);

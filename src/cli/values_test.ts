@@ -5,7 +5,6 @@ import {
   oneOf,
   parseBytes,
   parsePadding,
-  parsePattern,
   parsePolicies,
   parseSegments,
   parseShard,
@@ -105,11 +104,6 @@ Deno.test("parseShare() takes shares and percentages", () => {
 
 Deno.test("splitTiles() splits at commas outside brackets", () => {
   assert.deepEqual(splitTiles("auto, F(2x2,3x3),F(6,3)"), ["auto", "F(2x2,3x3)", "F(6,3)"]);
-});
-
-Deno.test("parsePattern() refuses what is no regular expression", () => {
-  assert.ok(parsePattern("ic[0-9]").test("ic4"));
-  assert.throws(() => parsePattern("("), /regular expression/);
 });
 
 Deno.test("parsePolicies() reads names and tiles, and refuses what is neither", () => {
