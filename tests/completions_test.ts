@@ -52,7 +52,7 @@ Deno.test("bash completes commands, options, choices, lists and files", async ()
   assert.deepEqual(await offered("conv", "--grad"), ["--grad-output"]);
   assert.deepEqual(await offered("conv", "--op", "bwd-"), ["bwd-data", "bwd-filter"]);
   assert.deepEqual(await offered("conv", "--op", "=", "f"), ["fwd"]);
-  assert.deepEqual(await offered("conv", "--padding", "s"), ["same"]);
+  assert.deepEqual(await offered("conv", "--padding", "s"), ["same", "same-lower"]);
   assert.deepEqual(await offered("conv", "--op", "="), ["fwd", "bwd-data", "bwd-filter"]);
   await includes(["--debug", "conv", "--algorithm", ""], "auto", "direct", "implicit-gemm");
   assert.deepEqual(await offered("bench", "--op", "fwd,bwd-d"), ["fwd,bwd-data"]);
@@ -109,7 +109,7 @@ Deno.test("zsh's script is right, and completes where zsh is installed", async (
 Deno.test("fish's script is right, and completes where fish is installed", async () => {
   const text = await script("fish");
   assert.match(text, /^complete -c wgconv -n '__wgconv_at conv' -l op -xa 'fwd /m);
-  assert.match(text, /-l padding -xa 'same valid' /);
+  assert.match(text, /-l padding -xa 'same same-lower valid' /);
   if (!await installed("fish")) return;
   using temporary = temporaryDirectory();
   const file = `${temporary.path}/wgconv.fish`;

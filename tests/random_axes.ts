@@ -32,9 +32,9 @@ export function randomAxes(
     stride: fc.integer({ min: 1, max: most.stride }),
     dilation: fc.integer({ min: 1, max: most.dilation ?? 2 }),
     begin: fc.integer({ min: 0, max: 3 }),
-    // Long ones too: beyond what taps reach of the other end.
-    end: fc.constantFrom(0, 0, 1, 1, 2, 2, 3, 7),
-  });
+    // Long ones too: beyond what taps reach of the other end. Below none where the dilation allows it.
+    end: fc.constantFrom(-1, 0, 0, 1, 1, 2, 2, 3, 7),
+  }).map((drawn) => ({ ...drawn, end: Math.max(drawn.end, 1 - drawn.dilation) }));
   return fc.array(axis, { minLength: 1, maxLength: 3 });
 }
 

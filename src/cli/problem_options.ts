@@ -48,7 +48,7 @@ export function problemCommand(name: string) {
     .option(
       "--padding <h,w>",
       "zeros around the input: one value, one an axis, or top,left,bottom,right; same for as many as " +
-        "keep its size (stride 1), valid for none; default 0",
+        "outputs of size / stride, rounded up, need (an odd one behind; of same-lower before), valid for none; default 0",
       parsePadding,
     )
     .option("--dilation <h,w>", "step between filter taps; default 1, no dilation", parseSizes)

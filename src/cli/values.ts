@@ -1,7 +1,7 @@
 import { isMatrixTile, MATRIX_POLICY_NAMES, TAP_POLICY_NAMES } from "../kernels/matrix_policies.ts";
 import { InvalidArgumentError } from "#cli-types";
 import { InputTypeError } from "../errors.ts";
-import type { PaddingMode } from "../problem/padding.ts";
+import { PADDING_MODES, type PaddingMode } from "../problem/padding.ts";
 import { findPolicy, GEMV, TILE_POLICIES } from "../kernels/policy.ts";
 import { meant } from "./other_words.ts";
 
@@ -15,17 +15,20 @@ export function parseSizes(text: string): number[] {
   });
 }
 
-/** Parses `same`, `valid`, or sizes as {@linkcode parseSizes} does. */
+/** Parses `same`, `same-lower`, `valid`, or sizes as {@linkcode parseSizes} does. */
 function paddingValues(text: string): number[] | PaddingMode {
   const word = text.trim().toLowerCase();
-  if (word === "same" || word === "valid") return word;
+  const mode = PADDING_MODES.find((one) => one === word);
+  if (mode !== undefined) return mode;
   if (/^[\d\s,x]+$/.test(text)) return parseSizes(text);
-  throw new InvalidArgumentError("expected same, valid, or whole numbers >= 0 such as 1 or 1,2.");
+  throw new InvalidArgumentError(
+    `expected ${PADDING_MODES.join(", ")}, or whole numbers >= 0 such as 1 or 1,2.`,
+  );
 }
 
 /** {@linkcode paddingValues} that tells completions its words; numbers go too. */
 export const parsePadding = Object.assign(paddingValues, {
-  choices: ["same", "valid"],
+  choices: PADDING_MODES,
   list: false,
 });
 

@@ -37,7 +37,7 @@ export interface ConvProblem {
   readonly stride: readonly number[];
   /** Zeros before the first element of each axis. */
   readonly paddingBegin: readonly number[];
-  /** Zeros after the last element of each axis. */
+  /** Zeros after the last element of each axis; negative, less than the dilation, for elements there that no filter reaches. */
   readonly paddingEnd: readonly number[];
   /** 1 for none, as in PyTorch. */
   readonly dilation: readonly number[];
@@ -69,7 +69,7 @@ export interface ConvProblemInit {
   paddingBegin?: readonly number[];
   /** Defaults to `paddingBegin`. */
   paddingEnd?: readonly number[];
-  /** A word in place of both: `same` keeps the input's size (strides of 1 only), `valid` is no padding. */
+  /** A word in place of both: `same` and `same-lower` give ceil(size / stride) outputs, `valid` is no padding. */
   padding?: PaddingMode;
   /** 1 on every axis where absent. */
   dilation?: readonly number[];
@@ -159,7 +159,7 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   const { padding } = init;
   const word = padding === undefined
     ? undefined
-    : paddingOf(padding, init.filterSize, stride, dilation);
+    : paddingOf(padding, { ...init, stride, dilation });
   const paddingBegin = word?.paddingBegin ?? init.paddingBegin ?? every(0);
   const paddingEnd = word?.paddingEnd ?? init.paddingEnd ?? paddingBegin;
   if (word !== undefined && (init.paddingBegin ?? init.paddingEnd) !== undefined) {
@@ -182,8 +182,11 @@ export function convProblem(init: ConvProblemInit): ConvProblem {
   atLeast(0, "the input size", init.inputSize);
   atLeast(1, "the filter size", init.filterSize);
   atLeast(1, "stride", stride);
-  atLeast(0, "padding", [...paddingBegin, ...paddingEnd]);
   atLeast(1, "dilation", dilation);
+  atLeast(0, "padding", [
+    ...paddingBegin,
+    ...paddingEnd.filter((end, axis) => !(end > -dilation[axis]! && end < 0)),
+  ]);
   refuseGroups(groups, init.inChannels, init.outChannels);
   const derived = init.inputSize.map((input, axis) =>
     outputSizeOf(

@@ -1,7 +1,7 @@
 import { InputRangeError } from "../errors.ts";
 import { expectArray, expectObject } from "../expect.ts";
 import { type ConvProblem, convProblem, dilatedSize } from "./conv_problem.ts";
-import { bothSides, perAxis } from "./padding.ts";
+import { bothSides, endBefore, perAxis } from "./padding.ts";
 
 /** A transposed convolution by PyTorch's words: of X of [N, C, H, W] with W of [C, K/g, R, S]. */
 export interface ConvTransposeInit {
@@ -21,7 +21,7 @@ export interface ConvTransposeInit {
   stride?: readonly number[];
   /** Elements that the result loses on both sides, or all before and then all after; 0 where absent. */
   padding?: readonly number[];
-  /** Further elements at the end of each axis of the result, fewer than its stride; 0 where absent. */
+  /** Further elements at the end of each axis of the result, fewer than its stride or its dilation; 0 where absent. */
   outputPadding?: readonly number[];
   /** 1 for none. */
   dilation?: readonly number[];
@@ -66,10 +66,11 @@ export function convTransposeProblem(init: ConvTransposeInit): ConvProblem {
   const more = perAxis("output padding", init.outputPadding ?? [0], rank);
   const { paddingBegin, paddingEnd } = bothSides(init.padding ?? [0], rank);
   more.forEach((count, axis) => {
-    if (!Number.isSafeInteger(count) || count < 0 || count >= stride[axis]!) {
+    const most = Math.max(stride[axis]!, dilation[axis]!) - 1;
+    if (!Number.isSafeInteger(count) || count < 0 || count > most) {
       throw new InputRangeError(
         `Cannot convolve: output padding is ${count} on spatial axis ${axis}, ` +
-          `expected 0 to ${stride[axis]! - 1}, less than the stride`,
+          `expected 0 to ${most}, less than the stride or the dilation`,
       );
     }
   });
@@ -88,7 +89,7 @@ export function convTransposeProblem(init: ConvTransposeInit): ConvProblem {
     outputSize: init.inputSize,
     stride,
     paddingBegin,
-    paddingEnd,
+    paddingEnd: paddingEnd.map((end, axis) => endBefore(more[axis]!, end, stride[axis]!)),
     dilation,
     ...(init.name === undefined ? {} : { name: init.name }),
   });

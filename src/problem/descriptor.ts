@@ -16,6 +16,7 @@ import {
   type Operation,
   outputSizeOf,
 } from "./conv_problem.ts";
+import { endBefore } from "./padding.ts";
 import { type Entry, scanDescriptor, syntaxError } from "./descriptor_scan.ts";
 
 const AXES = ["d", "h", "w"] as const;
@@ -107,6 +108,7 @@ function build(
       input: inputSize[axis]!,
       filter: dilatedSize(filterSize[axis]!, dilation[axis]!),
       stride: stride[axis]!,
+      dilation: dilation[axis]!,
       begin: p,
       output: o,
     })
@@ -166,16 +168,21 @@ function axisPadding(axis: {
   input: number;
   filter: number;
   stride: number;
+  dilation: number;
   begin: number | undefined;
   output: number | undefined;
 }): [number, number] {
   const { input, filter, stride, output } = axis;
   if (output === undefined) return [axis.begin ?? 0, axis.begin ?? 0];
-  const total = Math.max(0, (output - 1) * stride - input + filter);
-  const begin = axis.begin ?? Math.floor(total / 2);
+  const total = (output - 1) * stride - input + filter;
+  const begin = axis.begin ?? Math.floor(Math.max(0, total) / 2);
   // The same on both sides wherever that gives the output size, as every other program means it.
   if (outputSizeOf(input, filter, stride, begin, begin, 1) === output) return [begin, begin];
-  return [begin, Math.max(0, total - begin)];
+  const end = total - begin;
+  if (end >= 0) return [begin, end];
+  // Elements that no filter reaches, fewer than the dilation; of more the sizes do not fit together.
+  const cut = endBefore(-end, 0, stride);
+  return [begin, cut > -axis.dilation ? cut : 0];
 }
 
 /** Prints the descriptor of a problem: {@linkcode parseDescriptor} reads the same computation back. */

@@ -1,6 +1,13 @@
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { expectArray, expectObject, expectWord } from "../expect.ts";
-import { bothSides, type PaddingMode, paddingOf, type Paddings, perAxis } from "./padding.ts";
+import {
+  bothSides,
+  endBefore,
+  PADDING_MODES,
+  type PaddingMode,
+  type Paddings,
+  perAxis,
+} from "./padding.ts";
 import {
   type ConvProblem,
   convProblem,
@@ -29,8 +36,8 @@ export interface ShapesInit {
   /** One value for all, or one an axis; 1 where absent. */
   stride?: readonly number[];
   /**
-   * One value for all, one an axis, or all that come before and then all that come after; or a word. `same` of bwd-filter
-   * needs `filterSize`.
+   * One value for all, one an axis, or all that come before and then all that come after; or a word. `same` and `same-lower`
+   * of bwd-filter need `filterSize`, of bwd-data with strides `inputSize`.
    */
   padding?: readonly number[] | PaddingMode;
   /** One value for all, or one an axis; 1 where absent. */
@@ -79,10 +86,7 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
   }
   const stride = perAxis("stride", init.stride ?? [1], rank);
   const dilation = perAxis("dilation", init.dilation ?? [1], rank);
-  const padding = paddingOfShapes(init, stride, dilation);
-  const shared = { op, groups, stride, dilation, ...padding };
-  const pads = padding.paddingBegin.map((begin, axis) => begin + padding.paddingEnd[axis]!);
-  const axes = stride.map((step, axis) => ({ step, spread: dilation[axis]!, pad: pads[axis]! }));
+  const shared = { op, groups, stride, dilation };
   if (op === "fwd") {
     const [input, filter] = [first.shape, second.shape];
     refuseGroups(groups, input[1]!, filter[0]!);
@@ -92,8 +96,10 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
           `input has ${input[1]} (groups = ${groups})` + groupsThatFit(input[1]!, filter),
       );
     }
+    const { padding } = init;
     return convProblem({
       ...shared,
+      ...(typeof padding === "string" ? { padding } : bothSides(padding ?? [0], rank)),
       batch: input[0]!,
       inChannels: input[1]!,
       outChannels: filter[0]!,
@@ -109,18 +115,26 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
           `the output's gradient has ${output[1]}`,
       );
     }
-    const derived = axes.map(({ step, spread, pad }, axis) => {
-      const least = (output[2 + axis]! - 1) * step + dilatedSize(filter[2 + axis]!, spread) - pad;
-      return Array.from({ length: step }, (_, i) => least + i).filter((size) => size >= 0);
+    const [outputSize, filterSize] = [output.slice(2), filter.slice(2)];
+    const fixed = fixedPadding(init.padding, rank);
+    const least = outputSize.map((size, axis) => {
+      const window = fixed && dilatedSize(filterSize[axis]!, dilation[axis]!) - zeros(fixed, axis);
+      return (size - 1) * stride[axis]! + (window ?? 1);
     });
+    const derived = least.map((from, axis) =>
+      Array.from({ length: stride[axis]! }, (_, i) => from + i).filter((size) => size >= 0)
+    );
+    const inputSize = chosen("input", "--input-size", init.inputSize, derived);
+    const extra = inputSize.map((size, axis) => size - least[axis]!);
     return convProblem({
       ...shared,
+      ...(fixed ? endedBefore(extra, fixed, shared) : { padding: init.padding as PaddingMode }),
       batch: output[0]!,
       inChannels: filter[1]! * groups,
       outChannels: output[1]!,
-      inputSize: chosen("input", "--input-size", init.inputSize, derived),
-      filterSize: filter.slice(2),
-      outputSize: output.slice(2),
+      inputSize,
+      filterSize,
+      outputSize,
     });
   }
   const [input, output] = [first.shape, second.shape];
@@ -129,39 +143,63 @@ export function problemFromShapes(init: ShapesInit): ConvProblem {
       `Cannot convolve: input has a batch of ${input[0]}, the output's gradient of ${output[0]}`,
     );
   }
-  const derived = axes.map(({ step, spread, pad }, axis) => {
-    const most = input[2 + axis]! + pad - (output[2 + axis]! - 1) * step;
-    return Array.from({ length: step }, (_, i) => most - step + 1 + i)
+  const [inputSize, outputSize] = [input.slice(2), output.slice(2)];
+  const fixed = fixedPadding(init.padding, rank);
+  if (!fixed && !init.filterSize) {
+    throw new InputTypeError(
+      `Cannot convolve: padding "${init.padding}" of bwd-filter needs the filter size, choose with --filter-size`,
+    );
+  }
+  // Of padding by a word the filter size is given.
+  const most = inputSize.map((size, axis) =>
+    size + (fixed ? zeros(fixed, axis) : 0) - (outputSize[axis]! - 1) * stride[axis]!
+  );
+  const derived = most.map((last, axis) => {
+    const [step, spread] = [stride[axis]!, dilation[axis]!];
+    return Array.from({ length: step }, (_, i) => last - step + 1 + i)
       .filter((dilated) => dilated >= 1 && (dilated - 1) % spread === 0)
       .map((dilated) => (dilated - 1) / spread + 1);
   });
+  const filterSize = chosen("filter", "--filter-size", init.filterSize, derived);
+  const extra = most.map((last, axis) => last - dilatedSize(filterSize[axis]!, dilation[axis]!));
   return convProblem({
     ...shared,
+    ...(fixed ? endedBefore(extra, fixed, shared) : { padding: init.padding as PaddingMode }),
     batch: input[0]!,
     inChannels: input[1]!,
     outChannels: output[1]!,
-    inputSize: input.slice(2),
-    filterSize: chosen("filter", "--filter-size", init.filterSize, derived),
-    outputSize: output.slice(2),
+    inputSize,
+    filterSize,
+    outputSize,
   });
 }
 
-/** Zeros before and after each axis. */
-function paddingOfShapes(
-  { padding = [0], filter, filterSize }: ShapesInit,
-  stride: readonly number[],
-  dilation: readonly number[],
-): Paddings {
-  const rank = stride.length;
+/** Zeros before and after each axis; undefined of a word that sizes give them of. */
+function fixedPadding(padding: ShapesInit["padding"] = [0], rank: number): Paddings | undefined {
   if (typeof padding !== "string") return bothSides(padding, rank);
-  if (padding === "valid") return bothSides([0], rank);
-  const taps = filter?.slice(2) ?? (filterSize && perAxis("filter size", filterSize, rank));
-  if (taps === undefined) {
-    throw new InputTypeError(
-      'Cannot convolve: padding "same" of bwd-filter needs the filter size, choose with --filter-size',
-    );
-  }
-  return paddingOf(padding, taps, stride, dilation);
+  expectWord("Cannot convolve", "padding", padding, PADDING_MODES);
+  return padding === "valid" ? bothSides([0], rank) : undefined;
+}
+
+/** Zeros on both sides of an axis. */
+function zeros({ paddingBegin, paddingEnd }: Paddings, axis: number): number {
+  return paddingBegin[axis]! + paddingEnd[axis]!;
+}
+
+/** The padding, and what a dilated filter may leave at the end of each axis: see `endBefore()`. */
+function endedBefore(
+  extra: readonly number[],
+  { paddingBegin, paddingEnd }: Paddings,
+  { stride, dilation }: {
+    readonly stride: readonly number[];
+    readonly dilation: readonly number[];
+  },
+): Paddings {
+  const ends = paddingEnd.map((end, axis) => {
+    const [more, step] = [extra[axis]!, stride[axis]!];
+    return more >= step && more < dilation[axis]! ? endBefore(more, end, step) : end;
+  });
+  return { paddingBegin, paddingEnd: ends };
 }
 
 /** Groups with which the channels would agree, for a message; empty where there are none. */

@@ -1,43 +1,66 @@
-import { InputRangeError, InputTypeError } from "../errors.ts";
+import { InputTypeError } from "../errors.ts";
 import { expectArray, said } from "../expect.ts";
 
-/** Zeros around an input, by PyTorch's words: `valid` for none, `same` for as many as keep its size. */
-export type PaddingMode = "same" | "valid";
+/**
+ * Zeros around an input, by a word: `valid` for none, `same` for as many as a result of ceil(size / stride) needs. Of an odd number
+ * of zeros `same` has the last one behind, as PyTorch, TensorFlow and ONNX's SAME_UPPER have it; `same-lower` has it in front.
+ */
+export type PaddingMode = "same" | "same-lower" | "valid";
+/** All of them, in the order of lists. */
+export const PADDING_MODES: readonly PaddingMode[] = ["same", "same-lower", "valid"];
 
 /** Zeros before and after each spatial axis. */
 export interface Paddings {
   /** Before the first element. */
   readonly paddingBegin: readonly number[];
-  /** After the last one. */
+  /** After the last one; negative for as many elements that no filter reaches. */
   readonly paddingEnd: readonly number[];
 }
 
+/** Sizes of a convolution that a padding by a word depends on, one an axis. */
+export interface PaddedSizes {
+  /** (D,) H, W */
+  readonly inputSize: readonly number[];
+  /** (T,) R, S */
+  readonly filterSize: readonly number[];
+  /** Steps of the filter. */
+  readonly stride: readonly number[];
+  /** 1 for none. */
+  readonly dilation: readonly number[];
+}
+
 /**
- * The padding that a word stands for. As PyTorch has it, `same` goes with strides of 1 only, and where the dilated filter is
- * even the odd zero follows the last element.
+ * The padding that a word stands for.
  *
- * @throws {RangeError} of `same` with another stride. @throws {TypeError} of anything but the two words.
+ * @throws {TypeError} of anything but the words.
  */
-export function paddingOf(
-  mode: PaddingMode,
-  filterSize: readonly number[],
-  stride: readonly number[],
-  dilation: readonly number[],
-): Paddings {
-  if (mode !== "same" && mode !== "valid") {
+export function paddingOf(mode: PaddingMode, sizes: PaddedSizes): Paddings {
+  if (!PADDING_MODES.includes(mode)) {
     throw new InputTypeError(
-      `Cannot convolve: padding is ${said(mode)}, expected "same" or "valid"; ` +
+      `Cannot convolve: padding is ${said(mode)}, expected "same", "same-lower" or "valid"; ` +
         "paddingBegin and paddingEnd take numbers, one a spatial axis",
     );
   }
-  if (mode === "same" && stride.some((step) => step !== 1)) {
-    throw new InputRangeError(
-      `Cannot convolve: padding "same" goes with strides of 1, stride is ${stride.join("x")}`,
-    );
-  }
-  const totals = filterSize.map((size, axis) => mode === "same" ? (size - 1) * dilation[axis]! : 0);
-  const paddingBegin = totals.map((total) => Math.floor(total / 2));
-  return { paddingBegin, paddingEnd: totals.map((total, axis) => total - paddingBegin[axis]!) };
+  const { inputSize, filterSize, stride, dilation } = sizes;
+  const totals = inputSize.map((size, axis) => {
+    const step = stride[axis]!;
+    const spread = (filterSize[axis]! - 1) * dilation[axis]! + 1;
+    return mode === "valid" ? 0 : Math.max(0, (Math.ceil(size / step) - 1) * step + spread - size);
+  });
+  const halves = totals.map((total) => Math.floor(total / 2));
+  const others = totals.map((total, axis) => total - halves[axis]!);
+  return mode === "same-lower"
+    ? { paddingBegin: others, paddingEnd: halves }
+    : { paddingBegin: halves, paddingEnd: others };
+}
+
+/**
+ * Zeros behind an axis on which the filter stops before the last `extra` places that it could go on for. Where they are a stride or
+ * more they come off the zeros, which go below none: then the filter does not reach the last elements. PyTorch's `output_padding`
+ * leaves so many, up to the stride or the dilation.
+ */
+export function endBefore(extra: number, end: number, stride: number): number {
+  return end - (extra - extra % stride);
 }
 
 /** One value an axis; a single one stands for all. */

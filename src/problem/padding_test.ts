@@ -1,5 +1,6 @@
 import assert from "#assert";
 import { convProblem } from "./conv_problem.ts";
+import { parseDescriptor, printDescriptor } from "./descriptor.ts";
 import { problemFromShapes } from "./from_shapes.ts";
 
 const sizes = { batch: 1, inChannels: 2, outChannels: 3, inputSize: [9, 12] };
@@ -20,15 +21,77 @@ Deno.test("padding same keeps the input's size, the odd zero behind the last ele
   assert.deepEqual(valid.outputSize, [7, 9]);
 });
 
-Deno.test("padding same refuses strides, and words refuse numbers beside them", () => {
-  assert.throws(
-    () => convProblem({ ...sizes, filterSize: [3, 3], stride: [1, 2], padding: "same" }),
-    /^RangeError: Cannot convolve: padding "same" goes with strides of 1, stride is 1x2$/,
-  );
+Deno.test("padding same with strides is TensorFlow's and ONNX's SAME_UPPER, same-lower their SAME_LOWER", () => {
+  // Size, taps, stride, dilation; outputs, zeros before and after.
+  const cases = [
+    [[5, 3, 2, 1], [3, 1, 1]],
+    [[6, 3, 2, 1], [3, 0, 1]],
+    [[224, 7, 2, 1], [112, 2, 3]],
+    [[7, 1, 2, 1], [4, 0, 0]],
+    [[10, 3, 3, 2], [4, 2, 2]],
+    [[11, 2, 4, 3], [3, 0, 1]],
+    [[3, 2, 5, 1], [1, 0, 0]],
+  ] as const;
+  for (const [[size, taps, step, spread], [outputs, begin, end]] of cases) {
+    for (const rank of [1, 2, 3]) {
+      const every = (value: number) => new Array<number>(rank).fill(value);
+      const init = {
+        ...sizes,
+        inputSize: every(size),
+        filterSize: every(taps),
+        stride: every(step),
+        dilation: every(spread),
+      };
+      const upper = convProblem({ ...init, padding: "same" });
+      assert.deepEqual(upper.outputSize, every(outputs));
+      assert.deepEqual([upper.paddingBegin, upper.paddingEnd], [every(begin), every(end)]);
+      const lower = convProblem({ ...init, padding: "same-lower" });
+      assert.deepEqual(lower.outputSize, every(outputs));
+      assert.deepEqual([lower.paddingBegin, lower.paddingEnd], [every(end), every(begin)]);
+      // Descriptors bring the same computation back.
+      for (const problem of [upper, lower]) {
+        const { outputSize, paddingBegin } = parseDescriptor(printDescriptor(problem));
+        assert.deepEqual([outputSize, paddingBegin], [problem.outputSize, problem.paddingBegin]);
+      }
+    }
+  }
+});
+
+Deno.test("words refuse numbers of padding beside them", () => {
   assert.throws(
     () => convProblem({ ...sizes, filterSize: [3, 3], paddingEnd: [1, 1], padding: "valid" }),
     /^TypeError: Cannot convolve: padding "valid" stands for paddingBegin and paddingEnd/,
   );
+});
+
+Deno.test("gradients of strided convolutions with padding same find its zeros again", () => {
+  const shared = { groups: 1, stride: [2, 3], dilation: [2, 1] } as const;
+  for (const padding of ["same", "same-lower"] as const) {
+    const { outputSize, paddingBegin, paddingEnd } = problemFromShapes({
+      ...{ ...shared, padding, op: "fwd", input: [1, 2, 9, 12], filter: [3, 2, 2, 5] },
+    });
+    assert.deepEqual(outputSize, [5, 4]);
+    const backward = { ...shared, padding, output: [1, 3, 5, 4] };
+    const data = { ...backward, op: "bwd-data", filter: [3, 2, 2, 5] } as const;
+    const gradients = [
+      problemFromShapes({ ...data, inputSize: [9, 12] }),
+      problemFromShapes({
+        ...backward,
+        op: "bwd-filter",
+        input: [1, 2, 9, 12],
+        filterSize: [2, 5],
+      }),
+    ];
+    for (const problem of gradients) {
+      assert.deepEqual([problem.inputSize, problem.filterSize], [[9, 12], [2, 5]]);
+      assert.deepEqual([problem.paddingBegin, problem.paddingEnd], [paddingBegin, paddingEnd]);
+    }
+    assert.throws(
+      () => problemFromShapes(data),
+      /sizes 9 and 10 of spatial axis 0 fit .*--input-s/,
+    );
+    assert.throws(() => problemFromShapes({ ...data, inputSize: [11, 12] }), /output size is 5x4/);
+  }
 });
 
 Deno.test("problems from shapes take the words in all operations", () => {

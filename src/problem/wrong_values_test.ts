@@ -21,7 +21,9 @@ function refuses(make: (init: never) => unknown, all: object, cases: [object, Re
 
 Deno.test("convProblem() refuses values of another type in a sentence", () => {
   const word = (value: string) =>
-    new RegExp(`^TypeError: Cannot convolve: padding is ${value}, expected "same" or "valid"; `);
+    new RegExp(
+      `^TypeError: Cannot convolve: padding is ${value}, expected "same", "same-lower" or "valid"; `,
+    );
   const axes = (what: string) =>
     new RegExp(`^TypeError: Cannot convolve: ${what}, expected an array of numbers, one a spatial`);
   refuses(convProblem, SIZES, [
@@ -53,7 +55,7 @@ Deno.test("convTransposeProblem(), problemFromShapes() and gemmProblem() do so, 
   ]);
   const shapes = { op: "fwd", input: [1, 2, 8, 8], filter: [3, 2, 3, 3], groups: 1 };
   refuses(problemFromShapes, shapes, [
-    [{ padding: "samee" }, /^TypeError: .* padding is "samee", expected "same" or "valid"/],
+    [{ padding: "samee" }, /^TypeError: .* padding is "samee", expected "same", "same-lower" or/],
     [{ padding: 1 }, /^TypeError: .* padding is 1, expected an array/],
     [{ op: "fwdd" }, /^RangeError: .* op is "fwdd", expected fwd, /],
     [{ input: 3 }, /^TypeError: .* input is 3, expected an array of sizes$/],
