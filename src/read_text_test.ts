@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { MAX_TEXT_BYTES, readText } from "./read_text.ts";
 
 Deno.test("readText() reads a text, and names what it cannot read", async () => {

@@ -4,7 +4,7 @@
  * download); else, or with `--stub`, it is a script with Deno and the program appended.
  */
 import { parseArgs } from "node:util";
-import { dirname, resolve } from "#path";
+import { dirname, resolve } from "node:path";
 import { VERSION } from "../mod.ts";
 import { ALONE, PERMISSIONS } from "./compile_permissions.ts";
 import { makeStandalone } from "./compile_stub.ts";

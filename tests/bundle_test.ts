@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { dirname } from "#path";
+import { dirname } from "node:path";
 import { deno, NO_DRIVER, ROOT, run, temporaryDirectory } from "./cli.ts";
 
 const ALONE = ["run", "-A", "--no-remote", "--no-npm", "--no-config", "wgconv.js"];

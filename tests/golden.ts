@@ -1,4 +1,4 @@
-import { unzipSync } from "fflate";
+import { unzipSync } from "../src/deps/fflate.ts";
 import { parseNpyHeader } from "../src/npy/mod.ts";
 import {
   type ConvProblem,

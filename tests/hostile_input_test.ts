@@ -1,7 +1,7 @@
 /** Endless, overlong and malicious input: one harmless sentence and exit 2, at once. */
 
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { MAX_MESSAGE } from "../src/printable.ts";
 import { type CliResult, ROOT, run, temporaryDirectory, wgconv } from "./cli.ts";
 import { harmful } from "./support/harmful.ts";

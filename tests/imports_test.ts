@@ -23,6 +23,13 @@ function importsOfFiles(): Map<string, string[]> {
   return files;
 }
 
+/** What a file imports that is no file of the product: packages and parts of Deno. */
+function packagesOf(path: string): string[] {
+  const text = Deno.readTextFileSync(new URL(path, ROOT));
+  return [...text.matchAll(/^(?:import|export)\b[^;]*?\bfrom "([^."][^"]*)"/gm)]
+    .map((match) => match[1]!);
+}
+
 /** What each room of the table in docs/architecture.md may import. */
 function rooms(): Map<string, string[]> {
   const text = Deno.readTextFileSync(new URL("docs/architecture.md", ROOT));
@@ -78,4 +85,22 @@ Deno.test("no file of the product imports itself, by whatever way", () => {
   };
   for (const path of files.keys()) visit(path);
   assert.ok(done.size > 250, `${done.size} files`);
+});
+
+Deno.test("the library imports packages in full, each in a file of src/deps: import maps are others'", () => {
+  const files = importsOfFiles();
+  const reached = new Set(["mod.ts", "web.ts"]);
+  for (const path of reached) for (const target of files.get(path) ?? []) reached.add(target);
+  const wrong: string[] = [];
+  const packages: string[] = [];
+  for (const path of reached) {
+    if (!path.endsWith(".ts")) continue;
+    for (const name of packagesOf(path)) {
+      const [, bare] = /^npm:([^@]+)@\d+\.\d+\.\d+(?:\/.*)?$/.exec(name) ?? [];
+      if (bare !== undefined && path.startsWith("src/deps/")) packages.push(bare);
+      else if (!name.startsWith("node:")) wrong.push(`${path} imports ${name}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+  assert.deepEqual(packages.sort(), ["eta", "fflate", "fraction.js"]);
 });

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { unzipSync, zipSync } from "fflate";
+import { unzipSync, zipSync } from "../src/deps/fflate.ts";
 import { ROOT, run, temporaryDirectory } from "./cli.ts";
 import { pythonWith } from "./python.ts";
 

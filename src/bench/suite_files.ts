@@ -1,4 +1,4 @@
-import { dirname, isAbsolute, join } from "#path";
+import { dirname, isAbsolute, join } from "node:path";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
 import { readText } from "../read_text.ts";
 import { parseSuite, type SuiteText } from "./suite.ts";

@@ -1,4 +1,4 @@
-import { join } from "#path";
+import { join } from "node:path";
 
 /** A file of ours in the user's cache directory; undefined where there is no such place, or it may not be known. */
 export function cachePath(...names: readonly string[]): string | undefined {

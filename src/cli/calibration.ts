@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { dirname } from "#path";
+import { dirname } from "node:path";
 import {
   type CalibratedDevice,
   type Calibration,

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { calibrationPath, isNews } from "./calibration.ts";
 
 Deno.test("isNews() is so once of a GPU that is unknown, and never of an H100 or H200", () => {

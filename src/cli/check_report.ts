@@ -1,4 +1,4 @@
-import { join } from "#path";
+import { join } from "node:path";
 import type { CheckResult, CheckStatus } from "../bench/check_suite.ts";
 import { failureFile, failureTensors, reproLine } from "../bench/failures.ts";
 import type { Backend } from "../gpu/provider.ts";

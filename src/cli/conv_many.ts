@@ -1,4 +1,4 @@
-import { dirname, join, matchesGlob, relative, resolve } from "#path";
+import { dirname, join, matchesGlob, relative, resolve } from "node:path";
 import { glob } from "node:fs/promises";
 import { elementFeatures } from "../elements/elements.ts";
 import { EXIT, exitCodeOf, InputTypeError } from "../errors.ts";

@@ -1,4 +1,4 @@
-import { dirname } from "#path";
+import { dirname } from "node:path";
 import { InputSyntaxError } from "../errors.ts";
 import { refuseWrite, writeAtomically } from "../npy/atomic_write.ts";
 import { textBytesOf } from "../read_text.ts";

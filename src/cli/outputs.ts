@@ -1,4 +1,4 @@
-import { basename, dirname, extname, join } from "#path";
+import { basename, dirname, extname, join } from "node:path";
 import { InputTypeError } from "../errors.ts";
 import { proveFolder, proveWritable } from "../npy/atomic_write.ts";
 import { memberToWrite, npyFile } from "../npy/npz_path.ts";

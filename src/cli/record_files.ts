@@ -1,4 +1,4 @@
-import { join } from "#path";
+import { join } from "node:path";
 import { InputTypeError } from "../errors.ts";
 import { readText } from "../read_text.ts";
 import { joinRecords, parseRecords, type RecordSet } from "../report/read_records.ts";

@@ -1,5 +1,5 @@
 import { networkTotals } from "../report/totals.ts";
-import { basename, extname } from "#path";
+import { basename, extname } from "node:path";
 import { Command, InvalidArgumentError } from "#cli-types";
 import { InputRangeError, InputTypeError } from "../errors.ts";
 import { writeOutput } from "../npy/atomic_write.ts";

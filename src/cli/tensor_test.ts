@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { decode } from "fast-png";
 import { ROOT, wgconv } from "../../tests/cli.ts";
 import { readNpy, writeNpy } from "../npy/mod.ts";

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { dirname, join, resolve } from "#path";
+import { dirname, join, resolve } from "node:path";
 import { UnsupportedError } from "../errors.ts";
 
 /** What the addon of the npm package `webgpu` exports, as far as it is used. */

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { dirname } from "#path";
+import { dirname } from "node:path";
 import { deno, temporaryDirectory } from "../../tests/cli.ts";
 import { addonBeside } from "./dawn_addon.ts";
 import { mergeFlags } from "./dawn.ts";

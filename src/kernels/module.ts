@@ -1,4 +1,4 @@
-import { Eta } from "eta";
+import { Eta } from "../deps/eta.ts";
 import type { BindingKind, Kernel } from "./kernel.ts";
 import {
   type Scalar,

@@ -1,4 +1,4 @@
-import { dirname, join, resolve } from "#path";
+import { dirname, join, resolve } from "node:path";
 
 /** Takes the next bytes of a file, or those from byte `at` on; resolves when they are written. */
 export type WriteChunk = (chunk: Uint8Array, at?: number) => Promise<void>;

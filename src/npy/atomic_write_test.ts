@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { ROOT, run, startDeno } from "../../tests/cli.ts";
 import { proveWritable, writeAtomically } from "./atomic_write.ts";
 

@@ -1,4 +1,4 @@
-import { dirname } from "#path";
+import { dirname } from "node:path";
 
 /**
  * Waits until no other program of ours holds the folder of a file, and holds it until what is given back is disposed of,

@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { unzipSync } from "fflate";
+import { unzipSync } from "../deps/fflate.ts";
 import { memoryBytes } from "./bytes.ts";
 import { npySource } from "./source.ts";
 import { npyBytes } from "./npy_bytes.ts";

@@ -1,4 +1,4 @@
-import { Inflate } from "fflate";
+import { Inflate } from "../deps/fflate.ts";
 import { InputSyntaxError } from "../errors.ts";
 import type { ByteSource } from "./bytes.ts";
 

@@ -1,6 +1,6 @@
 import assert from "#assert";
 import fc from "fast-check";
-import { unzipSync } from "fflate";
+import { unzipSync } from "../deps/fflate.ts";
 import { type ByteSource, memoryBytes } from "./bytes.ts";
 import { npySource } from "./source.ts";
 import { openZipEntry, readZipDirectory } from "./zip.ts";

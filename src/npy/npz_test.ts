@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { join } from "#path";
-import { unzipSync, zipSync } from "fflate";
+import { join } from "node:path";
+import { unzipSync, zipSync } from "../deps/fflate.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";

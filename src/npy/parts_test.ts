@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { join } from "#path";
-import { zipSync } from "fflate";
+import { join } from "node:path";
+import { zipSync } from "../deps/fflate.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { memoryBytes } from "./bytes.ts";

@@ -1,4 +1,4 @@
-import { Zip, type ZipInputFile, ZipPassThrough } from "fflate";
+import { Zip, type ZipInputFile, ZipPassThrough } from "../deps/fflate.ts";
 import { InputRangeError, InputSyntaxError, InputTypeError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeAtomically, type WriteChunk, writeOutput } from "./atomic_write.ts";

@@ -1,6 +1,6 @@
 import assert from "#assert";
-import { join } from "#path";
-import { zipSync } from "fflate";
+import { join } from "node:path";
+import { zipSync } from "../deps/fflate.ts";
 import { ROOT, run, startDeno } from "../../tests/cli.ts";
 import { convertDType } from "../tensor/convert.ts";
 import { DTYPES } from "../tensor/dtype.ts";

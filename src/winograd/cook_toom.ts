@@ -1,4 +1,4 @@
-import type Fraction from "fraction.js";
+import type { Fraction } from "../deps/fraction.ts";
 import { identity, makeMatrix, type Matrix, ONE, rational, ZERO } from "./matrix.ts";
 
 /** The three matrices of y = Aᵀ[(G w) ∘ (Dᵀ x)]: a is alpha x n, g alpha x r, d alpha x alpha. */

@@ -1,4 +1,4 @@
-import Fraction from "fraction.js";
+import { Fraction } from "../deps/fraction.ts";
 
 /** An exact number. */
 export type Rational = Fraction;

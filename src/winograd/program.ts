@@ -1,4 +1,4 @@
-import type Fraction from "fraction.js";
+import type { Fraction } from "../deps/fraction.ts";
 
 /** Type of the values that a program computes with. */
 export type WgslFloat = "f32" | "vec2f" | "vec4f";

@@ -1,4 +1,4 @@
-import type Fraction from "fraction.js";
+import type { Fraction } from "../deps/fraction.ts";
 import type { TransformMatrices } from "./cook_toom.ts";
 import { makeMatrix, ONE, rational, ZERO } from "./matrix.ts";
 

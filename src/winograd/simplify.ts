@@ -1,4 +1,4 @@
-import type Fraction from "fraction.js";
+import type { Fraction } from "../deps/fraction.ts";
 import type { LinearProgram, Step, Term } from "./program.ts";
 import { isExactF32, type Matrix, ONE } from "./matrix.ts";
 

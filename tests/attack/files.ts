@@ -1,5 +1,5 @@
 import { isInputError } from "../../src/errors.ts";
-import { unzipSync, zipSync } from "fflate";
+import { unzipSync, zipSync } from "../../src/deps/fflate.ts";
 import {
   encodeNpyHeader,
   openNpy,

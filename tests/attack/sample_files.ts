@@ -1,7 +1,7 @@
 import { encodeNpyHeader } from "../../src/npy/mod.ts";
 import { fillTensor } from "../../src/tensor/fill.ts";
 import type { DType } from "../../src/tensor/dtype.ts";
-import { zipSync } from "fflate";
+import { zipSync } from "../../src/deps/fflate.ts";
 
 function npy(dtype: DType, shape: readonly number[], seed: number): Uint8Array<ArrayBuffer> {
   const { data } = fillTensor(dtype, shape, dtype.startsWith("f") ? "uniform11" : "integer", seed);

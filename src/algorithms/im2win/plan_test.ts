@@ -1,5 +1,5 @@
 import assert from "#assert";
-import { join } from "#path";
+import { join } from "node:path";
 import { readSuite } from "../../bench/suite_files.ts";
 import { matrixElements } from "../../kernels/im2col.ts";
 import { windowElements } from "../../kernels/im2win.ts";

@@ -1,0 +1,9 @@
+/** Deflate and zip archives. */
+export {
+  Inflate,
+  unzipSync,
+  Zip,
+  type ZipInputFile,
+  ZipPassThrough,
+  zipSync,
+} from "npm:fflate@0.8.3";
