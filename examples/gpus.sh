@@ -2,7 +2,7 @@
 # A suite spread over the NVIDIA GPUs of this host with GNU parallel, a part a GPU, each process with a GPU of its own
 # (examples/one_gpu.sh):
 #
-#   examples/gpus.sh dist/wgconv bench/suites/vgg16.txt results [GPUs, such as 0,1] [options ...]
+#   examples/gpus.sh dist/wgconv vgg16 results [GPUs, such as 0,1] [options ...]
 #
 # Writes results/part1.jsonl and so on, and beside each the log of its GPU. Parts that ended early go on where they did when
 # the same is run again.

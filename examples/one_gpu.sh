@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs a command that has one NVIDIA GPU of this host alone, and records that it has:
 #
-#   examples/one_gpu.sh 1 gpu1.log wgconv bench --suite bench/suites/vgg16.txt
+#   examples/one_gpu.sh 1 gpu1.log wgconv bench --suite vgg16
 #
 # 1 is the GPU of /dev/nvidia1, - whichever it may open. Vulkan takes the first device that a process may open and knows no CUDA_VISIBLE_DEVICES, so the
 # others are covered by /dev/null in a mount namespace: as root, or where users may make namespaces. SLURM's cgroups

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A suite spread over a SLURM array, a part a task and a GPU a part:
 #
-#   sbatch --array=1-8 examples/slurm_array.sh bench/suites/vgg16.txt results
+#   sbatch --array=1-8 examples/slurm_array.sh vgg16 results
 #   wgconv report results/*.jsonl
 #
 # from the project's folder, whose examples/one_gpu.sh records which GPU a task has, and its use (results/part1.log).

@@ -35,6 +35,10 @@ Deno.test("the bundle runs alone: shaders, Workers and npm code are inside", asy
   const plan = await wgconv(["plan", "--problem", "mb1ic4ih8oc4kh3", "--wgsl"], NO_DRIVER);
   assert.match(plan.stdout, /@compute/);
 
+  // In a folder without suites.
+  const suite = await wgconv(["bench", "--suite", "resnet3x3", "--match", "zzz"], NO_DRIVER);
+  assert.match(suite.stderr, /matches none of 16 problems/);
+
   // As the README installs it.
   const readme = await Deno.readTextFile(`${ROOT}README.md`);
   const [, flags] = /^deno install (.*) dist\/wgconv\.js$/m.exec(readme)!;

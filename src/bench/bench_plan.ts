@@ -1,6 +1,6 @@
 import type { CaseTraits } from "../run/case_record.ts";
 import type { AlgorithmName } from "../algorithms/names.ts";
-import type { ConvDType, ConvOutDType, ConvProblem, Operation } from "../problem/conv_problem.ts";
+import type { ConvDType, ConvOutDType, Operation } from "../problem/conv_problem.ts";
 import { NO_EPILOGUE } from "../problem/epilogue.ts";
 import type { GemmArithmetic } from "../problem/gemm_arithmetic.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
@@ -11,10 +11,12 @@ import type { CacheState, RunCase, RunGroup, RunOptions } from "../run/run_group
 import type { Subject } from "../run/subject.ts";
 import { filterLayoutFor, type Layout } from "../tensor/layout.ts";
 import { elementCount } from "../tensor/tensor.ts";
+import type { SuiteProblem } from "./suite.ts";
 
 /** What a run over convolutions covers: the cross product of problems and of every list. */
 export interface BenchPlan extends RunOptions {
-  readonly problems: readonly ConvProblem[];
+  /** Those of suites may say by themselves what they are run as. */
+  readonly problems: readonly SuiteProblem[];
   readonly ops: readonly Operation[];
   readonly dtypes: readonly ConvDType[];
   /** Of results; the operands' where absent. */
@@ -37,16 +39,17 @@ export function benchGroups(bench: BenchPlan): RunGroup[] {
       bench.tiles.map((tile) => ({ algorithm, policy, tile, caches: bench.caches }))
     )
   );
-  const subjects = bench.problems.flatMap((problem) =>
-    bench.dtypes.flatMap((dtype) =>
-      bench.layouts.flatMap((layout) =>
-        bench.ops.map((op) =>
+  const types = bench.dtypes.map((dtype) => ({ dtype, outDtype: bench.outDtype }));
+  const subjects = bench.problems.flatMap(({ run = {}, ...problem }) =>
+    (run.types ?? types).flatMap(({ dtype, outDtype }) =>
+      (run.layouts ?? bench.layouts).flatMap((layout) =>
+        (run.ops ?? bench.ops).map((op) =>
           convSubject({
             problem: { ...problem, op },
             layout,
             filterLayout: filterLayoutFor(layout),
             dtype,
-            outDtype: bench.outDtype,
+            outDtype,
             ...(bench.scale === undefined
               ? {}
               : { epilogue: { ...NO_EPILOGUE, scale: bench.scale } }),

@@ -113,7 +113,14 @@ export function missingCases(
 
 /** Whether a baseline's case is among the operations, layouts, algorithms, policies, tiles and names of a check. */
 function isCovered(plan: CheckPlan, key: string): boolean {
-  const { ops, layouts, dtypes = ["f32"], algorithms, policies, tiles, filter } = plan;
+  const { algorithms, policies, tiles, filter } = plan;
+  const runs = plan.problems.map(({ run = {} }) => run);
+  const ops = [...plan.ops, ...runs.flatMap((run) => run.ops ?? [])];
+  const layouts = [...plan.layouts, ...runs.flatMap((run) => run.layouts ?? [])];
+  const dtypes = [
+    ...plan.dtypes ?? ["f32"],
+    ...runs.flatMap(({ types = [] }) => types.map(({ dtype }) => dtype)),
+  ];
   const said = (value: string) => value === "auto" ? "" : ` ${value}`;
   return ops.some((op) =>
     layouts.some((layout) =>

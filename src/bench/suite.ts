@@ -2,7 +2,17 @@ import { InputSyntaxError, placedError } from "../errors.ts";
 import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
 import { closest } from "../problem/closest.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
+import {
+  DIRECTION_NAMES,
+  type Heeded,
+  readDirections,
+  readTags,
+  readTypes,
+  type SuiteRun,
+  UNHEEDED,
+} from "./benchdnn.ts";
 import { compilePattern, type Pattern } from "./pattern.ts";
+import type { Layout } from "../tensor/layout.ts";
 import { type SuiteWord, suiteWords } from "./suite_words.ts";
 
 /** A suite file's name and text. */
@@ -15,28 +25,49 @@ export interface SuiteText {
 /** Gives the file that `path` names inside the file `from`. */
 export type IncludeSuite = (path: string, from: string) => SuiteText;
 
-/** Options of benchdnn that choose problems; the rest is said on the command line. */
+/** A problem, and what its suite says that it is run as. */
+export interface SuiteProblem extends ConvProblem {
+  /** Absent where the suite says nothing of it. */
+  readonly run?: SuiteRun;
+}
+
+/** What options of benchdnn say of the problems below them. */
 interface Settings {
   /** Takes the place of each batch; 0 leaves it. */
   readonly batch: number;
   readonly match: Pattern | undefined;
+  readonly run: SuiteRun;
+  /** What was said of layouts. */
+  readonly tags: { readonly [tag in "--stag" | "--dtag"]?: readonly Layout[] | undefined };
 }
 
-const DEFAULTS: Settings = { batch: 0, match: undefined };
+const DEFAULTS: Settings = { batch: 0, match: undefined, run: {}, tags: {} };
 /** More files or problems than this of one suite is no suite, but files that include each other over and over. */
 const MAX_FILES = 1000;
 const MAX_PROBLEMS = 100_000;
 /** A longer line is no text of people. */
 const MAX_LINE = 100_000;
-const OPTIONS = ["--batch", "--mb", "--match", "--reset"];
+const OPTIONS = [
+  "--batch",
+  "--mb",
+  "--match",
+  "--reset",
+  "--dir",
+  "--dt",
+  "--cfg",
+  "--stag",
+  "--dtag",
+];
 
 /**
  * Problems of a suite file's text, in benchdnn's grammar: descriptors, whose lists and ranges make several;
  * `#` starts a comment. `--batch=FILE` stands for another file's problems, `--mb=N` replaces the batch,
- * `--match=REGEX` keeps problems whose descriptor it matches, `--reset` ends both.
+ * `--match=REGEX` keeps problems whose descriptor it matches, `--dir`, `--dt`, `--stag` and `--dtag` say what they are run as,
+ * `--reset` ends all of them.
  *
  * @param source The file's name, for messages.
  * @param include Finds the files of `--batch`; without it they are refused.
+ * @param onSkip Gets what benchdnn heeds and nothing here does.
  * @throws {SyntaxError} with file, line, column and a caret; also where a file includes itself, or there are too many.
  * @throws {RangeError} with file and line where the values do not fit together.
  */
@@ -45,12 +76,13 @@ export function parseSuite(
   source: string,
   op: Operation = "fwd",
   include?: IncludeSuite,
-): ConvProblem[] {
+  onSkip: (what: string) => void = () => {},
+): SuiteProblem[] {
   let files = 0;
   let count = 0;
   return parseFile({ text, source }, [source], DEFAULTS);
 
-  function parseFile(file: SuiteText, open: readonly string[], outer: Settings): ConvProblem[] {
+  function parseFile(file: SuiteText, open: readonly string[], outer: Settings): SuiteProblem[] {
     let settings = outer;
     return wordsOf(file).flatMap((word) => {
       try {
@@ -62,7 +94,7 @@ export function parseSuite(
         }
         const { name, value } = splitOption(word);
         if (name !== "--batch") {
-          settings = applyOption(word, name, value, settings);
+          settings = applyOption(word, name, value, settings, onSkip);
           return [];
         }
         if (!include) throw wordError(word, "--batch is not known here");
@@ -95,27 +127,87 @@ function parseWord({ shown, column }: SuiteWord, op: Operation): ConvProblem[] {
   return parseDescriptors(shown, op, column);
 }
 
-/** The problems that the settings keep, with their batch. */
-function chosen(problems: readonly ConvProblem[], { batch, match }: Settings): ConvProblem[] {
+/** The problems that the settings keep, with their batch and what they are run as. */
+function chosen(
+  problems: readonly ConvProblem[],
+  { batch, match, run }: Settings,
+): SuiteProblem[] {
+  const says = Object.values(run).some((list) => list !== undefined);
   return problems
     .map((problem) => batch === 0 ? problem : { ...problem, batch })
-    .filter((problem) => match === undefined || match.test(printDescriptor(problem)));
+    .filter((problem) => match === undefined || match.test(printDescriptor(problem)))
+    .map((problem) => says ? { ...problem, run } : problem);
 }
 
 function splitOption(word: SuiteWord): { name: string; value: string } {
   const [, name = "", value = ""] = /^(-[^=]*)=?(.*)$/s.exec(word.text)!;
-  if (OPTIONS.includes(name)) return { name, value };
+  if ([...OPTIONS, ...UNHEEDED].includes(name.replace(/^-v\d+$/, "-v"))) return { name, value };
   const near = closest(name, OPTIONS);
   throw wordError(
     word,
     `the option ${name} is not part of a suite` +
       (near === undefined ? "" : `, did you mean ${near}?`) +
-      "; operations, dtypes and layouts are said on the command line",
+      "; algorithms, checks and the like are said on the command line",
   );
 }
 
-function applyOption(word: SuiteWord, name: string, value: string, settings: Settings): Settings {
-  if (name === "--reset") return DEFAULTS;
+function applyOption(
+  word: SuiteWord,
+  name: string,
+  value: string,
+  settings: Settings,
+  skip: (what: string) => void,
+): Settings {
+  const { run } = settings;
+  const heeded = <T>(read: Heeded<T> | undefined, expected: string): readonly T[] => {
+    if (read === undefined) throw wordError(word, `expected ${expected}`);
+    read.unheeded.forEach((part) => skip(`${part} (${name})`));
+    return read.values;
+  };
+  switch (name) {
+    case "--reset":
+      return DEFAULTS;
+    case "--dir": {
+      const ops = heeded(
+        readDirections(value),
+        `--dir=FWD_B, a list of ${DIRECTION_NAMES.join(", ")}`,
+      );
+      return { ...settings, run: { ...run, ops } };
+    }
+    case "--dt":
+    case "--cfg": {
+      // An older benchdnn's --cfg is f16f16f32.
+      const names = name === "--dt" ? value : value.replaceAll(/(\d)(?=[a-z])/gi, "$1:");
+      const types = heeded(readTypes(names), "--dt=f32, a list of types");
+      return { ...settings, run: { ...run, types } };
+    }
+    case "--stag":
+    case "--dtag":
+      return applyTag(settings, name, heeded(readTags(value), "a layout"), skip);
+    case "--mb":
+    case "--match":
+      return applyChoice(word, name, value, settings);
+    default:
+      skip(word.text);
+      return settings;
+  }
+}
+
+/** The settings with the layouts of the input or the output, which are the same here: the input's where both are said. */
+function applyTag(
+  settings: Settings,
+  name: "--stag" | "--dtag",
+  layouts: readonly Layout[],
+  skip: (what: string) => void,
+): Settings {
+  const tags = { ...settings.tags, [name]: layouts.length === 0 ? undefined : layouts };
+  const { "--stag": stag, "--dtag": dtag } = tags;
+  if (stag && dtag && stag.join() !== dtag.join()) skip(`outputs in ${dtag.join()} (--dtag)`);
+  return { ...settings, tags, run: { ...settings.run, layouts: stag ?? dtag } };
+}
+
+/** The settings with an option that chooses among the problems, or changes them. */
+function applyChoice(word: SuiteWord, name: string, value: string, settings: Settings): Settings {
   if (name === "--mb") {
     if (!/^\d{1,9}$/.test(value)) throw wordError(word, "expected --mb=N, a whole number");
     return { ...settings, batch: Number(value) };

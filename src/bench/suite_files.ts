@@ -1,33 +1,77 @@
-import { dirname, isAbsolute, join } from "node:path";
-import type { ConvProblem, Operation } from "../problem/conv_problem.ts";
+import { basename, dirname, isAbsolute, join } from "node:path";
+import { InputTypeError } from "../errors.ts";
+import { suggestion } from "../problem/closest.ts";
+import type { GemmProblem } from "../problem/gemm_problem.ts";
+import { parseGemmSuite } from "../problem/gemm_suite.ts";
 import { readText } from "../read_text.ts";
-import { parseSuite, type SuiteText } from "./suite.ts";
+import { OWN_SUITES, type SuiteKind } from "./own_suites.ts";
+import { parseSuite, type SuiteProblem, type SuiteText } from "./suite.ts";
+
+/** What a reader of suites wants to know. */
+export interface SuiteHooks {
+  /** Gets the path of each file that is read. */
+  readonly onFile?: (path: string) => void;
+  /** Gets each thing that a suite says and nothing here heeds. */
+  readonly onSkip?: (what: string) => void;
+}
 
 /**
- * Reads a suite file and those that it includes, each found beside the one that names it.
+ * Reads a suite and those that it includes, each found beside the one that names it. What names no file may be a suite of the
+ * program's own.
  *
- * @param onFile Gets the path of each file that is read.
  * @throws {Deno.errors.NotFound} and its like with the file's name.
  * @throws as {@linkcode parseSuite}.
  */
-export function readSuite(
-  path: string,
-  onFile: (path: string) => void = () => {},
-  op: Operation = "fwd",
-): ConvProblem[] {
-  const read = (file: string) => {
-    onFile(file);
-    return readFile(file);
+export function readSuite(path: string, { onFile, onSkip }: SuiteHooks = {}): SuiteProblem[] {
+  const { text, source } = suiteText(path, "convolutions", onFile);
+  const include = (inner: string, from: string) => {
+    const beside = isAbsolute(inner) ? inner : join(dirname(from), inner);
+    return suiteText(isOwn(inner) && !isFile(beside) ? inner : beside, "convolutions", onFile);
   };
-  const { text, source } = read(path);
-  return parseSuite(
-    text,
-    source,
-    op,
-    (inner, from) => read(isAbsolute(inner) ? inner : join(dirname(from), inner)),
-  );
+  return parseSuite(text, source, "fwd", include, onSkip);
 }
 
-function readFile(path: string): SuiteText {
-  return { source: path, text: readText(path) };
+/** Reads a suite of products, as {@linkcode readSuite} does one of convolutions. */
+export function readGemmSuite(path: string, { onFile }: SuiteHooks = {}): GemmProblem[] {
+  const { text, source } = suiteText(path, "products", onFile);
+  return parseGemmSuite(text, source);
+}
+
+/** The text of a file, or of the program's own suite where there is no such file. */
+function suiteText(path: string, of: SuiteKind, onFile: SuiteHooks["onFile"]): SuiteText {
+  const own = OWN_SUITES.find(({ name }) => name === path);
+  if (own !== undefined && !isFile(path)) {
+    if (own.of === of) return { source: path, text: own.text };
+    const command = own.of === "products" ? "gemm" : "bench";
+    throw new InputTypeError(
+      `Cannot read ${path}: it is a suite of ${own.of}, wgconv ${command} --suite ${path} runs it`,
+    );
+  }
+  onFile?.(path);
+  try {
+    return { source: path, text: readText(path) };
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) error.message += ownHint(path, of);
+    throw error;
+  }
+}
+
+/** What a file that is not there may have been meant for. */
+function ownHint(path: string, of: SuiteKind): string {
+  const names = OWN_SUITES.flatMap((suite) => suite.of === of ? [suite.name] : []);
+  const near = suggestion(basename(path, ".txt"), names);
+  if (near !== "" || /[/\\.]/.test(path)) return near;
+  return `, and no suite of that name: there are ${names.join(", ")}`;
+}
+
+function isOwn(name: string): boolean {
+  return OWN_SUITES.some((own) => own.name === name);
+}
+
+function isFile(path: string): boolean {
+  try {
+    return !Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
 }

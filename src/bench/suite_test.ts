@@ -20,8 +20,8 @@ Deno.test("parseSuite() names file and line, and shows a caret", () => {
     message: /^s\.txt:1: Cannot convolve/,
   });
   assert.throws(
-    () => parseSuite("--dir=FWD_B", "s.txt"),
-    /the option --dir is not part of a suite/,
+    () => parseSuite("--op=fwd", "s.txt"),
+    /the option --op is not part of a suite/,
   );
 });
 

@@ -5,18 +5,13 @@ import { CHECK_HELP, CHECKS } from "../run/coverage.ts";
 import type { Executor } from "../run/executor.ts";
 import { defaultFill } from "../run/operands.ts";
 import { CACHES, type RunHooks, type RunOptions } from "../run/run_group.ts";
-import { readSuite } from "../bench/suite_files.ts";
+import type { SuiteProblem } from "../bench/suite.ts";
 import { InputTypeError } from "../errors.ts";
 import { DEVICE_MODEL_HELP, deviceOption, modelTrait, parseDeviceModel } from "./device_model.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { matchOption, oldMatch, parsePattern } from "./match_option.ts";
 import { askedVariant } from "../kernels/main_loop_variant.ts";
-import {
-  CONV_DTYPES,
-  CONV_OUT_DTYPES,
-  type ConvProblem,
-  OPERATIONS,
-} from "../problem/conv_problem.ts";
+import { CONV_DTYPES, CONV_OUT_DTYPES, OPERATIONS } from "../problem/conv_problem.ts";
 import { parseDescriptors, printDescriptor } from "../problem/descriptor.ts";
 import { FILL_KINDS } from "../tensor/fill.ts";
 import { LAYOUT_ALIASES, LAYOUTS } from "../tensor/layout.ts";
@@ -30,6 +25,14 @@ import {
 } from "./problem_options.ts";
 import type { CaseTableOptions } from "../report/case_table.ts";
 import { reportSuite } from "./records.ts";
+import {
+  noteUnheeded,
+  printSuites,
+  type ReadSuites,
+  readSuites,
+  refuseFiles,
+  SUITE_HELP,
+} from "./suite_option.ts";
 import { isOutdated, noteOutdated, readTuning, tuningFile, tuningOf } from "./tuning_options.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { parseRaster, RASTER_HELP, VARIANT_HELP, variantOption } from "./variant_options.ts";
@@ -45,7 +48,6 @@ import {
   parseWorkspace,
   pathOr,
   positiveNumber,
-  refuseFiles,
   refuseOptions,
   someOf,
   splitTiles,
@@ -61,16 +63,18 @@ is checked. Cases that an algorithm does not support are skipped. A --jsonl file
 needs --resume or --force; only one program at a time writes to it. --device cpu times the reference
 itself, by the wall's clock and without a verdict: there is nothing to hold it against.
 
-Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX.
+Suites are files in the grammar of oneDNN's benchdnn: descriptors, --batch=FILE, --mb=N, --match=REGEX
+(RE2's), and --dir, --dt, --stag, --dtag for what --op, --dtype and --layout do not say. What else
+benchdnn knows is not heeded, and counted at the end. The program's own go by their names.
 
 Examples:
-  wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl
-  wgconv bench --suite bench/suites/resnet3x3.txt --op all --jsonl resnet.jsonl --resume
+  wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl
+  wgconv bench --suite resnet3x3 --op all --jsonl resnet.jsonl --resume
   wgconv bench mb8ic32,64ih28oc64kh3ph1 --algorithm direct,implicit-gemm --cache hot,cold
   wgconv bench --problem mb1ic64ih56oc64kh3ph1 --layout all --check full --runs 5
-  wgconv bench --suite bench/suites/im2win12.txt --algorithm im2win --without prefetch
-  wgconv bench --suite bench/suites/vgg16.txt --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"
-  wgconv bench --suite bench/suites/vgg16.txt --shard 2/4 --jsonl part2.jsonl
+  wgconv bench --suite im2win12 --algorithm im2win --without prefetch
+  wgconv bench --suite vgg16 --algorithm winograd2d --tile "F(2x2,3x3),F(4x4,3x3)"
+  wgconv bench --suite vgg16 --shard 2/4 --jsonl part2.jsonl
 
 Exit 1: a case failed its accuracy check. Exit 2: nothing ran. Exit 5: a case did not run to its end.`;
 
@@ -81,7 +85,8 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       "Time and check problems: one JSONL record a case, written as soon as it is known.",
     )
     .argument("[descriptor...]", "problems, as with --problem")
-    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
+    .option("--suite <file|name>", SUITE_HELP, gather)
+    .option("--list-suites", "name the program's own suites, and what they hold")
     .option(
       "--problem <descriptor>",
       "a problem; may be given several times, may hold lists",
@@ -160,11 +165,18 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--resume", "go on where the run that wrote the --jsonl file ended")
     .option("--force", "overwrite a --jsonl file that is not empty, or that is an input")
     .addHelpText("after", EXAMPLES)
-    .action(async (descriptors, options) => {
-      const suites: string[] = [];
+    .action(async (descriptors, options, command) => {
+      if (options.listSuites) return printSuites(options.json === true);
       if (options.device === "cpu") refuseOnCpu(options);
-      refuseLossScale("Cannot bench", options.lossScale, options.op);
+      const given = (name: string) => command.getOptionValueSource(name) === "cli";
+      const suites = readSuites(options.suite ?? [], {
+        op: given("op"),
+        dtype: given("dtype") || given("outDtype"),
+        layout: given("layout"),
+      });
       const bench = benchPlan(options, readProblems(descriptors, options, suites));
+      const ops = bench.problems.flatMap(({ run }) => run?.ops ?? options.op);
+      refuseLossScale("Cannot bench", options.lossScale, ops);
       const tuned = options.algorithm.includes("auto") && options.device === "gpu"
         ? readTuning(options.tuning)
         : undefined;
@@ -172,7 +184,7 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
       await reportSuite({
         run: bench,
         groups: benchGroups(bench),
-        inputs: [...suites, tuningFile(options.tuning)],
+        inputs: [...suites.files, tuningFile(options.tuning)],
         environment: environmentOptions(bench),
         ceilings: modelCeilings(bench),
         hooks: {
@@ -180,7 +192,10 @@ export function benchCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
           ...hooks,
           onPlan: (plan) => void (outdated += isOutdated(plan) ? 1 : 0),
         },
-        onEnd: () => noteOutdated(tuned, outdated),
+        onEnd: () => {
+          noteOutdated(tuned, outdated);
+          noteUnheeded(suites);
+        },
       }, options);
     });
 }
@@ -223,20 +238,21 @@ function perDevice<T>(make: (executor: Executor) => T): (executor: Executor) => 
   };
 }
 
-/** The problems that arguments, `--problem` and `--suite` name and `--match` keeps; `suites` gets the files' paths. */
+/** The problems that arguments, `--problem` and `--suite` name and `--match` keeps. */
 function readProblems(
   descriptors: readonly string[],
   options: BenchOptions,
-  suites: string[],
-): ConvProblem[] {
+  suites: ReadSuites,
+): SuiteProblem[] {
   refuseFiles("Cannot bench", descriptors);
-  const problems = [...descriptors, ...options.problem ?? []]
+  const problems: SuiteProblem[] = [...descriptors, ...options.problem ?? []]
     .flatMap((text) => parseDescriptors(text));
-  for (const path of options.suite ?? []) {
-    problems.push(...readSuite(path, (file) => suites.push(file)));
-  }
+  problems.push(...suites.problems);
   if (problems.length === 0) {
-    throw new InputTypeError("Cannot bench: no problem, give descriptors, --suite or --problem");
+    const why = suites.unheeded === "" ? "" : `; ${suites.unheeded}`;
+    throw new InputTypeError(
+      `Cannot bench: no problem, give descriptors, --suite or --problem${why}`,
+    );
   }
   const pattern = matchOption(options);
   if (pattern === undefined) return problems;
@@ -248,7 +264,7 @@ function readProblems(
   );
 }
 
-function benchPlan(options: BenchOptions, problems: readonly ConvProblem[]): BenchPlan {
+function benchPlan(options: BenchOptions, problems: readonly SuiteProblem[]): BenchPlan {
   const { math, flush, maxWorkspace, exact, maxBoundRatio } = options;
   const { spread, runs, fillMs, lossScale } = options;
   const variant = variantOption(options, { dtypes: options.dtype });

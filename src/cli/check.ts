@@ -10,7 +10,6 @@ import {
 } from "../bench/check_suite.ts";
 import type { RunHooks } from "../run/run_group.ts";
 import { parseSuite } from "../bench/suite.ts";
-import { readSuite } from "../bench/suite_files.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { BACKENDS } from "../gpu/provider.ts";
 import { writeOutput } from "../npy/mod.ts";
@@ -42,6 +41,7 @@ import { proveOutputs } from "./outputs.ts";
 import { openRecords } from "./record_stream.ts";
 import { printable } from "../printable.ts";
 import { comingCases, openExecutor } from "./records.ts";
+import { noteUnheeded, type ReadSuites, readSuites, SUITE_HELP } from "./suite_option.ts";
 import { COLUMNS_HELP, parseColumns, parseSort, SORT_HELP } from "./table_options.ts";
 import { ADAPTER_HELP } from "./gpu_choice.ts";
 import {
@@ -98,7 +98,7 @@ const CHECK_COLUMNS: readonly CaseColumnName[] = [
 export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
   return new Command("check")
     .description("Check the accuracy of a suite against the gate and a baseline; for CI.")
-    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
+    .option("--suite <file|name>", SUITE_HELP, gather)
     .option("--match <regex>", "only problems whose descriptor and name it matches", parsePattern)
     .addOption(oldMatch())
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), [...OPERATIONS])
@@ -147,8 +147,13 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
     .option("--backend <name>", "WebGPU of wgpu or dawn", oneOf(BACKENDS), "wgpu" as const)
     .option("--adapter <index|name>", ADAPTER_HELP)
     .addHelpText("after", EXAMPLES)
-    .action(async (options) => {
-      const suites: string[] = [];
+    .action(async (options, command) => {
+      const given = (name: string) => command.getOptionValueSource(name) === "cli";
+      const suites = readSuites(options.suite ?? [], {
+        op: given("op"),
+        dtype: given("dtype"),
+        layout: given("layout"),
+      });
       const plan = checkPlan(options, suites);
       const { baseline: path, junit, saveFailures, force } = options;
       const jsonl = options.json ? "-" : options.jsonl;
@@ -160,7 +165,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         ...(options.update
           ? [{ option: "--baseline", path: baselineFile, kind: "merged" as const }]
           : []),
-      ], { inputs: [...suites, ...(options.update ? [] : [baselineFile])], force });
+      ], { inputs: [...suites.files, ...(options.update ? [] : [baselineFile])], force });
       const baseline = readBaseline(options);
       const stream = jsonl === "-" ? "stderr" : "stdout";
       const out = reporter(stream);
@@ -232,6 +237,7 @@ export function checkCommand(hooks: Pick<RunHooks, "alterPlan"> = {}) {
         sayFailed(line);
       }
       skipped.forEach((line) => out.message(line));
+      noteUnheeded(suites);
       out.line(summaryLine(results, lost, adapter));
       writes.conclude(checkExitCode(results, lost, updating));
     });
@@ -254,8 +260,8 @@ export function checkExitCode(
   return has("error") ? EXIT.internal : EXIT.ok;
 }
 
-/** The plan of the options; `suites` gets the files' paths. */
-function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
+/** The plan of the options. */
+function checkPlan(options: CheckOptions, suites: ReadSuites): CheckPlan {
   const { suite = [], device, algorithm, policy, tile } = options;
   if (options.quick) {
     refuseOptions("Cannot check: --quick chooses the problems", {
@@ -264,14 +270,13 @@ function checkPlan(options: CheckOptions, suites: string[]): CheckPlan {
     });
   }
   const pattern = options.quick ? QUICK : matchOption(options);
-  const problems = suite.length === 0
-    ? parseSuite(checkText, "check.txt")
-    : suite.flatMap((path) => readSuite(path, (file) => suites.push(file)));
+  const problems = suite.length === 0 ? parseSuite(checkText, "check.txt") : suites.problems;
   const kept = problems.filter((problem) => pattern?.test(printDescriptor(problem)) ?? true);
   if (kept.length === 0) {
     throw new InputTypeError(
       problems.length === 0
-        ? `Cannot check: ${suite.join(", ")} holds no problem`
+        ? `Cannot check: ${suite.join(", ")} holds no problem` +
+          (suites.unheeded === "" ? "" : `; ${suites.unheeded}`)
         : `Cannot check: ${pattern} matches none of ${problems.length} problems`,
     );
   }

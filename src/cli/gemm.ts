@@ -1,9 +1,8 @@
 import { gemmGroups } from "../bench/bench_plan.ts";
+import { readGemmSuite } from "../bench/suite_files.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
 import { proveRoom } from "../npy/write.ts";
 import type { GemmProblem } from "../problem/gemm_problem.ts";
-import { parseGemmSuite } from "../problem/gemm_suite.ts";
-import { readText } from "../read_text.ts";
 import { gemmSubject } from "../run/gemm_subject.ts";
 import type { RunOptions } from "../run/run_group.ts";
 import { timeline } from "../run/timeline.ts";
@@ -130,8 +129,9 @@ async function runSuites(options: GemmOptions): Promise<void> {
     timings: options.timings,
   });
   const problems: GemmProblem[] = [];
+  const files: string[] = [];
   for (const path of suite) {
-    const parsed = parseGemmSuite(readText(path), path);
+    const parsed = readGemmSuite(path, { onFile: (file) => void files.push(file) });
     problems.push(...parsed.map((problem) => withOptions(problem, options)));
   }
   if (problems.length === 0) throw new InputTypeError("Cannot bench: the suite has no product");
@@ -145,7 +145,7 @@ async function runSuites(options: GemmOptions): Promise<void> {
   await reportSuite({
     run,
     groups: gemmGroups(problems, options, cache),
-    inputs: suite,
+    inputs: files,
     environment: environmentOptions(run),
     ceilings: modelCeilings(run),
   }, options);

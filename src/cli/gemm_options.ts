@@ -60,8 +60,8 @@ Examples:
   wgconv gemm --size 4096,4096,4096 --dtype i8
   wgconv gemm --size 4096,4096,4096 --backend dawn --math f16x3
   wgconv gemm --size 4096,4096,4096 --without prefetch --with double-buffer
-  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl
-  wgconv gemm --suite bench/suites/gemm.txt --jsonl gemm.jsonl --resume --shard 1/2 --cache hot,cold
+  wgconv gemm --suite gemm --jsonl gemm.jsonl
+  wgconv gemm --suite gemm --jsonl gemm.jsonl --resume --shard 1/2 --cache hot,cold
 
 Exit 1 says that an accuracy check failed; the output is written nonetheless.`;
 
@@ -84,7 +84,11 @@ export function gemmOptions() {
     .option("--output <file>", "where the result goes; - is stdout")
     .option("--size <m,n,k>", "seeded data of this size in place of files")
     .option("--batch <n>", "products of --size", wholeNumber(0))
-    .option("--suite <file>", "products, one a line; may be given several times", gather)
+    .option(
+      "--suite <file|name>",
+      "products: a file of one a line, or a name of bench --list-suites; may be given several times",
+      gather,
+    )
     .option("--fill <kind>", `made data: ${FILL_KINDS.join(", ")}`, oneOf(FILL_KINDS))
     .option("--seed <n>", "seed of made data and of samples", wholeNumber(0), 1)
     .option("--transpose <ab>", `${TRANSPOSES.join(", ")}; default nn`, oneOf(TRANSPOSES))

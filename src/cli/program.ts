@@ -94,7 +94,7 @@ Examples:
   wgconv tensor make w.npy --shape 8,3,3,3 --fill normal --seed 2
   wgconv conv --input x.npy --filter w.npy --output y.npy --padding 1
   wgconv conv --problem mb8ic64ih56oc64kh3ph1 --algorithm implicit-gemm
-  wgconv bench --suite bench/suites/resnet3x3.txt --op fwd,bwd-data --jsonl out.jsonl
+  wgconv bench --suite resnet3x3 --op fwd,bwd-data --jsonl out.jsonl
 
 Exit codes: 0 ok, 1 accuracy failed, 2 usage or bad input, 3 no suitable GPU,
 4 performance regression, 5 device lost or internal error.`;

@@ -1,7 +1,7 @@
 import { algorithmNames } from "../algorithms/registry.ts";
 import { Command } from "#cli-types";
 import { benchGroups, type BenchPlan, groupFeatures } from "../bench/bench_plan.ts";
-import { readSuite } from "../bench/suite_files.ts";
+import type { SuiteProblem } from "../bench/suite.ts";
 import { type TunedGroup, tuneSuite } from "../bench/tune_suite.ts";
 import { countWinners, mergeTuning, printTuning, readTuningText } from "../bench/tuning_file.ts";
 import { EXIT, InputTypeError } from "../errors.ts";
@@ -18,18 +18,11 @@ import { ADAPTER_HELP } from "./gpu_choice.ts";
 import { openGpuExecutor } from "./open_gpu.ts";
 import { printer, reporter, sayFailed } from "./output.ts";
 import { FORCE_INPUT, proveOutputs } from "./outputs.ts";
+import { noteUnheeded, readSuites, refuseFiles, SUITE_HELP } from "./suite_option.ts";
 import { SORT_HELP } from "./table_options.ts";
 import { parseTuneColumns, parseTuneSort, TUNE_COLUMNS_HELP, tuneRows } from "./tune_table.ts";
 import { tuningPath } from "./tuning_options.ts";
-import {
-  gather,
-  oneOf,
-  parsePolicies,
-  refuseFiles,
-  someOf,
-  splitTiles,
-  wholeNumber,
-} from "./values.ts";
+import { gather, oneOf, parsePolicies, someOf, splitTiles, wholeNumber } from "./values.ts";
 
 const EXAMPLES = `
 Every algorithm, tile policy, tile, pair of WinRS' kernels and a few numbers of its segments are looked at
@@ -39,7 +32,7 @@ heeds from then on: the user's own ($XDG_CACHE_HOME/wgconv/tuning.jsonl), or one
 its kernels are the ones that were measured and found exact.
 
 Examples:
-  wgconv tune --suite bench/suites/resnet3x3.txt --op all
+  wgconv tune --suite resnet3x3 --op all
   wgconv tune mb32ic64ih56oc64kh3ph1 --output mine.jsonl
   wgconv conv --problem mb32ic64ih56oc64kh3ph1 --tuning mine.jsonl
 
@@ -50,7 +43,7 @@ export function tuneCommand() {
   return new Command("tune")
     .description("Measure algorithms and tile policies on this device, for auto to heed.")
     .argument("[descriptor...]", "problems")
-    .option("--suite <file>", "descriptors, as benchdnn's; may be given several times", gather)
+    .option("--suite <file|name>", SUITE_HELP, gather)
     .option("--op <list>", OPERATIONS.join(", "), someOf(OPERATIONS), ["fwd" as const])
     .option("--layout <list>", LAYOUTS.join(", "), someOf(LAYOUTS, LAYOUT_ALIASES), [
       "nchw" as const,
@@ -76,15 +69,19 @@ export function tuneCommand() {
     .option("--json", "print a record of every finalist; the table goes to stderr")
     .option("--force", FORCE_INPUT)
     .addHelpText("after", EXAMPLES)
-    .action(async (descriptors, options) => {
+    .action(async (descriptors, options, command) => {
       refuseFiles("Cannot tune", descriptors);
-      const problems = descriptors.flatMap((text) => parseDescriptors(text));
-      const suites: string[] = [];
-      for (const path of options.suite ?? []) {
-        problems.push(...readSuite(path, (file) => suites.push(file)));
-      }
+      const given = (name: string) => command.getOptionValueSource(name) === "cli";
+      const suites = readSuites(options.suite ?? [], {
+        op: given("op"),
+        dtype: given("dtype"),
+        layout: given("layout"),
+      });
+      const problems: SuiteProblem[] = descriptors.flatMap((text) => parseDescriptors(text));
+      problems.push(...suites.problems);
       if (problems.length === 0) {
-        throw new InputTypeError("Cannot tune: no problem, give descriptors or --suite");
+        const why = suites.unheeded === "" ? "" : `; ${suites.unheeded}`;
+        throw new InputTypeError(`Cannot tune: no problem, give descriptors or --suite${why}`);
       }
       const path = options.output ?? tuningPath();
       if (path === undefined) {
@@ -104,7 +101,7 @@ export function tuneCommand() {
         protocol: { samples: options.runs, fillMs: 5, spread: 0.01 },
       };
       await proveOutputs([{ option: "--output", path, kind: "merged" }], {
-        inputs: suites,
+        inputs: suites.files,
         force: options.force,
       });
       const writes = commandWrites();
@@ -139,6 +136,7 @@ export function tuneCommand() {
       }
       shown.done();
       rows.end();
+      noteUnheeded(suites);
       if (options.json) {
         const data = printer("stdout");
         groups.flatMap(({ records }) => records)

@@ -271,24 +271,5 @@ export function refuseWords(doing: string, words: readonly string[], options: re
   );
 }
 
-/**
- * Refuses files where descriptors stand.
- *
- * @throws {TypeError} that says what reads them.
- */
-export function refuseFiles(doing: string, words: readonly string[]): void {
-  for (const word of words) {
-    if (/\.np[yz](:|$)/i.test(word)) {
-      throw new InputTypeError(
-        `${doing}: ${word} is a tensor, conv takes it as --input ${word}; ` +
-          "here a descriptor such as mb1ic3ih32oc8kh3 says the sizes",
-      );
-    }
-    if (/[/\\]|\.[a-z]+$/i.test(word)) {
-      throw new InputTypeError(`${doing}: ${word} is a file, did you mean --suite ${word}?`);
-    }
-  }
-}
-
 /** Why the CPU heeds no choice among kernels. */
 export const CPU_HEEDS = "the CPU computes with the reference itself";

@@ -1,0 +1,35 @@
+import gemm from "../../bench/suites/gemm.txt" with { type: "text" };
+import gemmThin from "../../bench/suites/gemm_thin.txt" with { type: "text" };
+import im2win12 from "../../bench/suites/im2win12.txt" with { type: "text" };
+import moreNetworks from "../../bench/suites/more_networks.txt" with { type: "text" };
+import networks from "../../bench/suites/networks.txt" with { type: "text" };
+import resnet3x3 from "../../bench/suites/resnet3x3.txt" with { type: "text" };
+import vgg16 from "../../bench/suites/vgg16.txt" with { type: "text" };
+import winrsBfc from "../../bench/suites/winrs_bfc.txt" with { type: "text" };
+
+/** What a suite holds. */
+export type SuiteKind = "convolutions" | "products";
+
+/** A suite that the program brings along. */
+export interface OwnSuite {
+  readonly name: string;
+  readonly of: SuiteKind;
+  readonly text: string;
+}
+
+/** All of them. */
+export const OWN_SUITES: readonly OwnSuite[] = [
+  { name: "resnet3x3", of: "convolutions", text: resnet3x3 },
+  { name: "vgg16", of: "convolutions", text: vgg16 },
+  { name: "im2win12", of: "convolutions", text: im2win12 },
+  { name: "winrs_bfc", of: "convolutions", text: winrsBfc },
+  { name: "networks", of: "convolutions", text: networks },
+  { name: "more_networks", of: "convolutions", text: moreNetworks },
+  { name: "gemm", of: "products", text: gemm },
+  { name: "gemm_thin", of: "products", text: gemmThin },
+];
+
+/** What a suite's first line says of it. */
+export function suiteSubject({ text }: OwnSuite): string {
+  return /^# (.*)/.exec(text)?.[1] ?? "";
+}
